@@ -3,7 +3,7 @@
     repeats.py [--data FILE] [--part-mb 5]
 
 Runs `dedup --unit` over bench/data/plain.jsonl by line, paragraph, sentence and span, each in a process of its own, and
-compares lines, paragraphs and spans of the first `--part-mb` with tests/repeats/naive.py. Figures go into
+compares lines, paragraphs and spans of the first `--part-mb` with tests/batch/parts/naive.py. Figures go into
 results/repeats.json.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from tests.repeats import naive
+from tests.batch.parts import naive
 
 import machine
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from likewise import _native
 from likewise.errors import InvalidParameter
+from tests.batch.parts import naive
 from tests.oracle.xxh3 import xxh3
-from tests.repeats import naive
 
 ALPHABET = "aAbB zZ19_.,'\"-\n\t\r\x0b\u2028éßŒﬁ猫カナｶ๐ท\u0301\u200d\U0001f600"
 # Marks after spaces, and half-width Katakana, are beyond the plain code.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import jsonl
-from tests.formats import archives
+from tests.io import archives
 from tests.structure import pages
 from tests.structure.test_documentation import COMMAND_PAGES, TEXTS, TUTORIAL, evaluated, folder
 from tests.structure.test_rules import ROOT

@@ -1,0 +1,325 @@
+"""P8: memory stays below its bound, and the answer is that of a run without one (P4)."""
+
+import importlib
+import json
+import shutil
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import likewise
+from likewise.arrays import ArraySpace
+from likewise.batch import FileRun, dedup_files, pair_files
+from likewise.batch import memory as plan_memory
+from likewise.batch.budget.room import Room
+from likewise.batch.decide import verification
+from likewise.progress import Planned
+from tests.batch.memory.sampling import peak_of
+from tests.command import jsonl, likewise_command
+from tests.golden.texts import made_up
+from tests.quality.test_promises import planted
+from tests.recipes import RECIPES
+
+NAMES = ["minhash", "simhash-cosine"]
+LONGER = ["minhash-containment", "minhash-log-count", "simhash", "components-hamming", "exact"]
+EXTRA = {
+    "components": RECIPES["minhash"].replace(group="components"),
+    "components-hamming": RECIPES["simhash"].replace(group="components"),
+    "exact": likewise.Recipe.exact(),
+    "auto": likewise.Recipe.minhash("auto", weights="idf"),
+    "auto-cosine": likewise.Recipe.simhash(threshold="auto"),
+    "bit-bands": likewise.Recipe.simhash(within=12, bits=128, recall=0.9),
+    "full-buckets": likewise.Recipe.minhash(0.5, shingle=1, num_slots=32, slot_bits=8),
+}
+BOUNDED = FileRun(memory_bytes="256MB")
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """Makes every part so small, from when it is called, that even a few hundred documents come in many."""
+
+    def room(self, work):
+        return Room(
+            ArraySpace(work),
+            sets_bytes=30_000,
+            max_pairs=50,
+            rows_at_once=7,
+            buckets_bytes=5_000,
+            tables_bytes=20_000,
+        )
+
+    small = {
+        "arrays": {"_AT_ONCE": 64},
+        "io.lines.lines": {"_LINES_AT_ONCE": 33},
+        **{
+            f"batch.{name}": {"_AT_ONCE": 50}
+            for name in ("read.documents", "read.collapse", "read.priority", "decide.pairing", "write.kept_rows")
+        },
+        "batch.search.distance": {"_LEAST_POSITIONS": 1, "_AT_ONCE": 30, "_RANGE": 20},
+        "batch.decide.decision": {"_ROWS_AT_ONCE": 30, "_PAIRS_AT_ONCE": 10},
+    }
+
+    def make():
+        monkeypatch.setattr(plan_memory.MemoryPlan, "room", room)
+        for module, names in small.items():
+            for name, value in names.items():
+                monkeypatch.setattr(importlib.import_module(f"likewise.{module}"), name, value)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    texts = planted()
+    lines = jsonl(texts).splitlines(keepends=True)
+    (folder / "a.jsonl").write_bytes(b"".join(lines[:111]))
+    (folder / "b.jsonl").write_bytes(b"".join([*lines[111:200], b"\n", b"no JSON\n", *lines[200:]]).rstrip(b"\n"))
+    return folder
+
+
+def answers(corpus, tmp_path, recipe, little):
+    """Evidence and kept bytes of a run without a bound, and of one with it in small parts."""
+    found = []
+    for memory in (None, "256MB"):
+        if memory is not None:
+            little()
+        out = tmp_path / str(memory)
+        run = FileRun(memory_bytes=memory, on_error="keep")
+        summary = dedup_files(corpus, out, recipe, run=run)
+        kept = [path.read_bytes() for path in sorted((out / "kept").iterdir())]
+        counts = {k: v for k, v in summary.items() if k not in ("timings", "num_measured", "memory")}
+        found.append((kept, pq.read_table(out / "removed.parquet"), counts))
+        assert ("memory" in summary) == (memory is not None)
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *NAMES,
+        *(name for name in EXTRA if name not in LONGER),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in LONGER),
+    ],
+)
+def test_little_memory_changes_no_answer(name, corpus, tmp_path, little):
+    recipe = EXTRA[name] if name in EXTRA else RECIPES[name]
+    whole, bounded = answers(corpus, tmp_path, recipe, little)
+    assert bounded[0] == whole[0]
+    assert bounded[1].equals(whole[1])
+    assert bounded[2] == whole[2]
+    assert whole[1].num_rows > 20
+
+
+def rare_words(num_documents, copies):
+    """Documents of words that few others have, so that all weigh much; several copies of each, a few words changed."""
+    random = np.random.default_rng(4)
+    words = [f"w{number:x}" for number in range(60_000)]
+    texts = []
+    for _ in range(num_documents // copies):
+        picked = random.integers(0, len(words), 250)
+        for _ in range(copies):
+            changed = picked.copy()
+            changed[random.integers(0, 250, 5)] = random.integers(0, len(words))
+            texts.append(" ".join(words[number] for number in changed))
+    return texts
+
+
+@pytest.mark.parametrize(
+    "recipe", [likewise.Recipe.minhash(weights="idf"), likewise.Recipe.minhash()], ids=["weighted", "plain"]
+)
+def test_feature_sets_stay_within_their_budget(recipe, tmp_path, little, monkeypatch):
+    (tmp_path / "a.jsonl").write_bytes(jsonl(rare_words(400, 5)))
+    held, plain = [], verification.Verifier._load
+
+    def load(self, positions):
+        plain(self, positions)
+        # Each set has a place, used or not, which is no part of the budget.
+        held.append((self._sets.num_bytes - 64 * len(self._position_of)) / self._budget)
+
+    monkeypatch.setattr(verification.Verifier, "_load", load)
+    little()
+    monkeypatch.setattr(plan_memory.MemoryPlan, "room", lambda _, work: Room(ArraySpace(work), sets_bytes=600_000))
+    dedup_files(tmp_path / "a.jsonl", tmp_path / "out", recipe, run=BOUNDED)
+    assert held
+    assert 0.25 < max(held) <= 1
+
+
+@pytest.mark.parametrize("keep", ["shortest,first", "max:rank,longest"])
+def test_priority_is_the_same_in_parts(keep, tmp_path, little):
+    corpus = tmp_path / "ranked.jsonl"
+    rows = ({"id": i, "text": text, "rank": i * 7 % 5} for i, text in enumerate(planted()))
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    whole, bounded = answers(corpus, tmp_path, RECIPES["minhash"].replace(keep=keep), little)
+    assert bounded[1].equals(whole[1])
+    assert bounded[0] == whole[0]
+
+
+@pytest.mark.parametrize("name", ["minhash-containment", pytest.param("minhash", marks=pytest.mark.slow), "simhash"])
+def test_pairs_are_the_same(name, corpus, tmp_path, little):
+    written = []
+    for memory in (None, "256MB"):
+        if memory is not None:
+            little()
+        out = tmp_path / f"{memory}.tsv"
+        pair_files(corpus, out, RECIPES[name], run=FileRun(memory_bytes=memory, on_error="skip"))
+        written.append(out.read_bytes())
+    assert len(written[0].splitlines()) > 500
+    assert sorted(written[0].splitlines()) == sorted(written[1].splitlines())
+
+
+def test_equal_hashes_of_unequal_documents_do_not_collapse(corpus, tmp_path, little, monkeypatch):
+    def collide():
+        little()
+        monkeypatch.setattr(
+            importlib.import_module("likewise.batch.read.collapse"), "_hashed", lambda c: c[0] % np.uint64(5)
+        )
+
+    whole, bounded = answers(corpus, tmp_path, RECIPES["minhash"], collide)
+    assert bounded[1].equals(whole[1])
+
+
+def test_a_double_id_is_found_in_parts(tmp_path, little):
+    little()
+    texts = [made_up(20, i) for i in range(200)]
+    lines = [json.dumps({"id": f"n{i if i != 180 else 3}", "text": text}) for i, text in enumerate(texts)]
+    lines[150] = json.dumps({"text": texts[150]})
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    with pytest.raises(likewise.InvalidInput, match=r"a\.jsonl:181.*'n3'.*a\.jsonl:4"):
+        dedup_files(tmp_path / "a.jsonl", tmp_path / "out", run=BOUNDED)
+
+
+def test_the_plan_is_told_and_written_down(corpus, tmp_path):
+    events = []
+    summary = dedup_files(
+        corpus, tmp_path / "out", run=FileRun(memory_bytes=300_000_000, on_error="skip"), progress=events.append
+    )
+    assert isinstance(events[0], Planned)
+    assert "300 MB" in " ".join(events[0].lines)
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["memory"] == summary["memory"]
+    assert summary["memory"]["memory_bytes"] == 300_000_000
+
+
+@pytest.mark.parametrize(
+    ("recipe", "run", "words"),
+    [
+        (None, {"memory_bytes": "255MB"}, "256000000"),
+        (None, {"memory_bytes": "lots"}, "lots"),
+        (likewise.Recipe.shingles(), {"memory_bytes": "1GB"}, "method shingles"),
+        (likewise.Recipe.bloom(), {"memory_bytes": "1GB"}, "method bloom"),
+    ],
+)
+def test_what_cannot_be_bounded_is_refused(recipe, run, words, corpus, tmp_path):
+    with pytest.raises(likewise.InvalidParameter, match=words):
+        dedup_files(corpus, tmp_path / "out", recipe, run=FileRun(on_error="skip", **run))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_disk_that_is_too_small_is_refused(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(plan_memory.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))
+    with pytest.raises(likewise.InvalidParameter, match="of disk"):
+        dedup_files(corpus, tmp_path / "out", run=FileRun(memory_bytes="1GB", on_error="skip"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_more_documents_than_memory_holds_are_refused_with_the_figure(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(plan_memory, "_BYTES_A_FIELD", 10**9)
+    recipe = likewise.Recipe.minhash(keep="max:rank")
+    with pytest.raises(likewise.InvalidParameter, match=r"documents by this recipe need [\d,]+ MB.*--keep"):
+        dedup_files(corpus, tmp_path / "out", recipe, run=FileRun(memory_bytes="1GB", on_error="skip"))
+
+
+def test_tables_that_memory_does_not_hold_come_slab_by_slab():
+    recipe = likewise.Recipe.simhash(bits=64, within=3).resolve()
+    task = plan_memory._Task(recipe, 256_000_000, 2, 1, 10**9, 0, 0.0, 0)
+    few, many = (task.plan(num, is_estimated=False) for num in (100_000, 10**7))
+    assert few.tables_bytes is None
+    assert few.num_passes == 1
+    # Two slabs at once are the tables of that many fingerprints, of 72 bytes each.
+    assert many.num_passes == -(-(10**7) // (many.tables_bytes // (2 * (72 + 16)))) > 10
+    assert many.held_bytes + 64_000_000 <= 256_000_000
+    assert many.room(None).tables_bytes == many.tables_bytes
+    assert f"{many.num_passes} passes" in " ".join(many.lines())
+    with pytest.raises(likewise.InvalidParameter, match=r"bytes a fingerprint in the tables"):
+        plan_memory._Task(likewise.Recipe.simhash(recall=0.9).resolve(), 256_000_000, 2, 1, 10**9, 0, 0.0, 0).plan(
+            10**8, is_estimated=False
+        )
+
+
+def test_the_command_says_its_plan_and_is_quiet_when_told(corpus, tmp_path):
+    for quiet in (False, True):
+        arguments = ["dedup", corpus, "-o", tmp_path / str(quiet), "--memory", "256MB", "--on-error", "skip"]
+        done = likewise_command(*arguments, *(["--quiet"] if quiet else []))
+        assert done.status == 0, done.err
+        assert ("plan: memory: at most 256 MB" in done.err) != quiet
+    done = likewise_command("pairs", corpus, "-o", "-", "--memory", "256MB", "--on-error", "skip", "--quiet")
+    assert done.status == 0
+    done = likewise_command("dedup", corpus, "-o", tmp_path / "i", "--memory", "1GB", "--index", tmp_path / "x")
+    assert done.status == 2
+    assert "memory" in done.err
+
+
+def corpus_of(path, num_documents):
+    """Documents of about a kilobyte, a tenth of them copies of others with a word changed."""
+    words = np.array(made_up(3000, 1).split())
+    random = np.random.default_rng(3)
+    with path.open("w") as file:
+        before = ""
+        for row in range(num_documents):
+            if row % 10 != 9:
+                before = " ".join(words[random.integers(0, len(words), 150)].tolist())
+            file.write(json.dumps({"id": f"document-{row}", "text": f"{before} {row}"}) + "\n")
+
+
+def test_digests_of_counted_documents_are_part_of_the_plan():
+    recipe = likewise.Recipe.minhash(weights="idf").resolve()
+    task = plan_memory._Task(recipe, 256_000_000, 2, 1, 10**9, 0, 0.0, 0)
+    few, many = (task.plan(num, is_estimated=False) for num in (100_000, 3_000_000))
+    assert few.room(None).weighing_bytes == few.work_bytes // 2
+    assert many.room(None).weighing_bytes + many.digests_bytes == many.work_bytes
+    with pytest.raises(
+        likewise.InvalidParameter, match=r"need \d+ MB: .*40 bytes a document while features are counted"
+    ):
+        task.plan(6_000_000, is_estimated=False)
+    # Counted in a run of its own.
+    counted = likewise.Recipe.minhash(weights=likewise.Weights.from_terms({"one": 2})).resolve()
+    assert plan_memory._Task(counted, 256_000_000, 2, 1, 10**9, 0, 0.0, 0).plan(6_000_000, is_estimated=False)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.slow
+@pytest.mark.parametrize("memory", [256, 512])
+def test_memory_of_weighted_pairs_stays_below_its_bound(memory, tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(jsonl(rare_words(200_000, 5)))
+    command = [sys.executable, "-m", "likewise", "dedup", tmp_path / "a.jsonl", "--quiet", "--weights", "idf"]
+    peak = peak_of([*command, "-o", tmp_path / "out", "--memory", f"{memory}MB"])
+    assert peak < memory * 1e6, f"{peak / 1e6:.0f} MB"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--method", "simhash", "--within", "3"),
+        # 672 bytes a fingerprint: 134 MB of tables, which 256 MB do not hold beside all else, and 512 do.
+        ("--method", "simhash", "--within", "3", "--bits", "256"),
+        ("--weights", "idf"),
+    ],
+)
+def test_memory_stays_below_its_bound(options, tmp_path):
+    has_slabs = "--bits" in options
+    corpus_of(tmp_path / "a.jsonl", 200_000 if has_slabs else 100_000)
+    command = [sys.executable, "-m", "likewise", "dedup", tmp_path / "a.jsonl", "--quiet"]
+    for memory, bound in (("256MB", 256e6), ("512MB", 512e6)):
+        peak = peak_of([*command, "-o", tmp_path / memory, "--memory", memory, *options])
+        assert peak < bound, f"{peak / 1e6:.0f} MB"
+        if "simhash" in options:
+            num_slabs = json.loads((tmp_path / memory / "summary.json").read_text())["memory"]["num_passes"]
+            assert (num_slabs > 1) == (has_slabs and memory == "256MB")
+    peak_of([*command, "-o", tmp_path / "whole", *options])
+    for memory in ("256MB", "512MB"):
+        assert likewise_command("diff", tmp_path / "whole", tmp_path / memory).status == 0

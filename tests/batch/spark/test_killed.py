@@ -1,0 +1,192 @@
+"""Spark killed in the middle: finished stages are read again and not made again, and the answer is the same."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import likewise
+from likewise import Recipe
+from likewise.errors import EngineFailed
+from likewise.runs.diff import run_differences
+from tests.batch.spark.test_spark import check_same
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found by /proc"),
+]
+TIMEOUT_S = 400
+# Buckets of the first level are full, so that there are many stages.
+RECIPE = Recipe.minhash(0.7, bands=4, rows=1)
+# Everything that a run of it makes, but its identity.
+NUM_STAGES = 11
+CHILD = """
+import sys
+import likewise, pyarrow.parquet as pq
+from likewise.spark import dedup
+from likewise.batch.spark.session import open_session
+spark = open_session("local[2]")
+print(spark.sparkContext._gateway.proc.pid, flush=True)
+recipe = likewise.Recipe.minhash(0.7, bands=4, rows=1)
+dedup(spark.createDataFrame(pq.read_table(sys.argv[1])), recipe, checkpoint_dir=sys.argv[2])
+print("not killed")
+"""
+
+
+def is_finished(stages, name):
+    return (stages / f"{name}.done" / "_SUCCESS").exists()
+
+
+def finished(stages):
+    """Of each finished stage the files with sizes and times: whatever is made again has others."""
+    names = [path.name.removesuffix(".done") for path in stages.glob("*.done") if (path / "_SUCCESS").exists()]
+    return {
+        name: sorted(
+            (path.name, path.stat().st_size, path.stat().st_mtime_ns, path.stat().st_ino)
+            for place in (stages / name, stages / f"{name}.done")
+            for path in place.glob("*")
+        )
+        for name in names
+    }
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def children_of(parent):
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                # The process before may be there no more.
+                if int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
+                    found.append(int(entry.name))
+    return found
+
+
+def python_workers(java):
+    """Processes that run our functions: children of the daemon that Java started; none where there is no Java yet."""
+    daemons = [] if java is None else children_of(java)
+    return [worker for daemon in daemons if is_daemon(daemon) for worker in children_of(daemon)]
+
+
+def is_daemon(pid):
+    """Whether a process starts workers: what starts Java has children too, and so has what started us."""
+    with contextlib.suppress(OSError):
+        return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
+class WorkersKilled:
+    """Kills Python workers of a Java process as they appear, from the moment that a stage is finished; a context."""
+
+    def __init__(self, java, is_time, most=1_000_000):
+        self._java, self._is_time, self._most = java, is_time, most
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self.killed = set()
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._done.set()
+        self._thread.join()
+
+    def _work(self):
+        while not self._done.wait(0.02):
+            if self._is_time():
+                for worker in python_workers(self._java()):
+                    if worker not in self.killed and len(self.killed) < self._most:
+                        self.killed.add(worker)
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(worker, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("last", ["sketches", "buckets-0"])
+def test_the_driver_is_killed(frame, table, tmp_path, last):
+    from likewise.spark import dedup
+
+    pq.write_table(table, tmp_path / "documents.parquet")
+    stages = tmp_path / "stages"
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "documents.parquet"), str(stages)]
+    # A group of its own, so that Java, which is the driver, goes with Python in one moment.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
+        java = int(child.stdout.readline())
+        wait_for(lambda: is_finished(stages, last) or child.poll() is not None)
+        os.killpg(child.pid, signal.SIGKILL)
+        assert "not killed" not in child.stdout.read()
+    wait_for(lambda: not Path(f"/proc/{java}").exists())
+    before = finished(stages)
+    assert {"documents", "sketches", last} <= set(before)
+    # The rest is what the second run makes, and all that it makes.
+    num_left = NUM_STAGES - (len(before) - ("identity" in before))
+    assert num_left > 1
+    found = dedup(frame, RECIPE, checkpoint_dir=str(stages))
+    assert found.summary["num_stages_made"] == num_left
+    check_same(found, likewise.dedup(table, RECIPE))
+    after = finished(stages)
+    assert len(after) == NUM_STAGES + 1
+    assert {name: after[name] for name in before} == before
+
+
+@pytest.fixture
+def lines(table, tmp_path):
+    path = tmp_path / "documents.jsonl"
+    path.write_text("".join(json.dumps({"id": row["id"], "text": row["text"]}) + "\n" for row in table.to_pylist()))
+    return path
+
+
+def test_workers_are_killed_until_spark_gives_up(spark, lines, tmp_path, monkeypatch):
+    from likewise.batch.spark.stages import Stages
+    from likewise.spark import SparkEngine
+
+    # No directory is named: the output's own serves.
+    stages = tmp_path / "out" / ".unfinished" / "parts" / "engine.stages"
+    java = spark.sparkContext._gateway.proc.pid
+    killing = WorkersKilled(lambda: java, lambda: is_finished(stages, "documents"))
+    with killing, pytest.raises(EngineFailed, match=r"Spark failed: .*worker.*goes on behind the stages"):
+        likewise.dedup_files(lines, tmp_path / "out", RECIPE, engine=SparkEngine("local[2]"))
+    assert killing.killed
+    before = finished(stages)
+    assert "documents" in before
+    assert "verdicts" not in before
+    marked, mark = [], Stages.mark
+    monkeypatch.setattr(Stages, "mark", lambda self, name, facts: [marked.append(name), mark(self, name, facts)])
+    likewise.dedup_files(lines, tmp_path / "out", RECIPE, engine=SparkEngine("local[2]"))
+    assert "verdicts" in marked
+    assert not set(before) & set(marked)
+    assert not (tmp_path / "out" / ".unfinished").exists()
+    likewise.dedup_files(lines, tmp_path / "local", RECIPE)
+    assert run_differences(tmp_path / "local", tmp_path / "out")[0] == []
+
+
+def test_the_command_survives_killed_workers(spark, lines, tmp_path):
+    """On the default master, where a failed task is tried again."""
+    command = [sys.executable, "-m", "likewise", "dedup", str(lines), "-o", str(tmp_path / "out"), "--engine", "spark"]
+    options = ["--threshold", "0.7", "--checkpoint-dir", str(tmp_path / "stages")]
+    with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as child:
+        # The first three workers, of four attempts that a task has.
+        with WorkersKilled(lambda: next(iter(children_of(child.pid)), None), lambda: True, most=3) as killing:
+            _, errors = child.communicate(timeout=TIMEOUT_S)
+        assert child.returncode == 0, errors
+    assert len(killing.killed) == 3
+    # It was said at once what takes so long.
+    assert "plan: Spark on local[*,4] starts" in errors
+    likewise.dedup_files(lines, tmp_path / "local", Recipe.minhash(0.7))
+    assert run_differences(tmp_path / "local", tmp_path / "out")[0] == []

@@ -1,0 +1,73 @@
+"""The plain model behind the Python face, so that the conformance suite can be tried on it, and broken on purpose."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+import likewise
+from tests.index.store.model import ModelIndex, Refused
+from tests.recipes import oracle_recipe
+
+
+class _Verdicts(list):
+    """Columns over a list of verdicts."""
+
+    is_new = property(lambda self: np.array([verdict.is_new for verdict in self], bool))
+    kept_ids = property(lambda self: [verdict.kept_id for verdict in self])
+    similarity = property(lambda self: [verdict.similarity for verdict in self])
+    distance = property(lambda self: [verdict.distance for verdict in self])
+    seq = property(lambda self: [verdict.seq for verdict in self])
+    added = property(lambda self: [verdict.added for verdict in self])
+
+
+class ModelFace:
+    """An index of the model; it forgets nothing when it is closed, as long as the test holds it."""
+
+    def __init__(self, recipe):
+        self.recipe, self.model = recipe, ModelIndex(oracle_recipe(recipe))
+
+    def _asked(self, verb, *given):
+        try:
+            return getattr(self.model, verb)(*given)
+        except Refused as refused:
+            raise likewise.errors.InvalidInput(f"refused: {refused}") from refused
+
+    def _seen(self, verdict):
+        return SimpleNamespace(**verdict._asdict(), measure=None if verdict.is_new else self.recipe.measure)
+
+    def check(self, text):
+        return self._seen(self.model.check(text))
+
+    def check_batch(self, texts):
+        return _Verdicts(map(self._seen, self.model.check_batch(texts)))
+
+    def check_and_add(self, doc_id, text):
+        return self._seen(self._asked("check_and_add", doc_id, text))
+
+    def check_and_add_batch(self, ids, texts):
+        return _Verdicts(map(self._seen, self._asked("check_and_add_batch", ids, texts)))
+
+    add, add_batch = check_and_add, check_and_add_batch
+
+    def get(self, doc_id):
+        found = self.model.get(doc_id)
+        return None if found is None else self._seen(found)
+
+    def group(self, doc_id):
+        found = self.model.group(doc_id)
+        if found is None:
+            raise likewise.errors.InvalidInput(f"unknown: {doc_id}")
+        return SimpleNamespace(leader_id=found[0], member_ids=found[1])
+
+    def remove(self, doc_id):
+        return self._asked("remove", doc_id)
+
+    def neighbours(self, text, limit=10):
+        found = self.model.neighbours(text, limit)
+        return [SimpleNamespace(doc_id=i, similarity=s, distance=d) for i, s, d in found]
+
+    def close(self):
+        pass
+
+    def __len__(self):
+        return len(self.model)

@@ -1,0 +1,236 @@
+"""An operator deletes, moves, links, restores, copies and truncates while a writer and a reader work.
+
+Each acknowledged document is there, or an error was told; no answer is wrong, and no process dies of a signal.
+"""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import likewise
+from tests.conftest import ROOT
+from tests.index.store.crash_index import open_small
+
+RECIPE = "simhash"
+NUM_FIRST = 120
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows moves no open file")
+
+
+def text(number):
+    chance = random.Random(number)
+    return " ".join(f"w{chance.randrange(10**6)}" for _ in range(20))
+
+
+CHILD = """
+import json, sys
+sys.path.insert(0, sys.argv[3])
+from likewise.errors import IndexPoisoned, StoreError
+from tests.index.store.crash_index import open_small
+from tests.index.store.test_operator import NUM_FIRST, RECIPE, text
+
+def tell(**what):
+    print(json.dumps(what), flush=True)
+
+try:
+    with open_small(sys.argv[1], RECIPE, read_only=sys.argv[2] == "read") as index:
+        tell(ready=True)
+        number = NUM_FIRST
+        while not sys.stdin.closed:
+            known = number * 7 % NUM_FIRST
+            kept_id = index.check(text(known)).kept_id
+            assert kept_id == f"d{known}", (known, kept_id)
+            if sys.argv[2] == "write":
+                verdict = index.add(f"d{number}", text(number))
+                assert verdict.is_new
+                tell(acknowledged=number)
+                if number % 10 == 0:
+                    index.remove(f"d{number}")
+                    tell(removed=number)
+            elif number % 20 == 0:
+                tell(looked=number)
+            number += 1
+except (StoreError, OSError) as error:
+    tell(error=type(error).__name__, message=str(error))
+"""
+
+
+class Worker:
+    """A process at work, and what it told."""
+
+    def __init__(self, path, mode):
+        command = [sys.executable, "-c", CHILD, str(path), mode, str(ROOT)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self.process = subprocess.Popen(command, text=True, **pipes)
+        self.told = []
+        self._thread = threading.Thread(target=self._listen)
+        self._thread.start()
+
+    def _listen(self):
+        self.told.extend(json.loads(line) for line in self.process.stdout if line.endswith("}\n"))
+
+    def hear(self, num):
+        """Wait for so many lines more, or the end; return whether it goes on."""
+        wanted = len(self.told) + num
+        while len(self.told) < wanted and self._thread.is_alive():
+            time.sleep(0.005)
+        return len(self.told) >= wanted and "error" not in self.told[-1]
+
+    def end(self, *, goes_on):
+        """Kill it, or wait for its end; return the error that it told."""
+        if goes_on:
+            self.process.kill()
+        self._thread.join(timeout=300)
+        with self.process:
+            errors = self.process.stderr.read()
+        assert self.process.returncode == (-9 if goes_on else 0), errors
+        return next((told["error"] for told in self.told if "error" in told), None)
+
+    def documents(self):
+        removed = {told["removed"] for told in self.told if "removed" in told}
+        # The last removal may be durable and not told.
+        last = max((told["acknowledged"] for told in self.told if "acknowledged" in told), default=0)
+        numbers = {told["acknowledged"] for told in self.told if "acknowledged" in told}
+        return {number for number in numbers if number % 10 or number not in {*removed, last}} - removed
+
+
+def copy(place, name, copy_function):
+    # Files of segments come and go meanwhile.
+    with contextlib.suppress(shutil.Error):
+        shutil.copytree(place / "one", place / name, copy_function=copy_function)
+
+
+def copied(place):
+    copy(place, "copy", shutil.copy2)
+
+
+def backed_up(place):
+    copy(place, "backup", os.link)
+
+
+def segments_deleted(place):
+    # Its writer makes and deletes files meanwhile.
+    shutil.rmtree(place / "one" / "segments", ignore_errors=True)
+
+
+def segments_truncated(place):
+    for file in (place / "one" / "segments").glob("rows-*"):
+        # Its writer replaces them meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            os.truncate(file, file.stat().st_size // 3)
+
+
+def deleted(place):
+    # Its writer makes files meanwhile.
+    shutil.rmtree(place / "one", ignore_errors=True)
+    shutil.rmtree(place / "one", ignore_errors=True)
+
+
+def moved(place):
+    (place / "one").rename(place / "elsewhere")
+
+
+def replaced(place):
+    (place / "one").rename(place / "elsewhere")
+    shutil.copytree(place / "two", place / "one")
+
+
+def linked(place):
+    (place / "new").symlink_to("two")
+    (place / "new").replace(place / "link")
+
+
+def restored(place):
+    (place / "snapshot" / "documents.sqlite").replace(place / "one" / "documents.sqlite")
+
+
+def log_deleted(place):
+    (place / "one" / "documents.sqlite-wal").unlink()
+
+
+# What is done, whether the writer goes on, and where its documents are afterwards.
+ACTS = [
+    (copied, True, "one"),
+    (backed_up, True, "one"),
+    (segments_deleted, True, "one"),
+    (segments_truncated, True, "one"),
+    (deleted, False, None),
+    (moved, False, "elsewhere"),
+    (replaced, False, "elsewhere"),
+    (linked, False, "one"),
+    (restored, False, None),
+    (log_deleted, False, "one"),
+]
+
+
+QUICK = {segments_truncated, replaced, restored, log_deleted}
+
+
+@pytest.mark.parametrize(
+    ("act", "goes_on", "home", "seed"),
+    [
+        pytest.param(*act, seed, marks=() if seed == 0 and act[0] in QUICK else pytest.mark.slow)
+        for act in ACTS
+        for seed in range(10)
+    ],
+)
+def test_each_acknowledged_document_is_there_or_an_error_was_told(tmp_path, act, goes_on, home, seed):
+    for name, first in (("one", 0), ("two", 5000)):
+        with open_small(tmp_path / name, RECIPE) as index:
+            index.add_batch([f"d{first + i}" for i in range(NUM_FIRST)], [text(first + i) for i in range(NUM_FIRST)])
+            index.compact()
+    with likewise.Index(tmp_path / "one", read_only=True) as index:
+        index.snapshot(tmp_path / "snapshot")
+    (tmp_path / "link").symlink_to("one")
+    writer, reader = Worker(tmp_path / "link", "write"), Worker(tmp_path / "link", "read")
+    assert writer.hear(20 + random.Random(seed).randrange(150))
+    assert reader.hear(2)
+    act(tmp_path)
+    is_working = not goes_on or (writer.hear(100) and reader.hear(3))
+    errors = writer.end(goes_on=goes_on), reader.end(goes_on=goes_on)
+    if goes_on:
+        assert is_working
+        assert errors == (None, None)
+    else:
+        assert errors == ("IndexPoisoned", "IndexPoisoned") or act is deleted
+        assert None not in errors
+    if home is not None:
+        with open_small(tmp_path / home, RECIPE) as index:
+            assert index.verify(full=True) == []
+            lost = [number for number in writer.documents() if index.get(f"d{number}") is None]
+            assert not lost
+            assert index.check(text(3)).kept_id == "d3"
+    if act is restored:
+        with open_small(tmp_path / "one", RECIPE) as index:
+            assert index.verify(full=True) == []
+            assert len(index) == NUM_FIRST
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root mounts")
+def test_a_full_disk_costs_no_acknowledged_document(tmp_path):
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("cannot mount here")
+    try:
+        with open_small(place / "one", RECIPE) as index:
+            index.add_batch([f"d{i}" for i in range(NUM_FIRST)], [text(i) for i in range(NUM_FIRST)])
+        writer = Worker(place / "one", "write")
+        assert writer.hear(50)
+        (place / "filler").write_bytes(bytes(1 << 20))
+        assert writer.end(goes_on=False) is not None
+        (place / "filler").unlink()
+        with open_small(place / "one", RECIPE) as index:
+            assert index.verify(full=True) == []
+            assert not [number for number in writer.documents() if index.get(f"d{number}") is None]
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=False)

@@ -1,0 +1,397 @@
+"""Web archives: what is a document, what passes through, what is damage."""
+
+import gzip
+import hashlib
+import json
+import threading
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import likewise
+from likewise.batch import FileRun, dedup_files
+from likewise.errors import InvalidInput
+from tests.command import likewise_command
+from tests.io.archives import by_member, http, members, page, record, record_id
+
+pytest.importorskip("fastwarc", reason="web archives need the extra likewise[web]")
+pytest.importorskip("resiliparse", reason="web archives need the extra likewise[web]")
+
+from likewise.io.archives.html_text import HtmlReaders
+from likewise.io.archives.warc import WarcFile
+from likewise.io.archives.warc_documents import opened_record, record_bytes
+from likewise.io.source.source import ReadRules
+
+REAL = Path(__file__).parents[2].parent / "shared" / "data" / "warc-real"
+TEXT = "the council met on {} and agreed to mend the old bridge over the river before the winter comes"
+RECORDS = [
+    record("warcinfo", b"software: a test\r\n", number=0, content_type="application/warc-fields"),
+    record("request", b"GET / HTTP/1.1\r\n\r\n", number=1, content_type="application/http; msgtype=request"),
+    page(2, TEXT.format("Monday")),
+    page(3, "nothing of that kind was ever said by the gardener who planted nine tall poplars behind the mill"),
+    record("response", http(b"\x89PNG" + bytes(3000), "image/png"), number=4, url="http://example.org/4"),
+    page(5, TEXT.format("Monday").upper()),
+    page(6, "not found: the page has gone away and nobody knows where to", status="404 Not Found"),
+    record("conversion", b"a text that a crawler converted, of which there is one in this archive", number=7),
+    record("revisit", http(b""), number=8, url="http://example.org/8"),
+]
+REMOVED = {record_id(5): record_id(2)}
+
+
+def evidence(out):
+    found = pq.read_table(out / "removed.parquet")
+    return dict(zip(found["doc_id"].to_pylist(), found["kept_id"].to_pylist(), strict=True))
+
+
+def read(path, **rules):
+    """Texts by id, bad rows by record from 0, and the file."""
+    data = path.read_bytes()
+    file = WarcFile(path, path.name, len(data), ReadRules(**rules), "gzip" if data[:2] == b"\x1f\x8b" else None)
+    texts, bad, first = {}, {}, 0
+    for job in file.jobs(1 << 12, path.parent):
+        for piece in job.read():
+            texts |= dict(zip(piece.ids.to_list(), piece.texts.to_list(), strict=True))
+            bad |= {first + row.line: row.reason for row in piece.bad_rows}
+            first += piece.num_lines
+    return texts, bad, file
+
+
+PACKINGS = {
+    "plain.warc": b"".join,
+    "members.warc.gz": by_member,
+    "whole.warc.gz": lambda records: gzip.compress(b"".join(records)),
+    "texts.warc.wet.gz": by_member,
+}
+
+
+@pytest.mark.parametrize("name", PACKINGS)
+def test_records_but_the_removed_come_back(tmp_path, name):
+    (tmp_path / name).write_bytes(PACKINGS[name](RECORDS))
+    summary = dedup_files(tmp_path / name, tmp_path / "out", likewise.Recipe.minhash(0.8))
+    assert evidence(tmp_path / "out") == REMOVED
+    assert (summary["num_documents"], summary["num_kept"]) == (4, 3)
+    kept = (tmp_path / "out" / "kept" / name).read_bytes()
+    expected = [data for number, data in enumerate(RECORDS) if number != 5]
+    if name == "plain.warc":
+        assert kept == b"".join(expected)
+    elif name == "whole.warc.gz":
+        assert members(kept) == expected
+    else:
+        assert kept == by_member(expected)
+    (of_one,) = summary["inputs"]
+    assert of_one["num_records"] == {"conversion": 1, "request": 1, "response": 5, "revisit": 1, "warcinfo": 1}
+    assert (of_one["num_cut"], of_one["num_marked_cut"]) == (0, 0)
+    html = summary["extractors"]["html"]
+    assert (html["name"], html["main_content"]) == ("resiliparse", False)
+    assert html["version"][0].isdigit()
+
+
+def test_only_what_a_reader_sees(tmp_path):
+    (tmp_path / "a.warc").write_bytes(b"".join(RECORDS))
+    texts, bad, _ = read(tmp_path / "a.warc")
+    assert list(texts) == [record_id(number) for number in (2, 3, 5, 7)]
+    assert texts[record_id(2)].strip() == TEXT.format("Monday")
+    assert texts[record_id(7)].startswith("a text that")
+    assert not bad
+
+
+def test_pages_are_html_where_the_recipe_reads_it(tmp_path):
+    plain = record("response", http(b"if a < b & c then a tag <p> stays", "text/plain"), number=9)
+    (tmp_path / "a.warc").write_bytes(b"".join([*RECORDS, plain]))
+    texts, _, _ = read(tmp_path / "a.warc", keeps_markup=True)
+    assert "<title>page 2</title>" in texts[record_id(2)]
+    assert texts[record_id(9)] == "if a &lt; b &amp; c then a tag &lt;p> stays"
+    recipe = likewise.Recipe.minhash(0.8, markup="html")
+    summary = dedup_files(tmp_path / "a.warc", tmp_path / "out", recipe)
+    assert evidence(tmp_path / "out") == REMOVED
+    assert summary["extractors"] == {}
+
+
+def test_ids_and_fields(tmp_path):
+    (tmp_path / "a.warc").write_bytes(b"".join(RECORDS))
+    recipe = likewise.Recipe.minhash(0.8, keep="newest:date")
+    pages = [RECORDS[2], RECORDS[3], RECORDS[5]]
+    (tmp_path / "b.warc").write_bytes(b"".join(pages))
+    dedup_files(tmp_path / "b.warc", tmp_path / "url", recipe, run=FileRun(id_field="url"))
+    assert evidence(tmp_path / "url") == {"http://example.org/2": "http://example.org/5"}
+    with pytest.raises(InvalidInput, match=r"a.warc:8: the record has no url"):
+        dedup_files(tmp_path / "a.warc", tmp_path / "x", run=FileRun(id_field="url"))
+    with pytest.raises(InvalidInput, match="record_id or url"):
+        dedup_files(tmp_path / "a.warc", tmp_path / "x", run=FileRun(id_field="page"))
+    with pytest.raises(InvalidInput, match="no field 'body'"):
+        dedup_files(tmp_path / "a.warc", tmp_path / "x", run=FileRun(text_fields=("body",)))
+
+
+@pytest.mark.parametrize("name", ["plain.warc", "members.warc.gz", "whole.warc.gz"])
+@pytest.mark.parametrize("left", [0.3, 0.55, 0.9, 0.999])
+def test_a_cut_archive_keeps_what_came_before(tmp_path, name, left):
+    data = PACKINGS[name](RECORDS)
+    (tmp_path / name).write_bytes(data[: int(len(data) * left)])
+    with pytest.raises(InvalidInput, match=r"is cut|no record begins|no gzip"):
+        dedup_files(tmp_path / name, tmp_path / "out")
+    summary = dedup_files(tmp_path / name, tmp_path / "out", run=FileRun(on_error="skip", max_bad_rows=1.0))
+    assert 0 < summary["num_bad_rows"] <= 2
+    assert summary["inputs"][0]["num_cut"] <= 1
+    texts, _, _ = read(tmp_path / name)
+    whole = read_all(tmp_path, RECORDS)
+    assert texts == dict(list(whole.items())[: len(texts)])
+
+
+def read_all(tmp_path, records):
+    (tmp_path / "reference.warc").write_bytes(b"".join(records))
+    return read(tmp_path / "reference.warc")[0]
+
+
+def test_a_record_shorter_than_it_says(tmp_path):
+    """The reader of WARC gives what is there without a word."""
+    cut = record("response", http(b"<p>half of a pa"), number=9, url="http://example.org/9", length=5000)
+    (tmp_path / "a.warc").write_bytes(b"".join([*RECORDS[:3], cut]))
+    (tmp_path / "a.warc.gz").write_bytes(by_member([RECORDS[2], cut, RECORDS[3]]))
+    for name, line, count in (("a.warc", 3, 1), ("a.warc.gz", 1, 2)):
+        texts, bad, file = read(tmp_path / name)
+        assert list(bad) == [line]
+        assert "of the 5000 that its header says" in bad[line]
+        assert len(texts) == count
+        assert file.record_counts()["num_cut"] == 1
+
+
+@pytest.mark.parametrize("length", [10**9, 10**17, 1])
+def test_a_wrong_length_takes_nothing_else_with_it(tmp_path, length):
+    wrong = record("response", http(b"<p>some page that lies</p>"), number=9, length=length)
+    (tmp_path / "a.warc").write_bytes(b"".join([RECORDS[2], wrong, RECORDS[3], RECORDS[5]]))
+    texts, bad, _ = read(tmp_path / "a.warc")
+    assert set(texts) >= {record_id(number) for number in (2, 3, 5)}
+    assert bad
+
+
+def test_junk_between_records(tmp_path):
+    junk = [b"\0" * 5000, b"\nWARC/9.9.9 and so on\n", b"WARC/1.0\r\nno end of headers " * 10]
+    parts = [RECORDS[2], junk[0] + b"\n", RECORDS[3], junk[1], RECORDS[5], junk[2]]
+    (tmp_path / "a.warc").write_bytes(b"".join(parts))
+    texts, bad, _ = read(tmp_path / "a.warc")
+    assert set(texts) == {record_id(number) for number in (2, 3, 5)}
+    assert len(bad) == 3
+    packed = [gzip.compress(part) for part in RECORDS]
+    damaged = bytearray(packed[3])
+    damaged[40:60] = bytes(20)
+    (tmp_path / "b.warc.gz").write_bytes(packed[2] + bytes(damaged) + packed[5] + b"junk behind" + packed[7])
+    texts, bad, _ = read(tmp_path / "b.warc.gz")
+    assert list(texts) == [record_id(number) for number in (2, 5, 7)]
+    assert len(bad) == 2
+    # What is passed through is all of the rest.
+    run = FileRun(on_error="keep")
+    dedup_files(tmp_path / "b.warc.gz", tmp_path / "out", likewise.Recipe.minhash(1.0), run=run)
+    kept = (tmp_path / "out" / "kept" / "b.warc.gz").read_bytes()
+    assert kept == packed[2] + bytes(damaged) + b"junk behind" + packed[7]
+
+
+def test_members_of_several_records_are_named(tmp_path):
+    (tmp_path / "a.warc.gz").write_bytes(by_member(RECORDS[:3]) + gzip.compress(RECORDS[3] + RECORDS[5]))
+    with pytest.raises(InvalidInput, match="more than one record"):
+        read(tmp_path / "a.warc.gz")
+
+
+def test_bombs(tmp_path):
+    inner = gzip.compress(bytes(30_000_000), 1)
+    packed = http(inner, headers=["Content-Encoding: gzip"])
+    bomb = record("response", packed, number=9, url="http://example.org/9")
+    (tmp_path / "a.warc").write_bytes(bomb + RECORDS[3])
+    texts, bad, _ = read(tmp_path / "a.warc", max_document_bytes=100_000)
+    assert list(texts) == [record_id(3)]
+    assert "over 100000 bytes" in bad[0]
+    (tmp_path / "b.warc.gz").write_bytes(by_member([record("resource", bytes(66_000_000))]))
+    with pytest.raises(InvalidInput, match="bomb"):
+        read(tmp_path / "b.warc.gz")
+
+
+def test_bodies_as_servers_sent_them(tmp_path):
+    body = "<p>Grüße, wie sie ein Server vor Jahren geschickt hätte, mit Umlauten</p>"
+    text = "Grüße, wie sie ein Server vor Jahren geschickt hätte, mit Umlauten"
+    chunked = (
+        b"5\r\n" + body.encode()[:5] + b"\r\n%x\r\n" % (len(body.encode()) - 5) + body.encode()[5:] + b"\r\n0\r\n\r\n"
+    )
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    latin = body.encode("latin-1")
+    named = f'<meta charset="iso-8859-1">{body}'.encode("latin-1")
+    bodies = [
+        http(chunked, headers=["Transfer-Encoding: chunked"]),
+        http(body.encode(), headers=["Transfer-Encoding: chunked"]),
+        http(packer.compress(body.encode()) + packer.flush(), headers=["Content-Encoding: gzip"]),
+        http(body.encode(), headers=["Content-Encoding: gzip"]),
+        http(latin, "text/html; charset=ISO-8859-1"),
+        http(latin, "text/html; charset=no-such-charset"),
+        http(named, "text/html"),
+        http(b"\xef\xbb\xbf" + body.encode(), "TEXT/HTML"),
+        http(text.encode("latin-1"), "text/plain; charset=latin1"),
+        http(text.encode(), "text/plain"),
+    ]
+    (tmp_path / "a.warc").write_bytes(b"".join(record("response", data, number=i) for i, data in enumerate(bodies)))
+    texts, bad, _ = read(tmp_path / "a.warc")
+    assert not bad
+    assert {i: value.strip() for i, value in enumerate(texts.values())} == dict.fromkeys(range(len(bodies)), text)
+
+
+def test_arc(tmp_path):
+    body = http(b"<p>an old page of an old archive, from before the standard</p>")
+    head = b"filedesc://old.arc 0.0.0.0 20050101000000 text/plain 15\n1 0 Somebody\n\n\n\n"
+    url = b"http://example.org/a page 192.0.2.1 20050102030405 text/html %d\n" % len(body)
+    data = [head, url + body + b"\n", b"http://example.org/b 192.0.2.1 20050102030406 image/gif 6\nGIF89a\n"]
+    for name, packed in (("old.arc", b"".join(data)), ("old.arc.gz", by_member(data))):
+        (tmp_path / name).write_bytes(packed)
+        texts, bad, file = read(tmp_path / name, id_field="url", fields=("date", "status"))
+        assert {key: value.strip() for key, value in texts.items()} == {
+            "http://example.org/a%20page": "an old page of an old archive, from before the standard"
+        }
+        assert not bad
+        assert file.record_counts()["num_records"] == {"response": 2, "warcinfo": 1}
+
+
+class OnceItHangs(threading.Thread):
+    """A timer whose time is over when a file is there: so long as pages are read they have all the time they need."""
+
+    def __init__(self, sign, end):
+        super().__init__()
+        self._sign, self._end = sign, end
+        self._is_cancelled = threading.Event()
+
+    def run(self):
+        while not self._is_cancelled.wait(0.005):
+            if self._sign.exists():
+                self._sign.unlink()
+                self._end()
+                return
+
+    def cancel(self):
+        self._is_cancelled.set()
+
+
+def test_an_extractor_that_hangs_or_dies(monkeypatch):
+    """One page of a batch is told of, and those beside it are read."""
+    from likewise.io.archives import html_process
+
+    page = (b"<p>a page</p>", "")
+    source = Path(html_process.__file__).read_text()
+    hostile = source.replace(
+        "    def text_of(page: bytes, charset: str) -> str:\n",
+        "    def text_of(page: bytes, charset: str) -> str:\n"
+        "        import os, time\n"
+        "        if page == b'hang':\n"
+        "            open(__file__ + '.hangs', 'w').close()\n"
+        "            time.sleep(1000)\n"
+        "        if page == b'die': os._exit(1)\n",
+    )
+    assert hostile != source
+    readers = HtmlReaders()
+    with pytest.MonkeyPatch.context() as patch:
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as place:
+            script = Path(place) / "process.py"
+            script.write_text(hostile)
+            patch.setattr(html_process, "__file__", str(script))
+            patch.setattr(threading, "Timer", lambda _, end: OnceItHangs(script.with_name("process.py.hangs"), end))
+            found = readers.texts([page, (b"die", ""), page, (b"hang", ""), page])
+            readers.close()
+    assert [text and text.strip() for text, _ in found] == ["a page", None, "a page", None, "a page"]
+    assert "ends its extractor" in found[1][1]
+    assert "took over" in found[3][1]
+
+
+def test_command_and_names(tmp_path):
+    (tmp_path / "crawl").mkdir()
+    (tmp_path / "crawl" / "a.warc.gz").write_bytes(by_member(RECORDS))
+    (tmp_path / "crawl" / "b.dat").write_bytes(b"".join(RECORDS[:3]))
+    done = likewise_command("dedup", "crawl", "-o", "out", cwd=tmp_path)
+    assert done.status == 0, done.err
+    done = likewise_command("dedup", "crawl/b.dat", "-o", "out2", cwd=tmp_path)
+    assert done.status == 0, done.err
+    assert likewise_command("diff", "out", "out", cwd=tmp_path).status == 0
+    packed = (tmp_path / "crawl" / "a.warc.gz").read_bytes()
+    done = likewise_command("dedup", "-", "--format", "warc", "-o", "out3", cwd=tmp_path, stdin=packed)
+    assert done.status == 0, done.err
+    assert (tmp_path / "out3" / "kept" / "stdin.warc.gz").exists()
+    (tmp_path / "no.warc").write_bytes(b"<html>not an archive</html>" * 10)
+    done = likewise_command("dedup", "no.warc", "-o", "out4", cwd=tmp_path)
+    assert done.status == 2
+    assert "no web archive" in done.err
+
+
+@pytest.mark.parametrize("suffix", ["warc", "warc.gz"])
+def test_damage_at_the_start_takes_no_other_record(tmp_path, suffix):
+    records = [page(n, TEXT.format(n)) for n in range(3)]
+    if suffix == "warc":
+        data = records[0].replace(b"Content-Length: ", b"Content-Length: 1000000000000000000") + b"".join(records[1:])
+    else:
+        packed = by_member(records)
+        data = packed[:12] + b"\xff" * 48 + packed[60:]
+    (tmp_path / f"a.{suffix}").write_bytes(data)
+    texts, bad, _ = read(tmp_path / f"a.{suffix}")
+    assert list(texts) == [record_id(1), record_id(2)]
+    assert list(bad) == [0]
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the labelled sets are not here")
+def test_real_archives():
+    """Counts of records, and the bodies that were fetched, are those that another reader found."""
+    expected = json.loads((REAL / "expected.json").read_text())
+    checked = 0
+    for name, of_one in expected.items():
+        _, bad, file = read(REAL / name)
+        assert not bad, (name, bad)
+        counts = dict(of_one["counts"])
+        assert file.record_counts()["num_records"] == dict(sorted(counts.items())), name
+        found = [found for found in bodies(file) if found[0] == "response"]
+        wanted = [entry for entry in of_one["records"] if entry["type"] == "response"]
+        assert len(found) == len(wanted), name
+        for (_, url, status, body), entry in zip(found, wanted, strict=True):
+            assert url == entry["uri"], name
+            # The other reader left Brotli packed, and told no bodies of answers that are no HTTP.
+            if "sha1" in entry and entry.get("encoding") != "br":
+                assert (entry["size"], entry["sha1"]) == (len(body), hashlib.sha1(body).hexdigest()), entry
+                assert status == entry["status"]
+                checked += 1
+    assert checked > 190
+
+
+def bodies(file):
+    from likewise.io.archives import warc_documents
+
+    data = file.path.read_bytes()
+    for place in file._places(file.path.parent):
+        packed = data[place.offset : place.offset + place.length]
+        record = record_bytes(packed, is_packed=file.codec is not None, most=1 << 30)
+        if file._arc:
+            record, kind = warc_documents._warc_of(record)
+            if kind == "warcinfo":
+                continue
+        opened, body = opened_record(record, 1 << 30)
+        kind = str(opened.record_type).rpartition(".")[2].lower()
+        http = opened.http_headers
+        status = "" if http is None else str(http.status_code or "")
+        yield kind, opened.headers.get("WARC-Target-URI"), status, body
+
+
+@pytest.mark.parametrize("name", PACKINGS)
+def test_records_that_an_earlier_run_had_read(tmp_path, name):
+    """A run that is continued reads no job again that its parts hold; what passes through is found then."""
+    data = PACKINGS[name](RECORDS)
+    (tmp_path / name).write_bytes(data)
+    codec = "gzip" if data[:2] == b"\x1f\x8b" else None
+    offsets, lengths = [], []
+    for is_continued in (False, True):
+        file = WarcFile(tmp_path / name, name, len(data), ReadRules(), codec)
+        for number, job in enumerate(file.jobs(1, tmp_path)):
+            if is_continued and number % 2:
+                continue
+            for piece in job.read():
+                if not is_continued:
+                    offsets += piece.offsets.tolist()
+                    lengths += piece.lengths.tolist()
+        assert file.record_counts()["num_records"]["response"] == 5
+        places = np.array(offsets, np.uint64), np.array(lengths, np.uint32)
+        file.write_kept(tmp_path / f"kept-{is_continued}", *places, threads=2)
+        kept = (tmp_path / f"kept-{is_continued}").read_bytes()
+        assert kept == (by_member(RECORDS) if codec else data) or members(kept) == RECORDS

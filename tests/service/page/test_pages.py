@@ -1,0 +1,374 @@
+"""The pages over HTTP, without a browser: every view, hostile documents, odd requests, rights."""
+
+import html
+import os
+import re
+import threading
+from urllib.parse import quote
+
+import pytest
+
+import likewise
+from likewise import Recipe
+from tests.runs.viewing.runs import HOSTILE, make_run
+from tests.runs.viewing.test_drawing import Parsed
+from tests.waiting import LIMIT_S
+
+testing = pytest.importorskip("starlette.testclient", reason="needs likewise[server]")
+pytest.importorskip("fastapi", reason="needs likewise[server]")
+
+VIEWS = ["", "groups", "groups/1", "groups/1/pair/kept/kept", "threshold", "threshold/around", "threshold/pair/0",
+         "compare", "near", "review", "review/next", "review.csv"]  # fmt: skip
+POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+
+def client_of(path, **settings):
+    from likewise.service import Settings, create_app
+
+    app = create_app(path, Settings(has_request_log=False, **({"deadline_s": LIMIT_S} | settings)))
+    return testing.TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patient():
+    """Pages wait until the groups are sorted, however long a busy machine takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("likewise.service.page.routes._WAIT_S", LIMIT_S)
+        yield
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("run"), store_pairs=0.2)
+
+
+@pytest.fixture(scope="module")
+def client(out):
+    with client_of(out) as client:
+        assert client.get("/look/out/").status_code == 200
+        yield client
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_of_a_run(client, view):
+    answer = client.get(f"/look/out/{view}")
+    assert answer.status_code == 200, answer.text
+    if not view.endswith(".csv"):
+        assert answer.headers["content-security-policy"] == POLICY
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        tags = set(Parsed(re.sub(r"<(meta|link|input)\b[^>]*>|<br>|<!doctype html>", "", answer.text)).tags)
+        assert not {"img", "iframe", "style", "object"} & tags
+        # Nothing that the policy would refuse: no style, no handler, no script but the page's own.
+        assert not re.search(r"<[^>]*\s(style|on\w+)=", answer.text)
+        for script in re.findall(r"<script\b[^>]*>", answer.text):
+            assert 'src="/look/page.js' in script or 'type="application/json"' in script
+
+
+def test_the_first_page_goes_to_the_run(client):
+    answer = client.get("/", follow_redirects=False)
+    assert answer.status_code == 307
+    assert answer.headers["location"] == "/look/out/"
+    for asset in ("style.css", "page.js"):
+        assert client.get(f"/look/{asset}").status_code == 200
+
+
+def test_a_name_without_its_slash_leads_to_the_run(client):
+    answer = client.get("/look/out", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (308, "/look/out/")
+    assert client.get("/look/%2F%2Fevil.example", follow_redirects=False).status_code == 404
+    assert client.get("/look/a%20b%3Fc", follow_redirects=False).headers["location"] == "/look/a%20b%3Fc/"
+    assert client.get("/look/nobody").status_code == 404
+
+
+def links_of(client, address):
+    return [html.unescape(link) for link in re.findall(r'href="(/look/[^"]*)"', client.get(address).text)]
+
+
+def test_all_links_of_all_pages_lead_somewhere(client):
+    seen, waiting = set(), ["/look/out/"]
+    while waiting and len(seen) < 150:
+        address = waiting.pop()
+        if address in seen:
+            continue
+        seen.add(address)
+        answer = client.get(address)
+        assert answer.status_code == 200, address
+        if "html" in answer.headers["content-type"]:
+            waiting += links_of(client, address)
+    assert len(seen) > 60
+
+
+def test_hostile_documents_stay_text(client):
+    groups = client.get("/look/out/groups?q=onerror").text
+    (link,) = [link for link in links_of(client, "/look/out/groups?q=onerror") if re.search(r"groups/\d+$", link)]
+    assert "<b>hostile" not in groups
+    group = client.get(link).text
+    (pair,) = [link for link in links_of(client, link) if re.search(r"pair/\d+/kept$", link)]
+    for text in (group, client.get(pair).text):
+        assert html.escape(HOSTILE[:60]) in text
+        assert "<script>document" not in text
+        # What a form sends back is as it came.
+        assert "\u202e" not in re.sub(r'value="[^"]*"', "", text)
+        assert "⟨U+202E⟩" in text
+
+
+def test_odd_requests_are_answered_with_a_page(client):
+    for address, status in (
+        ("groups/0", 422), ("groups/999999999999999999999", 422), ("groups/1/pair/x/y", 422),
+        ("groups/1/pair/-5/kept", 422), ("threshold/pair/999999", 422), ("document?id=nobody", 422),
+        ("groups?at=garbage", 200), ("groups?at=%3C1e999:9", 200), ("groups?at=nan:nan", 200), ("groups?sort=%00", 200),
+        ("groups?q=%ff%fe%00%22", 200), ("threshold?cut=nan", 200), ("threshold?cut=-inf", 200),
+        ("threshold?cut=1e9", 200), ("groups/1?after=x", 200), ("nothing", 404),
+    ):  # fmt: skip
+        assert client.get(f"/look/out/{address}").status_code == status, address
+    assert client.get("/look/other/").status_code == 404
+    assert client.get(f"/look/{quote('<script>', safe='')}/").status_code == 404
+    assert client.post("/look/out/compare", json={"a": 1}).status_code == 415
+    assert client.post("/look/out/compare", data={"a": "x" * 200_001, "b": "y"}).status_code == 422
+    assert client.post("/look/out/groups").status_code == 405
+    assert client.post("/look/out/groups/sort", data={}).status_code == 422
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    assert (
+        client.post("/look/out/compare", content="&".join(f"f{i}=1" for i in range(99)), headers=form).status_code
+        == 400
+    )
+    assert client.post("/look/out/compare", content=b"a=%ff&b=\xff", headers=form).status_code in (200, 400)
+
+
+def test_two_pasted_texts_are_compared(client):
+    answer = client.post("/look/out/compare", data={"a": HOSTILE + " one", "b": HOSTILE + " two\r\nlines"})
+    assert answer.status_code == 200
+    assert "They match" in answer.text
+    assert "<del>one</del>" in answer.text
+    assert "<script>document" not in answer.text
+    again = client.post("/look/out/compare", data={"a": "", "b": ""})
+    assert "They match" in again.text
+
+
+def test_what_is_near_a_pasted_text(client):
+    answer = client.post(
+        "/look/out/near", data={"text": "the old mill by the river was sold on monday to a baker who wants"}
+    )
+    assert answer.status_code == 200
+    assert ">mill</bdi>" in answer.text
+    assert answer.text.count('class="pair"') >= 6
+
+
+def test_the_threshold_page_counts_without_a_script(client, out):
+    import json
+
+    summary = json.loads((out / "summary.json").read_text())
+    own = client.get("/look/out/threshold").text
+    assert f'<b id="kept">{summary["num_kept"]}</b>' in own
+    assert "as the run" in own
+    data = json.loads(re.search(r'id="points">(.*?)</script>', own, re.S)[1])
+    for at in (0, len(data["cuts"]) // 2, -1):
+        text = client.get(f"/look/out/threshold?cut={data['cuts'][at]}").text
+        assert f'<b id="kept">{data["kept"][at]}</b>' in text
+    assert f"--threshold {data['cuts'][3]:g}" in client.get(f"/look/out/threshold?cut={data['cuts'][3]}").text
+    assert "--short-margin" not in own
+
+
+def test_the_command_of_the_threshold_page_names_the_short_margin(tmp_path):
+    out = make_run(tmp_path, recipe=Recipe.minhash(short_margin=0.75), store_pairs=0.3)
+    with client_of(out) as client:
+        assert "--short-margin 0.75" in client.get("/look/out/threshold").text
+
+
+def test_labels_are_stored_and_exported(client, out):
+    def mark(a, b, label, **more):
+        return client.post(
+            "/look/out/review/mark", data={"a": a, "b": b, "label": label, **more}, follow_redirects=False
+        )
+
+    assert mark("mill", "mill-1", "1", then="/look/out/groups/1").headers["location"] == "/look/out/groups/1"
+    mark("pair-1", "=1+1", "0")
+    assert client.get("/look/out/review.csv").text == "doc_id_a,doc_id_b,label\nmill,mill-1,1\n'=1+1,pair-1,0\n"
+    assert (out / "review.csv").read_text() == client.get("/look/out/review.csv").text
+    assert "duplicate</span>" in client.get("/look/out/review").text
+    for then in (
+        "https://evil.example/",
+        "//evil.example/",
+        "/look/out/..//evil",
+        "/look/out\\@evil",
+        "/v1/collections",
+        "",
+    ):
+        assert mark("mill", "mill-1", "1", then=then).headers["location"] == "/look/out/review"
+    assert mark("mill", "mill", "1").status_code == 422
+    assert mark("mill", "mill-1", "2").status_code == 422
+    mark("mill", "mill-1", "")
+    mark("pair-1", "=1+1", "")
+    assert client.get("/look/out/review.csv").text == "doc_id_a,doc_id_b,label\n"
+
+
+def test_the_next_pair_to_label_is_another_each_time(client):
+    seen = set()
+    for _ in range(8):
+        text = client.get("/look/out/review/next").text
+        a, b = (html.unescape(re.search(rf'name="{name}" value="([^"]*)"', text)[1]) for name in "ab")
+        assert (a, b) not in seen
+        seen.add((a, b))
+        answer = client.post(
+            "/look/out/review/mark", data={"a": a, "b": b, "label": "1", "then": "/look/out/review/next"}
+        )
+        assert answer.status_code == 200
+    for a, b in seen:
+        client.post("/look/out/review/mark", data={"a": a, "b": b, "label": ""})
+
+
+def test_pages_of_other_sites_and_names_are_kept_out(client):
+    data = {"a": "x", "b": "y", "label": "1"}
+    answer = client.post("/look/out/review/mark", data=data, headers={"sec-fetch-site": "cross-site"})
+    assert answer.status_code == 403
+    assert client.get("/look/out/groups", headers={"host": "evil.example"}).status_code == 403
+
+
+def test_a_service_that_is_read_only_stores_no_label(out):
+    with client_of(out, is_read_only=True) as client:
+        client.get("/look/out/")
+        answer = client.post("/look/out/review/mark", data={"a": "x", "b": "y", "label": "1"})
+        assert answer.status_code == 422
+        assert "read only" in answer.text
+        assert "Not a duplicate" not in client.get("/look/out/groups/1/pair/kept/kept").text
+
+
+def test_collections_have_pages_as_runs_have(tmp_path):
+    with likewise.Index(tmp_path / "news", Recipe.minhash(0.5), store="text") as index:
+        index.add_batch(
+            ["a", "b", "c", "<i>"], ["one fine day in spring it rained"] * 2 + ["other words here", HOSTILE]
+        )
+    with likewise.Index(tmp_path / "bare", Recipe.simhash(within=3)) as index:
+        index.add_batch(["a", "b"], ["one fine day", "One fine day!"])
+    with client_of(tmp_path) as client:
+        home = client.get("/").text
+        assert "/look/news/" in home
+        assert "/look/bare/" in home
+        for name in ("news", "bare"):
+            for view in ("", "groups", "groups/1", "groups/1/pair/1/kept", "compare", "near", "review", "review/next"):
+                assert client.get(f"/look/{name}/{view}").status_code == 200, (name, view)
+        assert "one fine day in spring" in client.get("/look/news/groups/1").text
+        assert "keeps no texts" in client.get("/look/bare/groups/1").text
+        assert ">a</bdi>" in client.post("/look/news/near", data={"text": "one fine day in spring it rained"}).text
+        client.post("/v1/collections/news/documents", json={"doc_id": "d", "text": "other words here"})
+        assert client.post("/look/news/groups/sort", data={}).status_code == 200
+        client.post("/look/news/review/mark", data={"a": "a", "b": "b", "label": "1"})
+        assert (tmp_path / ".reviews/news.csv").read_text().endswith("a,b,1\n")
+
+
+def test_many_threads_look_at_once(out):
+    with client_of(out) as client:
+        failures = []
+
+        def look(number):
+            for view in VIEWS:
+                answer = client.get(f"/look/out/{view}")
+                if answer.status_code != 200:
+                    failures.append((number, view, answer.status_code))
+
+        threads = [threading.Thread(target=look, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+
+
+def test_evidence_that_is_damaged_is_said(tmp_path):
+    out = make_run(tmp_path)
+    (out / "removed.parquet").write_bytes(b"PAR1 nothing")
+    with client_of(out) as client:
+        for _ in range(2):
+            answer = client.get("/look/out/groups")
+            assert answer.status_code == 422
+            assert "damaged" in answer.text
+
+
+RUNS = {
+    "distance": (Recipe.simhash(within=3), 0.8),
+    "bit bands": (Recipe.simhash(within=20, bits=128, recall=0.9), 0.7),
+    "cosine": (Recipe.simhash(threshold=0.8), 0.5),
+    "components": (Recipe.minhash(0.5, group="components"), 0.3),
+    "containment": (Recipe.minhash(0.8, measure="containment"), 0.5),
+    "bloom": (Recipe.bloom(0.5), 0.4),
+    "idf": (Recipe.minhash(weights="idf"), 0.3),
+    "shingles": (Recipe.shingles(0.5), 0.3),
+    "exact": (Recipe.exact(), None),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_runs_of_every_recipe_are_shown(tmp_path, name):
+    recipe, floor = RUNS[name]
+    out = make_run(tmp_path, recipe=recipe, store_pairs=floor)
+    with client_of(out) as client:
+        is_empty = "There are no groups" in client.get("/look/out/groups").text
+        for view in VIEWS:
+            is_absent = (floor is None and view.startswith("threshold/")) or (is_empty and view.startswith("groups/"))
+            assert client.get(f"/look/out/{view}").status_code == (422 if is_absent else 200), view
+        pasted = {"a": HOSTILE, "b": HOSTILE + " more", "text": HOSTILE}
+        for view in ("compare", "near"):
+            assert client.post(f"/look/out/{view}", data=pasted).status_code == 200, view
+
+
+def test_documents_that_are_bytes_are_shown_as_far_as_they_can_be(tmp_path):
+    (tmp_path / "files").mkdir()
+    data = bytes(range(256)) * 40
+    for number in range(3):
+        (tmp_path / "files" / f"{number}.bin").write_bytes(data + bytes([number]))
+    likewise.dedup_files(tmp_path / "files", tmp_path / "out", Recipe.minhash(0.5, tokens="bytes"))
+    with client_of(tmp_path / "out") as client:
+        for view in ("", "groups", "groups/1", "groups/1/pair/1/kept", "review"):
+            assert client.get(f"/look/out/{view}").status_code == 200, view
+        assert client.get("/look/out/compare").status_code == 422
+
+
+def test_a_page_that_cannot_be_sorted_says_why(tmp_path, monkeypatch):
+    from likewise.runs.viewing import catalogue
+
+    out = make_run(tmp_path)
+    monkeypatch.setattr(catalogue, "_TABLES", "CREATE VIRTUAL TABLE words USING fts99(text);")
+    with client_of(out) as client:
+        answer = client.get("/look/out/groups")
+        assert answer.status_code == 422
+        assert "could not be sorted" in answer.text
+    assert not list((out / ".view").iterdir())
+
+
+def test_a_run_that_is_replaced_or_removed_under_its_pages(tmp_path):
+    """The pages show the run that is there, and say so where there is none."""
+    (tmp_path / "in.jsonl").write_text('{"id": "a", "text": "one fine day"}\n{"id": "b", "text": "one fine day"}\n')
+    out, moved = tmp_path / "out", tmp_path / "moved"
+    likewise.dedup_files(tmp_path / "in.jsonl", out, Recipe.minhash(0.5))
+    with client_of(out) as client:
+        assert "0.5" in client.get("/look/out/").text
+        likewise.dedup_files(tmp_path / "in.jsonl", out, Recipe.minhash(0.875), overwrite=True)
+        for view in ("", "groups", "groups/1"):
+            assert client.get(f"/look/out/{view}").status_code == 200
+        assert "0.875" in client.get("/look/out/").text
+        out.rename(moved)
+        for view in VIEWS:
+            answer = client.get(f"/look/out/{view}")
+            assert answer.status_code == 422
+            assert "there is no finished run here" in answer.text
+        assert client.get("/readyz").status_code == 200
+        moved.rename(out)
+        assert "0.875" in client.get("/look/out/").text
+        os.truncate(out / "removed.parquet", 100)
+        (out / "summary.json").touch()
+        answer = client.get("/look/out/groups")
+        assert (answer.status_code, "missing or damaged" in answer.text) == (422, True)
+
+
+def test_a_run_that_chose_its_threshold_shows_the_density(tmp_path):
+    with client_of(make_run(tmp_path, recipe=Recipe.minhash("auto"))) as client:
+        text = client.get("/").text
+    assert "How the threshold was chosen" in text
+    assert re.search(r"threshold 0\.\d+ \(auto", text)
+    assert "How the threshold was chosen" not in _overview_of_another(tmp_path)
+
+
+def _overview_of_another(tmp_path):
+    (tmp_path / "other").mkdir()
+    with client_of(make_run(tmp_path / "other")) as client:
+        return client.get("/").text
