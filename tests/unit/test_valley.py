@@ -109,7 +109,7 @@ def test_the_advice_is_what_the_run_did_not_do(weights, advice):
         "measure": "jaccard", "weights": weights, "num_sampled": 3000, "num_documents": 9000
     }  # fmt: skip
     assert advice in choice_lines(facts)[0]
-    assert "of 3,000 sampled documents" in choice_lines(facts)[0]
+    assert "of 3,000 distinct sampled documents" in choice_lines(facts)[0]
 
 
 def test_the_ends_of_the_range_are_on_the_scale_of_the_measure():

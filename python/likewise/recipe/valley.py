@@ -106,7 +106,7 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
             f"(weights {facts['weights']})"
         ]
     low, high = facts["halves"]
-    whom = "document" if facts["num_sampled"] == facts["num_documents"] else "sampled document"
+    whom = "distinct document" if facts["num_sampled"] == facts["num_documents"] else "distinct sampled document"
     sampled = (
         f"of {counted(facts['num_sampled'], whom)}, {facts['num_documents_above']:,} have a similar one at "
         f"or above it, {facts['num_documents_below']:,} below it down to {lowest_similarity(facts['measure']):g}"
