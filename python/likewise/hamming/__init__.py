@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from likewise.hamming.costs import Costs
     from likewise.hamming.index import HammingIndex
     from likewise.hamming.matches import Matches
-    from likewise.hamming.pairs import hamming_distance, hamming_join, hamming_pairs
+    from likewise.hamming.pairs import WrittenPairs, hamming_distance, hamming_join, hamming_pairs
     from likewise.hamming.plan import HammingPlan, PlannedSearch, SearchKey, plan_hamming
     from likewise.hamming.statistics import bit_frequencies, bit_statistics
     from likewise.hamming.stream import hamming_stream
@@ -22,6 +22,7 @@ __all__ = [
     "Matches",
     "PlannedSearch",
     "SearchKey",
+    "WrittenPairs",
     "bit_frequencies",
     "bit_statistics",
     "hamming_distance",
@@ -38,6 +39,7 @@ _HOMES = {
     "Matches": "matches",
     "PlannedSearch": "plan",
     "SearchKey": "plan",
+    "WrittenPairs": "pairs",
     "bit_frequencies": "statistics",
     "bit_statistics": "statistics",
     "hamming_distance": "pairs",

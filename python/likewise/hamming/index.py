@@ -50,8 +50,8 @@ class HammingIndex(BuiltOutOfCore):
 
     Notes
     -----
-    Tables under a directory, by the plan of :mod:`likewise.hamming.plan`; new fingerprints wait in a tail that is
-    scanned and are merged into larger tables (Bentley, Saxe, 1980).
+    Tables under a directory, by the plan of :func:`~likewise.hamming.plan.plan_hamming`; new fingerprints wait in a
+    tail that is scanned and are merged into larger tables (Bentley, Saxe, 1980).
     Any number of threads may search and change one index.
 
     Examples

@@ -170,7 +170,7 @@ def plan_hamming(
         Share of ones at each bit: blocks are then balanced by what their bits tell, and skew is priced.
     bit_dependence : float
         With `bit_frequencies`: how far the bits' differing depends on each other, 0 to 0.5; both are what
-        :func:`bit_statistics` finds in a sample.
+        :func:`~likewise.hamming.statistics.bit_statistics` finds in a sample.
     with_ids : bool
         Whether the row of each fingerprint is stored; without, a fingerprint is an answer of its own.
 

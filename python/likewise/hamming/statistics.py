@@ -24,7 +24,7 @@ def bit_statistics(fingerprints: Any, *, bits: int | None = None) -> tuple[NDArr
     Returns
     -------
     frequencies : ndarray of shape (bits,), float64
-        For :func:`plan_hamming`.
+        For :func:`~likewise.hamming.plan.plan_hamming`.
     dependence : float
         Mean correlation of two bits' being different in a pair of fingerprints, 0 to 0.5: that by which the variance of
         the distance of two is above that of independent bits.
@@ -62,7 +62,7 @@ def bit_frequencies(fingerprints: Any, *, bits: int | None = None) -> NDArray[np
     Returns
     -------
     ndarray of shape (bits,), float64
-        For :func:`plan_hamming`.
+        For :func:`~likewise.hamming.plan.plan_hamming`.
 
     Raises
     ------

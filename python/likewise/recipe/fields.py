@@ -181,7 +181,7 @@ class RecipeFields:
         return num_features < _native.SHORT_FEATURES
 
     def may_meet_short(self, num_features: Any) -> Any:  # noqa: ANN401 - as above
-        """Return whether a document of so many features can reach :attr:`short_threshold` with a short one."""
+        """Return whether a document of so many features can reach ``short_threshold`` with a short one."""
         assert self.short_threshold is not None
         return num_features * self.short_threshold < _native.SHORT_FEATURES
 

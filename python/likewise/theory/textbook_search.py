@@ -119,9 +119,10 @@ def historical_search(name: str, fingerprints: Codes, *, bits: int = 64, within:
     Parameters
     ----------
     name : str
-        As :func:`historical_names` and :func:`textbook_searches` call it: ``"scan"``, ``"all neighbours probed"``,
-        ``"all neighbours stored"`` (up to 1,000 fingerprints), ``"4 blocks"``, ``"4 blocks, then 4 of the rest"``,
-        ``"2 of 5 blocks"``, ``"3 of 6 blocks"`` (these of radius 3: 4, 16, 10 and 20 tables).
+        As :func:`historical_names` and :func:`~likewise.theory.textbook.textbook_searches` call it:
+        ``"scan"``, ``"all neighbours probed"``, ``"all neighbours stored"`` (up to 1,000 fingerprints), ``"4 blocks"``,
+        ``"4 blocks, then 4 of the rest"``, ``"2 of 5 blocks"``, ``"3 of 6 blocks"`` (these of radius 3: 4, 16, 10 and
+        20 tables).
     fingerprints : array of shape (n,), uint64
         The set.
     bits : int
