@@ -3,7 +3,7 @@
     same_answer.py [--sets NAMES] [--methods minhash,simhash] [--documents N] [--no-spark] --work FOLDER
     same_answer.py page
 
-For each set and method, one run in memory (one file, two threads) is held against all others by `likewise diff`, which
+For each set and method, one run in memory (one file, two threads) is compared with all others by `likewise diff`, which
 compares recipe, evidence and kept documents: `likewise dedup` with 1, 2 and 7 shards of the same sequence, 1 and 2
 threads, without a bound of memory and with one; the same shards by Spark as its engine on `local[2]`, in this process,
 so that Java starts once. Last a DataFrame whose rows were shuffled: Spark puts them in the order of their ids, in which

@@ -3,7 +3,7 @@
     tune.py [--set NAME ...] [--draws N] [--leave-out] [--cache FOLDER] [--results FILE] [--page FILE]
 
 For each set and draw: 60 labelled pairs are drawn, the choice is made, and its F1 on all pairs that were not drawn is
-held against the best recipe of the grid there. Pairs are drawn in two ways: from the labelled pairs of the set
+compared with the best recipe of the grid there. Pairs are drawn in two ways: from the labelled pairs of the set
 (`given`), and as the command asks for them, the set's labels answering (`asked`). Where a set lists no negatives, half
 of the given ones are positives and half are pairs that no list holds, among the most similar of these by the default
 recipe, ten for each positive. `--leave-out` judges each set by the constants of the model that serve the other four

@@ -21,8 +21,7 @@ from likewise.batch.decide.decision import Decision
 from likewise.batch.decide.verdict_log import VerdictLog
 from likewise.batch.engine import Engine, check_engine
 from likewise.batch.memory import BoundedRun
-from likewise.batch.opened import opened_run
-from likewise.batch.opening import bounded_run, found_inputs, recipe_of_files
+from likewise.batch.opening import bounded_run, found_inputs, opened_run, recipe_of_files
 from likewise.batch.options import FileRun
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.references import References
@@ -81,7 +80,7 @@ class _Asked:
             )
 
     def recipe_beside(self, recipe: Recipe) -> Recipe:
-        """Return the recipe of a run beside an index; raise where it does not go with what the run is held against."""
+        """Return the recipe of a run beside an index; raise where it does not go with what the run is compared with."""
         check_references(self.against, recipe, keep_sketches=self.keep_sketches)
         check_alone(self.against, self.index)
         recipe = recipe_beside(recipe, self.index)
@@ -264,7 +263,7 @@ def dedup_files(
     fresh : bool
         Begin anew where an unfinished run would be continued or refused.
     index : IndexUse, optional
-        An index that the run makes, or is held against.
+        An index that the run makes, or is compared with.
     against : sequence of path
         Reference documents: output directories of finished runs, whose kept documents are meant, or files. They all
         stay, stand before all others, are not compared with each other and not written.

@@ -76,7 +76,7 @@ class MemoryPlan:
     held_bytes : int
         What stays in memory from beginning to end: the process, threads, and what is held of each document.
     num_passes : int
-        How often the sketches are gone through for candidates. SimHash: slabs, each held against those before it.
+        How often the sketches are gone through for candidates. SimHash: slabs, each compared with those before it.
     disk_bytes : int
         Most that lies in the work directory at once, the output included.
     seconds : float

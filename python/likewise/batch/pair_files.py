@@ -9,8 +9,7 @@ import numpy as np
 
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
-from likewise.batch.opened import opened_run
-from likewise.batch.opening import bounded_run, found_inputs
+from likewise.batch.opening import bounded_run, found_inputs, opened_run
 from likewise.batch.options import FileRun
 from likewise.batch.run import RunContext, ordered
 from likewise.checks import check_integer

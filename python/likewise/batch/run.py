@@ -117,7 +117,7 @@ def open_documents(
     parts : RunParts, optional
         What an earlier run left, and what is left to a later one.
     references : References, optional
-        What is held against the documents: the first of the sources.
+        What is compared with the documents: the first of the sources.
     bounded : BoundedRun, optional
         What memory the run keeps to.
 

@@ -41,7 +41,7 @@ def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False
     recipe : Recipe
         Resolved.
     is_against : bool
-        Whether the run is held against an index, another run or files.
+        Whether the run is compared with an index, another run or files.
     """
     if floor is None:
         return

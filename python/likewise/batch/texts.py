@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
-from likewise.batch.opened import opened_run
+from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.priority import keep_needs
 from likewise.batch.read.weighing import weighed

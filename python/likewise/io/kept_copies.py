@@ -70,7 +70,7 @@ def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
 
 
 def kinds_of(copies: list[KeptCopy]) -> set[str | bytes]:
-    """Return what documents of copies can be held against: ``table``, the header of records, else the format."""
+    """Return what documents of copies can be compared with: ``table``, the header of records, else the format."""
     kinds: set[str | bytes] = set()
     for copy in copies:
         if copy.path is not None and copy.form.kind in _RECORDS:

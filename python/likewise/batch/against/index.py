@@ -236,7 +236,7 @@ class BesideIndex:
     InvalidParameter
         If an index could not give the verdicts of this recipe, or ids may come twice.
     InvalidInput
-        If there is no index to be held against, or something where one is to be made.
+        If there is no index to compare with, or something where one is to be made.
     RecipeMismatch
         If the index was made by another recipe; `keep` may differ.
     """

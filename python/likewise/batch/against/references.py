@@ -118,7 +118,7 @@ def about_references(
 
 def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress) -> Reference:
     if output is not None and path.exists() and path.resolve().is_relative_to(output.resolve()):
-        raise InvalidInput("the run would replace what it is held against; name another directory with -o", str(path))
+        raise InvalidInput("the run would replace what it is compared with; name another directory with -o", str(path))
     if not is_finished_run(path):
         rules, form = run.read_rules(recipe), run.format_for(recipe)
         found = find_inputs([path], rules, file_format=form, delimiter=run.delimiter, output=output)
@@ -127,7 +127,7 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
     options = summary["options"]
     if options.get("output") != "kept" or not (path / KEPT).is_dir():
         raise InvalidInput(
-            "this run wrote no kept documents (--output evidence), so none can be held against", str(path)
+            "this run wrote no kept documents (--output evidence), so nothing can be compared with them", str(path)
         )
     as_then = FileRun(
         text_fields=tuple(options["text_field"]),

@@ -155,7 +155,7 @@ def ingest(
         What an earlier run left, which is read instead of sketching again, and where this one puts aside what it did;
         the last of it may still be being written.
     references : References, optional
-        The first of the sources, whose documents are held against the others.
+        The first of the sources, whose documents are compared with the others.
     room : Room, optional
         Where the columns lie; in memory where None.
 

@@ -9,7 +9,7 @@ from likewise.io.inputs import InputFile
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Some of the files that new documents are held against.
+    """Some of the files that new documents are compared with.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class References:
-    """All that new documents are held against, in order of priority.
+    """All that new documents are compared with, in order of priority.
 
     Parameters
     ----------

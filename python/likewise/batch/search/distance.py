@@ -87,7 +87,7 @@ class SlabSearch(Search):
     """Candidates by Hamming distance of SimHash fingerprints; exact, and the same as those of DistanceSearch.
 
     Positions are cut into slabs. When the first position of a slab is asked for, all verdicts before it have fallen:
-    its fingerprints are held against those before that were not removed, as many at a time as a slab has, and the pairs
+    its fingerprints are compared with those before not removed, as many at a time as a slab has, and the pairs
     are put aside. Those inside the slab are found as they are asked for.
 
     Parameters

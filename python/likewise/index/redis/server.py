@@ -46,10 +46,9 @@ def _source(name: str) -> str:
 
 
 try:
+    import redis as _client
     from redis.backoff import ExponentialBackoff
     from redis.retry import Retry
-
-    import redis as _client
 except ImportError as error:
     raise MissingExtra("redis", "an index on a Redis or Valkey server") from error
 

@@ -29,7 +29,7 @@ class Places:
     offsets, lengths : ndarray of shape (n,)
         Bytes of the line in its file; for tables the row, and 1.
     is_reference : ndarray of shape (n,), bool, optional
-        Where a document is one that the run was held against. It has no row, and if it is one of an index no place
+        Where a document is one that the run was compared with. It has no row, and if it is one of an index no place
         either: what is -1 is null in the evidence.
     """
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from likewise.batch import FileRun
 from likewise.batch.budget.timing import Timing
-from likewise.batch.opened import opened_run
-from likewise.batch.opening import bounded_run
+from likewise.batch.opening import bounded_run, opened_run
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.run import RunContext, ordered
@@ -222,7 +221,7 @@ def check_kind(path: Path, summary: dict[str, Any]) -> None:
         raise InvalidInput("this run took parts out of documents (--unit), and an audit is of whole ones", str(path))
     if "against" in summary:
         raise InvalidInput(
-            "this run was held against other documents (--against), which an audit does not read", str(path)
+            "this run was compared with other documents (--against), which an audit does not read", str(path)
         )
 
 
