@@ -2,8 +2,8 @@
 
     repeats.py [--data FILE] [--part-mb 5]
 
-Runs `dedup --unit` over bench/data/plain.jsonl by line, paragraph, sentence and span, each in a process of its own, and
-compares lines, paragraphs and spans of the first `--part-mb` with tests/batch/parts/naive.py. Figures go into
+Runs `likewise repeats` over bench/data/plain.jsonl by line, paragraph, sentence and span, each in a process of its
+own, and compares lines, paragraphs and spans of the first `--part-mb` with tests/batch/parts/naive.py. Figures go into
 results/repeats.json.
 """
 
@@ -36,7 +36,7 @@ RUNS = {
 def run(data, out, options):
     """The summary of a run, with its seconds on the clock and on the processors, and its greatest memory."""
     shutil.rmtree(out, ignore_errors=True)
-    command = [sys.executable, "-m", "likewise", "dedup", str(data), "-o", str(out), "--json", "-q", *options]
+    command = [sys.executable, "-m", "likewise", "repeats", str(data), "-o", str(out), "--json", "-q", *options]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, capture_output=True, check=True)
     seconds = time.perf_counter() - began

@@ -19,15 +19,15 @@ def test_a_count_and_its_name():
     assert [counted(count, "pair was", "pairs were") for count in (1, 2)] == ["1 pair was", "2 pairs were"]
 
 
-@pytest.mark.parametrize("unit", [(), ("--unit", "line")], ids=["documents", "lines"])
+@pytest.mark.parametrize("command", ["dedup", "repeats"])
 @pytest.mark.parametrize(("num", "told"), [(1, "skipped 1 file of other kinds"), (2, "skipped 2 files of other kinds")])
-def test_files_of_other_kinds(tmp_path, unit, num, told):
+def test_files_of_other_kinds(tmp_path, command, num, told):
     data = tmp_path / "data"
     data.mkdir()
     (data / "a.jsonl").write_bytes(jsonl(TEXTS))
     for number in range(num):
         (data / f"notes-{number}.doc").write_text("not ours")
-    ran = likewise_command("dedup", data, "-o", tmp_path / "out", *unit)
+    ran = likewise_command(command, data, "-o", tmp_path / "out")
     assert ran.status == 0, ran.err
     assert told in ran.err
 
@@ -41,7 +41,7 @@ def test_commands_that_count_one(tmp_path):
     assert "1 document with distinct feature sets; 5 features, of which 0 weigh less than 15" in told
     likewise_command("index", "create", index)
     ran = likewise_command("index", "remove", index, "none", "--on-error", "skip")
-    assert ran.err == "1 id that no document has skipped\n"
+    assert ran.err == "1 id not in the index, skipped\n"
     ran = likewise_command("dedup", articles, "-o", tmp_path / "out", "--text-field", "body", "--on-error", "skip")
     assert "the only row is no document: " in ran.err
     labels = tmp_path / "labels.csv"

@@ -230,8 +230,8 @@ def test_too_many_bad_rows_are_an_error_in_every_command(tmp_path):
     likewise_command("index", "create", tmp_path / "seen.lw")
     commands = {
         "dedup": ("dedup", "-o", tmp_path / "out"),
-        "parts": ("dedup", "-o", tmp_path / "parts", "--unit", "line"),
-        "spans": ("dedup", "-o", tmp_path / "spans", "--unit", "span"),
+        "parts": ("repeats", "-o", tmp_path / "parts", "--unit", "line"),
+        "spans": ("repeats", "-o", tmp_path / "spans", "--unit", "span"),
         "pairs": ("pairs", "-o", tmp_path / "pairs.jsonl"),
         "sketch": ("sketch", "-o", tmp_path / "s.parquet"),
         "weights": ("weights", "-o", tmp_path / "w.lww"),

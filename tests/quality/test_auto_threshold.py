@@ -217,7 +217,7 @@ def test_the_command_says_what_it_chose_and_an_index_takes_it(texts, tmp_path):
     refused = likewise_command("index", "create", tmp_path / "new.lw", "--like", out, "--threshold", "0.5")
     assert refused.status == 2
     assert "--like" in refused.err
-    parts = ["dedup", tmp_path / "in.jsonl", "-o", tmp_path / "parts", "--unit", "line", "--method", "minhash"]
+    parts = ["repeats", tmp_path / "in.jsonl", "-o", tmp_path / "parts", "--unit", "line", "--method", "minhash"]
     assert likewise_command(*parts, "--threshold", "auto").status == 2
     assert likewise_command(*parts).status == 0
     shown = likewise_command("plan", "--threshold", "auto")

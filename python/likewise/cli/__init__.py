@@ -12,33 +12,33 @@ import click
 from likewise.cli.options.lazy import LazyGroup
 
 _COMMANDS = {
-    "dedup": "Decide which documents to keep, with evidence for each that goes.",
-    "pairs": "List every verified pair of near-duplicates.",
-    "match": "Find the references that each document contains or resembles.",
-    "compare": "Show how alike two documents are, and where they differ.",
-    "sketch": "Write fingerprints or signatures.",
-    "plan": "Say which bands or radius a threshold needs, or how to search N fingerprints.",
-    "weights": "Count how many documents hold each feature, as a table of weights.",
-    "tune": "Find the recipe and threshold that fit this data, from labelled pairs.",
-    "index": "Ask and feed an index of what was seen: near-duplicates of documents as they arrive.",
-    "report": "Write one HTML page about a run.",
-    "audit": "Measure what a run missed and what it wrongly took.",
-    "serve": "Serve indexes over HTTP, and pages to look at them or at a run.",
-    "diff": "Say whether two runs gave the same answer.",
+    "dedup": "Remove near-duplicates and record why each was removed.",
+    "repeats": "Remove repeated lines, paragraphs, sentences or spans.",
+    "pairs": "List all verified pairs of near-duplicates.",
+    "match": "Find the reference that each document contains or resembles.",
+    "compare": "Compare two documents: similarity and differences.",
+    "sketch": "Write SimHash fingerprints or MinHash signatures.",
+    "plan": "Show the bands or radius for a threshold, or a search plan for N fingerprints.",
+    "weights": "Count document frequencies and write a weight table.",
+    "tune": "Choose a recipe and threshold from labeled pairs.",
+    "index": "Create, query and update a persistent near-duplicate index.",
+    "report": "Write an HTML report about a run.",
+    "audit": "Measure the recall and precision of a run.",
+    "serve": "Serve indexes or a run over HTTP, with web pages.",
+    "diff": "Compare the results of two runs.",
 }
 
-_HELP = """Find documents that say the same thing in nearly the same words.
+_HELP = """Find and remove near-duplicate documents.
 
 \b
 Examples:
-  likewise dedup articles.jsonl -o out          keep one of each, explain the rest
-  likewise dedup data/ -o out --threshold 0.9   stricter
-  likewise pairs articles.jsonl -o pairs.tsv    only list them
-  likewise compare a.txt b.txt                  how alike are these two?
-  likewise index add seen.lw - < new.jsonl      seen it before?
+  likewise dedup articles.jsonl -o out          keep one copy, explain each removal
+  likewise dedup data/ -o out --threshold 0.9   stricter matching
+  likewise compare a.txt b.txt                  how similar are two documents?
+  likewise index add seen.lw - < new.jsonl      check documents as they arrive
 
-Input is JSON Lines, CSV or TSV (also .gz, .zst), Parquet, Arrow, Hugging Face dataset directories, web archives (WARC,
-WET, ARC) or text files, here or in stores (s3://, hf://). `likewise COMMAND --help` has options and examples.
+Inputs are JSON Lines, CSV, TSV (also .gz, .zst), Parquet, Arrow, Hugging Face dataset directories, web archives (WARC,
+WET, ARC) or text files, local or in object stores (s3://, hf://). For options: likewise COMMAND -h, or --help for all.
 """
 
 
@@ -56,10 +56,10 @@ def _print_version(ctx: click.Context, option: click.Parameter, value: bool) -> 
 
 @click.command(cls=_Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Say the version."
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
 )
 def group() -> None:
-    """Take a command."""
+    """Run a command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -11,7 +11,7 @@ import click
 from likewise.checks import counted
 from likewise.cli.options.memory_option import MEMORY
 from likewise.cli.options.progress import ShownProgress
-from likewise.cli.options.recipe import MOVED_INPUTS, QUIET, count
+from likewise.cli.options.recipe import MOVED_INPUTS, QUIET, THREADS, count
 from likewise.cli.options.terminal import printable
 
 if TYPE_CHECKING:
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 # Missed pairs that are shown; the certificate has more.
 _MOST_SHOWN = 10
 
-_HELP = """Measure what a finished run missed, and check all that it states.
+_HELP = """Measure the recall and precision of a run.
 
-OUT is the output directory of likewise dedup. A random sample of documents (removed ones, kept ones that seem near
-another, others) is compared with all others exactly, without sketches; of that follow the share of matching pairs that
-the run compared and the share of documents that ought to go and went, with 95 % intervals. Every removal is measured
-again: does it reach the threshold, did what speaks against it stay, are the inputs and the kept files those of the run?
+OUT is the output directory of likewise dedup. A random sample of documents (removed, kept but similar to another, and
+others) is compared exactly with all documents, without sketches. The sample gives the share of matching pairs that the
+run compared and the share of removable documents that it removed, with 95 % intervals. All removals are measured again
+and checked against the threshold, the kept documents, the inputs and the kept files.
 
-The findings and the SHA-256 of inputs and outputs go to OUT/audit.json.
+Results and the SHA-256 digests of inputs and outputs are written to OUT/audit.json.
 
 \b
-Exit status 0: every check holds. 1: one does not, or a least recall that was asked for is not proved.
+Exit status: 0 if all checks pass; 1 if a check fails or --least-recall is not proven.
 
 \b
 Examples:
@@ -49,44 +49,45 @@ Examples:
     default="5000",
     show_default=True,
     metavar="N",
-    help="Documents to compare with all others, fewer where most share a template. Exact with as many as there are.",
+    help="Number of documents to compare with all others; fewer if most share a template. With all documents the "
+    "result is exact.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the sample.")
 @click.option(
     "--least-recall",
     type=click.FloatRange(0.0, 1.0),
     metavar="P",
-    help="Fail unless the interval of each recall lies at or above P.",
+    help="Fail unless the lower bound of each recall is at least P.",
 )
 @MOVED_INPUTS
 @click.option(
     "--weights",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The table of weights or the lexicon that the run was given. Weights that it counted are counted again.",
+    help="Weight table or lexicon used by the run. Weights that the run counted are counted again.",
 )
 @click.option(
     "--stop-words",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The stop words that the run was given.",
+    help="Stop words used by the run.",
 )
 @click.option(
     "--dictionary",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The dictionary that the run was given.",
+    help="Dictionary used by the run.",
 )
 @click.option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where the certificate goes.  [default: OUT/audit.json]",
+    help="Output file.  [default: OUT/audit.json]",
 )
-@click.option("--threads", type=int, metavar="N", help="Threads; they change no result.  [default: all processors]")
+@THREADS
 @MEMORY
-@click.option("--json", "as_json", is_flag=True, help="Print the certificate.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON to stdout.")
 @QUIET
 def command(out: Path, least_recall: float | None, output: Path | None, **options: Any) -> int:  # noqa: ANN401
     """Run the command."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import match_options, take_recipe
 from likewise.cli.options.terminal import has_colour, printable
 
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from likewise.measures.comparison import Comparison, Stretch
 
 _CONTEXT = 60
-_HELP = """Show how alike two documents are, and where they differ.
+_HELP = """Compare two documents: similarity and differences.
 
-FILES are two text files; or, with --ids, files of any format that hold both documents. Shows every measure,
-both fingerprints with the differing bits marked, what they share, and both texts aligned word by word.
+FILES are two text files or, with --ids, files in any format that contain both documents. Shows all measures, both
+fingerprints with the differing bits marked, shared features, and both texts aligned word by word.
 
 \b
 Examples:
@@ -29,14 +30,14 @@ Examples:
 """
 
 
-@click.command("compare", help=_HELP)
+@click.command("compare", cls=LongCommand, help=_HELP)
 @click.argument("files", nargs=-1, required=True, metavar="FILES...")
-@click.option("--ids", nargs=2, metavar="X Y", help="Compare these two documents of the FILES.")
-@click.option("--text-field", multiple=True, metavar="NAME", help="With --ids: field of the text.  [default: text]")
-@click.option("--id-field", metavar="NAME", help="With --ids: field of the id.  [default: id where there is one]")
-@click.option("--max-diff", type=click.IntRange(min=0), metavar="N", help="Show at most N of the differences.")
+@click.option("--ids", nargs=2, metavar="X Y", help="Ids of the two documents in FILES.")
+@click.option("--text-field", multiple=True, metavar="NAME", help="With --ids: text field.  [default: text]")
+@click.option("--id-field", metavar="NAME", help="With --ids: id field.  [default: id if present]")
+@click.option("--max-diff", type=click.IntRange(min=0), metavar="N", help="Maximum number of differences to show.")
 @match_options
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
 def command(
     files: tuple[str, ...],
     ids: tuple[str, str] | None,
@@ -54,7 +55,7 @@ def command(
     recipe = take_recipe(options)
     if ids is None:
         if text_field or id_field:
-            raise InvalidParameter("text_field" if text_field else "id_field", "acts only with --ids")
+            raise InvalidParameter("text_field" if text_field else "id_field", "requires --ids")
         if len(files) != 2:
             raise InvalidParameter("ids", f"{len(files)} file given; name two text files, or two ids with --ids")
         are_bytes = recipe.tokens in BYTE_TOKENS

@@ -1,14 +1,13 @@
 """``likewise dedup``: which documents to keep."""
 
-import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.memory_option import MEMORY
 from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import (
@@ -22,55 +21,40 @@ from likewise.cli.options.recipe import (
     take_recipe,
     take_run,
 )
+from likewise.cli.options.summary import bad_line, print_summary, search_line
 from likewise.cli.options.terminal import chosen_lines, printable, skipped_line
-from likewise.cli.parts import bad_line, check_part_options, part_lines, run_parts, search_line
 
 if TYPE_CHECKING:
     from likewise.batch import IndexUse
     from likewise.batch.engine import Engine
     from likewise.recipe.recipe import Recipe
 
-_HELP = """Decide which documents to keep, with evidence for each that goes.
+_HELP = """Remove near-duplicates and record why each was removed.
 
-INPUT is JSON Lines, CSV or TSV (each also in .gz or .zst), Parquet, Arrow IPC, Hugging Face dataset directories or text
-files (.txt, .md, .rst): files, directories, globs, or - for standard input (JSON Lines, or what --format says).
+INPUT is a JSON Lines, CSV or TSV file (also .gz or .zst), Parquet, Arrow, a Hugging Face dataset directory, a web
+archive (WARC, WET, ARC) or a text file (.txt, .md, .rst); a directory or a glob of these; or - for standard input.
 
-OUT gets kept/ (a file for each input file, same name and format, lines byte for byte), removed.parquet (one row for
-each removed document: which kept one it matches, measured how, with what result) and summary.json. Nothing has its
-final name before all is complete; a run that was killed is continued by the same command. With -o - the kept lines go
-to standard output.
+OUT receives kept/ (one file per input file, same name and format), removed.parquet (one row per removed document, with
+the kept document that it matches and their similarity) and summary.json. Outputs are renamed into place only when the
+run succeeds. Repeat the same command to continue a run that was killed. With -o - kept lines go to standard output.
 
 By default two documents match when the Jaccard similarity of their word 2-grams, weighted by rarity, reaches a
-threshold that the run chooses from the collection; short documents need more. With another --threshold, --weights,
---tokens, --measure, or --method simhash or exact, nothing is taken from the collection unless you name it: words are
-3-grams that count alike. A line on stderr shows the recipe. --preset default --threshold T keeps the features of the
-default. --engine spark and --unit cannot look at the collection first and use the preset online.
+threshold chosen from the collection; short documents need more. When you set --threshold, --weights, --tokens,
+--shingle or --measure, or choose --method simhash or exact, the default becomes unweighted word 3-grams; stderr shows
+the recipe. Use --preset default --threshold T to keep the default features. --engine spark uses the preset online.
 
 \b
 Examples:
   likewise dedup articles.jsonl -o out
-  likewise dedup a.parquet b.parquet -o out --threshold 0.9 --keep longest
-  likewise dedup pages.jsonl -o out --preset strict
   likewise dedup 'crawl/*.jsonl' -o out --text-field page.body --id-field url
-  likewise dedup notes.jsonl -o out --method simhash
-  cat notes.jsonl | likewise dedup - -o - > unique.jsonl
-  zcat dump.csv.gz | likewise dedup - --format csv -o - > unique.csv
-  likewise dedup crawl/ -o out --memory 2GB
-  likewise dedup articles.jsonl -o out --index seen.lw
   likewise dedup new.jsonl -o out2 --against seen.lw --add
-  likewise dedup pages.jsonl -o out --unit paragraph
-  likewise dedup pages.jsonl -o out --unit span --min-tokens 50 --dry-run
-  likewise dedup monday.jsonl -o monday --keep-sketches
-  likewise dedup tuesday.jsonl -o tuesday --against monday
-  likewise dedup 'crawl/*.jsonl.gz' -o out --engine spark --master spark://host:7077
+  zcat dump.csv.gz | likewise dedup - --format csv -o - > unique.csv
 """
 
 
-@click.command("dedup", help=_HELP)
+@click.command("dedup", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option(
-    "-o", "--out", required=True, metavar="OUT", help="Directory for the results, or - for kept lines to stdout."
-)
+@click.option("-o", "--out", required=True, metavar="OUT", help="Output directory, or - to write kept lines to stdout.")
 @decision_options
 @document_options
 @MEMORY
@@ -79,78 +63,64 @@ Examples:
     type=click.Choice(["kept", "evidence"]),
     default="kept",
     show_default=True,
-    help="evidence: write no copies of documents.",
+    help="evidence: do not write kept/.",
 )
 @click.option(
     "--index",
     "index",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="Make a new index of all documents, removed ones too, so that later ones can be asked: seen it before?",
+    help="Also create an index of all documents, including removed ones, for later duplicate checks.",
 )
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="PATH",
-    help="Remove also what matches a kept document of an index or of a finished run (its output directory), or any "
-    "document of files; can be repeated for runs and files. The recipe of the index or run serves, and of the options "
-    "that make a recipe only --keep acts beside it, unless all are named as they were.",
+    help="Also remove documents that match an index, an earlier run or files. PATH is an index, the output directory "
+    "of a run (only its kept documents count) or a file; repeat the option for several runs or files. The recipe of "
+    "the index or run applies. You may change --keep; other recipe options must equal it.",
 )
-@click.option("--add", is_flag=True, help="Add the documents that stay to the index of --against.")
-@click.option(
-    "--unit",
-    type=click.Choice(["document", "line", "paragraph", "sentence", "span"]),
-    default="document",
-    show_default=True,
-    help="Take repeated parts out of documents instead, the first of each stays: equal ones, or with --method near "
-    "ones; span: any stretch of words. JSON Lines.",
-)
-@click.option(
-    "--min-tokens",
-    type=int,
-    metavar="N",
-    help="With --unit: words of the shortest part that goes.  [default: 0; span: 50]",
-)
-@click.option("--dry-run", is_flag=True, help="With --unit: write nothing, say what would go.")
+@click.option("--add", is_flag=True, help="Add kept documents to the index given with --against.")
 @click.option(
     "--keep-sketches",
     is_flag=True,
-    help="Keep the sketches of what stays in OUT/sketches, so that --against OUT need not read and sketch it again.",
+    help="Store the sketches of kept documents in OUT/sketches, so that --against OUT need not compute them again.",
 )
 @click.option(
     "--store-pairs",
     type=float,
     metavar="FLOOR",
-    help="Write pairs.parquet: every verified pair from this similarity on, for the threshold page of likewise serve. "
-    "Changes no verdict.",
+    help="Also write pairs.parquet, all verified pairs with at least this similarity, for the threshold page of "
+    "likewise serve. Verdicts do not change.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace the finished run in OUT.")
-@click.option("--fresh", is_flag=True, help="Begin anew where an unfinished run in OUT would be continued or refused.")
+@click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")
+@click.option("--fresh", is_flag=True, help="Discard an unfinished run in OUT instead of continuing it.")
 @click.option(
     "--engine",
     type=click.Choice(["local", "spark"]),
     default="local",
     show_default=True,
-    help="Where documents are read, sketched and compared; the answer is the same.",
+    metavar="NAME",
+    help="local or spark. Results are the same.",
 )
 @click.option(
     "--master",
     metavar="URL",
-    help="Spark: where it runs, such as spark://HOST:7077 or yarn.  [default: local[*,4]: "
-    "this machine, a failed task is tried again up to four times]",
+    help="Spark master URL, such as spark://HOST:7077 or yarn.  [default: local[*,4], this machine with up to four "
+    "attempts per task]",
 )
 @click.option(
     "--checkpoint-dir",
     metavar="PATH",
-    help="Spark: where finished stages stay, so that the same command goes on after a failure.  [default: in OUT, "
+    help="Spark: directory for finished stages, so that the same command continues after a failure.  [default: in OUT "
     "until the run ends]",
 )
 @click.option(
-    "--driver-memory", metavar="SIZE", help="Spark: what a search by distance may take on the driver.  [default: 4GB]"
+    "--driver-memory", metavar="SIZE", help="Spark: memory limit for distance search on the driver.  [default: 4GB]"
 )
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
 def command(
     inputs: tuple[str, ...],
     out: str,
@@ -158,9 +128,6 @@ def command(
     index: Path | None,
     against: tuple[Path, ...],
     add: bool,  # noqa: FBT001 - click's call
-    unit: str,
-    min_tokens: int | None,
-    dry_run: bool,  # noqa: FBT001
     keep_sketches: bool,  # noqa: FBT001
     store_pairs: float | None,
     overwrite: bool,  # noqa: FBT001
@@ -177,31 +144,6 @@ def command(
     from likewise.batch import IndexUse, dedup_files, stream_dedup
     from likewise.errors import InvalidParameter
 
-    if unit != "document":
-        others = {"index": index, "against": against, "add": add, "output": output != "kept"}
-        others |= {"keep_sketches": keep_sketches, "store_pairs": store_pairs is not None}
-        others |= {"memory": options["memory"] is not None, "engine": engine != "local", "master": master is not None}
-        others |= {"checkpoint_dir": checkpoint_dir is not None, "driver_memory": driver_memory is not None}
-        for name in (name for name, value in others.items() if value):
-            raise InvalidParameter(name, "does not act with --unit")
-        check_part_options(unit, options)
-        # Equal parts, unless a recipe was asked for.
-        has_recipe = any(options[name] is not None for name in ("method", "preset", "recipe_file"))
-        summary = run_parts(
-            inputs,
-            out,
-            unit,
-            min_tokens,
-            options if has_recipe else options | {"method": "exact"},
-            dry_run=dry_run,
-            overwrite=overwrite,
-            fresh=fresh,
-            quiet=quiet,
-        )
-        _told(summary, None if dry_run else out, as_json=as_json, quiet=quiet, lines=part_lines)
-        return
-    for name in (name for name, is_given in (("min_tokens", min_tokens is not None), ("dry_run", dry_run)) if is_given):
-        raise InvalidParameter(name, "acts with --unit only")
     asked, references = _told_apart(against)
     use = IndexUse(index, asked, add)
     elsewhere = _engine(engine, {"master": master, "checkpoint_dir": checkpoint_dir, "driver_memory": driver_memory})
@@ -237,7 +179,7 @@ def command(
                 engine=elsewhere,
                 progress=progress.report,
             )
-    _told(summary, None if out == "-" else out, as_json=as_json, quiet=quiet, lines=summary_lines)
+    print_summary(summary, None if out == "-" else out, as_json=as_json, quiet=quiet, lines=summary_lines)
     if out != "-" and not as_json and not quiet and sys.stderr.isatty():
         _first_look(Path(out))
 
@@ -256,21 +198,6 @@ def _first_look(out: Path) -> None:
         click.echo(printable(line), err=True)
 
 
-def _told(
-    summary: dict[str, Any],
-    out: str | None,
-    *,
-    as_json: bool,
-    quiet: bool,
-    lines: Callable[[dict[str, Any], str | None], list[str]],
-) -> None:
-    if as_json:
-        click.echo(json.dumps(summary, ensure_ascii=False))
-    elif not quiet:
-        for line in lines(summary, out):
-            click.echo(printable(line), err=True)
-
-
 def _engine(name: str, options: dict[str, str | None]) -> "Engine | None":
     """Return what decides in place of this machine, with the options that it takes; None for this machine."""
     from likewise.errors import InvalidParameter
@@ -281,7 +208,7 @@ def _engine(name: str, options: dict[str, str | None]) -> "Engine | None":
 
         return SparkEngine(given.pop("master", "local[*,4]"), **given)
     if given:
-        raise InvalidParameter(next(iter(given)), "acts with --engine spark only")
+        raise InvalidParameter(next(iter(given)), "requires --engine spark")
     return None
 
 

@@ -10,16 +10,14 @@ from likewise.cli.options.terminal import printable
 # Differing rows that --json lists; all are counted.
 _MOST_LISTED = 1000
 
-_HELP = """Say whether two runs gave the same answer: recipe, evidence rows, and kept documents in input order.
+_HELP = """Compare the results of two runs: recipe, evidence rows, and kept documents in input order.
 
-Exit status 0: the same. 1: different, with the first differences named. With --json an object: is_same, compared, the
-fields of the recipe and the counts that differ (each with both values), and of evidence and kept documents how many
-differ (num_differing) and the first 1,000 of them, side by side.
+Exit status: 0 if they are equal; 1 if they differ, with the first differences. With --json, prints an object with
+is_same, compared, the differing recipe fields and counts (both values), and for evidence and kept documents the number
+of differences (num_differing) and the first 1,000.
 
 \b
 Examples:
-  likewise dedup a.jsonl -o one --threads 1
-  likewise dedup a.jsonl -o two
   likewise diff one two
   likewise diff one two --json | jq .evidence.num_differing
 """
@@ -28,8 +26,8 @@ Examples:
 @click.command("diff", help=_HELP)
 @click.argument("first", type=click.Path(file_okay=False, path_type=Path), metavar="RUN1")
 @click.argument("second", type=click.Path(file_okay=False, path_type=Path), metavar="RUN2")
-@click.option("--json", "as_json", is_flag=True, help="Print all counts and the differing rows as JSON.")
-@click.option("--quiet", "-q", is_flag=True, help="Only the exit status.")
+@click.option("--json", "as_json", is_flag=True, help="Print counts and differing rows as JSON.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing; only set the exit status.")
 def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:  # noqa: FBT001 - click's call
     """Run the command."""
     from likewise.errors import InvalidParameter

@@ -7,16 +7,17 @@ from typing import Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import QUIET, index_input_options, matching_options, take_recipe, take_run
 from likewise.cli.options.terminal import skipped_line
 
-_HELP = """Find the references that each document contains or resembles, with a score.
+_HELP = """Find the reference that each document contains or resembles.
 
-QUERIES and REFERENCES are of any format that dedup reads. The score is sqrt(reference_share * query_share): the
-share of the reference's features found in the document, and the share of the document's features found in the
-reference. A document without an answer has a row without a reference.
-References are held in memory, documents are streamed.
+QUERIES and REFERENCES are in any format that dedup reads. The score is sqrt(reference_share * query_share):
+reference_share is the share of the reference's features found in the document, query_share the share of the document's
+features found in the reference. A document without a match has a row without a reference. References are held in
+memory; documents are streamed.
 
 \b
 Examples:
@@ -25,37 +26,37 @@ Examples:
 """
 
 
-@click.command("match", help=_HELP)
+@click.command("match", cls=LongCommand, help=_HELP)
 @click.argument("queries", nargs=-1, required=True, metavar="QUERIES...")
 @click.option(
-    "--in", "references", multiple=True, required=True, metavar="REFERENCES", help="Where references are; repeatable."
+    "--in", "references", multiple=True, required=True, metavar="REFERENCES", help="References; repeat for several."
 )
 @click.option(
     "-o",
     "--out",
     default="-",
     metavar="MATCHES",
-    help="A .tsv, .jsonl or .parquet file, or - for TSV on stdout.  [default: -]",
+    help="Output file (.tsv, .jsonl or .parquet), or - for TSV to stdout.  [default: -]",
 )
 @click.option(
-    "--top", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="References listed for a document."
+    "--top", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Maximum references per document."
 )
 @click.option(
-    "--min-score", type=float, default=0.05, show_default=True, metavar="S", help="Least score of an answer, 0 to 1."
+    "--min-score", type=float, default=0.05, show_default=True, metavar="S", help="Minimum score of a match, 0 to 1."
 )
 @click.option(
-    "--shingle", type=int, metavar="N", help="Consecutive tokens in a feature, 1 to 64.  [default: 2, of char 9]"
+    "--shingle", type=int, metavar="N", help="Consecutive tokens in a feature (1 to 64).  [default: 2; char: 9]"
 )
 @click.option(
     "--weights",
     metavar="RULE|FILE",
-    help="Weight of a feature: none; by its occurrences: count, log-count; by how few references hold it: idf, "
-    "log-count-idf; by a FILE: a table of likewise weights or a lexicon.  [default: idf]",
+    help="Feature weights: none, count, log-count, idf, log-count-idf, or a file. idf uses the number of references "
+    "with the feature. A file is a table from likewise weights or a lexicon.  [default: idf]",
 )
 @matching_options
 @index_input_options
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print counts and seconds as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print counts and timings as JSON to stdout.")
 def command(
     queries: tuple[str, ...],
     references: tuple[str, ...],

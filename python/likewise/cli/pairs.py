@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.memory_option import MEMORY
 from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import (
@@ -20,15 +21,14 @@ from likewise.cli.options.recipe import (
     take_recipe,
     take_run,
 )
+from likewise.cli.options.summary import crowd_words
 from likewise.cli.options.terminal import chosen_lines, skipped_line
-from likewise.cli.parts import crowd_words
 
-_HELP = """List every verified pair of near-duplicates.
+_HELP = """List all verified pairs of near-duplicates.
 
-INPUT is of any format that dedup reads: files, directories, globs, or - for standard input. The pairs have columns
-doc_id_a, doc_id_b, similarity, distance. For --measure containment a is contained in b, and both directions are listed.
-
-The default recipe, and what options make of it, are those of dedup.
+INPUT is in any format that dedup reads: files, directories, globs, or - for standard input. Rows have the columns
+doc_id_a, doc_id_b, similarity and distance, and are not sorted. With --measure containment, a is contained in b, and
+both directions are listed. Recipe options and defaults are those of dedup.
 
 \b
 Examples:
@@ -38,10 +38,14 @@ Examples:
 """
 
 
-@click.command("pairs", help=_HELP)
+@click.command("pairs", cls=LongCommand, help=_HELP)
 @INPUTS
 @click.option(
-    "-o", "--out", required=True, metavar="PAIRS", help="A .tsv, .jsonl or .parquet file, or - for TSV on stdout."
+    "-o",
+    "--out",
+    required=True,
+    metavar="PAIRS",
+    help="Output file (.tsv, .jsonl or .parquet), or - for TSV to stdout.",
 )
 @search_options
 @click.option(
@@ -49,13 +53,12 @@ Examples:
     type=count,
     metavar="N",
     default="10_000_000",
-    help="Stop with an error where there are more pairs. A thousand copies of a text are half a million.  "
-    "[default: 10,000,000]",
+    help="Fail if there are more pairs. 1,000 copies of a text make 499,500 pairs.  [default: 10,000,000]",
 )
 @input_options
 @MEMORY
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print counts and seconds as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print counts and timings as JSON to stdout.")
 def command(
     inputs: tuple[str, ...],
     out: str,

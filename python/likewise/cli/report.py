@@ -9,11 +9,11 @@ from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import MOVED_INPUTS, QUIET
 from likewise.cli.options.terminal import printable
 
-_HELP = """Write one self-contained HTML page about a finished run.
+_HELP = """Write an HTML report about a run.
 
-OUT is the output directory of likewise dedup. The page shows counts, the time of each stage, the similarities of what
-was removed, group sizes, how surely pairs were found, and twenty removals with their differences. Nothing is loaded
-from elsewhere and no script runs, so that it can be sent by mail.
+OUT is the output directory of likewise dedup. The page shows counts, stage timings, the similarities of removed
+documents, group sizes, recall, and twenty removals with their differences. It is one self-contained file without
+scripts, safe to send by mail.
 
 \b
 Examples:
@@ -30,9 +30,9 @@ Examples:
     "--output",
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
     metavar="FILE",
-    help="Where to; - for standard output.  [default: OUT/report.html]",
+    help="Output file, or - for stdout.  [default: OUT/report.html]",
 )
-@click.option("--no-samples", is_flag=True, help="Show no document: for private text.")
+@click.option("--no-samples", is_flag=True, help="Do not include document text.")
 @MOVED_INPUTS
 @QUIET
 def command(

@@ -6,63 +6,73 @@ from pathlib import Path
 import click
 
 from likewise.checks import parse_size
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import MOVED_INPUTS
 
-_HELP = """Serve collections over HTTP: PATH is a directory of indexes, one index, or the output of a finished run. A
-PATH that is not there is refused, but for --create, which begins with an empty directory of indexes.
+_HELP = """Serve indexes or a run over HTTP, with web pages.
 
-Listens on this machine alone; another address is refused without keys. A file of keys has a line each: name, right
-(read, write, admin) and SHA-256; --new-key writes one and prints the key. LIKEWISE_API_KEY in the environment is a key
-with all rights. The log goes to standard error, a line of JSON each. The interface is described at /docs and
-/openapi.json.
+PATH is a directory of indexes, one index, or the output directory of a run. PATH must exist unless --create is given.
+
+By default the server listens on this machine only; other addresses require keys. A key file has one key per line: name,
+right (read, write or admin) and SHA-256. --new-key adds one and prints the key. The environment variable
+LIKEWISE_API_KEY is a key with all rights. Logs go to standard error, one JSON object per line. The API is documented at
+/docs and /openapi.json.
 
 \b
 Examples:
   likewise serve collections --create
+  likewise serve out
   likewise serve --keys keys.txt --new-key crawler:write
   likewise serve collections --keys keys.txt --host 0.0.0.0
-  likewise serve seen.lw --read-only
-  likewise serve out
 """
 
 # Settings that an option of another name sets.
 _OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate", "deadline_s": "deadline"}
 
 
-@click.command("serve", help=_HELP)
+@click.command("serve", cls=LongCommand, help=_HELP)
 @click.argument("path", required=False, type=click.Path(path_type=Path))
-@click.option("--create", is_flag=True, help="Make PATH where it is not there: no collection yet.")
+@click.option("--create", is_flag=True, help="Create PATH if it does not exist.")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
-@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0: one that is free.")
-@click.option("--keys", "keys_file", type=click.Path(dir_okay=False, path_type=Path), help="The file of keys.")
-@click.option("--new-key", metavar="NAME:RIGHT", help="Add a key of this name and right to --keys, print it, and end.")
+@click.option(
+    "--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 picks a free one."
+)
+@click.option("--keys", "keys_file", type=click.Path(dir_okay=False, path_type=Path), help="Key file.")
+@click.option(
+    "--new-key", metavar="NAME:RIGHT", help="Add a key with this name and right to --keys, print it and exit."
+)
 @click.option(
     "--allow-host",
     "allowed_hosts",
     multiple=True,
     metavar="NAME",
-    help="A name of this machine; where there are no keys.",
+    help="Host name to accept when there are no keys; repeatable.",
 )
 @MOVED_INPUTS
-@click.option("--read-only", is_flag=True, help="Read beside another process that writes.")
+@click.option("--read-only", is_flag=True, help="Open indexes read-only while another process writes.")
 @click.option(
     "--durability",
     default="commit",
     show_default=True,
     metavar="commit|interval:TIME",
-    help="When an answer is given: once it is on the disk, or before; interval:200ms syncs that often.",
+    help="When to answer: commit waits until data is on disk; interval:200ms syncs that often.",
 )
-@click.option("--threads", type=click.IntRange(1), help="Threads of one batch.  [default: all processors]")
-@click.option("--max-body", metavar="SIZE", help="Bytes of a request.  [default: 8MiB]")
-@click.option("--max-batch", type=click.IntRange(1), help="Documents of a request.  [default: 1000]")
-@click.option("--max-concurrency", type=click.IntRange(1), help="Requests at work at one time.  [default: 64]")
+@click.option("--threads", type=click.IntRange(1), help="Number of threads per batch.  [default: all processors]")
+@click.option("--max-body", metavar="SIZE", help="Maximum request size.  [default: 8MiB]")
+@click.option("--max-batch", type=click.IntRange(1), help="Maximum documents per request.  [default: 1000]")
+@click.option("--max-concurrency", type=click.IntRange(1), help="Maximum concurrent requests.  [default: 64]")
 @click.option(
-    "--max-rate", type=click.FloatRange(0, min_open=True), help="Requests a second of each key.  [default: any]"
+    "--max-rate",
+    type=click.FloatRange(0, min_open=True),
+    help="Maximum requests per second and key.  [default: no limit]",
 )
 @click.option(
-    "--deadline", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="For each request.  [default: 10]"
+    "--deadline",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Time limit per request.  [default: 10]",
 )
-@click.option("--quiet", is_flag=True, help="No line for each request.")
+@click.option("--quiet", is_flag=True, help="Do not log requests.")
 def command(
     path: Path | None,
     create: bool,  # noqa: FBT001 - click's call
@@ -91,10 +101,10 @@ def command(
         _add_key(keys_file, new_key)
         return
     if path is None:
-        raise click.UsageError("give PATH, the directory to serve")
+        raise click.UsageError("missing argument PATH, the directory to serve")
     keys = () if keys_file is None else read_keys(keys_file)
     if keys_file is not None and not keys:
-        raise click.UsageError(f"{keys_file} holds no key; --new-key makes one")
+        raise click.UsageError(f"{keys_file} contains no key. Add one with --new-key.")
     secret = os.environ.get("LIKEWISE_API_KEY")
     if secret is not None:
         try:

@@ -6,13 +6,15 @@ from typing import Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import INPUTS, QUIET, input_options, sketch_options, take_recipe, take_run
 
-_HELP = """Write the sketch of each document: SimHash fingerprints or MinHash signatures.
+_HELP = """Write SimHash fingerprints or MinHash signatures.
 
-Parquet has columns row, doc_id, sketch, is_empty, num_features, and the recipe in its metadata; fingerprints are signed
-64-bit integers of the same bits. A .npy file has the array alone, and the recipe in OUT.recipe.json beside it.
+A Parquet file has the columns row, doc_id, sketch, is_empty and num_features, and stores the recipe in its metadata;
+fingerprints are signed 64-bit integers with the same bits. A .npy file contains only the array; its recipe is written
+to OUT.recipe.json.
 
 \b
 Examples:
@@ -21,9 +23,9 @@ Examples:
 """
 
 
-@click.command("sketch", help=_HELP)
+@click.command("sketch", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option("-o", "--out", required=True, metavar="OUT", help="A .parquet or .npy file.")
+@click.option("-o", "--out", required=True, metavar="OUT", help="Output file (.parquet or .npy).")
 @sketch_options
 @input_options
 @QUIET

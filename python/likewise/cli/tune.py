@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import INPUTS, QUIET, READING, input_options, take_run
 from likewise.cli.options.terminal import has_colour, printable
@@ -20,14 +21,13 @@ if TYPE_CHECKING:
     from likewise.stages.sets import Estimate
     from likewise.tuning import Label, Proposal, Questions, Tuner
 
-_HELP = """Find the recipe and the threshold that fit a collection, from pairs that people labelled.
+_HELP = """Choose a recipe and threshold from labeled pairs.
 
-With --labels: a CSV or TSV of doc_id_a, doc_id_b, label (1 for duplicates, 0 for others), such as the pages of likewise
-serve export. Without: pairs are shown here, to be answered with y, n, s (skip), u (undo) or q (quit), until there are
---questions answers, or three times as many pairs were shown; answers are kept in RECIPE.labels.csv, and the same
-command goes on where it was left.
+--labels is a CSV or TSV file with the columns doc_id_a, doc_id_b and label (1 for duplicates, 0 otherwise), for example
+exported from the pages of likewise serve. Without --labels, pairs are shown in the terminal. Answer with y, n, s
+(skip), u (undo) or q (quit). Answers are saved in RECIPE.labels.csv; repeat the same command to continue.
 
-Writes the recipe for --recipe, and says what it reaches on labels that it was not chosen by.
+Writes a recipe file for --recipe, and reports precision, recall and F1 on held-out labels.
 
 \b
 Examples:
@@ -40,17 +40,22 @@ _MOST_CHARACTERS = 1200
 _MOST_SHOWN = 3
 
 
-@click.command("tune", help=_HELP)
+@click.command("tune", cls=LongCommand, help=_HELP)
 @INPUTS
 @click.option(
     "--labels",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="PAIRS",
-    help="Labelled pairs; with --ask, where answers are added.  [default: RECIPE.labels.csv, and ask]",
+    help="Labeled pairs; with --ask, answers are added here.  [default: RECIPE.labels.csv, and ask]",
 )
-@click.option("--ask", is_flag=True, help="Ask about pairs though --labels are given.")
+@click.option("--ask", is_flag=True, help="Ask about pairs even if --labels is given.")
 @click.option(
-    "--questions", type=click.IntRange(min=1), default=60, show_default=True, metavar="N", help="Labels to ask for."
+    "--questions",
+    type=click.IntRange(min=1),
+    default=60,
+    show_default=True,
+    metavar="N",
+    help="Number of labels to ask for.",
 )
 @click.option(
     "-o",
@@ -59,13 +64,17 @@ _MOST_SHOWN = 3
     default=Path("recipe.json"),
     show_default=True,
     metavar="RECIPE",
-    help="The recipe that is proposed.",
+    help="Output file.",
 )
-@click.option("--method", type=click.Choice(["minhash", "simhash"]), help="Try only this method.  [default: both]")
+@click.option(
+    "--method",
+    type=click.Choice(["minhash", "simhash"]),
+    help="Try only this method: minhash or simhash.  [default: both]",
+)
 @click.option(
     "--tokens",
     type=click.Choice(["auto", "word", "char", "chinese", "sentence", "line", "paragraph"]),
-    help="Try only these tokens.  [default: auto and char]",
+    help="Try only these tokens: auto, word, char, chinese, ...  [default: auto and char]",
 )
 @TEXT_OPTIONS["markup"]
 @TEXT_OPTIONS["fold"]
@@ -76,12 +85,14 @@ _MOST_SHOWN = 3
     default=1000,
     show_default=True,
     metavar="N",
-    help="Documents of which all pairs are measured.",
+    help="Number of documents to compare in full.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of the sample and the questions.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the sample and the questions."
+)
 @input_options
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print the proposal and all that was tried as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the proposal and all trials as JSON to stdout.")
 def command(
     inputs: tuple[str, ...],
     labels: Path | None,

@@ -7,40 +7,41 @@ from typing import Any
 import click
 
 from likewise.checks import counted, parse_size
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import INPUTS, QUIET, feature_options, input_options, take_recipe, take_run
 
-_HELP = """Count how many documents hold each feature, and write the integer weights that follow as a table.
+_HELP = """Count document frequencies and write a weight table.
 
-A feature in df of n documents weighs round(15 ln(n/df) / ln n), at least 1; what no document holds weighs 15. Documents
-of equal feature sets count once. The table knows its tokens, shingle and seed, so that --weights TABLE needs no more;
-runs, sketches and indexes made with it carry its identity, and refuse to mix with others.
+A feature found in df of n documents has the weight round(15 ln(n/df) / ln n), at least 1; an unknown feature has 15.
+Documents with equal feature sets count once. The table records its tokens, shingle and seed, so that --weights TABLE
+needs no other options. Runs, sketches and indexes made with a table store its identity and reject others.
 
 \b
 Examples:
   likewise weights articles.jsonl -o articles.weights
   likewise dedup new.jsonl -o out --weights articles.weights
-  likewise weights notes.jsonl -o notes.weights --method simhash
   likewise sketch notes.jsonl -o notes.parquet --method simhash --weights notes.weights
 """
 
 
-@click.command("weights", help=_HELP)
+@click.command("weights", cls=LongCommand, help=_HELP)
 @INPUTS
 @click.option(
-    "-o", "--out", required=True, type=click.Path(path_type=Path, dir_okay=False), metavar="W", help="The table."
+    "-o", "--out", required=True, type=click.Path(path_type=Path, dir_okay=False), metavar="W", help="Output file."
 )
 @click.option(
     "--memory",
     default="2GB",
     show_default=True,
     metavar="SIZE",
-    help="Counts are exact up to a feature for each 48 bytes of it; beyond they are a sketch's, and may be too high.",
+    help="Memory limit. Counts are exact up to one distinct feature per 48 bytes; beyond that a counting sketch may "
+    "overestimate them.",
 )
 @feature_options
 @input_options
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print what was counted as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print counts as JSON to stdout.")
 def command(
     inputs: tuple[str, ...],
     out: Path,
@@ -57,7 +58,7 @@ def command(
     from likewise.recipe.presets import with_preset
 
     if str(out) == "-":
-        raise InvalidParameter("out", "a table is no text for standard output; name a file")
+        raise InvalidParameter("out", "a weight table is binary; give a file")
     is_of_recipe = options.get("recipe_file") is not None
     method = (
         with_preset(options["preset"] or "online", {})["method"] if options["method"] is None else options["method"]

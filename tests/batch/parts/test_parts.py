@@ -255,51 +255,46 @@ def test_dry_run_and_refusals(tmp_path):
 
 def test_command(tmp_path):
     (tmp_path / "in.jsonl").write_bytes(jsonl(TEXTS))
-    done = likewise_command("dedup", "in.jsonl", "-o", "out", "--unit", "line", cwd=tmp_path)
+    done = likewise_command("repeats", "in.jsonl", "-o", "out", "--unit", "line", cwd=tmp_path)
     assert done.status == 0, done.err
-    assert "4 repeated lines taken out of 2" in done.err
+    assert "4 repeated lines removed from 2" in done.err
     assert kept(tmp_path / "out")[1] == "A mill burned down.\n\n \n"
     done = likewise_command("report", "out", cwd=tmp_path)
     assert done.status == 2
     assert "no groups to show" in done.err
-    done = likewise_command("dedup", "in.jsonl", "-o", "dry", "--unit", "span", "--dry-run", "--json", cwd=tmp_path)
+    done = likewise_command("repeats", "in.jsonl", "-o", "dry", "--unit", "span", "--dry-run", "--json", cwd=tmp_path)
     assert done.status == 0, done.err
     assert json.loads(done.out)["is_dry_run"]
     assert not (tmp_path / "dry").exists()
     for options, word in (
-        (["--unit", "line", "--index", "x"], "index"),
-        (["--min-tokens", "5"], "--min-tokens"),
-        (["--dry-run"], "--dry-run"),
-        (["--unit", "line", "--threshold", "0.8"], "--threshold: with --unit line it acts beside --method"),
-        (["--unit", "span", "--threshold", "0.8"], "--threshold: does not act with --unit span"),
+        (["--unit", "line", "--threshold", "0.8"], "--threshold: requires --method with --unit line"),
+        (["--unit", "span", "--threshold", "0.8"], "--threshold: does not apply to --unit span"),
+        (["--unit", "span", "--preset", "strict"], "--preset: does not apply to --unit span"),
     ):
-        done = likewise_command("dedup", "in.jsonl", "-o", "out9", *options, cwd=tmp_path)
+        done = likewise_command("repeats", "in.jsonl", "-o", "out9", *options, cwd=tmp_path)
         assert done.status == 2
         assert word in done.err
+    assert likewise_command("repeats", "in.jsonl", "-o", "-", cwd=tmp_path).status == 2
+    assert not (tmp_path / "out9").exists()
 
 
-@pytest.mark.parametrize(
-    "option", [("--engine", "spark"), ("--master", "yarn"), ("--checkpoint-dir", "c"), ("--driver-memory", "1GB")]
-)
-def test_options_of_spark_do_not_pass_unheard(tmp_path, option):
+def test_paragraphs_are_the_default(tmp_path):
     (tmp_path / "in.jsonl").write_bytes(jsonl(TEXTS))
-    done = likewise_command("dedup", "in.jsonl", "-o", "out", "--unit", "line", *option, cwd=tmp_path)
-    assert done.status == 2
-    assert f"{option[0]}: does not act with --unit" in done.err
-    assert not (tmp_path / "out").exists()
+    done = likewise_command("repeats", "in.jsonl", "-o", "out", "--json", cwd=tmp_path)
+    assert json.loads(done.out)["options"]["unit"] == "paragraph"
 
 
 def test_a_recipe_says_of_parts_what_it_says_of_documents(tmp_path):
     (tmp_path / "in.jsonl").write_bytes(jsonl(TEXTS))
     near = ["--unit", "sentence", "--method", "minhash", "--threshold", "0.8"]
-    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "near", *near)
+    ran = likewise_command("repeats", tmp_path / "in.jsonl", "-o", tmp_path / "near", *near)
     assert "\nP(found) at the threshold: 0." in ran.err
     assert "\nMinHash: " in ran.err
     assert "before it by exact jaccard similarity >= 0.8." in ran.err
     coarse = ["--unit", "line", "--method", "simhash", "--within", "3"]
-    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "coarse", *coarse)
+    ran = likewise_command("repeats", tmp_path / "in.jsonl", "-o", tmp_path / "coarse", *coarse)
     assert "texts under 64 features also by Jaccard similarity >= " in ran.err.splitlines()[0]
-    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "equal", "--unit", "line")
+    ran = likewise_command("repeats", tmp_path / "in.jsonl", "-o", tmp_path / "equal", "--unit", "line")
     assert "P(found)" not in ran.err
 
 
@@ -308,7 +303,7 @@ def test_an_unfinished_run_over_parts_holds_nothing_that_another_would_lose(tmp_
     left = tmp_path / "left" / ".unfinished"
     left.mkdir(parents=True)
     (left / "identity.json").write_text(json.dumps({"recipe_id": "another", "unit": "line"}))
-    ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "left", "--unit", "line")
+    ran = likewise_command("repeats", tmp_path / "in.jsonl", "-o", tmp_path / "left", "--unit", "line")
     assert ran.status == 0, ran.err
     assert kept(tmp_path / "left") == kept(out)
     assert not left.exists()

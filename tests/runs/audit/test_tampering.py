@@ -249,9 +249,9 @@ def test_what_cannot_be_audited_is_refused_by_name(tmp_path, texts):
     with pytest.raises(InvalidInput, match="--against"):
         audit(tmp_path / "second")
     for unit in ("line", "span"):
-        done = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / unit, "--unit", unit)
+        done = likewise_command("repeats", tmp_path / "in.jsonl", "-o", tmp_path / unit, "--unit", unit)
         assert done.status == 0, done.err
-        with pytest.raises(InvalidInput, match="--unit"):
+        with pytest.raises(InvalidInput, match="likewise repeats"):
             audit(tmp_path / unit)
     for name in ("removed.parquet", "summary.json"):
         whole = (out / name).read_bytes()

@@ -162,7 +162,7 @@ def dedup_parts(
 
 def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
     if len(run.text_fields) != 1:
-        raise InvalidParameter("text_field", "with --unit it is one field, since it is written anew")
+        raise InvalidParameter("text_field", "must be a single field, since its text is rewritten")
     if parts.unit == "span" and recipe.method != "exact":
         raise InvalidParameter("method", f"{recipe.method} does not act on spans, which are equal word by word")
     plain = Recipe.exact()
@@ -170,9 +170,9 @@ def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
         if getattr(recipe, name) != getattr(plain, name):
             raise InvalidParameter(name, "does not act on spans: their words are those of the text as it stands")
     if recipe.keep != "first":
-        raise InvalidParameter("keep", f"{recipe.keep} does not act with --unit: of parts the first stays")
+        raise InvalidParameter("keep", f"{recipe.keep} does not apply to parts: the first occurrence is kept")
     if recipe.needs_threshold:
-        raise InvalidParameter("threshold", "auto is chosen from documents, not from parts (--unit); give a number")
+        raise InvalidParameter("threshold", "auto does not apply to parts; give a number")
     if recipe.needs_counting or recipe.needs_filter_bits:
         name = "weights" if recipe.needs_counting else "filter_bits"
         raise InvalidParameter(name, "what is counted in a first pass is counted of whole documents, not of parts")

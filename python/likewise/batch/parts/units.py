@@ -156,7 +156,7 @@ def repeated_units(
         As for :func:`likewise.batch.run.open_documents`.
     """
     if recipe.group != "leaders":
-        raise InvalidParameter("group", f"{recipe.group} does not act with --unit")
+        raise InvalidParameter("group", f"{recipe.group} does not apply to parts")
     files = [UnitFile(file, number, parts, collection) for number, file in enumerate(collection.files)]
     of_parts = RunRules(rules.threads, rules.on_error, "allow")
     is_measured = recipe.method != "exact"

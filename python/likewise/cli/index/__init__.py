@@ -6,11 +6,11 @@ import click
 
 from likewise.cli.options.lazy import LazyGroup
 
-_HELP = """Ask and feed an index: is this a near-duplicate of anything seen before, and of what?
+_HELP = """Create, query and update a persistent near-duplicate index.
 
-An index is a directory (PATH), or with --url a Redis or Valkey server that many processes share. Documents come as
-JSON Lines or any other format that dedup reads; verdicts go out as JSON Lines, as soon as they are known. What was
-printed is stored: it survives a kill at any moment.
+An index is a directory (PATH) or, with --url, a Redis or Valkey server shared by many processes. Inputs are in any
+format that dedup reads. Verdicts are printed as JSON Lines when they are known. A printed verdict is stored and
+survives a kill.
 
 \b
 Examples:
@@ -18,25 +18,24 @@ Examples:
   likewise index add seen.lw articles.jsonl > verdicts.jsonl
   crawler | likewise index add seen.lw - | jq -r 'select(.is_new) | .doc_id'
   likewise index check seen.lw candidates.jsonl
-  likewise index remove seen.lw doc-17
 """
 
 
 class _Commands(LazyGroup):
     listed: ClassVar = {
-        "create": ("likewise.cli.index.create", "Make an empty index by a recipe."),
-        "add": ("likewise.cli.index.add", "Say of each document whether it is new, and remember it."),
-        "check": ("likewise.cli.index.check", "Say of each document whether it is new; remember nothing."),
-        "remove": ("likewise.cli.index.remove", "Forget documents; say who is promoted in their place."),
-        "query": ("likewise.cli.index.query", "List the nearest kept documents, or all that is known of an id."),
-        "stats": ("likewise.cli.index.stats", "Print counts, sizes, recipe and versions."),
-        "verify": ("likewise.cli.index.verify", "Check what is on disk against itself."),
-        "compact": ("likewise.cli.index.compact", "Merge what is in pieces and give space back."),
-        "snapshot": ("likewise.cli.index.snapshot", "Copy an index that is in use."),
-        "export": ("likewise.cli.index.export", "Write all documents with their verdicts as JSON Lines."),
+        "create": ("likewise.cli.index.create", "Create an empty index with a recipe."),
+        "add": ("likewise.cli.index.add", "Check documents and add them to the index."),
+        "check": ("likewise.cli.index.check", "Check documents without adding them."),
+        "remove": ("likewise.cli.index.remove", "Remove documents and reassign their duplicates."),
+        "query": ("likewise.cli.index.query", "List the most similar kept documents, or look up an id."),
+        "stats": ("likewise.cli.index.stats", "Print counts, sizes, recipe and versions as JSON."),
+        "verify": ("likewise.cli.index.verify", "Check the integrity of an index."),
+        "compact": ("likewise.cli.index.compact", "Merge segments and return free space."),
+        "snapshot": ("likewise.cli.index.snapshot", "Copy an index, also while it is in use."),
+        "export": ("likewise.cli.index.export", "Write all documents and verdicts as JSON Lines."),
     }
 
 
 @click.command(cls=_Commands, help=_HELP)
 def command() -> None:
-    """Take a command."""
+    """Run a command."""

@@ -6,16 +6,18 @@ import click
 
 from likewise.cli.index.documents import MOST_AT_ONCE, GivenDocuments, Tally, given_documents, say_tally, write_verdicts
 from likewise.cli.index.target import DURABILITY, open_index, split_target, target_options
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET, index_input_options
 
-_HELP = """Say of each document whether it is new, and remember it: one line of JSON for each, in their order.
+_HELP = """Check documents and add them to the index.
 
-INPUT is any that dedup reads; of - (JSON Lines) each line is answered as soon as it is there. A line is printed when
-its document is stored. The same id with the same text changes nothing (added is false), so that a run which was
-interrupted can be started again; with another text it is an error, as is a row without an id: lines before it are
+Prints one JSON object per document, in input order, when the document is stored. Lines of standard input (JSON Lines)
+are answered as they arrive. Adding the same id with the same text again changes nothing (added is false), so an
+interrupted run can be repeated. The same id with another text and a row without an id are errors; earlier rows are
 stored and printed.
 
-Fields: doc_id, is_new, of duplicates kept_id, measure, similarity, distance; seq (the order of arrival, from 1), added.
+Fields: doc_id, is_new, seq (order of arrival, from 1) and added; for duplicates also kept_id, measure, similarity and
+distance.
 
 \b
 Examples:
@@ -24,7 +26,7 @@ Examples:
 """
 
 
-@click.command("add", help=_HELP)
+@click.command("add", cls=LongCommand, help=_HELP)
 @click.argument("places", nargs=-1, metavar="PATH INPUT...")
 @index_input_options
 @DURABILITY

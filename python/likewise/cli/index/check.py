@@ -6,11 +6,13 @@ import click
 
 from likewise.cli.index.documents import Tally, given_documents, say_tally, write_verdicts
 from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET, index_input_options
 
-_HELP = """Say of each document whether the index has seen its like: one line of JSON for each, in their order.
+_HELP = """Check documents without adding them.
 
-Nothing is written, and nothing is locked: it may run beside the process that adds. Documents need no id.
+Prints one JSON object per document, in input order. Nothing is written or locked, so it can run while another process
+adds. Documents need no id.
 
 \b
 Examples:
@@ -19,7 +21,7 @@ Examples:
 """
 
 
-@click.command("check", help=_HELP)
+@click.command("check", cls=LongCommand, help=_HELP)
 @click.argument("places", nargs=-1, metavar="PATH INPUT...")
 @index_input_options
 @target_options

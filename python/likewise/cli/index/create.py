@@ -7,24 +7,24 @@ import click
 
 from likewise.checks import counted
 from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET, recipe_line, search_options, take_recipe
 
 if TYPE_CHECKING:
     from likewise.recipe.recipe import Recipe
 
-_HELP = """Make an empty index in the new directory PATH, by a recipe that it keeps for good.
+_HELP = """Create an empty index with a recipe.
 
-Methods are simhash and minhash; the one that stays is always the first that came. --store says what is kept of a
-document: sketch (by distance alone: fingerprint, and the features of short texts), shingles (all features, for
-recipes that measure them), text (packed). Weight tables and lists of words are kept with the recipe. On a server the
-same index may be created by every client that starts.
+PATH is a new directory; the index keeps its recipe for good, with its weight tables and word lists. Methods are simhash
+and minhash; the first of several copies is the kept one. --store sets what is stored per document: sketch (distance
+alone: the fingerprint, and the features of short texts), shingles (all features, to measure similarity) or text
+(compressed text). On a server, all clients may create the same index at startup.
 
-An index cannot look at documents that are yet to come, so its default is the preset online: word 3-grams that count
-alike, Jaccard similarity 0.55 and more for short documents. To use what a run chose from a sample, name it with --like.
+The default recipe is the preset online: unweighted word 3-grams, Jaccard similarity 0.55, more for short documents. Use
+--like to take the threshold and weights that a run chose from a sample.
 
 \b
 Examples:
-  likewise index create seen.lw --method simhash --within 3
   likewise index create seen.lw --threshold 0.8
   likewise index create seen.lw --like run
   likewise index create seen.lw --recipe run/summary.json --store text
@@ -32,30 +32,31 @@ Examples:
 """
 
 
-@click.command("create", help=_HELP)
+@click.command("create", cls=LongCommand, help=_HELP)
 @click.argument("places", nargs=-1, metavar="PATH")
 @search_options
 @click.option(
     "--like",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="RUN",
-    help="Use the recipe of a finished dedup run (its output directory), with the threshold and weights that it chose.",
+    help="Use the recipe of a dedup run (its output directory), with its chosen threshold and weights.",
 )
 @click.option(
     "--store",
     type=click.Choice(["sketch", "shingles", "text"]),
-    help="What is kept of each document.  [default: sketch by distance alone, else shingles]",
+    help="What to store per document: sketch, shingles or text.  [default: sketch for distance alone, otherwise "
+    "shingles]",
 )
 @click.option(
     "--ttl",
     type=click.IntRange(1),
     metavar="SECONDS",
-    help="Forget documents after so long; nothing is promoted then.  [default: never]",
+    help="Expire documents after this time. Expiry does not promote duplicates.  [default: never]",
 )
 @click.option(
     "--layout",
     type=click.Choice(["packed", "classic"]),
-    help="With --url: packed strings, or sorted sets as is customary on Redis, for radii up to 3.  [default: packed]",
+    help="With --url: packed strings, or classic sorted sets for radii up to 3.  [default: packed]",
 )
 @target_options
 @QUIET

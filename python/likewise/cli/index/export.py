@@ -9,12 +9,12 @@ import click
 from likewise.cli.index.target import open_index, split_target, target_options
 
 
-@click.command("export", short_help="Write all documents with their verdicts.")
+@click.command("export", short_help="Write all documents and verdicts as JSON Lines.")
 @click.argument("places", nargs=-1, metavar="PATH")
-@click.option("-o", "--out", default="-", metavar="FILE", help="Where to.  [default: standard output]")
+@click.option("-o", "--out", default="-", metavar="FILE", help="Output file.  [default: standard output]")
 @target_options
 def command(places: tuple[str, ...], out: str, url: str | None, prefix: str | None) -> None:
-    """Write every document as a line of JSON, in order of arrival: id, verdict, evidence, and what is kept of it."""
+    """Write each document as one JSON object per line, in order of arrival: id, verdict, evidence and stored data."""
     from likewise.io.output.scratch import scratch_directory
 
     path, _ = split_target(places, url)

@@ -6,11 +6,13 @@ import click
 
 from likewise.cli.index.documents import Tally, given_documents, write_lines
 from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import index_input_options
 
-_HELP = """List the kept documents that match each document of INPUT, the most alike first: one line of JSON for each.
+_HELP = """List the most similar kept documents, or look up an id.
 
-With --id, instead of INPUT: what is known of a document, and its group (the kept one and what it removed).
+Prints one JSON object per document of INPUT with the kept documents that match it, most similar first. With --id,
+prints a stored document and its group (the kept document and its duplicates) instead.
 
 \b
 Examples:
@@ -19,11 +21,11 @@ Examples:
 """
 
 
-@click.command("query", help=_HELP)
+@click.command("query", cls=LongCommand, help=_HELP)
 @click.argument("places", nargs=-1, metavar="PATH [INPUT...]")
-@click.option("--id", "doc_ids", multiple=True, metavar="ID", help="A document that the index holds; repeatable.")
+@click.option("--id", "doc_ids", multiple=True, metavar="ID", help="Id of a stored document; repeatable.")
 @click.option(
-    "--limit", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="List at most N of each."
+    "--limit", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Maximum matches per document."
 )
 @index_input_options
 @target_options

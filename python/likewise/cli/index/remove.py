@@ -10,11 +10,11 @@ from likewise.cli.index.documents import write_lines
 from likewise.cli.index.target import open_index, split_target, target_options
 from likewise.cli.options.recipe import QUIET
 
-_HELP = """Forget documents by their ids (of -: a line each on standard input): one line of JSON for each.
+_HELP = """Remove documents and reassign their duplicates.
 
-Where a kept document goes, what it had removed moves to another kept one that matches, or is promoted: kept from now
-on. No kept document is ever demoted. Fields: doc_id, was_kept, promoted (ids), moved (doc_id and its new kept_id). With
---on-error skip ids that no document has are passed over, so that a list that broke off can be given again.
+Takes ids, or - to read one id per line from standard input, and prints one JSON object per id. When a kept document is
+removed, each of its duplicates is reassigned to another matching kept document or becomes kept itself. A kept document
+is never demoted. Fields: doc_id, was_kept, promoted (ids) and moved (doc_id and its new kept_id).
 
 \b
 Examples:
@@ -30,7 +30,7 @@ Examples:
     type=click.Choice(["fail", "skip"]),
     default="fail",
     show_default=True,
-    help="Ids that no document has: stop, or pass over them.",
+    help="Unknown ids: fail or skip.",
 )
 @target_options
 @QUIET
@@ -56,7 +56,7 @@ def command(
                 [{"doc_id": removal.doc_id, "was_kept": removal.was_kept, "promoted": promoted, "moved": moved}]
             )
     if num_skipped and not quiet:
-        click.echo(f"{counted(num_skipped, 'id')} that no document has skipped", err=True)
+        click.echo(f"{counted(num_skipped, 'id')} not in the index, skipped", err=True)
 
 
 def _ids(given: tuple[str, ...]) -> Iterable[str]:

@@ -7,13 +7,13 @@ import click
 from likewise.cli.index.target import open_index
 
 
-@click.command("snapshot", short_help="Copy an index that is in use.")
+@click.command("snapshot", short_help="Copy an index, also while it is in use.")
 @click.argument("path", metavar="PATH")
 @click.argument("target", type=click.Path(path_type=Path), metavar="TARGET")
 def command(path: str, target: Path) -> None:
-    """Copy the index PATH to the new directory TARGET, as it is at one moment; it may be in use meanwhile.
+    """Copy the index PATH to the new directory TARGET. The copy is consistent, also while the index is in use.
 
-    Never copy the files of an open index by other means: a transaction may be lost.
+    Do not copy the files of an open index by other means: a transaction may be lost.
     """
     with open_index(path, None, None, read_only=True) as index:
         index.snapshot(target)

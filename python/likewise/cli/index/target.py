@@ -15,16 +15,16 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 URL = click.option(
     "--url",
     metavar="URL",
-    help="The index on a Redis or Valkey server, redis://HOST:PORT/DATABASE, instead of PATH.",
+    help="URL of a Redis or Valkey server, redis://HOST:PORT/DATABASE, instead of PATH.",
 )
 PREFIX = click.option(
-    "--prefix", metavar="NAME", help="With --url: what the keys of this index begin with.  [default: likewise]"
+    "--prefix", metavar="NAME", help="With --url: prefix of the keys of this index.  [default: likewise]"
 )
 DURABILITY = click.option(
     "--durability",
     metavar="RULE",
-    help="commit: a verdict is printed when its document is synced to disk; interval:200ms: sync that often, a power "
-    "loss may take the last ones.  [default: commit]",
+    help="commit: print a verdict after its document is synced to disk; interval:200ms: sync that often, so that a "
+    "power failure may lose the last documents.  [default: commit]",
 )
 
 

@@ -7,22 +7,25 @@ import click
 from likewise.cli.index.target import open_index, split_target, target_options
 from likewise.cli.options.terminal import printable
 
-_HELP = """Check what is on disk: the database by its own check, documents and search tables by their checksums.
+_HELP = """Check the integrity of an index.
 
-Prints a line for each finding. Exit status 1 if there are any, 0 if all is well. A damaged search table is no loss:
-it is built again from the database when the index is next opened by a process that adds.
+Checks the database, and documents and search tables by their checksums. Prints one line per finding. Exit status: 1 if
+there are any, otherwise 0. A damaged search table loses no data: the next process that adds documents rebuilds it from
+the database.
 """
 
 
 @click.command("verify", help=_HELP)
 @click.argument("places", nargs=-1, metavar="PATH")
-@click.option("--full", is_flag=True, help="Also compare every search table with the documents.")
+@click.option("--full", is_flag=True, help="Also compare all search tables with the documents.")
 @click.option(
     "--accept-loss",
     is_flag=True,
-    help="Open an index whose database or log lost acknowledged documents, and print what was lost.",
+    help="Open an index whose database or log lost acknowledged documents, and print the losses.",
 )
-@click.option("--accept-clock", is_flag=True, help="Trust this machine's clock for --ttl, however far ahead it is.")
+@click.option(
+    "--accept-clock", is_flag=True, help="Accept the current clock for --ttl, even far ahead of the last one."
+)
 @target_options
 def command(
     places: tuple[str, ...],
@@ -45,5 +48,5 @@ def command(
     for finding in findings:
         click.echo(printable(str(finding)))
     if not findings:
-        click.echo("nothing found amiss", err=True)
+        click.echo("no problems found", err=True)
     return 1 if findings else 0

@@ -5,6 +5,6 @@ import click
 MEMORY = click.option(
     "--memory",
     metavar="SIZE",
-    help="Keep memory below this, as 2GB, at least 256MB; what does not fit lies on disk. No result changes.  "
-    "[default: no bound]",
+    help="Memory limit such as 2GB (at least 256MB). The rest goes to disk. Results do not change, except that rarity "
+    "weights may be approximate; the summary reports it.  [default: no limit]",
 )

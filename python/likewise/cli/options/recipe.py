@@ -58,176 +58,194 @@ def count(text: str) -> int:
     raise click.BadParameter(f"{text!r} is not a whole number such as 17000000000, 17e9 or 8_000_000")
 
 
+THREADS = click.option(
+    "--threads",
+    type=int,
+    metavar="N",
+    help="Number of threads. Results do not depend on it.  [default: all processors]",
+)
 _OPTIONS = {
     **TEXT_OPTIONS,
     "method": click.option(
         "--method",
-        type=click.Choice(["bloom", "exact", "minhash", "shingles", "simhash"]),
-        help="The sketch; shingles: full feature sets, every pair found; exact: equal normalised texts.  "
-        "[default: minhash]",
+        type=click.Choice(["minhash", "simhash", "shingles", "bloom", "exact"]),
+        metavar="NAME",
+        help="minhash, simhash, shingles, bloom or exact. shingles compares full feature sets and misses no pair; "
+        "exact compares normalized texts.  [default: minhash]",
     ),
     "tokens": click.option(
         "--tokens",
         type=click.Choice(
             ["auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks"],
         ),
-        help="How text is cut; auto: words, and single characters in scripts without spaces; script: the same with "
-        "pairs of such characters; chinese: words of a dictionary; bytes, chunks: files are read as bytes.  [default: "
-        "auto; simhash with log-count-idf: script; by distance alone: char, but where --within up to 10 or --shingle "
-        "is named]",
+        metavar="KIND",
+        help="How to split texts into tokens. auto: words, and single characters in scripts "
+        "without spaces; script: the same with pairs of such characters; chinese: dictionary words; sentence, line, "
+        "paragraph; bytes, chunks: read files as bytes.  [default: auto; other methods and weights: see likewise plan]",
     ),
     "shingle": click.option(
         "--shingle",
         type=int,
         metavar="N",
-        help="Consecutive tokens in a feature, 1 to 64.  [default: 2 with weights by rarity, else 3; of "
-        "char 9; simhash 2, of char 5]",
+        help="Consecutive tokens in a feature (1 to 64).  [default: 2 with rarity weights, otherwise 3; char: 9; "
+        "simhash: 2, char 5]",
     ),
     "weights": click.option(
         "--weights",
         metavar="RULE|FILE",
-        help="Weight of a feature: none; by its occurrences: count, log-count; by how few documents hold it: idf, "
-        "log-count-idf (the input is read twice); by a FILE: a table of likewise weights (also idf:FILE, "
-        "log-count-idf:FILE) or a lexicon.  [default: dedup and pairs without a threshold idf, else none; "
-        "simhash log-count]",
+        help="Feature weights: none, count, log-count, idf, log-count-idf, or a file. count and log-count use the "
+        "occurrences in the document; idf uses the number of documents with the feature and reads the input twice. A "
+        "file is a table from likewise weights (also idf:FILE, log-count-idf:FILE) or a lexicon.  [default: idf in "
+        "dedup and pairs when no threshold is given, otherwise none; simhash: log-count]",
     ),
     "seed": click.option(
-        "--seed", type=int, metavar="N", help="Seed of all hashes that take one.  [default: 0; of datasketch 1]"
+        "--seed", type=int, metavar="N", help="Seed of the hash functions.  [default: 0; --hash datasketch: 1]"
     ),
     "hash": click.option(
         "--hash",
         type=click.Choice(["xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"]),
-        help="Hash of a token; simhash-1e0ng and datasketch make the very sketches of these packages.  [default: xxh3]",
+        metavar="NAME",
+        help="Token hash: xxh3, md5, sha1, 1000003, simhash-1e0ng or datasketch. The last two reproduce the sketches "
+        "of these packages.  [default: xxh3]",
     ),
     "bits": click.option(
         "--bits",
         type=int,
         metavar="N",
-        help="SimHash: width, 32 to 256.  [default: 128; 64 if --within is 10 or less]",
+        help="SimHash: fingerprint width, 32 to 256.  [default: 128; 64 when --within is at most 10]",
     ),
-    "num_slots": click.option("--num-slots", type=int, metavar="N", help="MinHash: slots.  [default: 128]"),
+    "num_slots": click.option("--num-slots", type=int, metavar="N", help="MinHash: number of slots.  [default: 128]"),
     "slot_bits": click.option(
         "--slot-bits",
         type=click.Choice(["8", "16", "32"]),
-        help="MinHash: bits kept of each slot.  [default: 16; of datasketch 32]",
+        help="MinHash: bits stored per slot.  [default: 16; --hash datasketch: 32]",
     ),
     "scheme": click.option(
         "--scheme",
         type=click.Choice(["bucket", "classical", "affine32", "legacy"]),
-        help="MinHash: how slots are filled; of hash datasketch, the scheme of its version 2 or of those before.  "
-        "[default: bucket; of datasketch affine32]",
+        metavar="NAME",
+        help="MinHash: bucket, classical, affine32 or legacy. With --hash datasketch: affine32 is the scheme of its "
+        "version 2, legacy that of earlier versions.  [default: bucket; --hash datasketch: affine32]",
     ),
     "filter_bits": click.option(
         "--filter-bits",
         type=int,
         metavar="M",
-        help="Bloom: bits of a filter, a multiple of 64.  [default: twice the features of the largest document, which "
-        "is found by reading the input once more]",
+        help="Bloom: bits per filter, a multiple of 64.  [default: twice the features of the largest document, from an "
+        "extra pass over the input]",
     ),
     "num_hashes": click.option(
-        "--num-hashes", type=int, metavar="N", help="Bloom: bits that a feature sets.  [default: 1]"
+        "--num-hashes", type=int, metavar="N", help="Bloom: bits set per feature.  [default: 1]"
     ),
     "threshold": click.option(
         "--threshold",
         type=threshold,
         metavar="T|auto",
-        help="Minimum similarity for a match (0 < T <= 1). auto: dedup and pairs choose it where the similarities of "
-        "the collection are rarest, between duplicates and the rest.  [default: dedup and pairs auto; other "
-        "commands, and with weights none, 0.55; of char 0.7; simhash: distance alone, with --measure cosine 0.8, of "
-        "char 0.85; with other features 0.8]",
+        help="Minimum similarity for a match (0 < T <= 1). auto: dedup and pairs choose it at the valley between the "
+        "similarities of duplicates and of other pairs.  [default: auto in dedup and pairs; otherwise depends on the "
+        "recipe, 0.55 for words; see likewise plan]",
     ),
     "within": click.option(
         "--within",
         type=count,
         metavar="K",
-        help="SimHash: greatest Hamming distance.  [default: 20 of 128 bits, of auto and word 24, and so in proportion "
-        "from 96 bits on; below, or with another shingle or weights, 3 of 64; with a threshold, as it needs]",
+        help="SimHash: maximum Hamming distance.  [default: depends on width and tokens, 20 of 128 bits, 3 of 64; see "
+        "likewise plan]",
     ),
     "measure": click.option(
         "--measure",
         type=click.Choice(["jaccard", "containment", "cosine", "dice", "overlap", "hamming"]),
-        help="What is measured on both documents.  [default: jaccard; simhash: hamming, with a threshold cosine]",
+        metavar="NAME",
+        help="Similarity: jaccard, containment, cosine, dice, overlap or hamming.  [default: jaccard; simhash: "
+        "hamming, or cosine with --threshold]",
     ),
     "recall": click.option(
         "--recall",
         type=float,
         metavar="P",
-        help="Find a pair at the threshold with this probability; SimHash by distance alone: one at distance K, by "
-        "bands of sampled bits.  [default: 0.95; distance alone: all]",
+        help="Probability of finding a pair exactly at the threshold. SimHash by distance alone: of a pair at distance "
+        "K, using bands of sampled bits.  [default: 0.95; distance alone: 1, exact search]",
     ),
-    "bands": click.option("--bands", type=int, metavar="N", help="Bands, instead of those chosen by recall."),
-    "rows": click.option("--rows", type=int, metavar="N", help="Slots in a band; SimHash: bits."),
+    "bands": click.option("--bands", type=int, metavar="N", help="Number of bands, overriding --recall."),
+    "rows": click.option("--rows", type=int, metavar="N", help="Slots per band; SimHash: bits per band."),
     "overflow": click.option(
         "--overflow",
         type=click.Choice(["exact", "levels"]),
-        help="MinHash: compare documents with full buckets by an exact join, or in further levels of buckets, which "
-        "may miss pairs.  [default: exact]",
+        help="MinHash: how to compare documents in full buckets. exact: by an exact join; levels: by further bucket "
+        "levels, which may miss pairs.  [default: exact]",
     ),
     "short_threshold": click.option(
         "--short-threshold",
         type=float,
         metavar="T",
-        help="SimHash by distance alone: Jaccard similarity also asked of texts under 64 features.  [default: 0.8]",
+        help="SimHash by distance alone: minimum Jaccard similarity for texts with fewer than 64 features.  [default: "
+        "0.8]",
     ),
     "short_margin": click.option(
         "--short-margin",
         type=float,
         metavar="M",
-        help="Margin for short documents: similarity >= T + M / sqrt(n), at most 1, n the distinct features of the "
-        "smaller document.  [default: 1 where no threshold is named, of words; else 0]",
+        help="Extra similarity for short documents. A match needs T + M / sqrt(n), at most 1, where n is the number of "
+        "distinct features of the smaller document.  [default: 1 for words without --threshold, otherwise 0]",
     ),
     "keep": click.option(
         "--keep",
-        metavar="WHICH",
-        help="Which one stays: first, longest, shortest, max:FIELD, min:FIELD, newest:FIELD; several with commas, the "
-        "later ones for ties.  [default: first; containment, overlap: longest]",
+        metavar="RULE",
+        help="Which copy to keep: first, longest, shortest, newest:FIELD, max:FIELD or min:FIELD. Several rules "
+        "separated by commas break ties.  [default: first; containment, overlap: longest]",
     ),
     "group": click.option(
         "--group",
         type=click.Choice(["leaders", "components"]),
-        help="leaders: a document goes only for a kept one that it matches. components: whole chains become one.  "
+        help="leaders: remove a document only if it matches a kept one; components: merge chains of matches.  "
         "[default: leaders]",
     ),
     "text_field": click.option(
         "--text-field",
         multiple=True,
         metavar="NAME",
-        help="Field of the text, dotted for nested ones; given several times, joined with a newline.  [default: text]",
+        help="Text field; dots for nested fields. Repeat to join several with a newline.  [default: text]",
     ),
     "id_field": click.option(
         "--id-field",
         metavar="NAME",
-        help="Field of the id; none: use file:line.  [default: id where there is one, else file:line]",
+        help="Id field; none: use file:line.  [default: id if present, otherwise file:line]",
     ),
     "on_error": click.option(
         "--on-error",
         type=click.Choice(["fail", "skip", "keep"]),
+        metavar="ACTION",
         default="fail",
         show_default=True,
-        help="Bad rows: stop, list them in errors.jsonl, or pass them through unchanged.",
+        help="Bad rows: fail, skip or keep. skip lists them in errors.jsonl; keep copies them to the output unchanged.",
     ),
     "duplicate_ids": click.option(
         "--duplicate-ids",
         type=click.Choice(["fail", "allow"]),
         default="fail",
         show_default=True,
-        help="Whether two documents may have one id.",
+        help="Whether two documents may share an id.",
     ),
     "max_document": click.option(
-        "--max-document", default="64MB", show_default=True, metavar="SIZE", help="A longer document is a bad row."
+        "--max-document",
+        default="64MB",
+        show_default=True,
+        metavar="SIZE",
+        help="Treat longer documents as bad rows.",
     ),
     "file_format": click.option(
         "--format",
         "file_format",
         type=click.Choice(["jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary"]),
-        help="What the inputs are, standard input above all.  [default: by name, then by content; of -: jsonl; with "
-        "--tokens bytes or chunks: binary, a file a document]",
+        metavar="NAME",
+        help="Input format: jsonl, csv, tsv, parquet, arrow, text, warc or binary.  [default: from name and content; "
+        "standard input: jsonl; --tokens bytes, chunks: binary, one document per file]",
     ),
     "quote": click.option(
         "--quote",
         type=click.Choice(["none", "double"]),
-        help="double: a quote at the beginning of a CSV field opens a quoted field; none: it is plain text.  [default: "
-        "double; of TSV none, unless the file has doubled quotes or a quoted header]",
+        help="CSV and TSV quoting. double: a quote at the start of a field opens a quoted field; none: quotes are "
+        "text.  [default: double; tsv: none, unless the file has doubled quotes or a quoted header]",
     ),
     "max_bad_rows": click.option(
         "--max-bad-rows",
@@ -236,15 +254,13 @@ _OPTIONS = {
         metavar="SHARE|N",
         help="Fail if more rows are bad: a share such as 1%, or a count.",
     ),
-    "delimiter": click.option(
-        "--delimiter", metavar="C", help="Character between the fields of CSV.  [default: comma; tsv: tab]"
-    ),
+    "delimiter": click.option("--delimiter", metavar="C", help="CSV field separator.  [default: comma; tsv: tab]"),
     "max_unpacked": click.option(
         "--max-unpacked",
         default="1000GB",
         show_default=True,
         metavar="SIZE",
-        help="Refuse a .gz or .zst that holds more.",
+        help="Reject compressed files that expand to more.",
     ),
     "max_unpack_ratio": click.option(
         "--max-unpack-ratio",
@@ -252,31 +268,32 @@ _OPTIONS = {
         default=250,
         show_default=True,
         metavar="N",
-        help="Refuse one that holds over N times its size (and over 64MB): a decompression bomb.",
+        help="Reject compressed files that expand to over 64MB and over N times their size.",
     ),
-    "threads": click.option(
-        "--threads", type=int, metavar="N", help="Threads; they change no result.  [default: all processors]"
-    ),
+    "threads": THREADS,
     "preset": click.option(
         "--preset",
         type=click.Choice(["default", "online", "strict", "templates", "titles", "classic-simhash", "code"]),
-        help="Take the recipe from a preset; other options replace single fields of it. `likewise plan --preset NAME "
-        "--json` shows the fields.",
+        metavar="NAME",
+        help="default, online, strict, templates, titles, classic-simhash or code. Other options override single "
+        "fields; `likewise plan --preset NAME --json` lists them.",
     ),
     "recipe_file": click.option(
         "--recipe",
         "recipe_file",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Take the recipe from a JSON file, or from the summary.json of a run.",
+        metavar="FILE",
+        help="Read the recipe from a JSON file or from the summary.json of a run.",
     ),
 }
 # Bad rows can be passed through only where documents are written.
 _ON_ERROR_SKIP = click.option(
     "--on-error",
     type=click.Choice(["fail", "skip"]),
+    metavar="ACTION",
     default="fail",
     show_default=True,
-    help="Bad rows: stop, or leave them out.",
+    help="Bad rows: fail or skip.",
 )
 _SKETCH = (
     *("method", "tokens", "shingle", *TEXT_OPTIONS, "weights", "seed", "hash"),
@@ -317,12 +334,12 @@ _PLAN = (
     "bands",
     "rows",
 )
-QUIET = click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors.")
+QUIET = click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
 MOVED_INPUTS = click.option(
     "--inputs",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Where the inputs of a finished run lie now, if they were moved.",
+    help="Current directory of the inputs of a finished run, if they were moved.",
 )
 INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 

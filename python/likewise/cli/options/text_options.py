@@ -10,36 +10,36 @@ if TYPE_CHECKING:
 
 TEXT_OPTIONS = {
     "markup": click.option(
-        "--markup", type=click.Choice(["html"]), help="Texts are HTML: only what a reader sees counts."
+        "--markup", type=click.Choice(["html"]), help="Texts are HTML; compare only the visible text."
     ),
     "fold": click.option(
         "--fold",
         metavar="LIST",
-        help="What else does not count, with commas: traditional (Chinese characters are simplified), width, accents, "
-        "punctuation, digits (a number is 0).",
+        help="Differences to ignore, comma-separated: traditional (simplify Chinese characters), width, accents, "
+        "punctuation, digits (replace each number by 0).",
     ),
     "stop_words": click.option(
         "--stop-words",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="Words that do not count, one a line; of tokens auto, word, chinese.",
+        help="Words to ignore, one per line (tokens auto, word, chinese).",
     ),
     "dictionary": click.option(
         "--dictionary",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="More words of tokens chinese: lines of word [count].",
+        help="Additional words for --tokens chinese, lines of: word [count].",
     ),
     "chunking": click.option(
         "--chunking",
         type=click.Choice(["content", "fixed"]),
-        help="Tokens chunks: cut where the content says, or at a fixed size.  [default: content]",
+        help="--tokens chunks: content-defined or fixed-size chunks.  [default: content]",
     ),
     "chunk_bytes": click.option(
         "--chunk-bytes",
         type=int,
         metavar="N",
-        help="Tokens chunks: their usual size, or the fixed one.  [default: 1024]",
+        help="--tokens chunks: average or fixed chunk size.  [default: 1024]",
     ),
 }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.checks import parse_size
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import count, plan_options, recipe_line, take_recipe
 from likewise.cli.options.terminal import has_colour
 
@@ -19,50 +20,50 @@ if TYPE_CHECKING:
 _BAR = 50
 _SEARCH_OPTIONS = ("n", "memory", "explain", "without_ids", "interleaved", "sample", "calibrate", "costs")
 
-_HELP = """Say which bands or radius a recipe resolves into, and which pairs they find with what probability.
+_HELP = """Show the bands or radius for a threshold, or a search plan for N fingerprints.
 
-With --n: say how that many fingerprints are searched exactly, at what size and in what time, beside the searches of the
-literature.
+Without --n: shows the resolved recipe and the probability of finding a pair at each similarity. With --n: shows the
+size, time and tables of an exact Hamming search over N fingerprints, with the searches of the literature for
+comparison.
 
 \b
 Examples:
-  likewise plan
-  likewise plan --threshold 0.8
   likewise plan --threshold 0.8 --recall 0.99 --num-slots 256
   likewise plan --method simhash --bits 128 --threshold 0.9
   likewise plan --n 1e9 --within 3 --memory 16GB
-  likewise plan --n 17179869184 --within 3 --explain
   likewise plan --calibrate costs.json && likewise plan --n 1e8 --costs costs.json
 """
 
 
-@click.command("plan", help=_HELP)
+@click.command("plan", cls=LongCommand, help=_HELP)
 @plan_options
-@click.option("--n", type=count, metavar="N", help="Plan the search of N fingerprints, of --bits 64 and --within 3.")
+@click.option("--n", type=count, metavar="N", help="Plan the search of N fingerprints (default: --bits 64 --within 3).")
 @click.option(
-    "--memory", metavar="SIZE", help="With --n: bytes of tables and ids.  [default: 4 times the fingerprints]"
+    "--memory", metavar="SIZE", help="With --n: memory limit for tables and ids.  [default: 4 times the fingerprints]"
 )
 @click.option(
     "--explain",
     is_flag=True,
-    help="With --n: the historical searches by the textbook's arithmetic; with --memory, which of them fit.",
+    help="With --n: show the cost of published searches; with --memory, which of them fit.",
 )
-@click.option("--without-ids", is_flag=True, help="With --n: a fingerprint is an answer of its own.")
-@click.option("--interleaved", is_flag=True, help="With --n: bit i in block i mod m, instead of neighbouring bits.")
+@click.option("--without-ids", is_flag=True, help="With --n: do not store ids; queries return fingerprints.")
+@click.option(
+    "--interleaved", is_flag=True, help="With --n: put bit i in block i mod m instead of using adjacent bits."
+)
 @click.option(
     "--sample",
     type=click.Path(dir_okay=False, exists=True, path_type=Path),
-    help="With --n: fingerprints (.npy) whose bits are skewed; blocks are balanced by them.",
+    help="With --n: sample of fingerprints (.npy) used to balance blocks when bits are skewed.",
 )
 @click.option(
     "--calibrate",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Measure what steps cost on this machine (about a second), and write a JSON file.",
+    help="Measure the costs of this machine (about a second) and write them to a JSON file.",
 )
 @click.option(
     "--costs",
     type=click.Path(dir_okay=False, exists=True, path_type=Path),
-    help="With --n: predict by the costs that --calibrate wrote.",
+    help="With --n: costs written by --calibrate.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def command(as_json: bool, **options: Any) -> None:  # noqa: FBT001, ANN401

@@ -218,11 +218,11 @@ def open_run(
 def check_kind(path: Path, summary: dict[str, Any]) -> None:
     """Raise InvalidInput if a run of this kind cannot be audited."""
     if summary.get("options", {}).get("unit"):
-        raise InvalidInput("this run took parts out of documents (--unit), and an audit is of whole ones", str(path))
-    if "against" in summary:
         raise InvalidInput(
-            "this run was compared with other documents (--against), which an audit does not read", str(path)
+            "this run removed repeated parts (likewise repeats); audit applies to runs of likewise dedup", str(path)
         )
+    if "against" in summary:
+        raise InvalidInput("this run used --against, which audit does not support", str(path))
 
 
 def _paths(path: Path, summary: dict[str, Any], inputs: Path | None) -> list[Path]:

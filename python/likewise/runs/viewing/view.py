@@ -116,7 +116,9 @@ class RunView:
         self.title = path.resolve().name
         self._summary = read_summary(path)
         if self._summary.get("options", {}).get("unit"):
-            raise InvalidInput("this run took parts out of documents (--unit): it has no groups to show", str(path))
+            raise InvalidInput(
+                "this run removed repeated parts (likewise repeats); it has no groups to show", str(path)
+            )
         self._progress = progress or no_progress
         self._recipe, self._note = _recipe_of(self._summary)
         self._stack = ExitStack()

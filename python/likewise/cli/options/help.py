@@ -1,0 +1,124 @@
+"""Help in two lengths: ``-h`` lists the options that most people use, ``--help`` all of them; both in groups."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+#: Groups in the order of the help, and the names of their parameters. What is in none comes under *Options*.
+GROUPS: dict[str, frozenset[str]] = {
+    "Input": frozenset(
+        {
+            *("text_field", "id_field", "file_format", "delimiter", "quote", "on_error", "max_bad_rows"),
+            *("duplicate_ids", "max_document", "max_unpacked", "max_unpack_ratio", "ids"),
+        }
+    ),
+    "Matching": frozenset(
+        {
+            *("preset", "recipe_file", "method", "threshold", "tokens", "shingle", "weights", "measure", "within"),
+            *("recall", "short_margin", "short_threshold"),
+        }
+    ),
+    "Text and tokens": frozenset({"markup", "fold", "stop_words", "dictionary", "chunking", "chunk_bytes"}),
+    "Sketches and search": frozenset(
+        {
+            *("seed", "hash", "bits", "num_slots", "slot_bits", "scheme", "filter_bits", "num_hashes"),
+            *("bands", "rows", "overflow"),
+        }
+    ),
+    "What to keep": frozenset({"keep", "group", "against", "add", "index", "unit", "min_tokens"}),
+    "Output": frozenset(
+        {
+            *("out", "output", "overwrite", "fresh", "dry_run", "keep_sketches", "store_pairs", "max_pairs"),
+            *("quiet", "as_json"),
+        }
+    ),
+    "Limits": frozenset({"max_body", "max_batch", "max_concurrency", "max_rate", "deadline"}),
+    "Resources": frozenset({"threads", "memory", "engine", "master", "checkpoint_dir", "driver_memory"}),
+}
+#: Parameters that the short help lists, of any command that has many.
+COMMON = frozenset(
+    {
+        *("text_field", "id_field", "file_format", "on_error"),
+        *("preset", "recipe_file", "method", "threshold", "tokens", "measure", "within", "recall"),
+        *("keep", "against", "index", "unit", "min_tokens"),
+        *("out", "overwrite", "dry_run", "quiet", "as_json", "threads", "memory", "engine"),
+        *("create", "host", "port", "keys_file", "new_key", "read_only"),
+    }
+)
+
+
+class LongCommand(click.Command):
+    """A command with many options, and help in two lengths.
+
+    Options appear in the order of :data:`GROUPS`, and within a group as the command declares them. Those that belong to
+    this command alone, in no group, come first.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of click.Command
+        super().__init__(*args, **kwargs)
+        self._short_help_option = click.Option(
+            ["-h", "short_help"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=self._show_short,
+            help="Show the options that most people use.",
+        )
+        self.params.append(self._short_help_option)
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Return the name of the long help; ``-h`` is an option of its own."""
+        return ["--help"]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write all options, in groups."""
+        for title, options in self._groups(ctx):
+            with formatter.section(title):
+                formatter.write_dl([record for option in options if (record := option.get_help_record(ctx))])
+
+    def _groups(self, ctx: click.Context) -> Iterator[tuple[str, Sequence[click.Option]]]:
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        grouped = frozenset[str]().union(*GROUPS.values())
+        helps = [self._short_help_option, self.get_help_option(ctx)]
+        own = [option for option in options if option.name not in grouped and option not in helps]
+        if own:
+            yield "Options", own
+        for title, names in GROUPS.items():
+            if found := [option for option in options if option.name in names]:
+                yield title, found
+        yield "Help", [option for option in options if option in helps]
+
+    def short_help_text(self, ctx: click.Context) -> str:
+        """Return the short help: one sentence, and the options that most people use, a line or two each."""
+        formatter = ctx.make_formatter()
+        self.format_usage(ctx, formatter)
+        with formatter.indentation():
+            formatter.write_paragraph()
+            formatter.write_text((self.help or "").partition("\n\n")[0])
+        num_options = 0
+        for title, options in self._groups(ctx):
+            num_options += len(options)
+            common = [option for option in options if option.name in COMMON or option.required]
+            if not common:
+                continue
+            with formatter.section(title):
+                formatter.write_dl([(_names(option, ctx), _first_sentence(option)) for option in common])
+        formatter.write_paragraph()
+        formatter.write(f"All {num_options} options and examples: {ctx.command_path} --help\n")
+        return formatter.getvalue()
+
+    def _show_short(self, ctx: click.Context, _option: click.Parameter, value: Any) -> None:  # noqa: ANN401
+        if value and not ctx.resilient_parsing:
+            click.echo(self.short_help_text(ctx), nl=False)
+            ctx.exit()
+
+
+def _names(option: click.Option, ctx: click.Context) -> str:
+    """Return an option as the short help shows it: choices are in its sentence, where they matter."""
+    metavar = "" if option.is_flag else f" {option.metavar or (option.name or '').upper()}"
+    return ", ".join(option.opts) + metavar
+
+
+def _first_sentence(option: click.Option) -> str:
+    return (option.help or "").partition("  [default")[0].partition(". ")[0].rstrip(".") + "."

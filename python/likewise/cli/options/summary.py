@@ -1,0 +1,52 @@
+"""Summaries of runs as lines for people, in every command that makes one."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from likewise.checks import counted
+from likewise.cli.options.terminal import printable
+
+
+def print_summary(
+    summary: dict[str, Any],
+    out: str | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+    lines: Callable[[dict[str, Any], str | None], list[str]],
+) -> None:
+    """Print a summary: as JSON to stdout, or as lines to stderr unless `quiet`."""
+    if as_json:
+        click.echo(json.dumps(summary, ensure_ascii=False))
+    elif not quiet:
+        for line in lines(summary, out):
+            click.echo(printable(line), err=True)
+
+
+def search_line(summary: dict[str, Any]) -> str:
+    """Return the recall at the threshold and the number of candidate pairs."""
+    recall, candidates = summary["recall"], summary["num_candidates"]
+    found = "no model of the recall" if recall is None else f"P(found) at the threshold: {recall:.4f}"
+    if candidates is None:
+        return found
+    return f"{found}; {counted(candidates, 'candidate pair')}{crowd_words(summary)}"
+
+
+def crowd_words(summary: dict[str, Any]) -> str:
+    """Return the number of documents in full buckets and how they were compared, as the end of a line."""
+    num_crowded, num_capped = summary["num_crowded"], summary["num_capped"]
+    if not (num_crowded or num_capped):
+        return ""
+    if summary["recipe"].get("overflow") == "exact":
+        return f"; {counted(num_crowded, 'document')} with full buckets compared by an exact join"
+    return f"; {counted(num_crowded, 'document')} with full buckets, {num_capped:,} capped: pairs may be missed"
+
+
+def bad_line(summary: dict[str, Any]) -> str:
+    """Return the numbers of bad rows and of blank lines."""
+    rows, lines = summary["num_bad_rows"], summary.get("num_bad_lines", 0)
+    held = f" of {lines:,} lines" if lines > rows else ""
+    return f"{counted(rows, 'bad row')}{held}, {counted(summary['num_blank_lines'], 'blank line')}"

@@ -1,0 +1,136 @@
+"""``likewise repeats``: repeated lines, paragraphs, sentences or spans of words."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from likewise.checks import counted
+from likewise.cli.options.help import LongCommand
+from likewise.cli.options.progress import ShownProgress
+from likewise.cli.options.recipe import (
+    INPUTS,
+    QUIET,
+    decision_options,
+    document_options,
+    recipe_line,
+    take_recipe,
+    take_run,
+)
+from likewise.cli.options.summary import bad_line, print_summary, search_line
+from likewise.cli.options.terminal import skipped_line
+
+_HELP = """Remove repeated lines, paragraphs, sentences or spans from documents.
+
+A part is removed when it occurs in an earlier document, or earlier in the same one; the first occurrence is kept. Parts
+match when they are equal. With --method or --preset, parts other than spans also match when they are similar.
+
+INPUT is JSON Lines. OUT receives kept/ (the documents without their repeated parts), removed.parquet (one row per
+removed part, with the place of its first occurrence) and summary.json.
+
+\b
+Examples:
+  likewise repeats pages.jsonl -o out --unit paragraph
+  likewise repeats pages.jsonl -o out --unit span --min-tokens 50 --dry-run
+  likewise repeats pages.jsonl -o out --unit sentence --method minhash --threshold 0.8
+"""
+
+
+@click.command("repeats", cls=LongCommand, help=_HELP)
+@INPUTS
+@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), metavar="OUT", help="Output directory.")
+@click.option(
+    "--unit",
+    type=click.Choice(["line", "paragraph", "sentence", "span"]),
+    default="paragraph",
+    show_default=True,
+    metavar="UNIT",
+    help="line, paragraph, sentence or span (a run of words).",
+)
+@click.option(
+    "--min-tokens", type=int, metavar="N", help="Words of the shortest part to remove.  [default: 0; span: 50]"
+)
+@decision_options
+@document_options
+@click.option("--dry-run", is_flag=True, help="Report what would be removed and write nothing.")
+@click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")
+@click.option("--fresh", is_flag=True, help="Discard an unfinished run in OUT instead of continuing it.")
+@QUIET
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
+def command(
+    inputs: tuple[str, ...],
+    out: Path,
+    unit: str,
+    min_tokens: int | None,
+    dry_run: bool,  # noqa: FBT001 - click's call
+    overwrite: bool,  # noqa: FBT001
+    fresh: bool,  # noqa: FBT001
+    quiet: bool,  # noqa: FBT001
+    as_json: bool,  # noqa: FBT001
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Run the command."""
+    from likewise.batch.parts import PartRules, dedup_parts
+    from likewise.errors import InvalidParameter
+
+    if str(out) == "-":
+        raise InvalidParameter("out", "must be a directory")
+    recipe, run = take_recipe(_part_options(unit, options)), take_run(options)
+    with ShownProgress(quiet=quiet) as progress:
+        summary = dedup_parts(
+            inputs,
+            out,
+            PartRules(unit, min_tokens),
+            recipe,
+            run=run,
+            dry_run=dry_run,
+            overwrite=overwrite,
+            fresh=fresh,
+            progress=progress.report,
+        )
+    print_summary(summary, None if dry_run else str(out), as_json=as_json, quiet=quiet, lines=part_lines)
+
+
+def _part_options(unit: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the recipe: equal parts match unless a recipe is named, which spans do not take."""
+    from likewise.errors import InvalidParameter
+    from likewise.recipe.rules import FIELDS_OF_METHOD
+
+    has_recipe = any(options[name] is not None for name in ("method", "preset", "recipe_file"))
+    fields = {name for fields in FIELDS_OF_METHOD.values() for name in fields}
+    for name in sorted((fields | {"preset"}) - set(FIELDS_OF_METHOD["exact"])):
+        if options.get(name) is None or (has_recipe and unit != "span"):
+            continue
+        if unit == "span":
+            raise InvalidParameter(name, "does not apply to --unit span: spans match word for word")
+        raise InvalidParameter(
+            name, f"requires --method with --unit {unit}, such as --method minhash; without it equal parts match"
+        )
+    return options if has_recipe else options | {"method": "exact"}
+
+
+def part_lines(summary: dict[str, Any], out: str | None) -> list[str]:
+    """Return a summary as lines for people."""
+    unit = summary["options"]["unit"]
+    seconds = summary["timings"]
+    stages = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in seconds["wall_s"].items())
+    emptied = summary["num_emptied"]
+    lines = [
+        summary["verification"],
+        f"{counted(summary['num_documents'], 'document')}: {counted(summary['num_removed_parts'], f'repeated {unit}')} "
+        f"removed from {summary['num_changed'] + emptied:,}, {counted(summary['num_removed_bytes'], 'byte')} of text; "
+        f"{emptied:,} {'was' if emptied == 1 else 'were'} left empty and removed",
+    ]
+    if summary["recipe"]["method"] != "exact":
+        lines += [search_line(summary), recipe_line(summary["recipe"])]
+    lines += [
+        f"{counted(part['num_times'], 'time')}, {counted(part['num_bytes'], 'byte')}: {part['text']!r}"
+        for part in summary["most_removed"]
+    ]
+    if summary["num_bad_rows"] or summary["num_blank_lines"]:
+        lines.append(bad_line(summary))
+    if summary["skipped_files"]:
+        lines.append(skipped_line(summary["skipped_files"]))
+    lines.append(f"{seconds['total_s']:.2f} s: {stages}")
+    lines.append("nothing was written (--dry-run)" if out is None else f"results in {out}")
+    return lines

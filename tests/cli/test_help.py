@@ -1,0 +1,52 @@
+"""Help in two lengths, and what every command and option must say."""
+
+import click
+import pytest
+
+from likewise.cli import group
+from likewise.cli.options.help import COMMON, GROUPS, LongCommand
+from tests.command import likewise_command
+
+# Lines that fit a terminal without scrolling.
+MOST_LINES = 45
+
+
+def commands(of=group, path=()):
+    """Yield every command that is no group, with its words."""
+    context = click.Context(of)
+    for name in of.list_commands(context):
+        command = of.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+ALL = dict(commands())
+LONG = {words: command for words, command in ALL.items() if isinstance(command, LongCommand)}
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_short_help_fits_a_screen_and_long_help_lists_every_option(words):
+    short, long = likewise_command(*words, "-h").out.decode(), likewise_command(*words, "--help").out.decode()
+    assert len(short.splitlines()) <= MOST_LINES
+    options = [param for param in ALL[words].params if isinstance(param, click.Option)]
+    for option in options:
+        assert option.help, option.name
+        assert option.opts[-1] in long or option.opts[0] in long
+    assert long.count("  likewise ") <= 5
+    if words in LONG:
+        assert f"All {len(options) + 1} options" in short
+
+
+def test_every_option_of_a_long_command_is_in_one_group():
+    names = [name for group_names in GROUPS.values() for name in group_names]
+    assert len(names) == len(set(names))
+    used = {param.name for command in LONG.values() for param in command.params}
+    assert used >= set(names) | COMMON
+
+
+def test_a_command_with_many_options_has_two_helps():
+    for words, command in ALL.items():
+        num_options = sum(isinstance(param, click.Option) for param in command.params)
+        assert isinstance(command, LongCommand) or num_options < 20, words
