@@ -1,10 +1,11 @@
-"""Figures of the concept pages, drawn from what the code itself computes: `python tools/docs_figures.py`.
+"""Figures of the README and the concept pages, from benchmark results and the code: `python tools/docs_figures.py`.
 
 Writes `docs/images/concepts/NAME.svg`. Each stands on a ground of its own, light or dark as the reader's system asks,
 so that it is legible wherever it is shown. The tests hold the files against what this draws.
 """
 
 import itertools
+import json
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -379,7 +380,51 @@ def rarity() -> str:
     return figure(346, "Weights by rarity", parts)
 
 
+# ---- The front page
+
+
+def speed() -> str:
+    """Draw the seconds for 100,000 documents next to other packages, from the last run of the benchmark."""
+    measured = json.loads((ROOT / "bench" / "results" / "rivals.json").read_text(encoding="utf-8"))
+    rows = {
+        row["tool"]: row
+        for row in measured["files"]
+        if (row["method"], row["num_documents"]) == ("minhash", 100_000) and row["tool"] in SPEED_TOOLS
+    }
+    ours, slowest = rows["likewise"]["seconds"], max(row["seconds"] for row in rows.values())
+    left, widest = 112, 330
+    parts = [
+        text(
+            20, 32, "Seconds to deduplicate 100,000 documents, by MinHash at Jaccard 0.8 (JSONL in, kept documents out)"
+        ),
+        text(WIDTH - 20, 62, "removed without a match at 0.8", "end", "quiet", "small"),
+    ]
+    y = 72
+    for tool in SPEED_TOOLS:
+        row, name = rows[tool], "plus" if tool == "likewise" else "minus"
+        length = max(2, widest * row["seconds"] / slowest)
+        times = "" if tool == "likewise" else f"  ({row['seconds'] / ours:.0f} times as long)"
+        removed = f"{row['num_removed_without_kept_0.8']:,}"
+        parts += [
+            text(left - 10, y + 15, tool, "end"),
+            box(left, y, length, 20, name),
+            text(left + length + 8, y + 15, f"{row['seconds']:.1f} s{times}"),
+            text(WIDTH - 20, y + 15, removed, "end"),
+        ]
+        y += 28
+    facts, repeats = measured["machine"], measured["repeats"]
+    rounds = "1 round" if repeats == 1 else f"medians of {repeats} rounds"
+    made = f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}; {rounds} in one run, {facts['date'][:10]}"
+    versions = ", ".join(f"{tool} {measured['versions'][tool]}" for tool in SPEED_TOOLS if tool in measured["versions"])
+    parts += [text(20, y + 18, f"{made}.", "small", "quiet"), text(20, y + 34, f"{versions}.", "small", "quiet")]
+    return figure(y + 48, "Seconds for 100,000 documents", parts)
+
+
+#: Packages of the chart, fastest first.
+SPEED_TOOLS = ("likewise", "gaoya", "rensa", "datasketch", "text-dedup")
+
 FIGURES: dict[str, Callable[[], str]] = {
+    "speed": speed,
     "simhash": simhash,
     "minhash": minhash,
     "pigeonhole": pigeonhole,

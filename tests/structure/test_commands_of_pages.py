@@ -30,10 +30,22 @@ def test_every_block_is_run_or_says_why_not():
 
 
 def test_the_tutorial_goes_as_written(tmp_path, monkeypatch, capsys):
-    """Every block in order, in one empty folder, each line of output as it is shown."""
+    names = run_all_blocks(TUTORIAL, tmp_path, monkeypatch, capsys)
+    assert names["result"].kept.tolist() == [True, False, True]
+    assert {path.name for path in tmp_path.iterdir()} >= {"notices.jsonl", "out", "copies", "newest", "mine", "seen.lw"}
+
+
+def test_the_front_page_goes_as_written(tmp_path, monkeypatch, capsys):
+    names = run_all_blocks("README.md", tmp_path, monkeypatch, capsys)
+    assert names["result"].kept.tolist() == [True, False, True]
+    assert names["verdict"].kept_id == "doc-1"
+
+
+def run_all_blocks(page, tmp_path, monkeypatch, capsys):
+    """Run every block in order, in one empty folder, each line of output as it is shown; return the Python names."""
     monkeypatch.chdir(tmp_path)
     names, printed = {}, ""
-    for block in pages.fenced(TUTORIAL):
+    for block in pages.fenced(page):
         if block.why_not_run:
             continue
         if block.language == "python":
@@ -51,8 +63,7 @@ def test_the_tutorial_goes_as_written(tmp_path, monkeypatch, capsys):
         elif block.language in pages.SHELL:
             for command, output in pages.commands(block):
                 pages.shows(pages.run(command, tmp_path), output, command)
-    assert names["result"].kept.tolist() == [True, False, True]
-    assert {path.name for path in tmp_path.iterdir()} >= {"notices.jsonl", "out", "copies", "newest", "mine", "seen.lw"}
+    return names
 
 
 def free_port():

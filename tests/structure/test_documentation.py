@@ -31,11 +31,13 @@ GIVEN = {
 
 
 TUTORIAL = "docs/tutorial.md"
-PYTHON_PAGES = [page for page in pages() if page != TUTORIAL and blocks(page, "python", marked=False)]
+# Pages whose blocks are run in order, as a reader would.
+WHOLE_PAGES = (TUTORIAL, "README.md")
+PYTHON_PAGES = [page for page in pages() if page not in WHOLE_PAGES and blocks(page, "python", marked=False)]
 COMMAND_PAGES = [
     page
     for page in pages()
-    if page != TUTORIAL and any(blocks(page, language, marked=False) for language in ("console", "bash"))
+    if page not in WHOLE_PAGES and any(blocks(page, language, marked=False) for language in ("console", "bash"))
 ]
 
 
