@@ -61,7 +61,7 @@ test-all: build ## The slow tests too
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES)
 
 .PHONY: lint
-lint: build ## Formatting, types, layers, licences, circles of modules
+lint: build ## Formatting, types, layers, licences, circles of modules, phrases
 	cargo fmt --all --check
 	cargo clippy --locked --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check .
@@ -70,6 +70,7 @@ lint: build ## Formatting, types, layers, licences, circles of modules
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_licences.py
 	$(BIN)/python tools/rust_circles.py
+	$(BIN)/python tools/check_words.py
 
 .PHONY: platforms
 platforms: $(VENV)/.environment ## Check that the crates compile for macOS, Windows and aarch64 too

@@ -107,13 +107,6 @@ def test_python_runs(page, folder):
         evaluated(block, names)
 
 
-def test_the_first_example_keeps_what_it_says():
-    (block,) = blocks("README.md", "python")
-    names = {}
-    exec(compile(block, "README.md", "exec"), names)
-    assert names["result"].kept.tolist() == [True, False, True]
-
-
 def test_a_value_that_a_page_gets_wrong_is_seen():
     evaluated("x = 1\nx / 3  # 0.3333", {})
     with pytest.raises(AssertionError):
