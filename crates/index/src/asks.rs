@@ -10,7 +10,7 @@ use crate::decide::{BLOCK, look_up};
 use crate::documents::Documents;
 use crate::error::Error;
 use crate::index::Index;
-use crate::look::{Asked, Looker};
+use crate::look::{Asked, Looker, stored_row};
 use crate::measure::OwnSet;
 use crate::near::near_rows;
 use crate::removal::Removal;
@@ -201,7 +201,7 @@ impl Index {
             let Some(row) = looker.row_of_id(id, None)? else {
                 return Ok(None);
             };
-            let stored = lease.row(row)?;
+            let stored = stored_row(&state, &lease, row)?;
             let kept_id = match stored.verdict {
                 Some(evidence) => Some(looker.id(evidence.kept_row)?),
                 None => None,

@@ -113,6 +113,31 @@ pub struct Pending {
     pub late: Late,
 }
 
+/// A row of the store whose verdict goes together with the state.
+///
+/// The state proved all changes when it was loaded, but one record read later may come from a page whose last write the disk lost. A duplicate gets
+/// another verdict only when its kept document is removed, so an older verdict names a document that is not kept any more.
+///
+/// # Errors
+/// [`likewise_disk::Error::Damaged`] for such a verdict; those of the store.
+pub fn stored_row(state: &State, store: &Store, row: u32) -> Result<Row, Error> {
+    let stored = store.row(row)?;
+    let Some(evidence) = stored.verdict else {
+        return Ok(stored);
+    };
+    let kept_row = evidence.kept_row;
+    let is_kept = kept_row < state.expired_below
+        || state.is_gone(row)
+        || (!state.gone.contains(kept_row) && state.is_kept(kept_row)?);
+    // A state that is behind the store knows less than the record.
+    if is_kept || store.read_position()?.last_event != state.last_event {
+        return Ok(stored);
+    }
+    Err(Error::Disk(likewise_disk::Error::Damaged {
+        reason: format!("the database is damaged: the verdict of row {row} is an older one"),
+    }))
+}
+
 impl<'a> Looker<'a> {
     /// A looker at a state.
     pub fn new(
@@ -153,7 +178,10 @@ impl<'a> Looker<'a> {
         use std::collections::hash_map::Entry;
         match self.held.entry(row) {
             Entry::Occupied(held) => Ok(Known::Stored(held.into_mut())),
-            Entry::Vacant(place) => Ok(Known::Stored(place.insert(self.store.row(row)?))),
+            Entry::Vacant(place) => {
+                let stored = stored_row(self.state, self.store, row)?;
+                Ok(Known::Stored(place.insert(stored)))
+            }
         }
     }
 

@@ -249,7 +249,10 @@ impl Store {
     }
 
     /// The state that is committed now.
-    pub(super) fn read_position(&self) -> Result<Position, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] and [`Error::Io`].
+    pub fn read_position(&self) -> Result<Position, Error> {
         let num_rows = self
             .connection
             .prepare_cached(
