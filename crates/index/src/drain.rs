@@ -78,6 +78,7 @@ impl Shared {
     /// # Errors
     /// Those of the disk: then nothing more is written.
     pub fn drain_log(&self) -> Result<(), Error> {
+        self.log_pages()?;
         // Where no connection more can be opened, for want of file handles say, nothing has failed yet: the writer does all of it.
         let drained = match self.source.log() {
             Ok(log) => self.drain_beside(&log),
@@ -97,12 +98,29 @@ impl Shared {
         Ok(())
     }
 
+    /// Pages of the log after the last commit.
+    ///
+    /// # Errors
+    /// [`likewise_disk::Error::Poisoned`]: after a sync of the log failed, the next one may succeed without it being on the disk. What came into the
+    /// database then could outlive the log that belongs to it.
+    fn log_pages(&self) -> Result<u32, Error> {
+        match lock(&self.writer).as_ref() {
+            None => Ok(0),
+            Some(store) => match store.poison() {
+                None => Ok(store.log_pages()),
+                Some(reason) => Err(Error::Disk(likewise_disk::Error::Poisoned {
+                    reason: reason.to_owned(),
+                })),
+            },
+        }
+    }
+
     /// Brings in what is there while the writer adds to it, until that is little.
     fn drain_beside(&self, log: &LogDrain) -> Result<(), Error> {
         for _ in 0..MOST_PASSES {
-            let before = lock(&self.writer).as_ref().map_or(0, Store::log_pages);
+            let before = self.log_pages()?;
             let done = log.drain()?;
-            let after = lock(&self.writer).as_ref().map_or(0, Store::log_pages);
+            let after = self.log_pages()?;
             let is_held = done < before;
             if is_held
                 || after.saturating_sub(done) <= FEW_PAGES
