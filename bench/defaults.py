@@ -402,7 +402,8 @@ def lines_of(found: dict[str, object]) -> Iterator[str]:
 def _rounded(value: object) -> object:
     if isinstance(value, dict):
         return {key: _rounded(inner) for key, inner in value.items()}
-    return round(value, 4) if isinstance(value, float) else value
+    # Six digits, so that a page written from the results rounds as one written from the figures.
+    return round(value, 6) if isinstance(value, float) else value
 
 
 if __name__ == "__main__":
