@@ -119,6 +119,8 @@ def run(path: Path, out: Path) -> dict[str, Any]:
 def markdown(result: dict[str, Any]) -> str:
     """The table."""
     facts = result["machine"]
+    if note := machine.busy_note(facts, "bench/cores.py"):
+        return note
     lines = [
         f"{facts['cpu']}, {facts['num_cores']} cores, {facts['date']}, load average at the start "
         f"{facts['load_average'][0]:.1f}.",
@@ -144,7 +146,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--work", type=Path)
+    parser.add_argument("--page-only", action="store_true", help="write the table from the results and stop")
     given = parser.parse_args()
+    if given.page_only:
+        table.insert(PAGE, "cores", markdown(json.loads(RESULTS.read_text(encoding="utf-8"))))
+        return
     result: dict[str, Any] = {"machine": machine.facts(), "files": {}}
     with tempfile.TemporaryDirectory(prefix="bench-cores-", dir=given.work) as name:
         work = Path(name)

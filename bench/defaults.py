@@ -1,6 +1,7 @@
 """Which default serves a first-time user: candidates of thresholds, with and without the rule for short documents.
 
     python bench/defaults.py --collections DIR [--cache DIR] [--split development] [--write]
+    python bench/defaults.py --page-only
 
 Every pair of a set at similarity .2 and above is measured once by the exact join and cached; all candidates are read
 off that table. `auto` is what a run with that recipe chooses from the texts, cached too. Sets: the labeled ones beside
@@ -15,7 +16,7 @@ import json
 import os
 import subprocess
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -219,6 +220,11 @@ SHOWN = (
     "idf auto, else .65, margin 1",
 )
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "defaults.md"
+RAW = PAGE.with_name("defaults-tables.md")
+SPLITS = ("development", "opened last")
+# Those of the short table.
+SHORT = ("plain .55, margin 0", "plain .55, margin 1", "plain .80, margin 0", "idf .52, margin 0", "idf auto, margin 0",
+         "idf auto, else .65, margin 0", "idf auto, else .65, margin 1")  # fmt: skip
 THRESHOLDS = np.arange(20, 101) / 100
 Sets = dict[str, dict[str, Pairs]]
 Eye = dict[str, dict[str, Pairs]]
@@ -317,11 +323,17 @@ def loaded(folders: list[Path], cached: Path) -> Sets:
 def main() -> None:
     """Print the table of a split; with --write also into the results."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--collections", type=Path, required=True)
+    parser.add_argument("--collections", type=Path)
+    parser.add_argument("--page-only", action="store_true", help="write the pages from the results and stop")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--split", default="development", choices=["development", "opened last"])
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
+    if given.page_only:
+        write_pages(json.loads(RESULTS.read_text()))
+        return
+    if given.collections is None:
+        parser.error("--collections is missing")
     cached = given.cache or given.collections / "pairs"
     folders = list(collections_of(given.collections, given.split))
     if given.split == "development":
@@ -332,10 +344,35 @@ def main() -> None:
         print(line)
     if given.write:
         kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        RESULTS.write_text(json.dumps({**kept, given.split: _rounded(found)}, indent=1) + "\n")
-        begin, end = (f"<!-- {given.split}: {mark} (written by bench/defaults.py) -->" for mark in ("begin", "end"))
-        before, _, rest = PAGE.read_text().partition(begin)
-        PAGE.write_text("\n".join([before + begin, "", *lines_of(found), "", end]) + rest.partition(end)[2])
+        results = {**kept, given.split: _rounded(found)}
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        write_pages(results)
+
+
+def write_pages(results: dict[str, object]) -> None:
+    """Put the short table into the summary, and the tables of both splits into the page next to it."""
+    for split in SPLITS:
+        if split in results:
+            _insert(RAW, split, lines_of(results[split]))  # type: ignore[arg-type]
+    if all(split in results for split in SPLITS):
+        _insert(PAGE, "summary", short_lines(results))
+
+
+def _insert(page: Path, name: str, lines: Iterable[str]) -> None:
+    begin, end = (f"<!-- {name}: {mark} (written by bench/defaults.py) -->" for mark in ("begin", "end"))
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    page.write_text("\n".join([before + begin, "", *lines, "", end]) + rest.partition(end)[2], encoding="utf-8")
+
+
+def short_lines(results: dict[str, object]) -> Iterator[str]:
+    """Yield the table of the summary: mean differences to the best F1 of each split, and scores by eye."""
+    splits = [results[split]["rows"] for split in SPLITS]  # type: ignore[index]
+    yield "| candidate | below the best F1, development | below the best F1, opened last | precision by eye | recall |"
+    yield "|---|---|---|---|---|"
+    for name in SHORT:
+        gaps = [f"{rows[name]['mean_gap']:.3f}" for rows in splits]
+        eye = splits[0][name]["eye-technical"]
+        yield f"| {name} | {' | '.join(gaps)} | {eye['precision']:.2f} | {eye['recall']:.2f} |"
 
 
 def lines_of(found: dict[str, object]) -> Iterator[str]:
@@ -365,7 +402,8 @@ def lines_of(found: dict[str, object]) -> Iterator[str]:
 def _rounded(value: object) -> object:
     if isinstance(value, dict):
         return {key: _rounded(inner) for key, inner in value.items()}
-    return round(value, 4) if isinstance(value, float) else value
+    # Six digits, so that a page written from the results rounds as one written from the figures.
+    return round(value, 6) if isinstance(value, float) else value
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Excerpts of 30 % of a document planted among 20,000 real ones: which does containment find, and what else?
 
     excerpts.py [--corpus FILE] [--documents N] [--excerpts N] [--threshold T] [--results FILE] [--page FILE]
+    excerpts.py --page-only        the table from the results
 
 Twice: among documents as they come, of which many are versions of one another, and among documents whose text is new.
-Writes results/excerpts.json and the table of docs/concepts/shingle-sets.md.
+Writes results/excerpts.json and the table of docs/benchmarks/components.md.
 """
 
 import argparse
@@ -39,16 +40,25 @@ def main() -> None:
     parser.add_argument("--excerpts", type=int, default=500)
     parser.add_argument("--threshold", type=float, default=0.8)
     parser.add_argument("--results", type=Path, default=HERE / "results" / "excerpts.json")
-    parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "concepts" / "shingle-sets.md")
+    parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "benchmarks" / "components.md")
+    parser.add_argument("--page-only", action="store_true", help="write the table from the results and stop")
     options = parser.parse_args()
+    if options.page_only:
+        write_table(json.loads(options.results.read_text(encoding="utf-8"))["rows"], options.page)
+        return
     rows = []
     for name, documents in (("as they come", texts_of(options.corpus)), ("of new text", new(texts_of(options.corpus)))):
         texts = list(islice(documents, options.documents))
         rows.append({"documents": name, **measure(texts, options.excerpts, options.threshold)})
     machine.write_results(options.results, corpus=options.corpus.name, rows=rows)
-    page = options.page.read_text(encoding="utf-8")
+    write_table(rows, options.page)
+
+
+def write_table(rows: list[dict[str, object]], path: Path) -> None:
+    """Put the table between its marks."""
+    page = path.read_text(encoding="utf-8")
     before, after = page[: page.index(BEGIN) + len(BEGIN)], page[page.index(END) :]
-    options.page.write_text(f"{before}\n\n{table(rows)}\n\n{after}", encoding="utf-8")
+    path.write_text(f"{before}\n\n{table(rows)}\n\n{after}", encoding="utf-8")
 
 
 def measure(texts: list[str], num_excerpts: int, threshold: float) -> dict[str, object]:
@@ -107,10 +117,10 @@ def table(rows: list[dict[str, object]]) -> str:
 def told(row: dict[str, object]) -> str:
     """What the listed documents are that are not the source."""
     return (
-        f"\nEach of the {row['num_others']} pairs that are not with the source ({row['documents']}) was looked up: "
-        f"{row['num_others_word_for_word']} of these documents hold the unedited passage word for word, "
-        f"{row['num_others_holding_half']} half or more of its eights of words, the least one "
-        f"{row['least_share_of_others']:.0%} of them."
+        f"\nThe {row['num_others']} listed pairs without the source ({row['documents']}) were looked up.\n"
+        f"{row['num_others_word_for_word']} of these documents contain the unedited passage word for word, and "
+        f"{row['num_others_holding_half']} contain half or more of its word 8-grams.\n"
+        f"The lowest share is {row['least_share_of_others']:.0%}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Measure Hamming search, ours and the rivals' in one run; bench/results/hamming.json and docs/benchmarks/hamming.md.
+"""Measure Hamming search, ours and the rivals' in one run; bench/results/hamming.json and its pages.
 
     hamming.py [--only PATTERNS] [--sizes 1e6,1e7,1e8] [--tools NAMES|ours|rivals] [--repeats N] [--work FOLDER]
                [--minutes N] [--list] [--page-only]
@@ -10,6 +10,7 @@ Rivals have rows of 1e6 and 1e7, ten seconds of querying each; --sizes 1e6,1e7,1
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import shutil
@@ -131,6 +132,11 @@ def main() -> None:
     parser.add_argument("--clean", action="store_true", help="remove the work folder at the end")
     options = parser.parse_args()
     rows = hamming_rows.chosen("mapped-1e9-*" if options.huge else options.only, options.sizes)
+    if options.page_only:
+        written = json.loads((BENCH / "results" / f"{options.name}.json").read_text(encoding="utf-8"))
+        page = BENCH.parent / "docs" / "benchmarks" / "hamming.md"
+        hamming_page.write(written, page, with_plot=importlib.util.find_spec("matplotlib") is not None)
+        return
     if options.list:
         for row in rows:
             most = sum(most_seconds(row, tool) for tool in row.tools if is_wanted(tool, options.tools))
@@ -144,7 +150,7 @@ def main() -> None:
     # Ours first: what the time does not suffice for are rivals.
     wanted.sort(key=lambda pair: pair[1] != hamming_rows.OURS)
     end = time.monotonic() + 60 * options.minutes
-    for place, (row, tool) in enumerate([] if options.page_only else wanted):
+    for place, (row, tool) in enumerate(wanted):
         left_s = end - time.monotonic()
         if left_s < LEAST_S:
             print(f"{row.id} {tool}: left as it was, {options.minutes:g} minutes are over", file=sys.stderr)

@@ -1,4 +1,7 @@
-"""The page docs/benchmarks/hamming.md: its tables, between two marks, from the results; its words stay as they are."""
+"""The pages on Hamming search, from the results: a short table in the summary, all tables on a page of their own.
+
+Tables are put between two marks; the words around them are written by hand and stay.
+"""
 
 import json
 from pathlib import Path
@@ -10,6 +13,9 @@ from hamming_rows import DATA, OURS
 from rivals import table
 
 MARK = "hamming"
+RAW = "hamming-tables.md"
+# Rows of the short table: queries on one core.
+SHORT = (("1e6", 64), ("1e7", 64))
 EXACT = Path(__file__).parent / "results" / "hamming_exact.json"
 # How a figure is printed: label, how many of its unit make one.
 FIGURES = {
@@ -26,7 +32,7 @@ FIGURES = {
     "cold_p99_us": ("us the same, 99th percentile", 1, "{:.0f}"),
     "recall_upper": ("recall of pairs at the radius, upper end of the interval of 95 %", 1, "{:.4f}"),
 }
-# Fewer queries than this are said beside the rate.
+# Fewer queries than this are shown with the rate.
 FEW_QUERIES = 1000
 Row = dict[str, Any]
 
@@ -49,8 +55,48 @@ def cell(text: object) -> str:
     return str(text).replace("|", "/").replace("\n", " ")
 
 
+def summary(result: Row) -> str:
+    """Queries a second of ours and of the fastest exact search of another package, and how many goals are reached."""
+    lines = [
+        _machine(result),
+        "",
+        "| fingerprints of 64 bits | data | k | likewise, queries/s | fastest exact other | queries/s | times |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in hamming_rows.rows():
+        if row.measure != "queries" or row.threads != 1 or (hamming_rows.short(row.n), row.bits) not in SHORT:
+            continue
+        for within in row.within:
+            ours = figures_of(result, row, OURS, within)
+            others = {tool: figures_of(result, row, tool, within) for tool in row.tools if tool != OURS}
+            exact = {
+                tool: found
+                for tool, found in others.items()
+                if "queries_per_s" in found and _exactness(found).startswith("exact")
+            }
+            if "queries_per_s" not in ours or not exact:
+                continue
+            best = max(exact, key=lambda tool: exact[tool]["queries_per_s"])
+            times = ours["queries_per_s"] / exact[best]["queries_per_s"]
+            lines.append(
+                f"| {hamming_rows.short(row.n)} | {DATA[row.data]} | {within} | {rate(ours)} "
+                f"| {_name(result, row, best)} | {rate(exact[best])} | {times:,.0f} |"
+            )
+    verdicts = [line for line in goals(result) if line.endswith(("| yes |", "| **no** |"))]
+    reached = sum(line.endswith("| yes |") for line in verdicts)
+    return "\n".join([*lines, "", f"Of {len(verdicts)} goals, {reached} are reached."]) + "\n"
+
+
+def _machine(result: Row) -> str:
+    facts = result["machine"]
+    return (
+        f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, {facts['memory']}, Python {facts['python']}, "
+        f"{facts['date']}."
+    )
+
+
 def goals(result: Row) -> list[str]:
-    """Every goal of the design and the figure beside it."""
+    """Every goal of the design and the figure next to it."""
     lines = ["## Goals", "", "| work | data | k | goal | measured | reached |", "|---|---|---|---|---|---|"]
     for row in hamming_rows.rows():
         for within, wanted in row.goals.items():
@@ -163,7 +209,7 @@ def _shown(row: hamming_rows.Row, figure: str) -> bool:
 
 
 def predictions(result: Row) -> list[str]:
-    """What the planner foretold and what was measured, one core."""
+    """The planner's prediction and the measurement, one core."""
     lines = [
         "## Predicted and measured", "",
         "| fingerprints | data | k | plan | predicted us | measured us | measured / predicted |",
@@ -191,7 +237,7 @@ def exactness() -> list[str]:
     lines = [
         "## Exactness",
         "",
-        "| door | queries | settings | true matches | missed | extra |",
+        "| function | queries | settings | true matches | missed | extra |",
         "|---|---|---|---|---|---|",
     ]
     for door, row in found["doors"].items():
@@ -219,11 +265,10 @@ def settings(result: Row) -> list[str]:
 
 def markdown(result: Row) -> str:
     """All tables, the machine above them."""
-    facts = result["machine"]
     repeats = sorted({entry["repeats"] for row in result["rows"].values() for entry in row["tools"].values()})
     lines = [
-        f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, {facts['memory']}, Python {facts['python']}, "
-        f"{facts['date']}; medians of {' or '.join(map(str, repeats)) or 5}, the rows of 1e9 once.",
+        _machine(result),
+        f"Medians of {' or '.join(map(str, repeats)) or 5} runs; the rows of 1e9 once.",
         "",
     ]
     parts = [
@@ -237,7 +282,9 @@ def markdown(result: Row) -> str:
     return "\n".join(lines)
 
 
-def write(result: Row, page: Path) -> None:
-    """Put the tables in their place on the page, and the plot beside it."""
-    hamming_plot.draw(result, page.parent)
-    table.insert(page, MARK, markdown(result))
+def write(result: Row, page: Path, *, with_plot: bool = True) -> None:
+    """Put the short table into the summary and all tables into the page next to it, with the plot."""
+    if with_plot:
+        hamming_plot.draw(result, page.parent)
+    table.insert(page, MARK, summary(result))
+    table.insert(page.with_name(RAW), MARK, markdown(result))

@@ -1,4 +1,4 @@
-"""The page docs/benchmarks/index.md: its tables, between two marks, from the results; its words stay as they are."""
+"""The tables of docs/benchmarks/index.md, between two marks, from the results; the words around them stay."""
 
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,10 @@ def _cell(value: float | None, relation: str, goal: float, unit: str) -> str:
 def markdown(results: dict[str, Any]) -> str:
     """All tables."""
     facts = results["machine"]
-    lines = [f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, {facts['date']}"]
+    lines = [
+        f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, {facts['date']}, "
+        f"load average at the start {facts['load_average'][0]:.1f}."
+    ]
     held = {kind: found(results, ("single", kind, "num_held")) or 0 for kind in KINDS}
     names = [f"{kind}, {number:,.0f} held" for kind, number in held.items()]
     lines += ["", f"| work | goal | {' | '.join(names)} |", f"|---|---|{'---|' * len(KINDS)}"]
@@ -71,7 +74,7 @@ def markdown(results: dict[str, Any]) -> str:
         paths = [tuple(name.format(kind=kind) for name in path) for kind in KINDS]
         cells = [_cell(found(results, path), relation, goal, unit) for path in paths]
         lines.append(f"| {words} | {relation} {said(goal, unit)} | {' | '.join(cells)} |")
-    lines += ["", "**As it grows** (fingerprints of 64 bits within 3, ids of 32 characters)", ""]
+    lines += ["", "**Growth** (fingerprints of 64 bits within 3, ids of 32 characters)", ""]
     lines += ["| data | held | added/s | batch p99 | checks/s | half of them seen | disk a document |"]
     lines += ["|---|---|---|---|---|---|---|"]
     for name, row in results["steps"].get("grow", {}).items():

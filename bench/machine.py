@@ -18,6 +18,17 @@ def _first(path: str, key: str) -> str:
     return "unknown"
 
 
+def busy_note(measured: dict, script: str) -> str | None:
+    """What a page says in place of seconds that were measured while other work had the cores; None where it did not."""
+    load, num_cores = measured["load_average"][0], measured["num_cores"]
+    if load <= num_cores:
+        return None
+    return (
+        f"The last run of `{script}` was made on a busy machine (load average {load:.1f} on {num_cores} cores), "
+        "so its table is not shown.\n"
+    )
+
+
 def facts() -> dict[str, object]:
     """Processor, memory, versions, date."""
     from likewise import _native

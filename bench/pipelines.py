@@ -85,10 +85,10 @@ def _growth(corpora_rows: list[list[dict]]) -> list[str]:
     _, wall, processor = costs[0]
     lines = [
         "",
-        f"**A further document**, from {few[0]['num_documents']:,} to {many[0]['num_documents']:,}: without what a run "
-        "costs before it reads",
+        f"**Each further document**, from {few[0]['num_documents']:,} to {many[0]['num_documents']:,}: without the "
+        "start of a run",
         "",
-        "| tool | a document | times ours | processor a document | times ours |",
+        "| tool | a document | times ours | processor time a document | times ours |",
         "|---|---|---|---|---|",
     ]
     lines += [
@@ -103,9 +103,9 @@ def markdown(result: dict) -> str:
     facts = result["machine"]
     turns = "once" if result["repeats"] == 1 else f"{result['repeats']} times"
     lines = [
-        f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, {facts['date']}; "
-        f"each of theirs {turns}, ours before and after each (medians); load average at the start "
-        f"{facts['load_average'][0]:.1f}, at the end {result['load_average_at_end'][0]:.1f}."
+        f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, {facts['date']}.",
+        f"Each of theirs {turns}, ours before and after each (medians).",
+        f"Load average at the start {facts['load_average'][0]:.1f}, at the end {result['load_average_at_end'][0]:.1f}.",
     ]
     for rows in result["corpora"]:
         lines += _table(rows)

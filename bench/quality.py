@@ -1,13 +1,14 @@
-"""How good every method is on the labelled development sets, beside naive methods.
+"""How good every method is on the labeled development sets, compared with naive methods.
 
-    quality.py [--set NAME ...] [--no-sweep] [--only-presets] [--results FILE] [--page FILE]
+    quality.py [--set NAME ...] [--no-sweep] [--only-presets] [--page-only] [--results FILE] [--page FILE]
 
 Sweeps every method over tokens, shingle widths, weights and bits; runs the best of each, and the recipes below
 untouched, for real and has them scored by the sets' own scorer; writes results/quality.json and the tables of
-docs/benchmarks/quality.md. Sets that are absent are named with the reason.
+docs/benchmarks/quality.md (short) and quality-tables.md (all). Sets that are absent are named with the reason.
 Of the sweeps the results keep the best of each method, and on the gating sets the curves that the page shows.
 `--no-sweep` takes these from the results file, sweeps the methods that it lacks, and runs the recipes.
 `--only-presets` measures the presets alone, in half a minute, and leaves all else as it is.
+`--page-only` writes the pages from the results.
 """
 
 import argparse
@@ -220,10 +221,14 @@ def main() -> None:
     parser.add_argument("--set", action="append", choices=names, help="only this set; the others keep their results")
     parser.add_argument("--no-sweep", action="store_true", help="sweep only methods that the results file lacks")
     parser.add_argument("--only-presets", action="store_true", help="measure the presets and nothing else")
+    parser.add_argument("--page-only", action="store_true", help="write the pages from the results and stop")
     parser.add_argument("--results", type=Path, default=HERE / "results" / "quality.json")
     parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "benchmarks" / "quality.md")
     options = parser.parse_args()
     results = json.loads(options.results.read_text()) if options.results.exists() else {"sets": {}}
+    if options.page_only:
+        quality_page.write(results, options.page)
+        return
     results["presets"] = results["presets"] if options.set and "presets" in results else quality_presets.measure()
     if options.only_presets:
         write_results(results, options.results)

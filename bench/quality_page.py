@@ -1,4 +1,7 @@
-"""The quality page: its tables, between two marks, from the results; its words are written by hand and stay."""
+"""The pages on quality, from the results: a short table in the summary, all tables on a page of their own.
+
+Tables are put between two marks; the words around them are written by hand and stay.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +10,14 @@ from labelled import BINARIES, GATING, MARKUP, OTHERS
 
 BEGIN = "<!-- tables: begin (written by bench/quality.py) -->"
 END = "<!-- tables: end -->"
+RAW = "quality-tables.md"
+# Columns of the short table: the preset `default`, then recipes that are used untouched.
+DEFAULTS = {
+    "MinHash": "minhash, defaults",
+    "MinHash by rarity": "minhash by rarity, defaults",
+    "SimHash, verified": "simhash verified, defaults",
+    "SimHash, distance only": "simhash distance, defaults",
+}
 METHODS = {
     "shingles": "shingle sets, by Jaccard",
     "bloom": "Bloom filters, verified by Jaccard",
@@ -25,9 +36,9 @@ KINDS = {
     "Chinese": "zh-docs-tidb",
     "web archives, many languages": "warc-real",
     "HTML pages from templates": MARKUP,
-    "code, plagiarised exercises": "code-irplag",
+    "code, plagiarized exercises": "code-irplag",
     "code, obfuscated": "code-ocd",
-    "licences (right of all)": "license-rules",
+    "licenses (right of all)": "license-rules",
     "binaries": BINARIES,
 }
 # Columns of the last table, and the methods of the sweeps under each.
@@ -58,13 +69,38 @@ Row = dict[str, Any]
 
 
 def write(results: Row, page: Path) -> None:
-    """Put the tables in their place on the page; makes the page where it is absent."""
+    """Put the short table into the summary, and all tables into the page next to it."""
+    _insert(page, [_summary(results)])
+    _insert(page.with_name(RAW), tables(results))
+
+
+def _insert(page: Path, parts: list[str]) -> None:
+    """Replace what is between the marks; makes the page where it is absent."""
     before, after = f"# Quality\n\n{BEGIN}", END
     if page.exists():
         text = page.read_text(encoding="utf-8")
         before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text("\n\n".join([before, *tables(results), after.rstrip()]) + "\n", encoding="utf-8")
+    page.write_text("\n\n".join([before, *parts, after.rstrip()]) + "\n", encoding="utf-8")
+
+
+def _summary(results: Row) -> str:
+    """F1 of the defaults on every set of texts, and the bounds of exact Jaccard and naive SimHash."""
+    head = ["set", "documents", "exact Jaccard, best", "naive SimHash, best", "`default`", *DEFAULTS]
+    rows = [head, ["---"] * len(head)]
+    for name, entry in results["sets"].items():
+        if "naive" not in entry or name not in results["presets"]:
+            continue
+        bounds = [f"{entry['naive'][kind]['f1']:.3f}" for kind in ("jaccard", "simhash")]
+        preset = f"{results['presets'][name]['default']['f1']:.3f}"
+        recipes = [f"{entry['recipes'][recipe]['f1']:.3f}" for recipe in DEFAULTS.values()]
+        rows.append([name, f"{entry['num_documents']:,}", *bounds, preset, *recipes])
+    return _table(rows)
+
+
+def _label(recipe: str) -> str:
+    """The name of a recipe as the pages show it."""
+    return recipe.replace("threes", "3-grams")
 
 
 def tables(results: Row) -> list[str]:
@@ -116,8 +152,9 @@ def _presets(found: Row) -> str:
             cells.append(f"{mark}{figures['f1']:.3f}{mark} ({figures['precision']:.2f} / {figures['recall']:.2f})")
         rows.append([name, *cells])
     note = (
-        "Presets untouched; the best F1 of each set is bold. eye-technical: pairs that were read, compared among the "
-        "texts of these pairs alone. titles-...: short texts made by rule (`bench/titles.py`)."
+        "Presets are used untouched. The best F1 of each set is bold.\n"
+        "eye-technical: pairs that people read, compared among the texts of these pairs alone.\n"
+        "titles-...: short texts made by rule (`bench/titles.py`)."
     )
     return _table(rows) + "\n\n" + note
 
@@ -133,8 +170,8 @@ def _recipes(sets: Row, names: list[str]) -> str:
             row = sets[name]["recipes"][recipe]
             misses = row["f1"] < bar_of(sets[name], recipe)
             cells.append(f"{row['f1']:.3f} ({row['precision']:.2f} / {row['recall']:.2f})" + (" *" if misses else ""))
-        rows.append([recipe, *cells])
-    note = f"\\* loses more than {UNTOUCHED} against what its method should reach at its best setting."
+        rows.append([_label(recipe), *cells])
+    note = f"\\* more than {UNTOUCHED} below the target of its method at the best setting."
     return _table(rows) + "\n\n" + note
 
 
@@ -143,10 +180,11 @@ def _unrelated(sets: Row, names: list[str]) -> str:
     for recipe, row in sets[names[0]]["recipes"].items():
         if "unrelated" in row:
             found = [sets[name]["recipes"][recipe]["unrelated"] for name in names]
-            rows.append([recipe, *(f"{x['deviations_to_radius']:.1f} ({x['within_per_million']:.0f})" for x in found)])
+            cells = [f"{x['deviations_to_radius']:.1f} ({x['within_per_million']:.0f})" for x in found]
+            rows.append([_label(recipe), *cells])
     note = (
-        "Standard deviations between the mean distance of negative pairs and the radius; in brackets, negative pairs "
-        "within the radius by distance alone, a million pairs (templates among them)."
+        "Standard deviations between the mean distance of negative pairs and the radius.\n"
+        "In brackets: negative pairs within the radius by distance alone, in a million (templates included)."
     )
     return _table(rows) + "\n\n" + note
 
@@ -158,11 +196,13 @@ def _chance(found: list[Row]) -> str:
     for recipe in dict.fromkeys(row["recipe"] for row in found):
         cells = {(row["corpus"], row["mean_length"]): row for row in found if row["recipe"] == recipe}
         figures = [cells[column] for column in columns]
-        rows.append([recipe, *(f"{x['within_per_million']:g} ({x['deviations_to_radius']:.1f})" for x in figures)])
+        shown = (f"{x['within_per_million']:g} ({x['deviations_to_radius']:.1f})" for x in figures)
+        rows.append([_label(recipe), *shown])
     note = (
-        "Unrelated pairs (Jaccard of threes under 0.2) within the radius, a million pairs; in brackets the standard "
-        "deviations between the mean distance and the radius. Documents of the corpora of `make bench`, alone, and 4 "
-        "and 16 of them joined at random. A collection of 100,000 documents has 5,000 million pairs."
+        "Unrelated pairs (Jaccard of 3-grams under 0.2) within the radius, in a million.\n"
+        "In brackets: standard deviations between the mean distance and the radius.\n"
+        "The documents are those of the corpora of `make bench`, alone, and 4 and 16 of them joined at random.\n"
+        "A collection of 100,000 documents has 5,000 million pairs."
     )
     return _table(rows) + "\n\n" + note
 
@@ -209,9 +249,9 @@ def _set(entry: Row) -> str:
         rows.append([METHODS[row["method"]] + width, features, f"{setting:g}", *figures])
     for name, row in entry["recipes"].items():
         figures = _figures(row["f1"], row["precision"], row["recall"], row["ari"])
-        rows.append([f"*{name}*", "", "", *figures])
+        rows.append([f"*{_label(name)}*", "", "", *figures])
     sizes = f"{entry['num_documents']:,} documents, {entry['num_positives']:,} pairs to find."
-    note = "Upright rows are at the best setting for this very set, *slanted* ones untouched."
+    note = "Upright rows: the best setting for this set. *Italic* rows: recipes as they are."
     return f"{sizes} {note}\n\n{_table(rows)}"
 
 
@@ -223,7 +263,7 @@ def features_of(recipe: Row) -> str:
 
 def _kinds(sets: Row) -> str:
     """The best of each method for each kind of text, and the best recipe that is used untouched."""
-    head = ["kind of text", *COLUMNS, "of the untouched recipes"]
+    head = ["kind of text", *COLUMNS, "best untouched recipe"]
     rows = [head, ["---"] * len(head)]
     for kind, name in KINDS.items():
         if name not in sets:
@@ -232,10 +272,10 @@ def _kinds(sets: Row) -> str:
         cells = [_best(sets[name]["best"], methods, figure) for methods in COLUMNS.values()]
         untouched = sets[name]["recipes"]
         winner = max(untouched, key=lambda recipe: untouched[recipe][figure])
-        rows.append([kind, *cells, f"{untouched[winner][figure]:.3f} {winner}"])
+        rows.append([kind, *cells, f"{untouched[winner][figure]:.3f} {_label(winner)}"])
     note = (
-        "F1 at the best features and setting for the set: tokens, shingle, weights @ threshold (or bits and radius). "
-        "Last column: the best of the recipes that are the same for all sets. Of equal ones the first is named."
+        "F1 at the best features and setting for the set: tokens, shingle, weights @ threshold (or bits and radius).\n"
+        "Last column: the best recipe among those used untouched on all sets. Of equal ones, the first is named."
     )
     return _table(rows) + "\n\n" + note
 
@@ -261,7 +301,7 @@ def _licences(entry: Row) -> str:
         features = features_of(row)
         rows.append([METHODS[row["method"]], features, str(row["bits"] or ""), *_answers(row)])
     for name, row in entry["recipes"].items():
-        rows.append([f"*{name}*", "", "", *_answers(row)])
+        rows.append([f"*{_label(name)}*", "", "", *_answers(row)])
     sizes = (
         f"{entry['num_queries']:,} queries, {entry['num_references']:,} references; the answer is the most similar one."
     )

@@ -76,6 +76,9 @@ def measured(path, work, repeats):
 def markdown(result):
     """The table."""
     facts = result["machine"]
+    if note := machine.busy_note(facts, "bench/resume.py"):
+        shares = [row["overhead_cpu"] for row in result["files"].values()]
+        return f"{note}Processor time with and without parts differs by {min(shares):+.1%} to {max(shares):+.1%}.\n"
     lines = [
         f"{facts['cpu']}, {facts['num_cores']} cores, {facts['date']}, medians of {result['repeats']}, load average at "
         f"the start {facts['load_average'][0]:.1f}.",
@@ -95,7 +98,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--page-only", action="store_true", help="write the table from the results and stop")
     options = parser.parse_args()
+    if options.page_only:
+        table.insert(PAGE, "resume", markdown(json.loads(RESULTS.read_text(encoding="utf-8"))))
+        return
     files = options.files or [HERE / "data" / f"plain.{kind}" for kind in ("jsonl", "jsonl.zst", "parquet")]
     result = {"machine": machine.facts(), "repeats": options.repeats, "files": {}}
     with tempfile.TemporaryDirectory(prefix="bench-resume-") as work:

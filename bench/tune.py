@@ -1,6 +1,7 @@
 """How good a recipe `likewise tune` proposes from 60 labelled pairs, on the labelled development sets.
 
     tune.py [--set NAME ...] [--draws N] [--leave-out] [--cache FOLDER] [--results FILE] [--page FILE]
+    tune.py --page-only
 
 For each set and draw: 60 labelled pairs are drawn, the choice is made, and its F1 on all pairs that were not drawn is
 compared with the best recipe of the grid there. Pairs are drawn in two ways: from the labelled pairs of the set
@@ -248,14 +249,21 @@ def write_page(results, path):
     lines = [
         "# Tuning from 60 labels",
         "",
-        f"`bench/tune.py`: 60 labelled pairs are drawn, {results['num_draws']} times, and the recipe that "
-        "`likewise tune` proposes from them is scored on all other",
-        "pairs of the set, beside the best recipe and threshold of the grid on these. *Given*: labelled pairs of the",
-        "set; where it lists no pairs that are none (edits-controlled, code-ocd), half of them are similar pairs that",
-        "are not listed. *Asked*: the pairs that the command asks about without labels, answered by the set. Pairs",
-        "that a set leaves open are passed over, so that more are shown than 60.",
+        "How good is the recipe that `likewise tune` proposes from 60 labels?",
+        f"`bench/tune.py` draws 60 labeled pairs, {results['num_draws']} times.",
+        "It scores the proposed recipe on all other pairs of the set.",
+        "The best recipe and threshold of the grid on these pairs is the bound.",
+        "",
+        "- *Given*: labeled pairs of the set. If the set lists no other pairs (edits-controlled, code-ocd), half of "
+        "the labels are similar pairs that are not listed.",
+        "- *Asked*: the pairs that the command asks about without labels, answered by the set.",
+        "- *Best of the grid* is on all pairs of the set; *below the best* on those not drawn.",
+        "- *In its interval*: how often the printed interval of F1 contains the F1 on all other pairs. Given labels "
+        "may be harder or easier than all pairs, so for them the interval need not.",
+        "- *Passed over*: pairs that the set leaves open, most of them doubtful to its makers too. A person would "
+        "skip them. So more than 60 pairs are shown.",
     ]
-    for way, title in (("given", "Labels that are given"), ("asked", "Labels that are asked for")):
+    for way, title in (("given", "Given labels"), ("asked", "Labels that the command asks for")):
         lines += [
             "",
             f"## {title}",
@@ -273,18 +281,10 @@ def write_page(results, path):
             lines.append(f"| {name} | {row['best_f1']:.3f} | {' | '.join(cells)} |")
     lines += [
         "",
-        "*Best of the grid* is on all pairs of the set; *below the best* on those not drawn. *In its interval*: how",
-        "often the interval of F1 that the command prints holds the F1 on all other pairs. That of given labels is of",
-        "pairs like these, which are harder than all pairs or easier, so that it need not.",
-        "*Passed over*: pairs that the set leaves open, most of them in doubt by their makers too, are skipped as a",
-        "person would skip them; where there are many, many are shown.",
-    ]
-    lines += [
-        "",
         "## More labels",
         "",
-        "Mean F1 below the best of the grid on all pairs of the set, by how many labels are given; pairs labeled as",
-        "neither come on top. A labeled pair counts as what it is; only the others are modeled.",
+        "Mean F1 below the best of the grid on all pairs of the set, by the number of given labels.",
+        "Pairs labeled as neither come on top. A labeled pair counts with its label; only the others are modeled.",
         "",
         "| set | " + " | ".join(f"{num:,}" if num else "all" for num in MORE_LABELS) + " | labels in all |",
         "|---|" + "---|" * (len(MORE_LABELS) + 1),
@@ -306,10 +306,9 @@ def write_page(results, path):
             "",
             "## Constants chosen on other sets",
             "",
-            "The form of the model was found while looking at these five sets, and so were its constants. So each set",
-            "is judged once more, by given labels and "
-            f"{NUM_DRAWS_LEFT_OUT} draws, with the constants that serve the other four best, of a grid around",
-            "the chosen ones (`--leave-out`):",
+            "The form of the model and its constants were found while looking at these five sets.",
+            f"So each set is judged once more, with given labels and {NUM_DRAWS_LEFT_OUT} draws (`--leave-out`).",
+            "The constants are then those that are best for the other four sets, from a grid around the chosen ones.",
             "",
             "| set | mean below the best |",
             "|---|---|",
@@ -318,10 +317,11 @@ def write_page(results, path):
             lines.append(f"| {name} | {row['mean_below']:.3f} |")
     lines += [
         "",
-        "Of decompiled programs (code-ocd) no recipe tells well, only three of the grid come within .02 of the best,",
-        "each at one to three thresholds, and sixty labels cannot always tell which: single draws miss there most.",
-        "Given labels of it hold a duplicate for each other pair where the collection holds ten others; how far the",
-        "model lets that be, the other sets would choose otherwise.",
+        "For decompiled programs (code-ocd), no recipe separates the pairs well.",
+        "Only three recipes of the grid come within .02 of the best, each at one to three thresholds.",
+        "Sixty labels cannot always find these, so single draws miss most there.",
+        "Given labels of code-ocd have one duplicate for each other pair, where the collection has ten others.",
+        "The other sets would choose another limit for that difference.",
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -334,9 +334,13 @@ def main():
     parser.add_argument("--leave-out", action="store_true", help="Only judge sets by constants of the others.")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--results", type=Path, default=HERE / "results" / "tune.json")
+    parser.add_argument("--page-only", action="store_true", help="Write the page from the results and stop.")
     parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "benchmarks" / "tune.md")
     options = parser.parse_args()
     results = json.loads(options.results.read_text()) if options.results.exists() else {"sets": {}}
+    if options.page_only:
+        write_page(results, options.page)
+        return
     if not options.leave_out:
         results["num_draws"] = options.draws
     for name in () if options.leave_out else options.set or SETS:

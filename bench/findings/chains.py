@@ -32,11 +32,11 @@ def main() -> None:
     best = [max(jaccard(texts[row], texts[other]) for other in kept) for row in range(LENGTH) if row not in kept]
     below = sum(similarity < 0.8 for similarity in best)
     seen = [
-        f"a chain of {LENGTH} documents, neighbours J = {jaccard(texts[0], texts[1]):.2f}, "
+        f"a chain of {LENGTH} documents, neighbors J = {jaccard(texts[0], texts[1]):.2f}, "
         f"ends J = {jaccard(texts[0], texts[-1]):.2f}, threshold 0.8: {len(kept)} kept",
-        f"{below} of {len(best)} removed documents have no kept one with J >= .8; the worst has {min(best):.2f}",
+        f"{below} of {len(best)} removed documents have no kept document with J >= .8; the worst has {min(best):.2f}",
     ]
-    claim = "Chains: documents are removed though no document that stays is like them"
+    claim = "Chains: removes documents that match no kept document"
     tell(claim, "text-dedup", seen, reproduced=below > 0)
 
 

@@ -49,7 +49,7 @@ def with_rensa(made: list[tuple[list[str], list[str]]]) -> None:
         (f"{number}{side}", tokens) for number, pair in enumerate(made) for side, tokens in zip("ab", pair, strict=True)
     ]
     found = sum(not stays for stays in index.add_pairs(entries))
-    seen = [f"{found} of {NUM_PAIRS} pairs with J = .802 found; an estimate below .8 also refuses a pair"]
+    seen = [f"{found} of {NUM_PAIRS} pairs with J = .802 found; an estimate below .8 also rejects a pair"]
     tell(f"Misses many pairs just above its threshold ({SETTING})", "rensa", seen, reproduced=found < 0.9 * NUM_PAIRS)
 
 
@@ -61,7 +61,7 @@ def with_gaoya(made: list[tuple[list[str], list[str]]]) -> None:
     for number, (a, b) in enumerate(made):
         index.insert_document(number, " ".join(a))
         found += number in index.query(" ".join(b))
-    seen = [f"{found} of {NUM_PAIRS} pairs with J = .802 found; an estimate below .8 also refuses a pair"]
+    seen = [f"{found} of {NUM_PAIRS} pairs with J = .802 found; an estimate below .8 also rejects a pair"]
     tell(f"Misses many pairs just above its threshold ({SETTING})", "gaoya", seen, reproduced=found < 0.9 * NUM_PAIRS)
 
 

@@ -34,11 +34,11 @@ def main() -> None:
         f"source token counts it reports for the first rows: {list(counts)[:3]}",
         "the README of this version says that token order and length affect what rho finds",
     ]
-    claim = "The path behind the published 608x misses copies whose words are shifted by one"
+    claim = "The path behind the published 608x misses copies that are shifted by one word"
     tell(claim, "rensa", seen, reproduced=found["rho"] < 0.9 * found["full"])
     both = RMinHash.digest_matrix_from_token_sets([["a", "b"], ["a", "b"], ["c", "d"]], 128, 42)
     flags = RMinHashLSH(threshold=0.8, num_perm=128, num_bands=8).query_duplicate_flags_matrix_one_shot(both)
-    claim = "The batch path flags every copy, so that dropping what is flagged leaves none"
+    claim = "The batch path flags all copies, so dropping the flagged rows leaves none"
     tell(
         claim,
         "rensa",

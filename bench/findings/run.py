@@ -1,4 +1,4 @@
-"""Run every finding in a process of its own; write bench/results/findings.json and the list of docs/benchmarks.md.
+"""Run every finding in a process of its own; write bench/results/findings.json and docs/benchmarks/findings.md.
 
 The documentation gets what was reproduced, with versions; the JSON gets the rest too.
 """
@@ -15,11 +15,30 @@ sys.path.insert(0, str(HERE.parent))
 from rivals import table
 
 
+def markdown(rows: list[dict]) -> str:
+    """The list of what was reproduced, by package."""
+    lines = []
+    for package in sorted({row["package"] for row in rows}):
+        found = [row for row in rows if row["package"] == package and row["reproduced"]]
+        if not found:
+            continue
+        lines += ["", f"## {package} {found[0]['version']}", ""]
+        for row in found:
+            lines.append(f"- {row['claim']} (`bench/findings/{row['script']}`).")
+            lines += [f"  - {seen}" for seen in row["seen"]]
+    return "\n".join([*lines, ""]) + "\n"
+
+
 def main() -> None:
     """A script that fails is a finding about us, and ends this with 1."""
     parser = argparse.ArgumentParser(description="Run the findings.")
-    parser.add_argument("--docs", type=Path, default=HERE.parent.parent / "docs" / "benchmarks.md")
+    parser.add_argument("--docs", type=Path, default=HERE.parent.parent / "docs" / "benchmarks" / "findings.md")
+    parser.add_argument("--page-only", action="store_true", help="write the page from the JSON and stop")
     options = parser.parse_args()
+    if options.page_only:
+        rows = json.loads((HERE.parent / "results" / "findings.json").read_text(encoding="utf-8"))
+        table.insert(options.docs, "findings", markdown(rows))
+        return
     rows, failed = [], []
     for script in sorted(HERE.glob("*.py")):
         if script.name in ("run.py", "evidence.py"):
@@ -33,14 +52,10 @@ def main() -> None:
     folder = HERE.parent / "results"
     folder.mkdir(exist_ok=True)
     (folder / "findings.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    lines = []
     for row in rows:
-        if row["reproduced"]:
-            lines.append(f"- **{row['package']} {row['version']}**: {row['claim']} (`bench/findings/{row['script']}`).")
-            lines += [f"  - {seen}" for seen in row["seen"]]
         verdict = "reproduced" if row["reproduced"] else "NOT reproduced"
         print(f"{verdict}: {row['package']} {row['version']}: {row['claim']}: {'; '.join(row['seen'])}")
-    table.insert(options.docs, "findings", "\n".join(lines) + "\n")
+    table.insert(options.docs, "findings", markdown(rows))
     for failure in failed:
         print(f"failed: {failure}", file=sys.stderr)
     sys.exit(1 if failed else 0)

@@ -39,7 +39,7 @@ def kept(dedup: Callable[[Path, Path, str], list[str]], texts: list[str], tokens
             return [texts[int(name)] for name in dedup(path, Path(folder) / "out", tokens)]
         except SystemExit as end:
             last = [line for line in str(end).splitlines() if line.strip()]
-            raise RuntimeError(last[-1].strip() if last else "it ended without a word") from None
+            raise RuntimeError(last[-1].strip() if last else "it ended without a message") from None
 
 
 def tell_of(package: str, name: str, dedup: Callable[[Path, Path, str], list[str]], tokens: str) -> None:
@@ -50,13 +50,13 @@ def tell_of(package: str, name: str, dedup: Callable[[Path, Path, str], list[str
         try:
             stayed = kept(dedup, texts, tokens if what == "short texts" else "char")
         except (RuntimeError, ValueError, OSError) as error:
-            tell(f"{name}: a corpus with {what} in it ends in an error", package, [str(error)[:200]], reproduced=True)
+            tell(f"{name}: a corpus with {what} ends in an error", package, [str(error)[:200]], reproduced=True)
             continue
         lost = sorted(set(texts) - set(stayed))
-        seen = [f"{len(texts)} texts, {wanted} different: {len(stayed)} kept", f"gone, no text like them left: {lost}"]
+        seen = [f"{len(texts)} texts, {wanted} different: {len(stayed)} kept", f"removed, without a kept match: {lost}"]
         if len(stayed) > wanted:
             seen.append("equal texts stay twice")
-        tell(f"{name}: {what} go though they are like no other", package, seen, reproduced=bool(lost))
+        tell(f"{name}: removes {what} that match no other text", package, seen, reproduced=bool(lost))
 
 
 if __name__ == "__main__":

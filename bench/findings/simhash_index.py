@@ -41,10 +41,11 @@ def scripts() -> None:
     near = ("今天天气很好啊朋", "今天天气很坏啊朋")
     changed = Simhash(near[0]).distance(Simhash(near[1]))
     seen = [f"{a} and {b}: distance {distance}" for a, b, distance in distances]
-    tell("Unlike texts without letters have distance 0", "simhash", seen, reproduced=any(d == 0 for *_, d in distances))
+    is_zero = any(distance == 0 for *_, distance in distances)
+    tell("Different texts without letters have distance 0", "simhash", seen, reproduced=is_zero)
     seen = [f"{near[0]} and {near[1]}: distance {changed} of 64"]
     tell(
-        "One character of eight changed puts Chinese texts far beyond any usual radius",
+        "One changed character of eight puts Chinese texts far beyond the usual radii",
         "simhash",
         seen,
         reproduced=changed > 15,

@@ -1,10 +1,10 @@
-"""Ours and theirs in turn: seconds, memory, recall against exact pairs, and the table of docs/benchmarks.md.
+"""Ours and theirs in turn: seconds, memory, recall against exact pairs, and the tables of docs/benchmarks/packages.md.
 
     run.py [--sizes 10000,100000] [--repeats N] [--limit-s S] [--only files|sketches] [--rival NAME ...]
 
 Every run is a fresh process, measured from its start to its end with the corpus in the page cache. In each round every
 tool runs once, one after the other, so that a machine that slows down slows all of them down. Writes
-bench/results/rivals.json and puts the table between the markers of docs/benchmarks.md.
+bench/results/rivals.json and puts the table between the markers of docs/benchmarks/packages.md and docs/benchmarks.md.
 """
 
 import argparse
@@ -167,6 +167,12 @@ def measure_sketches(corpus: corpora.Corpus, chosen: list, repeats: int, limit_s
     return rows
 
 
+def write_pages(result: dict, docs: Path) -> None:
+    """Put the tables into their page, the short one into the overview."""
+    table.insert(docs / "benchmarks" / "packages.md", "rivals", table.markdown(result))
+    table.insert(docs / "benchmarks.md", "rivals", table.summary(result))
+
+
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description="Measure Likewise and its rivals in turn.")
@@ -179,8 +185,13 @@ def main() -> None:
     parser.add_argument(
         "--name", default="rivals", help="of the files in bench/results; another name leaves the documentation alone"
     )
-    parser.add_argument("--docs", type=Path, default=BENCH.parent / "docs" / "benchmarks.md")
+    parser.add_argument("--docs", type=Path, default=BENCH.parent / "docs", help="folder of the documentation")
+    parser.add_argument("--page-only", action="store_true", help="write the pages from the JSON and stop")
     options = parser.parse_args()
+    if options.page_only:
+        written = json.loads((BENCH / "results" / f"{options.name}.json").read_text(encoding="utf-8"))
+        write_pages(written, options.docs)
+        return
     chosen = [rival for rival in registry.RIVALS if not options.rival or rival.package in options.rival]
     failed = APART / "not_installed.json"
     result: dict = {
@@ -206,7 +217,7 @@ def main() -> None:
     page = table.markdown(result)
     (folder / f"{options.name}.md").write_text(page, encoding="utf-8")
     if options.name == "rivals":
-        table.insert(options.docs, "rivals", page)
+        write_pages(result, options.docs)
     print(page)
 
 

@@ -54,13 +54,39 @@ def _sketch_rows(result: dict) -> list[str]:
     return lines
 
 
+def _rounds(repeats: int) -> str:
+    return "One round, every tool once." if repeats == 1 else f"Medians of {repeats} rounds, every tool once a round."
+
+
+def summary(result: dict) -> str:
+    """Seconds, memory and recall of the largest corpus by MinHash: the short table of the overview."""
+    facts = result["machine"]
+    rows = [row for row in result["files"] if row["method"] == "minhash" and "seconds" in row]
+    largest = max(row["num_documents"] for row in rows)
+    rows = [row for row in rows if row["num_documents"] == largest]
+    lines = [
+        f"{largest:,} {rows[0]['corpus']} documents, from JSON Lines to kept documents, MinHash at threshold 0.8 "
+        f"({rows[0]['num_pairs_0.8']:,} pairs with J >= .8).",
+        f"{facts['cpu']}, {facts['num_cores']} cores, {facts['date'][:10]}. {_rounds(result['repeats'])}",
+        "",
+        "| tool | seconds | peak MB | found, J >= .8 | removed, no match kept at .8 | removals verified |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        name = f"{row['tool']} {row['version']}" if row.get("version") else row["tool"]
+        lines.append(
+            f"| {name} | {row['seconds']:.2f} | {row['peak_anonymous_mb']:,.0f} | {row['recall_0.8']:.4f} "
+            f"| {row['num_removed_without_kept_0.8']:,} | {row['verified']} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
 def markdown(result: dict) -> str:
     """The tables, the machine above them, the settings below."""
     facts = result["machine"]
     lines = [
-        f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, {facts['date']}; "
-        f"medians of {result['repeats']}, every tool once a round; load average at the start "
-        f"{facts['load_average'][0]:.1f}.",
+        f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, {facts['date']}.",
+        f"{_rounds(result['repeats'])} Load average at the start: {facts['load_average'][0]:.1f}.",
     ]
     lines += _sketch_rows(result) + _file_rows(result)
     settings = {(row["tool"], row["method"]): row["settings"] for row in result["files"]}

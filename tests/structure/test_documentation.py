@@ -23,7 +23,7 @@ TEXTS = [
 # What a page takes as given: each is a page's own, so that a name one page forgets to make is not found by accident.
 GIVEN = {
     "docs/concepts/families.md": lambda: {"vectors": np.eye(64), "queries": np.eye(64)[:2] + 0.01},
-    "docs/concepts/plans.md": lambda: {
+    "docs/developers/plans.md": lambda: {
         "fingerprints": np.arange(50, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15),
         "fingerprint": 0x9E3779B97F4A7C15,
     },
