@@ -1,4 +1,4 @@
-"""The threshold of a collection as docs/reference/definitions.md says it, pair by pair in plain Python."""
+"""The threshold of a collection as docs/developers/definitions.md says it, pair by pair in plain Python."""
 
 import math
 

@@ -3,7 +3,7 @@
 //! Data flows one way: text `normalize` -> features `shingle` -> sketch -> candidates (`bands`, `bloom`, `sets`; `likewise-hamming`) -> verify -> groups.
 //! A module uses only modules that stand before it in this list. Nothing here knows Python, files,
 //! environment variables, clocks or printing: slices go in, arrays come out. Every definition that
-//! decides a result is written down in `docs/reference/definitions.md`.
+//! decides a result is written down in `docs/developers/definitions.md`.
 //!
 //! Integers decide: weights are integers, sums are exact, and a match is one comparison of one IEEE division.
 //! Logarithms, arc cosines and powers, which only choose bands and radii, come from the pure-Rust `libm`.

@@ -9,7 +9,7 @@ from likewise.recipe.weights import Weights
 
 # What a recipe is that names no method.
 DEFAULT_METHOD = "minhash"
-# What each reaches on every labeled set: docs/benchmarks/quality.md, "Presets". The first two were chosen on
+# What each reaches on every labeled set: docs/benchmarks/quality-tables.md, "Presets". The first two were chosen on
 # docs/benchmarks/defaults.md: of all candidates, and of those that need no collection.
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {

@@ -373,7 +373,7 @@ def sample(
     Notes
     -----
     Source: Broder, On the resemblance and containment of documents, 1997; Mod-m as FracMinHash: Hera, Pierce-Ward,
-    Koslicki, Genome Research 33, 2023. Formulas: docs/reference/definitions.md.
+    Koslicki, Genome Research 33, 2023. Formulas: docs/developers/definitions.md.
 
     Examples
     --------

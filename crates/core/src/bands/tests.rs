@@ -1,4 +1,4 @@
-//! The rule of `docs/reference/definitions.md` one document at a time, with hash maps; the sorted build must find the same pairs.
+//! The rule of `docs/developers/definitions.md` one document at a time, with hash maps; the sorted build must find the same pairs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;

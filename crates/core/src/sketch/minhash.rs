@@ -2,7 +2,7 @@
 //!
 //! Two schemes give `num_slots` values whose share of equal slots estimates the Jaccard similarity
 //! of two feature sets without bias: bucket filling (cheap, and of lower variance) and classical
-//! permutations. The exact rules are in `docs/reference/definitions.md`.
+//! permutations. The exact rules are in `docs/developers/definitions.md`.
 
 use crate::isa::Isa;
 

@@ -1,7 +1,7 @@
 //! Which fingerprint has a weighted feature set?
 //!
 //! Source: Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002; the exact
-//! rule is in `docs/reference/definitions.md`. Bit i is 1 if the features with that bit set weigh
+//! rule is in `docs/developers/definitions.md`. Bit i is 1 if the features with that bit set weigh
 //! more than those without, so the kernels only count set bits (weighted) and compare twice the count
 //! with the total weight.
 
