@@ -25,7 +25,6 @@ ALLOWED: dict[str, str] = {
     "disk: segments::build, segments::gather, segments::passes": _SEGMENTS,
     "disk: store::chunk, store::contents, store::database, store::decode, store::encode, store::events, store::log, "
     "store::read, store::runs, store::state, store::types, store::watch": _STORE,
-    "index: buckets, decide, look, measure, near, plan, shared, staged": "shared types come first",
     "simulation: disk, files, vfs": "the simulated disk and its SQLite file system call each other",
 }
 

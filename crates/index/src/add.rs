@@ -4,14 +4,14 @@ use std::sync::atomic::AtomicBool;
 
 use likewise_disk::store::{AddingRun, Keeps, NewContents, NewRows};
 
-use crate::asks::Verdicts;
 use crate::decide::decide;
 use crate::documents::Documents;
 use crate::error::Error;
 use crate::index::Index;
-use crate::late::building;
-use crate::shared::lock;
-use crate::tail::{COLLAPSED, TailRow};
+use crate::lock::lock;
+use crate::queries::Verdicts;
+use crate::state::in_memory::{COLLAPSED, MemoryRow};
+use crate::state::promoted::building;
 
 /// The stored bytes of the documents of a batch.
 pub type TextOf<'a> = &'a (dyn Fn(usize) -> &'a [u8] + Sync);
@@ -38,9 +38,9 @@ impl Index {
     ) -> Result<Verdicts, Error> {
         self.ready(cancel)?;
         let verdicts =
-            self.mending(|| self.add_once(ids, documents, text_of, run, now_s, threads, cancel))?;
+            self.repairing(|| self.add_once(ids, documents, text_of, run, now_s, threads, cancel))?;
         self.build_when_due();
-        self.drain_when_due();
+        self.checkpoint_when_due();
         self.let_build_catch_up(ids.len(), cancel);
         Ok(verdicts)
     }
@@ -73,7 +73,7 @@ impl Index {
         for &place in &staged.places {
             verdicts.added[place as usize] = true;
         }
-        let mut looker = shared.looker(&state, store);
+        let mut lookup = shared.lookup(&state, store);
         for &row in &staged.rows {
             let evidence = match row >= first_row {
                 true => staged.verdict(row),
@@ -84,14 +84,14 @@ impl Index {
                     Some(added) => ids[staged.places[added as usize] as usize].to_owned(),
                     None => match staged.kept_ids.get(&evidence.kept_row) {
                         Some(id) => id.clone(),
-                        None => looker.id(evidence.kept_row)?,
+                        None => lookup.id(evidence.kept_row)?,
                     },
                 };
                 verdicts.kept_ids.push(id);
             }
             verdicts.evidence.push(evidence);
         }
-        drop(looker);
+        drop(lookup);
         drop(state);
         if staged.places.is_empty() {
             return Ok(verdicts);
@@ -171,7 +171,7 @@ impl Index {
                 .enumerate()
                 .map(|(added, (&place, levels))| {
                     let place = place as usize;
-                    TailRow {
+                    MemoryRow {
                         row: first_row + added as u32,
                         id: ids[place],
                         sketch: documents.sketch(place),

@@ -13,13 +13,14 @@ use crate::clock::{IndexClock, Known, Moment};
 use crate::documents::Sketching;
 use crate::error::Error;
 use crate::keys::Keys;
-use crate::load::{apply_events, extend_tail};
-use crate::plan::plan_of_coins;
+use crate::load::{apply_events, extend_rows};
+use crate::lock::lock;
 use crate::rules::Method;
-use crate::sets::RecentSets;
-use crate::shared::{Shared, lock};
+use crate::shared::Shared;
+use crate::state::in_memory::MemoryRows;
+use crate::state::plan::plan_of_coins;
+use crate::state::recent_sets::RecentSets;
 use crate::state::{Layer, State};
-use crate::tail::Tail;
 
 /// An open index; any number of threads may use it at once.
 pub struct Index {
@@ -216,7 +217,7 @@ impl Index {
     /// As [`guard`](Self::guard); those of the store in a reader.
     pub fn num_documents(&self) -> Result<usize, Error> {
         self.ready(&AtomicBool::new(false))?;
-        self.mending(|| self.shared.state().num_documents())
+        self.repairing(|| self.shared.state().num_documents())
     }
 }
 
@@ -245,7 +246,7 @@ impl Shared {
             is_closed: AtomicBool::new(false),
             is_building: AtomicBool::new(false),
             new_log_pages: AtomicU32::new(0),
-            is_draining: AtomicBool::new(false),
+            is_checkpointing: AtomicBool::new(false),
             num_rebuilt: AtomicU64::new(0),
             avoided: Mutex::default(),
             num_loads: AtomicU64::new(0),
@@ -295,7 +296,7 @@ impl Shared {
             .iter()
             .filter_map(|layer| match layer {
                 Layer::Segment(segment) => Some(segment.name()),
-                Layer::Tail(_) => None,
+                Layer::Memory(_) => None,
             })
             .collect();
         let has_all = state.last_event >= store.num_old_events()?;
@@ -304,7 +305,7 @@ impl Shared {
         }
         let rows = state.num_rows()..position.num_rows;
         if let Some(tail) = state.newest() {
-            extend_tail(self, store, tail, rows, cancel)?;
+            extend_rows(self, store, tail, rows, cancel)?;
         }
         state.expired_below = position.expired_below;
         state.swept = store.swept()?;
@@ -392,8 +393,8 @@ impl Shared {
         let end = state.num_rows();
         let is_empty = state.newest().is_none_or(|tail| tail.rows().is_empty());
         if !is_empty {
-            let tail = Tail::new(self.rules(), self.plan().as_ref(), end)?;
-            state.layers.push(Layer::Tail(Box::new(tail)));
+            let tail = MemoryRows::new(self.rules(), self.plan().as_ref(), end)?;
+            state.layers.push(Layer::Memory(Box::new(tail)));
         }
         Ok(end)
     }

@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use likewise_disk::segments::{Expected, Segment};
 use likewise_disk::store::{Changed, Event, LiveSegment, Store};
 
+use crate::decide::lookup::Lookup;
 use crate::error::Error;
-use crate::late::{Late, building};
-use crate::look::Looker;
-use crate::shared::{Shared, lock};
+use crate::lock::lock;
+use crate::shared::Shared;
+use crate::state::in_memory::{COLLAPSED, MemoryRow, MemoryRows};
+use crate::state::promoted::{PromotedTables, building};
 use crate::state::{Layer, State};
-use crate::tail::{COLLAPSED, Tail, TailRow};
 
 /// Newest rows whose fingerprints tell how those to come are searched best.
 const NUM_LEARNED: u32 = 10_000;
@@ -112,14 +113,14 @@ fn open_built(
 ///
 /// # Errors
 /// Those of the store.
-pub fn load_tail(
+pub fn load_rows(
     shared: &Shared,
     store: &Store,
     rows: std::ops::Range<u32>,
     cancel: &AtomicBool,
-) -> Result<Tail, Error> {
-    let mut tail = Tail::new(shared.rules(), shared.plan().as_ref(), rows.start)?;
-    extend_tail(shared, store, &mut tail, rows, cancel)?;
+) -> Result<MemoryRows, Error> {
+    let mut tail = MemoryRows::new(shared.rules(), shared.plan().as_ref(), rows.start)?;
+    extend_rows(shared, store, &mut tail, rows, cancel)?;
     Ok(tail)
 }
 
@@ -127,10 +128,10 @@ pub fn load_tail(
 ///
 /// # Errors
 /// Those of the store.
-pub fn extend_tail(
+pub fn extend_rows(
     shared: &Shared,
     store: &Store,
-    tail: &mut Tail,
+    tail: &mut MemoryRows,
     rows: std::ops::Range<u32>,
     cancel: &AtomicBool,
 ) -> Result<(), Error> {
@@ -154,9 +155,9 @@ pub fn extend_tail(
             Ok(())
         })?;
         let state = State::default();
-        let mut looker = shared.looker(&state, store);
+        let mut lookup = shared.lookup(&state, store);
         for row in short {
-            digests.push_back((row, looker.stored_digest(row)?));
+            digests.push_back((row, lookup.stored_digest(row)?));
         }
     }
     store.scan(rows.clone(), |chunk| {
@@ -177,7 +178,7 @@ pub fn extend_tail(
                 }
                 None => 0,
             };
-            TailRow {
+            MemoryRow {
                 row,
                 id: chunk.id(place),
                 sketch: &chunk.sketches()[place * bytes..(place + 1) * bytes],
@@ -225,17 +226,17 @@ pub fn load_state(
     for segment in segments {
         let rows = segment.rows();
         if rows.start > end {
-            let tail = load_tail(shared, store, end..rows.start, cancel)?;
+            let tail = load_rows(shared, store, end..rows.start, cancel)?;
             // Between segments all rows may be gone.
             if tail.num_held() > 0 {
-                state.layers.push(Layer::Tail(Box::new(tail)));
+                state.layers.push(Layer::Memory(Box::new(tail)));
             }
         }
         end = rows.end;
         state.layers.push(Layer::Segment(segment));
     }
-    let tail = load_tail(shared, store, end..num_rows, cancel)?;
-    state.layers.push(Layer::Tail(Box::new(tail)));
+    let tail = load_rows(shared, store, end..num_rows, cancel)?;
+    state.layers.push(Layer::Memory(Box::new(tail)));
     state.expired_below = store.position().expired_below;
     state.last_event = store.position().last_event;
     state.swept = store.swept()?;
@@ -260,7 +261,7 @@ fn note_changes(shared: &Shared, store: &Store, state: &mut State) -> Result<(),
         changes.push(changed);
         Ok(())
     })?;
-    let mut come_late = Vec::new();
+    let mut newly_promoted = Vec::new();
     for Changed {
         row,
         is_gone,
@@ -290,13 +291,13 @@ fn note_changes(shared: &Shared, store: &Store, state: &mut State) -> Result<(),
                 };
                 if !is_known {
                     state.promoted.insert(row);
-                    come_late.push(row);
+                    newly_promoted.push(row);
                 }
             }
             _ => {}
         }
     }
-    add_late(shared, store, state, &come_late)
+    add_promoted(shared, store, state, &newly_promoted)
 }
 
 /// Lets a state know of events, which follow those it knows.
@@ -309,7 +310,7 @@ pub fn apply_events(
     state: &mut State,
     events: &[(u64, Event)],
 ) -> Result<(), Error> {
-    let mut come_late = Vec::new();
+    let mut newly_promoted = Vec::new();
     for (number, event) in events {
         state.last_event = *number;
         match event {
@@ -325,13 +326,13 @@ pub fn apply_events(
                         continue;
                     }
                     state.promoted.insert(row);
-                    if let Some(tail) = state.tail_of_mut(row) {
+                    if let Some(tail) = state.memory_of_mut(row) {
                         tail.set_verdict(row, None);
                     }
-                    come_late.push(row);
+                    newly_promoted.push(row);
                 }
                 for &(row, evidence) in moved {
-                    if let Some(tail) = state.tail_of_mut(row) {
+                    if let Some(tail) = state.memory_of_mut(row) {
                         tail.set_verdict(row, Some(evidence));
                     }
                     state.note_moved(*number, row, evidence.kept_row)?;
@@ -339,57 +340,57 @@ pub fn apply_events(
             }
         }
     }
-    come_late.retain(|&row| !state.is_gone(row));
-    add_late(shared, store, state, &come_late)
+    newly_promoted.retain(|&row| !state.is_gone(row));
+    add_promoted(shared, store, state, &newly_promoted)
 }
 
 /// Makes promoted rows that no table finds stand.
 ///
 /// # Errors
 /// Those of the store.
-pub fn add_late(
+pub fn add_promoted(
     shared: &Shared,
     store: &Store,
     state: &mut State,
     rows: &[u32],
 ) -> Result<(), Error> {
     for &row in rows {
-        let mut late = std::mem::take(&mut state.late);
-        let mut looker = shared.looker(state, store);
-        let added = match looker.needs_to_stand(row) {
-            Ok(true) => looker.stand(&mut late, row, shared),
+        let mut promoted_tables = std::mem::take(&mut state.promoted_tables);
+        let mut lookup = shared.lookup(state, store);
+        let added = match lookup.needs_table(row) {
+            Ok(true) => lookup.insert_promoted(&mut promoted_tables, row, shared),
             Ok(false) => Ok(()),
             Err(error) => Err(error),
         };
-        drop(looker);
-        state.late = late;
+        drop(lookup);
+        state.promoted_tables = promoted_tables;
         added?;
     }
     Ok(())
 }
 
-/// The late ones again, after layers changed that may find them now.
+/// Builds the tables of promoted documents again after layers changed, which may contain them now.
 ///
 /// # Errors
 /// Those of the store.
-pub fn renew_late(shared: &Shared, store: &Store, state: &mut State) -> Result<(), Error> {
-    if state.late.is_empty() {
+pub fn renew_promoted(shared: &Shared, store: &Store, state: &mut State) -> Result<(), Error> {
+    if state.promoted_tables.is_empty() {
         return Ok(());
     }
-    let late = std::mem::take(&mut state.late);
+    let promoted_tables = std::mem::take(&mut state.promoted_tables);
     let mut rows = Vec::new();
-    for &row in late.rows().iter().chain(late.blank()) {
+    for &row in promoted_tables.rows().iter().chain(promoted_tables.blank()) {
         // Of one that was gone before its segment was built nothing else is noted.
         if !state.is_gone(row) && state.holds(row)? {
             rows.push(row);
         }
     }
-    add_late(shared, store, state, &rows)
+    add_promoted(shared, store, state, &rows)
 }
 
-impl Looker<'_> {
+impl Lookup<'_> {
     /// Whether a promoted row stands in no table.
-    fn needs_to_stand(&mut self, row: u32) -> Result<bool, Error> {
+    fn needs_table(&mut self, row: u32) -> Result<bool, Error> {
         let known = self.row(row)?;
         let (collapsed, is_blank) = (known.shape() & COLLAPSED != 0, known.is_blank());
         match self.state.layer_of(row) {
@@ -399,11 +400,16 @@ impl Looker<'_> {
         }
     }
 
-    /// Puts a row among the late ones.
+    /// Adds a promoted row to the tables.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn stand(&mut self, late: &mut Late, row: u32, shared: &Shared) -> Result<(), Error> {
+    pub fn insert_promoted(
+        &mut self,
+        promoted_tables: &mut PromotedTables,
+        row: u32,
+        shared: &Shared,
+    ) -> Result<(), Error> {
         let rules = *self.rules();
         let known = self.row(row)?;
         let (sketch, shape) = (known.sketch().to_vec(), known.shape() & !COLLAPSED);
@@ -416,10 +422,10 @@ impl Looker<'_> {
         let class = keys.class_hash(&rules, shape, digest);
         let isa = self.sketching.isa;
         if is_blank {
-            late.insert_blank(row, class);
+            promoted_tables.insert_blank(row, class);
             return Ok(());
         }
-        late.insert(
+        promoted_tables.insert(
             &rules,
             shared.plan().as_ref(),
             &mut keys,

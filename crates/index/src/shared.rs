@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use likewise_core::isa::Isa;
 use likewise_disk::environment::{Environment, Files};
@@ -16,10 +16,10 @@ use crate::clock::IndexClock;
 use crate::documents::{Sketcher, Sketching};
 use crate::error::Error;
 use crate::keys::Keys;
-use crate::look::Looker;
-use crate::plan::{plan_like, sample};
+use crate::lock::lock;
 use crate::rules::{Method, Rules};
-use crate::sets::RecentSets;
+use crate::state::plan::{plan_like, sample};
+use crate::state::recent_sets::RecentSets;
 use crate::state::{Layer, State};
 
 /// Whether segments are built.
@@ -72,7 +72,7 @@ pub struct Shared {
     /// Pages of the log since it was brought into the database last.
     pub new_log_pages: AtomicU32,
     /// Whether something brings the log into the database now.
-    pub is_draining: AtomicBool,
+    pub is_checkpointing: AtomicBool,
     /// Segments that were damaged, missing or stale and were built again.
     pub num_rebuilt: AtomicU64,
     /// Names of those as long as they are live, which are not opened again. A name is never given twice.
@@ -99,12 +99,6 @@ pub struct Shared {
     pub environment: Environment,
     /// What made features of single documents.
     pub sketchers: Mutex<Vec<Sketcher>>,
-}
-
-/// Takes a lock. Whoever panicked while holding it left what it guards whole: it is changed by single assignments and inserts, and the truth is
-/// elsewhere.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
@@ -173,7 +167,7 @@ impl Shared {
     /// Those of the plan.
     pub fn learn_plan(&self) -> Result<(), Error> {
         let sampled = match self.state().layers.last() {
-            Some(Layer::Tail(tail)) => self.sample(tail.sketches()),
+            Some(Layer::Memory(tail)) => self.sample(tail.sketches()),
             _ => None,
         };
         self.plan_like(sampled)
@@ -214,17 +208,6 @@ impl Shared {
             false => (num_rows / FLUSH_PART).clamp(least, MAX_FLUSH),
         };
         self.flush_rows.unwrap_or(usual).max(1)
-    }
-
-    /// A looker at a state.
-    pub fn looker<'a>(&'a self, state: &'a State, store: &'a Store) -> Looker<'a> {
-        Looker::new(
-            state,
-            store,
-            &self.sketching,
-            &self.recent,
-            self.keys.clone(),
-        )
     }
 }
 

@@ -128,7 +128,7 @@ pub(super) fn open_to_write(
 }
 
 /// Opens the database of a store for bringing its log in; never makes one.
-pub(super) fn open_to_drain(environment: &Environment, dir: &Path) -> Result<Database, Error> {
+pub(super) fn open_to_checkpoint(environment: &Environment, dir: &Path) -> Result<Database, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;

@@ -154,12 +154,12 @@ pub(super) fn empty(connection: &Connection) -> Result<bool, Error> {
 }
 
 /// Brings the log into the database while others write it.
-pub struct LogDrain {
+pub struct LogCheckpoint {
     connection: Database,
     watch: Arc<Watch>,
 }
 
-impl LogDrain {
+impl LogCheckpoint {
     /// Opens the log of a store that this process has open to write.
     ///
     /// # Errors
@@ -170,9 +170,9 @@ impl LogDrain {
         watch: &Arc<Watch>,
     ) -> Result<Self, Error> {
         watch.check()?;
-        let connection = database::open_to_drain(environment, dir)?;
+        let connection = database::open_to_checkpoint(environment, dir)?;
         watch.check()?;
-        Ok(LogDrain {
+        Ok(LogCheckpoint {
             connection,
             watch: Arc::clone(watch),
         })
@@ -209,17 +209,17 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Poisoned`] from before; [`Error::Io`], which poisons: whether the pages reached the disk cannot be found out any more.
-    pub fn drain_log(&mut self) -> Result<(), Error> {
+    pub fn checkpoint_log(&mut self) -> Result<(), Error> {
         let wait = self.writer.as_ref().and_then(|writer| writer.log.wait());
-        self.drain_log_within(wait).map(|_| ())
+        self.checkpoint_log_within(wait).map(|_| ())
     }
 
     /// Brings all of the log into the database and cuts it off; whether that was done, or somebody read it meanwhile.
     ///
     /// # Errors
-    /// Those of [`Store::drain_log`].
+    /// Those of [`Store::checkpoint_log`].
     pub fn cut_log(&mut self) -> Result<bool, Error> {
-        if self.drain_log_within(Some(READERS_WAIT))? != Outcome::Restarted {
+        if self.checkpoint_log_within(Some(READERS_WAIT))? != Outcome::Restarted {
             return Ok(false);
         }
         // File systems may cut in steps. Whatever is left of a log of one commit is that commit, which is in the database, or none.
@@ -241,7 +241,7 @@ impl Store {
         Ok(is_cut)
     }
 
-    fn drain_log_within(&mut self, wait: Option<Duration>) -> Result<Outcome, Error> {
+    fn checkpoint_log_within(&mut self, wait: Option<Duration>) -> Result<Outcome, Error> {
         if let Some(reason) = self.poison() {
             return Err(Error::Poisoned {
                 reason: reason.to_owned(),

@@ -49,7 +49,7 @@ use watch::Watch;
 
 pub use chunk::Chunk;
 pub use compact::{Compacted, Dropping};
-pub use log::LogDrain;
+pub use log::LogCheckpoint;
 pub use mark::Loss;
 pub use runs::AddingRun;
 pub use types::{
@@ -111,8 +111,8 @@ impl StoreSource {
     ///
     /// # Errors
     /// Those of [`StoreSource::reader`].
-    pub fn log(&self) -> Result<LogDrain, Error> {
-        LogDrain::open(&self.environment, &self.dir, &self.watch)
+    pub fn log(&self) -> Result<LogCheckpoint, Error> {
+        LogCheckpoint::open(&self.environment, &self.dir, &self.watch)
     }
 }
 

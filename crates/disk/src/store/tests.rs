@@ -158,7 +158,7 @@ fn the_log_comes_into_the_database_beside_the_writer() {
     assert_eq!(log.drain().unwrap(), store.log_pages());
     assert!(num_bytes() > 8 << 20);
     append(&mut store, &text).unwrap();
-    store.drain_log().unwrap();
+    store.checkpoint_log().unwrap();
     assert_eq!(store.new_log_pages(), 0);
     append(&mut store, &text).unwrap();
     assert!(store.log_pages() < 100, "it did not begin anew");
@@ -278,7 +278,7 @@ fn what_is_brought_in_while_it_is_written_is_whole() {
         for number in 0..3000u32 {
             append(&mut store, &number.to_le_bytes().repeat(200)).unwrap();
             if number % 500 == 0 {
-                store.drain_log().unwrap();
+                store.checkpoint_log().unwrap();
             }
         }
         is_done.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -122,7 +122,7 @@ impl Store {
         self.writer = Some(writer);
         if self.new_log_pages() >= MOST_PAGES {
             // What was committed is: an error is one of the next commit.
-            let _ = self.drain_log();
+            let _ = self.checkpoint_log();
         }
         result
     }

@@ -13,15 +13,15 @@ use likewise_hamming::plan::SearchPlan;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::keys::{Keys, words_of};
-use crate::rows_by_hash::{Quick, RowsByHash};
 use crate::rules::{Method, Rules};
+use crate::state::rows_by_hash::{Quick, RowsByHash};
 
 /// Bit of a stored shape: the document collapsed into one that stood for its class, and stands in no table.
 pub const COLLAPSED: u8 = 4;
 
 /// One document as the tables take it.
 #[derive(Debug, Clone, Copy)]
-pub struct TailRow<'a> {
+pub struct MemoryRow<'a> {
     /// Its row.
     pub row: u32,
     /// The user's id.
@@ -44,7 +44,7 @@ pub struct TailRow<'a> {
 
 /// Rows of a range in memory, but for those that were gone when they were read, with tables to find them by.
 #[derive(Debug)]
-pub struct Tail {
+pub struct MemoryRows {
     first_row: u32,
     end_row: u32,
     /// Those that are held, ascending.
@@ -77,13 +77,13 @@ pub fn level_of(levels: &[(u16, u8)], band: u32) -> Option<u32> {
     (level < BandLevel::CAPPED).then_some(u32::from(level))
 }
 
-impl Tail {
+impl MemoryRows {
     /// No rows, the first to come being `first_row`.
     ///
     /// # Errors
     /// Those of the plan.
     pub fn new(rules: &Rules, plan: Option<&SearchPlan>, first_row: u32) -> Result<Self, Error> {
-        Ok(Tail {
+        Ok(MemoryRows {
             first_row,
             end_row: first_row,
             rows: Vec::new(),
@@ -170,9 +170,9 @@ impl Tail {
     }
 
     /// A row.
-    pub fn row(&self, row: u32) -> TailRow<'_> {
+    pub fn row(&self, row: u32) -> MemoryRow<'_> {
         let place = self.place(row);
-        TailRow {
+        MemoryRow {
             row,
             id: self.id(row),
             sketch: &self.sketches[place * self.sketch_bytes..(place + 1) * self.sketch_bytes],
@@ -199,7 +199,7 @@ impl Tail {
         &mut self,
         rules: &Rules,
         keys: &mut Keys,
-        rows: impl Iterator<Item = TailRow<'a>>,
+        rows: impl Iterator<Item = MemoryRow<'a>>,
         building: Building<'_>,
     ) -> Result<(), Error> {
         let (mut words, mut standing) = (Vec::new(), Vec::new());

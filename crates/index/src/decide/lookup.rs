@@ -2,83 +2,30 @@
 
 use std::sync::Arc;
 
-use likewise_core::features::{Extractor, Shape, digest};
+use likewise_core::features::{Extractor, digest};
 use likewise_core::sketch::signatures::num_equal;
 use likewise_core::verify::FeatureSet;
 use likewise_disk::store::{Content, Evidence, Row, Store};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::ahead::Ahead;
-use crate::decide::Collapse;
-use crate::documents::{Documents, Sketching, measured_set, wide};
+use crate::decide::asked::{Asked, Collapse};
+use crate::decide::prefetch::Prefetched;
+use crate::documents::{Sketching, measured_set, wide};
 use crate::error::Error;
 use crate::keys::{Keys, distance_of};
-use crate::known::Known;
-use crate::late::Late;
-use crate::rows_by_hash::Quick;
 use crate::rules::{Method, Rules};
-use crate::sets::RecentSets;
+use crate::shared::Shared;
+use crate::state::promoted::PromotedTables;
+use crate::state::recent_sets::RecentSets;
+use crate::state::row::RowView;
+use crate::state::rows_by_hash::Quick;
 use crate::state::{Layer, State};
 
 /// Rows of the store that are held while a batch is looked at.
 const MAX_HELD: usize = 8192;
 
-/// A fingerprint near the one asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Near {
-    /// Its row.
-    pub row: u32,
-    /// Differing bits.
-    pub distance: u16,
-}
-
-/// What one document looks for.
-#[derive(Clone, Copy)]
-pub struct Asked<'d> {
-    /// Its sketch.
-    pub sketch: &'d [u8],
-    /// Its shape.
-    pub shape: u8,
-    /// Distinct features.
-    pub num_features: u32,
-    /// Digest of the feature set; 0 where it is not known.
-    pub digest: u128,
-    /// Features and weights, where they are known.
-    pub set: Option<(&'d [u64], &'d [u32])>,
-    /// Rows within the radius, ascending.
-    pub near: &'d [Near],
-    /// Its place in what was asked of segments ahead.
-    pub place: Option<u32>,
-}
-
-impl<'d> Asked<'d> {
-    /// Document `i` of a batch.
-    pub fn of(documents: &'d Documents, i: usize, near: &'d [Near]) -> Self {
-        Asked {
-            sketch: documents.sketch(i),
-            shape: documents.shapes[i],
-            num_features: documents.num_features[i],
-            digest: documents.feature_digests.get(i).copied().unwrap_or(0),
-            set: documents.set(i),
-            near,
-            place: None,
-        }
-    }
-
-    /// The distance of a row that is near.
-    pub fn distance_of(&self, row: u32) -> Option<u16> {
-        let place = self.near.binary_search_by_key(&row, |near| near.row).ok()?;
-        Some(self.near[place].distance)
-    }
-
-    /// Whether the normalised text is empty.
-    pub fn is_blank(&self) -> bool {
-        self.shape & 3 == Shape::Empty as u8
-    }
-}
-
 /// Looks documents up in one state of an index; of one thread.
-pub struct Looker<'a> {
+pub struct Lookup<'a> {
     /// What is known.
     pub state: &'a State,
     /// The truth.
@@ -94,7 +41,7 @@ pub struct Looker<'a> {
     /// What the present removal has changed beside the state.
     pub pending: Pending,
     /// What segments said of the documents that are looked up now.
-    pub ahead: Option<Ahead>,
+    pub ahead: Option<Prefetched>,
     /// Rows of the store that were read lately.
     pub held: Quick<u32, Row>,
     extractor: Option<Extractor>,
@@ -110,7 +57,7 @@ pub struct Pending {
     /// Rows that are kept from now on.
     pub promoted: Vec<u32>,
     /// Those of them that no table finds.
-    pub late: Late,
+    pub promoted_tables: PromotedTables,
 }
 
 /// A row of the store whose verdict goes together with the state.
@@ -138,8 +85,8 @@ pub fn stored_row(state: &State, store: &Store, row: u32) -> Result<Row, Error> 
     }))
 }
 
-impl<'a> Looker<'a> {
-    /// A looker at a state.
+impl<'a> Lookup<'a> {
+    /// A lookup at a state.
     pub fn new(
         state: &'a State,
         store: &'a Store,
@@ -147,7 +94,7 @@ impl<'a> Looker<'a> {
         recent: &'a RecentSets,
         keys: Keys,
     ) -> Self {
-        Looker {
+        Lookup {
             state,
             store,
             sketching,
@@ -168,26 +115,26 @@ impl<'a> Looker<'a> {
     }
 
     /// A row.
-    pub fn row(&mut self, row: u32) -> Result<Known<'_>, Error> {
-        if let Some(tail) = self.state.tail_of(row) {
-            return Ok(Known::Tail(tail.row(row)));
+    pub fn row(&mut self, row: u32) -> Result<RowView<'_>, Error> {
+        if let Some(tail) = self.state.memory_of(row) {
+            return Ok(RowView::Memory(tail.row(row)));
         }
         if self.held.len() > MAX_HELD {
             self.held.clear();
         }
         use std::collections::hash_map::Entry;
         match self.held.entry(row) {
-            Entry::Occupied(held) => Ok(Known::Stored(held.into_mut())),
+            Entry::Occupied(held) => Ok(RowView::Stored(held.into_mut())),
             Entry::Vacant(place) => {
                 let stored = stored_row(self.state, self.store, row)?;
-                Ok(Known::Stored(place.insert(stored)))
+                Ok(RowView::Stored(place.insert(stored)))
             }
         }
     }
 
     /// The user's id of a row.
     pub fn id(&mut self, row: u32) -> Result<String, Error> {
-        if let Some(tail) = self.state.tail_of(row) {
+        if let Some(tail) = self.state.memory_of(row) {
             return Ok(tail.id(row).to_owned());
         }
         match self.held.get(&row) {
@@ -220,7 +167,7 @@ impl<'a> Looker<'a> {
             match layer {
                 Layer::Segment(_) if ahead.is_some() => {}
                 Layer::Segment(segment) => segment.rows_of_id(hash, &mut found)?,
-                Layer::Tail(tail) => tail.rows_of_id(hash, &mut found),
+                Layer::Memory(tail) => tail.rows_of_id(hash, &mut found),
             }
         }
         let mut of_id = None;
@@ -254,10 +201,10 @@ impl<'a> Looker<'a> {
 
     /// The digest of the feature set of a row that is short, or whose pairs are verified.
     pub fn digest_of(&mut self, row: u32) -> Result<u128, Error> {
-        if let Some(tail) = self.state.tail_of(row) {
+        if let Some(tail) = self.state.memory_of(row) {
             return Ok(tail.row(row).digest);
         }
-        if let Known::Stored(stored) = self.row(row)?
+        if let RowView::Stored(stored) = self.row(row)?
             && let Some(digest) = stored.feature_digest
         {
             return Ok(digest);
@@ -314,18 +261,19 @@ impl<'a> Looker<'a> {
                     match layer {
                         Layer::Segment(_) if ahead.is_some() => {}
                         Layer::Segment(segment) => segment.rows_of_class(hash, &mut found)?,
-                        Layer::Tail(tail) => tail.rows_of_class(hash, &mut found),
+                        Layer::Memory(tail) => tail.rows_of_class(hash, &mut found),
                     }
                 }
-                self.state.late.rows_of_class(hash, &mut found);
-                self.pending.late.rows_of_class(hash, &mut found);
+                self.state.promoted_tables.rows_of_class(hash, &mut found);
+                self.pending.promoted_tables.rows_of_class(hash, &mut found);
             }
             None => {
                 let same = asked.near.iter().filter(|near| near.distance == 0);
                 found.extend(same.map(|near| near.row));
-                let late = self.pending.late.rows().iter();
+                let promoted_tables = self.pending.promoted_tables.rows().iter();
                 found.extend(
-                    late.copied()
+                    promoted_tables
+                        .copied()
                         .filter(|row| !asked.near.iter().any(|n| n.row == *row)),
                 );
             }
@@ -420,5 +368,18 @@ impl<'a> Looker<'a> {
         }
         let known = self.row(row)?;
         Ok(Some(distance_of(asked.sketch, known.sketch())))
+    }
+}
+
+impl Shared {
+    /// A lookup at a state.
+    pub fn lookup<'a>(&'a self, state: &'a State, store: &'a Store) -> Lookup<'a> {
+        Lookup::new(
+            state,
+            store,
+            &self.sketching,
+            &self.recent,
+            self.keys.clone(),
+        )
     }
 }

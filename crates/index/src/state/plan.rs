@@ -11,7 +11,7 @@ use likewise_hamming::index::plan_for_sample;
 use likewise_hamming::plan::SearchPlan;
 
 use crate::keys::words_of;
-use crate::shared::lock;
+use crate::lock::lock;
 
 /// Rows in memory that the plan is made for: about as many as there may be. For fewer the plan would save bytes at twice the time.
 const NUM_PLANNED: usize = 1 << 18;

@@ -6,15 +6,16 @@ use likewise_core::error::Error as CoreError;
 use likewise_core::text::Document;
 use likewise_disk::store::{Evidence, Row};
 
-use crate::decide::{BLOCK, look_up};
+use crate::decide::asked::Asked;
+use crate::decide::lookup::{Lookup, stored_row};
+use crate::decide::measure::OwnSet;
+use crate::decide::neighbors::near_rows;
+use crate::decide::removal::Removal;
+use crate::decide::{BLOCK, check_documents};
 use crate::documents::Documents;
 use crate::error::Error;
 use crate::index::Index;
-use crate::look::{Asked, Looker, stored_row};
-use crate::measure::OwnSet;
-use crate::near::near_rows;
-use crate::removal::Removal;
-use crate::shared::lock;
+use crate::lock::lock;
 
 /// Bytes of a document whose scratch space is not kept for the next.
 const LARGE_BYTES: usize = 1 << 20;
@@ -95,7 +96,7 @@ impl Index {
     ) -> Result<Verdicts, Error> {
         self.ready(cancel)?;
         let end = end.unwrap_or(u32::MAX);
-        self.mending(|| self.check_once(documents, end, threads, cancel))
+        self.repairing(|| self.check_once(documents, end, threads, cancel))
     }
 
     fn check_once(
@@ -111,7 +112,7 @@ impl Index {
             let range = start..documents.len().min(start + BLOCK);
             let state = shared.state();
             let lease = shared.lease(&state)?;
-            let seen = look_up(
+            let seen = check_documents(
                 shared,
                 &state,
                 Some(&*lease),
@@ -137,14 +138,14 @@ impl Index {
     /// Those of the store.
     pub fn are_known(&self, ids: &[&str], cancel: &AtomicBool) -> Result<Vec<bool>, Error> {
         self.ready(cancel)?;
-        self.mending(|| {
+        self.repairing(|| {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
-            let mut looker = self.shared.looker(&state, &lease);
+            let mut lookup = self.shared.lookup(&state, &lease);
             ids.iter()
                 .map(|id| match cancel.load(Ordering::Relaxed) {
                     true => Err(CoreError::Cancelled.into()),
-                    false => Ok(looker.row_of_id(id, None)?.is_some()),
+                    false => Ok(lookup.row_of_id(id, None)?.is_some()),
                 })
                 .collect()
         })
@@ -161,12 +162,12 @@ impl Index {
         cancel: &AtomicBool,
     ) -> Result<Option<usize>, Error> {
         self.ready(cancel)?;
-        self.mending(|| {
+        self.repairing(|| {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
-            let mut looker = self.shared.looker(&state, &lease);
+            let mut lookup = self.shared.lookup(&state, &lease);
             for (i, id) in ids.iter().enumerate() {
-                if let Some((_, false)) = looker.known(documents, i, id, None)? {
+                if let Some((_, false)) = lookup.known(documents, i, id, None)? {
                     return Ok(Some(i));
                 }
             }
@@ -180,7 +181,7 @@ impl Index {
     /// Those of the store.
     pub fn first_row_of_run(&self, identity: [u8; 16]) -> Result<u32, Error> {
         self.ready(&AtomicBool::new(false))?;
-        self.mending(|| {
+        self.repairing(|| {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
             let found = lease.first_row_of_run(identity)?;
@@ -194,16 +195,16 @@ impl Index {
     /// Those of the store.
     pub fn get(&self, id: &str) -> Result<Option<(u32, Row, Option<String>)>, Error> {
         self.ready(&AtomicBool::new(false))?;
-        self.mending(|| {
+        self.repairing(|| {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
-            let mut looker = self.shared.looker(&state, &lease);
-            let Some(row) = looker.row_of_id(id, None)? else {
+            let mut lookup = self.shared.lookup(&state, &lease);
+            let Some(row) = lookup.row_of_id(id, None)? else {
                 return Ok(None);
             };
             let stored = stored_row(&state, &lease, row)?;
             let kept_id = match stored.verdict {
-                Some(evidence) => Some(looker.id(evidence.kept_row)?),
+                Some(evidence) => Some(lookup.id(evidence.kept_row)?),
                 None => None,
             };
             Ok(Some((row, stored, kept_id)))
@@ -216,20 +217,20 @@ impl Index {
     /// [`Error::UnknownId`]; those of the store.
     pub fn group(&self, id: &str) -> Result<Group, Error> {
         self.ready(&AtomicBool::new(false))?;
-        self.mending(|| {
+        self.repairing(|| {
             let state = self.shared.state();
             let lease = self.shared.lease(&state)?;
-            let mut looker = self.shared.looker(&state, &lease);
-            let row = looker.row_of_id(id, None)?;
+            let mut lookup = self.shared.lookup(&state, &lease);
+            let row = lookup.row_of_id(id, None)?;
             let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
-            let verdict = looker.row(row)?.verdict();
+            let verdict = lookup.row(row)?.verdict();
             let leader = verdict.map_or(row, |evidence| evidence.kept_row);
-            let members = looker.members(leader)?;
-            let member_ids = members.iter().map(|&member| looker.id(member));
+            let members = lookup.members(leader)?;
+            let member_ids = members.iter().map(|&member| lookup.id(member));
             Ok(Group {
                 member_ids: member_ids.collect::<Result<_, _>>()?,
-                leader_id: looker.id(leader)?,
-                is_leader_gone: looker.is_gone(leader),
+                leader_id: lookup.id(leader)?,
+                is_leader_gone: lookup.is_gone(leader),
             })
         })
     }
@@ -245,22 +246,22 @@ impl Index {
         cancel: &AtomicBool,
     ) -> Result<Vec<Neighbour>, Error> {
         self.ready(cancel)?;
-        self.mending(|| {
+        self.repairing(|| {
             let shared = &self.shared;
             let state = shared.state();
             let lease = shared.lease(&state)?;
-            let mut looker = shared.looker(&state, &lease);
+            let mut lookup = shared.lookup(&state, &lease);
             let sketches = documents.sketch(0);
             let blank = documents.is_blank(0);
             let near = near_rows(&state, shared.rules(), sketches, shared.isa(), 1, cancel)?;
             let asked = Asked::of(documents, 0, if blank { &[] } else { near.of(0) });
-            let found = looker.all_matches(&asked)?;
+            let found = lookup.all_matches(&asked)?;
             found
                 .into_iter()
                 .take(limit)
                 .map(|evidence| {
                     Ok(Neighbour {
-                        id: looker.id(evidence.kept_row)?,
+                        id: lookup.id(evidence.kept_row)?,
                         evidence,
                     })
                 })
@@ -277,22 +278,22 @@ impl Index {
     /// That of a check for each duplicate, and a sync.
     pub fn remove(&self, id: &str, cancel: &AtomicBool) -> Result<Removed, Error> {
         self.ready(cancel)?;
-        let removed = self.mending(|| {
+        let removed = self.repairing(|| {
             let shared = &self.shared;
             let mut writer = lock(&shared.writer);
             let store = writer.as_mut().ok_or(Error::ReadOnly)?;
             let state = shared.state();
-            let mut looker = shared.looker(&state, store);
-            let row = looker.row_of_id(id, None)?;
+            let mut lookup = shared.lookup(&state, store);
+            let row = lookup.row_of_id(id, None)?;
             let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
-            let removal = looker.removal(row, shared, cancel)?;
-            let promoted = removal.promoted.iter().map(|&row| looker.id(row));
+            let removal = lookup.removal(row, shared, cancel)?;
+            let promoted = removal.promoted.iter().map(|&row| lookup.id(row));
             let promoted_ids = promoted.collect::<Result<_, _>>()?;
             let mut moved_ids = Vec::with_capacity(removal.moved.len());
             for &(row, evidence) in &removal.moved {
-                moved_ids.push((looker.id(row)?, looker.id(evidence.kept_row)?));
+                moved_ids.push((lookup.id(row)?, lookup.id(evidence.kept_row)?));
             }
-            drop(looker);
+            drop(lookup);
             drop(state);
             shared.commit_events(store, &[removal.event()])?;
             shared.note_log(store);
@@ -303,12 +304,12 @@ impl Index {
             })
         })?;
         self.build_when_due();
-        self.drain_when_due();
+        self.checkpoint_when_due();
         Ok(removed)
     }
 }
 
-impl Looker<'_> {
+impl Lookup<'_> {
     /// Evidence of every kept document that matches, best first.
     fn all_matches(&mut self, asked: &Asked<'_>) -> Result<Vec<Evidence>, Error> {
         let (mut seen, _) = self.seen(asked)?;

@@ -13,7 +13,8 @@ use likewise_disk::store::Store;
 use crate::error::Error;
 use crate::index::Index;
 use crate::load::{load_state, open_segments};
-use crate::shared::{Shared, lock};
+use crate::lock::lock;
+use crate::shared::Shared;
 use crate::state::{Layer, State};
 
 /// How often a reader begins again because the writer dropped documents that it was about to read.
@@ -24,7 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 impl Index {
     /// Does some work, and again after each damaged segment that it met and that was dropped. So does a reader whose writer dropped documents
     /// meanwhile.
-    pub(crate) fn mending<T>(&self, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn repairing<T>(&self, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
         let mut num_overtaken = 0;
         loop {
             let num_loads = self.shared.num_loads.load(Ordering::Acquire);
@@ -204,7 +205,7 @@ impl Shared {
         let state = self.state();
         let segments = state.layers.iter().filter_map(|layer| match layer {
             Layer::Segment(segment) => Some(segment),
-            Layer::Tail(_) => None,
+            Layer::Memory(_) => None,
         });
         let damaged = segments.filter(|segment| segment.damage().is_some());
         let names: Vec<String> = damaged.map(|segment| segment.name().to_owned()).collect();

@@ -1,16 +1,24 @@
 //! What does an index know at one moment?
 
+pub mod bits;
+pub mod in_memory;
+pub mod plan;
+pub mod promoted;
+pub mod recent_sets;
+pub mod row;
+pub mod rows_by_hash;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use likewise_disk::segments::{Piece, Segment};
 use likewise_disk::store::{Position, Swept};
 
-use crate::bits::Bits;
 use crate::error::Error;
-use crate::late::Late;
-use crate::rows_by_hash::Quick;
-use crate::tail::Tail;
+use crate::state::bits::Bits;
+use crate::state::in_memory::MemoryRows;
+use crate::state::promoted::PromotedTables;
+use crate::state::rows_by_hash::Quick;
 
 /// Tables of the rows of a range, but for those that were gone when the tables were made.
 #[derive(Debug)]
@@ -18,7 +26,7 @@ pub enum Layer {
     /// On disk.
     Segment(Arc<Segment>),
     /// In memory.
-    Tail(Box<Tail>),
+    Memory(Box<MemoryRows>),
 }
 
 impl Layer {
@@ -26,7 +34,7 @@ impl Layer {
     pub fn rows(&self) -> Range<u32> {
         match self {
             Layer::Segment(segment) => segment.rows(),
-            Layer::Tail(tail) => tail.rows(),
+            Layer::Memory(tail) => tail.rows(),
         }
     }
 
@@ -34,7 +42,7 @@ impl Layer {
     pub fn num_held(&self) -> u32 {
         match self {
             Layer::Segment(segment) => segment.num_rows(),
-            Layer::Tail(tail) => tail.num_held(),
+            Layer::Memory(tail) => tail.num_held(),
         }
     }
 
@@ -45,7 +53,7 @@ impl Layer {
     pub fn num_below(&self, row: u32) -> Result<u32, Error> {
         match self {
             Layer::Segment(segment) => Ok(segment.num_below(row)?),
-            Layer::Tail(tail) => Ok(tail.num_below(row)),
+            Layer::Memory(tail) => Ok(tail.num_below(row)),
         }
     }
 
@@ -56,7 +64,7 @@ impl Layer {
     pub fn holds(&self, row: u32) -> Result<bool, Error> {
         match self {
             Layer::Segment(segment) => Ok(segment.holds(row)?),
-            Layer::Tail(tail) => Ok(tail.holds(row)),
+            Layer::Memory(tail) => Ok(tail.holds(row)),
         }
     }
 }
@@ -74,8 +82,8 @@ pub struct State {
     pub promoted: Bits,
     /// Rows that came to another leader than that of their layer, by leader.
     pub moved: Quick<u32, Vec<u32>>,
-    /// Promoted rows that no layer finds.
-    pub late: Late,
+    /// PromotedTables rows that no layer finds.
+    pub promoted_tables: PromotedTables,
     /// The last event that all this knows of.
     pub last_event: u64,
     /// Up to where records were looked at that may be dropped.
@@ -213,18 +221,18 @@ impl State {
     }
 
     /// The rows in memory, where this one is among them.
-    pub fn tail_of(&self, row: u32) -> Option<&Tail> {
+    pub fn memory_of(&self, row: u32) -> Option<&MemoryRows> {
         match self.layer_of(row) {
-            Some(Layer::Tail(tail)) if tail.holds(row) => Some(tail),
+            Some(Layer::Memory(tail)) if tail.holds(row) => Some(tail),
             _ => None,
         }
     }
 
     /// The same, to change.
-    pub fn tail_of_mut(&mut self, row: u32) -> Option<&mut Tail> {
+    pub fn memory_of_mut(&mut self, row: u32) -> Option<&mut MemoryRows> {
         let layer = self.layers.partition_point(|layer| layer.rows().end <= row);
         match self.layers.get_mut(layer)? {
-            Layer::Tail(tail) if tail.holds(row) => Some(tail),
+            Layer::Memory(tail) if tail.holds(row) => Some(tail),
             _ => None,
         }
     }
@@ -239,15 +247,15 @@ impl State {
         }
         match self.layer_of(row) {
             Some(Layer::Segment(segment)) => Ok(segment.is_kept(row)?),
-            Some(Layer::Tail(tail)) => Ok(tail.holds(row) && tail.row(row).verdict.is_none()),
+            Some(Layer::Memory(tail)) => Ok(tail.holds(row) && tail.row(row).verdict.is_none()),
             None => Ok(false),
         }
     }
 
     /// The newest rows in memory; there is always a layer of them.
-    pub fn newest(&mut self) -> Option<&mut Tail> {
+    pub fn newest(&mut self) -> Option<&mut MemoryRows> {
         match self.layers.last_mut() {
-            Some(Layer::Tail(tail)) => Some(tail),
+            Some(Layer::Memory(tail)) => Some(tail),
             _ => None,
         }
     }

@@ -3,9 +3,10 @@
 use likewise_core::verify::{FeatureSet, Measure};
 use likewise_disk::store::Evidence;
 
+use crate::decide::asked::Asked;
+use crate::decide::lookup::Lookup;
 use crate::documents::measured_set;
 use crate::error::Error;
-use crate::look::{Asked, Looker};
 use crate::rules::{Matching, Method, SHORT_FEATURES};
 
 /// The feature set of a document that is asked for, made when it is first needed.
@@ -33,7 +34,7 @@ pub fn is_better(a: &Evidence, b: &Evidence) -> bool {
     a.similarity > b.similarity || (a.similarity == b.similarity && a.kept_row < b.kept_row)
 }
 
-impl Looker<'_> {
+impl Lookup<'_> {
     /// The evidence of a row against a document, if it matches.
     pub fn matches(
         &mut self,

@@ -1,6 +1,7 @@
-//! Which documents stand in the tables though they collapsed when they came?
+//! How are promoted documents found that no table of a layer contains?
 //!
-//! One that collapsed and is promoted later must be found from then on. It is kept beside the tables until a segment is built that knows of it.
+//! A document that collapsed into another when it arrived is in no table. When it is promoted it must be found, so it is added here until a segment is
+//! built that contains it.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,13 +12,13 @@ use likewise_hamming::index::{Building, HammingSet, Matches};
 use likewise_hamming::plan::SearchPlan;
 
 use crate::keys::{Keys, words_of};
-use crate::rows_by_hash::RowsByHash;
 use crate::rules::{Method, Rules};
-use crate::tail::level_of;
+use crate::state::in_memory::level_of;
+use crate::state::rows_by_hash::RowsByHash;
 
-/// Documents that came to stand late.
+/// Documents that were promoted and are in no table of a layer.
 #[derive(Debug, Default)]
-pub struct Late {
+pub struct PromotedTables {
     /// Their rows, in the order of their promotion, without empty ones.
     rows: Vec<u32>,
     /// Empty ones.
@@ -28,7 +29,7 @@ pub struct Late {
     bands: Vec<RowsByHash>,
 }
 
-impl Late {
+impl PromotedTables {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.blank.is_empty()

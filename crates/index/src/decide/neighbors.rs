@@ -8,8 +8,8 @@ use likewise_disk::segments::Segment;
 use likewise_hamming::Fingerprints;
 use likewise_hamming::index::Matches;
 
+use crate::decide::asked::Near;
 use crate::keys::words_of;
-use crate::look::Near;
 use crate::rules::{Method, Rules};
 use crate::state::{Layer, State};
 
@@ -33,14 +33,14 @@ impl NearRows {
 /// The rows that the places found in a layer stand for.
 enum RowsOf<'a> {
     First(u32),
-    Tail(&'a [u32]),
+    Memory(&'a [u32]),
     Segment(&'a Segment),
 }
 
 impl<'a> RowsOf<'a> {
     fn layer(layer: &'a Layer) -> Self {
         match layer {
-            Layer::Tail(tail) => RowsOf::Tail(tail.held()),
+            Layer::Memory(tail) => RowsOf::Memory(tail.held()),
             Layer::Segment(segment) => match segment.first_of_all() {
                 Some(first) => RowsOf::First(first),
                 None => RowsOf::Segment(segment),
@@ -51,7 +51,7 @@ impl<'a> RowsOf<'a> {
     fn at(&self, place: u32) -> Result<u32, Error> {
         match self {
             RowsOf::First(first) => Ok(first + place),
-            RowsOf::Tail(rows) => Ok(rows[place as usize]),
+            RowsOf::Memory(rows) => Ok(rows[place as usize]),
             RowsOf::Segment(segment) => segment.row_at(place).map_err(|_| Error::Damaged),
         }
     }
@@ -80,7 +80,7 @@ pub fn near_rows(
     let mut parts: Vec<(Matches, RowsOf<'_>)> = Vec::with_capacity(state.layers.len());
     for layer in &state.layers {
         let found = match layer {
-            Layer::Tail(tail) => tail.search(queries, within, isa, threads, cancel)?,
+            Layer::Memory(tail) => tail.search(queries, within, isa, threads, cancel)?,
             Layer::Segment(segment) => {
                 match segment.search(queries, within, isa, threads, cancel)? {
                     Some(found) => found,
@@ -92,8 +92,8 @@ pub fn near_rows(
             parts.push((found, RowsOf::layer(layer)));
         }
     }
-    let late = state.late.search(queries, within, isa, cancel)?;
-    let late = late.filter(|found| !found.rows.is_empty());
+    let promoted_tables = state.promoted_tables.search(queries, within, isa, cancel)?;
+    let promoted_tables = promoted_tables.filter(|found| !found.rows.is_empty());
     let num = queries.len();
     let mut all = NearRows {
         offsets: Vec::with_capacity(num + 1),
@@ -110,10 +110,10 @@ pub fn near_rows(
                 });
             }
         }
-        if let Some(found) = &late {
+        if let Some(found) = &promoted_tables {
             for at in found.offsets[i] as usize..found.offsets[i + 1] as usize {
                 all.near.push(Near {
-                    row: state.late.rows()[found.rows[at] as usize],
+                    row: state.promoted_tables.rows()[found.rows[at] as usize],
                     distance: found.distances[at],
                 });
             }

@@ -10,7 +10,8 @@ use likewise_disk::segments::MIN_ROWS;
 use likewise_disk::store::{Dropping, Store, Swept};
 
 use crate::error::Error;
-use crate::shared::{Shared, lock};
+use crate::lock::lock;
+use crate::shared::Shared;
 use crate::state::Layer;
 
 /// Free pages of 4 KiB that are given back in one transaction.
@@ -137,7 +138,7 @@ impl Shared {
             self.note_log(store);
             done
         };
-        self.drain_here_when_due()?;
+        self.checkpoint_here_when_due()?;
         Ok(done)
     }
 }

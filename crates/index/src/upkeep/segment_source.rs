@@ -10,7 +10,7 @@ use likewise_disk::store::Store;
 
 use crate::keys::Keys;
 use crate::rules::{Method, Rules};
-use crate::tail::COLLAPSED;
+use crate::state::in_memory::COLLAPSED;
 
 /// Bytes of tables for a fingerprint of a large segment: more would be faster, but most rows stand in such segments.
 const TABLE_BYTES: u32 = 22;

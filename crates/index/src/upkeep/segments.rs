@@ -13,11 +13,12 @@ use likewise_disk::store::{Event, LiveSegment, Store};
 
 use crate::error::Error;
 use crate::index::Index;
-use crate::load::{open_segment, renew_late};
-use crate::shared::{Shared, lock};
-use crate::source::{TrueRows, segment_plan, table_bytes};
+use crate::load::{open_segment, renew_promoted};
+use crate::lock::lock;
+use crate::shared::Shared;
+use crate::state::in_memory::MemoryRows;
 use crate::state::{Layer, State};
-use crate::tail::Tail;
+use crate::upkeep::segment_source::{TrueRows, segment_plan, table_bytes};
 
 /// Bytes that a build takes, about.
 const BUILD_BYTES: usize = 256 << 20;
@@ -106,7 +107,7 @@ impl Shared {
     fn in_memory(&self) -> (u32, u32) {
         let state = self.state();
         let in_memory = match state.layers.last() {
-            Some(Layer::Tail(tail)) => tail.num_held(),
+            Some(Layer::Memory(tail)) => tail.num_held(),
             _ => 0,
         };
         (in_memory, self.flush_rows(state.num_held()))
@@ -285,12 +286,12 @@ impl Shared {
         let replaced = state.layers.splice(first..last, new).collect();
         if state.newest().is_none() {
             // The state was loaded again since the newest rows were set apart.
-            let tail = Tail::new(self.rules(), self.plan().as_ref(), rows.end)?;
-            state.layers.push(Layer::Tail(Box::new(tail)));
+            let tail = MemoryRows::new(self.rules(), self.plan().as_ref(), rows.end)?;
+            state.layers.push(Layer::Memory(Box::new(tail)));
         }
         state.forget_noted(rows);
         let noted = note_events(&mut state, rows, &events)
-            .and_then(|()| renew_late(self, store, &mut state));
+            .and_then(|()| renew_promoted(self, store, &mut state));
         drop(state);
         self.changed(store, noted, cancel)?;
         Ok((dropped, replaced))

@@ -15,14 +15,14 @@ use crate::state::{Layer, State};
 /// Rows of segments for each of some documents, by their place in the range asked for: those that may have the id, may stand for the
 /// class, may be members of a bucket of level 0.
 #[derive(Debug, Default)]
-pub struct Ahead {
+pub struct Prefetched {
     ids: Vec<(u32, u32)>,
     classes: Vec<(u32, u32)>,
     /// Place, band, row.
     buckets: Vec<(u32, u32, u32)>,
 }
 
-impl Ahead {
+impl Prefetched {
     /// Asks all segments for the documents of a range; for ids where there are some.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl Ahead {
         ids: Option<&[&str]>,
         range: Range<usize>,
     ) -> Result<Self, Error> {
-        let mut ahead = Ahead::default();
+        let mut ahead = Prefetched::default();
         if !state
             .layers
             .iter()

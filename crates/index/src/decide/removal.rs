@@ -2,15 +2,16 @@
 
 use likewise_disk::store::{Event, Evidence};
 
+use crate::decide::asked::{Asked, Near};
+use crate::decide::lookup::Lookup;
+use crate::decide::measure::OwnSet;
+use crate::decide::neighbors::near_rows;
 use crate::documents::wide;
 use crate::error::Error;
-use crate::look::{Asked, Looker, Near};
-use crate::measure::OwnSet;
-use crate::near::near_rows;
 use crate::rules::Method;
 use crate::shared::Shared;
 use crate::state::Layer;
-use crate::tail::COLLAPSED;
+use crate::state::in_memory::COLLAPSED;
 use likewise_core::features::digest;
 use likewise_disk::store::Content;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +40,7 @@ impl Removal {
     }
 }
 
-impl Looker<'_> {
+impl Lookup<'_> {
     /// Rows that are removed because of a kept one and not gone, ascending.
     ///
     /// # Errors
@@ -49,7 +50,7 @@ impl Looker<'_> {
         for layer in &self.state.layers {
             match layer {
                 Layer::Segment(segment) => segment.members(leader, &mut found)?,
-                Layer::Tail(tail) => tail.members(leader, &mut found),
+                Layer::Memory(tail) => tail.members(leader, &mut found),
             }
         }
         if let Some(moved) = self.state.moved.get(&leader) {
@@ -100,10 +101,12 @@ impl Looker<'_> {
                 Some(evidence) => removal.moved.push((member, evidence)),
                 None => {
                     removal.promoted.push(member);
-                    if self.row(member)?.shape() & COLLAPSED != 0 && !self.stands_late(member)? {
-                        let mut late = std::mem::take(&mut self.pending.late);
-                        let stood = self.stand(&mut late, member, shared);
-                        self.pending.late = late;
+                    if self.row(member)?.shape() & COLLAPSED != 0
+                        && !self.is_promoted_found(member)?
+                    {
+                        let mut promoted_tables = std::mem::take(&mut self.pending.promoted_tables);
+                        let stood = self.insert_promoted(&mut promoted_tables, member, shared);
+                        self.pending.promoted_tables = promoted_tables;
                         stood?;
                     }
                     self.pending.promoted.push(member);
@@ -114,7 +117,7 @@ impl Looker<'_> {
     }
 
     /// Whether a row that collapsed is found all the same.
-    fn stands_late(&self, row: u32) -> Result<bool, Error> {
+    fn is_promoted_found(&self, row: u32) -> Result<bool, Error> {
         match self.state.layer_of(row) {
             Some(Layer::Segment(segment)) => Ok(segment.is_found(row)?),
             _ => Ok(false),
@@ -181,7 +184,7 @@ impl Looker<'_> {
         let Method::Simhash { within, .. } = self.rules().method else {
             return Ok(());
         };
-        for row in self.pending.late.rows().to_vec() {
+        for row in self.pending.promoted_tables.rows().to_vec() {
             let distance = crate::keys::distance_of(sketch, self.row(row)?.sketch());
             if u32::from(distance) <= within {
                 near.push(Near { row, distance });

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use likewise_core::verify::FeatureSet;
 
-use crate::rows_by_hash::Quick;
+use crate::state::rows_by_hash::Quick;
 
 /// Bytes of feature sets held.
 const BUDGET_BYTES: usize = 32 << 20;

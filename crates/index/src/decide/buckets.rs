@@ -2,15 +2,16 @@
 
 use likewise_core::bands::{BUCKET_SIZE, NUM_LEVELS};
 
+use crate::decide::asked::Asked;
+use crate::decide::lookup::Lookup;
 use crate::error::Error;
-use crate::look::{Asked, Looker};
 use crate::rules::Method;
 use crate::state::Layer;
 
 /// The level of a band at which a document could become a member, and how many members that has; none where all are full.
 pub type BandEnd = Option<(u32, usize)>;
 
-impl Looker<'_> {
+impl Lookup<'_> {
     /// The rows that a document looks at: those near it, or the members of its buckets, ascending. Gives its place in each band too.
     pub fn seen(&mut self, asked: &Asked<'_>) -> Result<(Vec<u32>, Vec<BandEnd>), Error> {
         let mut seen = Vec::new();
@@ -61,7 +62,7 @@ impl Looker<'_> {
         }
         for layer in &self.state.layers {
             match layer {
-                Layer::Tail(tail) => tail.bucket(band, key, out),
+                Layer::Memory(tail) => tail.bucket(band, key, out),
                 Layer::Segment(_) if ahead.is_some() => {}
                 Layer::Segment(segment) => segment.bucket(band, key, &mut found)?,
             }
@@ -76,8 +77,8 @@ impl Looker<'_> {
             }
         }
         self.found = found;
-        self.state.late.bucket(band, key, out);
-        self.pending.late.bucket(band, key, out);
+        self.state.promoted_tables.bucket(band, key, out);
+        self.pending.promoted_tables.bucket(band, key, out);
         let mut end = begin;
         for at in begin..out.len() {
             if !self.is_gone(out[at]) {
@@ -92,7 +93,7 @@ impl Looker<'_> {
     /// The key of a band of a row.
     fn key_of(&mut self, row: u32, band: u32, level: u32) -> Result<u64, Error> {
         self.row(row)?;
-        let sketch = match (self.state.tail_of(row), self.held.get(&row)) {
+        let sketch = match (self.state.memory_of(row), self.held.get(&row)) {
             (Some(tail), _) => tail.row(row).sketch,
             (None, Some(held)) => &held.sketch,
             (None, None) => return Err(Error::Damaged),

@@ -1,5 +1,11 @@
 //! Checking, compacting, copying, rebuilding and closing an index.
 
+pub mod checkpoint;
+pub mod repair;
+pub mod segment_source;
+pub mod segments;
+pub mod sweep;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +15,8 @@ use likewise_disk::store::{Chunk, Sizes, Store};
 use crate::clock::IndexClock;
 use crate::error::Error;
 use crate::index::Index;
-use crate::shared::{Lease, lock};
+use crate::lock::lock;
+use crate::shared::Lease;
 use crate::state::Layer;
 
 /// Sizes and counts of an index.
@@ -25,7 +32,7 @@ pub struct Facts {
     pub segment_bytes: Vec<u64>,
     /// Rows held in memory.
     pub num_in_memory: u32,
-    /// Promoted documents beside the tables.
+    /// PromotedTables documents beside the tables.
     pub num_late: usize,
     /// Rows below have expired.
     pub expired_below: u32,
@@ -54,7 +61,7 @@ impl Index {
     /// Those of the store.
     pub fn facts(&self) -> Result<Facts, Error> {
         self.ready(&AtomicBool::new(false))?;
-        self.mending(|| self.present_facts())
+        self.repairing(|| self.present_facts())
     }
 
     fn present_facts(&self) -> Result<Facts, Error> {
@@ -63,7 +70,7 @@ impl Index {
         let mut facts = Facts {
             num_documents: state.num_documents()?,
             num_rows: state.num_rows(),
-            num_late: state.late.rows().len() + state.late.blank().len(),
+            num_late: state.promoted_tables.rows().len() + state.promoted_tables.blank().len(),
             expired_below: state.expired_below,
             last_event: state.last_event,
             num_built: shared.num_built.load(Ordering::Relaxed),
@@ -81,7 +88,7 @@ impl Index {
                     facts.segment_rows.push(segment.num_rows());
                     facts.segment_bytes.push(segment.num_bytes());
                 }
-                Layer::Tail(tail) => facts.num_in_memory += tail.num_held(),
+                Layer::Memory(tail) => facts.num_in_memory += tail.num_held(),
             }
         }
         Ok(facts)
@@ -121,7 +128,7 @@ impl Index {
         self.ready(cancel)?;
         self.quiesce();
         // A segment that turns out to be damaged while it is read is dropped, and its rows come from the database.
-        let result = self.mending(|| self.compact_quiet(threads, cancel));
+        let result = self.repairing(|| self.compact_quiet(threads, cancel));
         self.shared.is_building.store(false, Ordering::Release);
         result
     }
@@ -182,7 +189,7 @@ impl Index {
 
     /// A store to read from that knows all that is known now.
     fn leased(&self) -> Result<Lease<'_>, Error> {
-        self.mending(|| self.shared.lease(&self.shared.state()))
+        self.repairing(|| self.shared.lease(&self.shared.state()))
     }
 
     /// Throws all segments away and builds them again from the truth.
@@ -192,7 +199,7 @@ impl Index {
     pub fn rebuild(&self, threads: usize, cancel: &AtomicBool) -> Result<(), Error> {
         self.ready(cancel)?;
         self.quiesce();
-        let result = self.mending(|| self.compact_segments(threads, cancel));
+        let result = self.repairing(|| self.compact_segments(threads, cancel));
         self.shared.is_building.store(false, Ordering::Release);
         result
     }

@@ -1,35 +1,36 @@
 //! Is a document new, or a duplicate of which?
 
+pub mod asked;
+pub mod batch;
+pub mod buckets;
+pub mod lookup;
+pub mod measure;
+pub mod neighbors;
+pub mod prefetch;
+pub mod removal;
+
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::parallel::map_ranges;
 use likewise_disk::store::{Evidence, Store};
 
-use crate::ahead::Ahead;
-use crate::buckets::BandEnd;
+use crate::decide::asked::{Asked, Collapse, Near};
+use crate::decide::batch::{StagedBatch, Standing};
+use crate::decide::buckets::BandEnd;
+use crate::decide::lookup::Lookup;
+use crate::decide::measure::OwnSet;
+use crate::decide::neighbors::near_rows;
+use crate::decide::prefetch::Prefetched;
 use crate::documents::Documents;
 use crate::error::Error;
-use crate::look::{Asked, Looker, Near};
-use crate::measure::OwnSet;
-use crate::near::near_rows;
 use crate::shared::Shared;
-use crate::staged::{Staged, Standing};
 use crate::state::State;
 
 /// Documents that are looked at together.
 pub const BLOCK: usize = 2048;
 /// Documents that are worth a thread.
 const GRAIN: usize = 128;
-
-/// What is known of a document that cannot be told apart from one that stands for its class.
-#[derive(Debug, Clone, Copy)]
-pub struct Collapse {
-    /// The evidence against it.
-    pub evidence: Evidence,
-    /// The row that stands for the class: were it ever to stand itself, it would be a member of the same buckets.
-    pub into: u32,
-}
 
 /// What the tables say of one document.
 #[derive(Debug, Default)]
@@ -57,7 +58,7 @@ impl Seen {
     }
 }
 
-impl Looker<'_> {
+impl Lookup<'_> {
     /// Looks one document up.
     pub fn look(&mut self, asked: &Asked<'_>) -> Result<Seen, Error> {
         if let Some(collapse) = self.collapse(asked)? {
@@ -131,7 +132,7 @@ pub fn other_text(position: usize, id: &str) -> Error {
     clippy::too_many_arguments,
     reason = "documents, their range, and means"
 )]
-pub fn look_up(
+pub fn check_documents(
     shared: &Shared,
     state: &State,
     own_store: Option<&Store>,
@@ -145,13 +146,13 @@ pub fn look_up(
     let rules = shared.rules();
     let bytes = rules.sketch_bytes();
     // Looks up the documents of a part of the range.
-    let look = |looker: &mut Looker<'_>, part: Range<usize>| -> Result<Vec<Seen>, Error> {
-        looker.end = end;
+    let look = |lookup: &mut Lookup<'_>, part: Range<usize>| -> Result<Vec<Seen>, Error> {
+        lookup.end = end;
         let is_single = part.len() == 1;
         if !is_single {
-            let keys = &mut looker.keys;
-            let ahead = Ahead::new(state, rules, keys, documents, ids, part.clone())?;
-            looker.ahead = Some(ahead);
+            let keys = &mut lookup.keys;
+            let ahead = Prefetched::new(state, rules, keys, documents, ids, part.clone())?;
+            lookup.ahead = Some(ahead);
         }
         let sketches = &documents.sketches[part.start * bytes..part.end * bytes];
         let near = near_rows(state, rules, sketches, shared.isa(), 1, cancel)?;
@@ -159,31 +160,31 @@ pub fn look_up(
         for (at, i) in part.enumerate() {
             let place = (!is_single).then_some(at as u32);
             let known = match ids {
-                Some(ids) => looker.known(documents, i, ids[i], place)?,
+                Some(ids) => lookup.known(documents, i, ids[i], place)?,
                 None => None,
             };
             let seen = match known {
                 Some((row, _)) => Seen {
                     known,
-                    known_evidence: looker.row(row)?.verdict(),
+                    known_evidence: lookup.row(row)?.verdict(),
                     ..Seen::default()
                 },
-                None => looker.look(&Asked {
+                None => lookup.look(&Asked {
                     place,
                     ..Asked::of(documents, i, near.of(at))
                 })?,
             };
             all.push(seen);
         }
-        looker.ahead = None;
-        looker.name_kept(&mut all)?;
+        lookup.ahead = None;
+        lookup.name_kept(&mut all)?;
         Ok(all)
     };
     // One state of the store for all that a part reads: asking for its locks at each row takes longer than the row.
     let look = |store: &Store, part: Range<usize>| -> Result<Vec<Seen>, Error> {
         match part.len() {
-            1 => look(&mut shared.looker(state, store), part),
-            _ => store.read_together(|store| look(&mut shared.looker(state, store), part)),
+            1 => look(&mut shared.lookup(state, store), part),
+            _ => store.read_together(|store| look(&mut shared.lookup(state, store), part)),
         }
     };
     let grain = range.len().div_ceil(threads.max(1)).max(GRAIN);
@@ -227,15 +228,15 @@ pub fn decide<'d>(
     ids: &[&'d str],
     threads: usize,
     cancel: &AtomicBool,
-) -> Result<Staged<'d>, Error> {
+) -> Result<StagedBatch<'d>, Error> {
     let rules = shared.rules();
     let first_row = state.num_rows();
-    let mut staged = Staged::new(documents, rules, shared.plan().as_ref(), first_row)?;
-    let mut looker = shared.looker(state, store);
+    let mut staged = StagedBatch::new(documents, rules, shared.plan().as_ref(), first_row)?;
+    let mut lookup = shared.lookup(state, store);
     let (mut near, mut of_batch, mut committed) = (Vec::new(), Vec::new(), Vec::new());
     for start in (0..documents.len()).step_by(BLOCK) {
         let range = start..documents.len().min(start + BLOCK);
-        let seen = look_up(
+        let seen = check_documents(
             shared,
             state,
             Some(store),
@@ -282,16 +283,16 @@ pub fn decide<'d>(
             }
             let collapse = seen
                 .collapse
-                .or_else(|| staged.collapse(rules, &looker.keys, &asked, &near));
+                .or_else(|| staged.collapse(rules, &lookup.keys, &asked, &near));
             if let Some(Collapse { evidence, into }) = collapse {
                 let levels = match into.checked_sub(first_row) {
                     Some(added) => staged.levels_of(added),
-                    None => looker.row(into)?.levels().to_vec(),
+                    None => lookup.row(into)?.levels().to_vec(),
                 };
                 let standing = Standing::Collapsed(levels);
                 staged.push(
                     rules,
-                    &mut looker.keys,
+                    &mut lookup.keys,
                     id,
                     &asked,
                     Some(evidence),
@@ -303,7 +304,7 @@ pub fn decide<'d>(
             of_batch.clear();
             committed.clear();
             let levels = staged.buckets(
-                &mut looker,
+                &mut lookup,
                 &asked,
                 &seen.ends,
                 &mut of_batch,
@@ -314,19 +315,19 @@ pub fn decide<'d>(
             if !committed.is_empty() {
                 committed.sort_unstable();
                 committed.dedup();
-                let more = looker.best(&asked, &mut own, &committed)?;
+                let more = lookup.best(&asked, &mut own, &committed)?;
                 best = match (best, more) {
-                    (Some(a), Some(b)) if crate::measure::is_better(&b, &a) => Some(b),
+                    (Some(a), Some(b)) if crate::decide::measure::is_better(&b, &a) => Some(b),
                     (None, more) => more,
                     (best, _) => best,
                 };
             }
             let best = match asked.is_blank() {
                 true => None,
-                false => staged.best(&looker, &asked, &mut own, &near, best),
+                false => staged.best(&lookup, &asked, &mut own, &near, best),
             };
             let standing = Standing::Member(levels);
-            staged.push(rules, &mut looker.keys, id, &asked, best, standing);
+            staged.push(rules, &mut lookup.keys, id, &asked, best, standing);
         }
     }
     Ok(staged)

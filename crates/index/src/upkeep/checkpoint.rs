@@ -2,11 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use likewise_disk::store::{LogDrain, Store};
+use likewise_disk::store::{LogCheckpoint, Store};
 
 use crate::error::Error;
 use crate::index::Index;
-use crate::shared::{Shared, lock};
+use crate::lock::lock;
+use crate::shared::Shared;
 
 /// Pages of the log, of 4 KiB, that are worth bringing in: 8 MB.
 const PAGES_DUE: u32 = 2048;
@@ -17,18 +18,18 @@ const MOST_PASSES: usize = 6;
 
 impl Index {
     /// Begins to bring the log into the database in the background if it has grown.
-    pub(crate) fn drain_when_due(&self) {
+    pub(crate) fn checkpoint_when_due(&self) {
         let shared = &self.shared;
         if shared.stop.load(Ordering::Relaxed)
             || shared.new_log_pages.load(Ordering::Relaxed) < shared.pages_due()
-            || shared.is_draining.swap(true, Ordering::AcqRel)
+            || shared.is_checkpointing.swap(true, Ordering::AcqRel)
         {
             return;
         }
         self.in_background(
             "likewise-log",
-            |shared| &shared.is_draining,
-            |shared| shared.drain_log(),
+            |shared| &shared.is_checkpointing,
+            |shared| shared.checkpoint_log(),
         );
     }
 }
@@ -50,14 +51,14 @@ impl Shared {
     ///
     /// # Errors
     /// Those of the disk: then nothing more is written.
-    pub fn drain_here_when_due(&self) -> Result<(), Error> {
+    pub fn checkpoint_here_when_due(&self) -> Result<(), Error> {
         if self.new_log_pages.load(Ordering::Relaxed) < self.pages_due()
-            || self.is_draining.swap(true, Ordering::AcqRel)
+            || self.is_checkpointing.swap(true, Ordering::AcqRel)
         {
             return Ok(());
         }
-        let drained = self.drain_log();
-        self.is_draining.store(false, Ordering::Release);
+        let drained = self.checkpoint_log();
+        self.is_checkpointing.store(false, Ordering::Release);
         drained
     }
 
@@ -77,11 +78,11 @@ impl Shared {
     ///
     /// # Errors
     /// Those of the disk: then nothing more is written.
-    pub fn drain_log(&self) -> Result<(), Error> {
+    pub fn checkpoint_log(&self) -> Result<(), Error> {
         self.log_pages()?;
         // Where no connection more can be opened, for want of file handles say, nothing has failed yet: the writer does all of it.
         let drained = match self.source.log() {
-            Ok(log) => self.drain_beside(&log),
+            Ok(log) => self.checkpoint_concurrently(&log),
             Err(_) => Ok(()),
         };
         // The log begins anew only where nothing of it is left.
@@ -93,7 +94,7 @@ impl Shared {
             store.give_up(error);
         }
         drained?;
-        store.drain_log()?;
+        store.checkpoint_log()?;
         self.note_log(store);
         Ok(())
     }
@@ -116,7 +117,7 @@ impl Shared {
     }
 
     /// Brings in what is there while the writer adds to it, until that is little.
-    fn drain_beside(&self, log: &LogDrain) -> Result<(), Error> {
+    fn checkpoint_concurrently(&self, log: &LogCheckpoint) -> Result<(), Error> {
         for _ in 0..MOST_PASSES {
             let before = self.log_pages()?;
             let done = log.drain()?;

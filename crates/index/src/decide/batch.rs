@@ -14,16 +14,17 @@ use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{HammingSet, Matches};
 use likewise_hamming::plan::SearchPlan;
 
-use crate::buckets::BandEnd;
-use crate::decide::Collapse;
+use crate::decide::asked::Collapse;
+use crate::decide::asked::{Asked, Near};
+use crate::decide::buckets::BandEnd;
+use crate::decide::lookup::Lookup;
+use crate::decide::measure::{OwnSet, is_better};
 use crate::documents::{Documents, measured_set};
 use crate::error::Error;
 use crate::keys::{Keys, distance_of, words_of};
-use crate::late::building;
-use crate::look::{Asked, Looker, Near};
-use crate::measure::{OwnSet, is_better};
-use crate::rows_by_hash::{Quick, RowsByHash};
 use crate::rules::{Matching, Method, Rules, SHORT_FEATURES};
+use crate::state::promoted::building;
+use crate::state::rows_by_hash::{Quick, RowsByHash};
 
 /// Whether a document stands in the tables, with its buckets that are not of level 0: of one that collapsed those that would be its own.
 pub enum Standing {
@@ -34,7 +35,7 @@ pub enum Standing {
 }
 
 /// Verdicts of documents that come together, and tables to find them by. Rows are those they will have once the batch is committed.
-pub struct Staged<'d> {
+pub struct StagedBatch<'d> {
     documents: &'d Documents,
     /// Row of the first that is added.
     first_row: u32,
@@ -60,7 +61,7 @@ pub struct Staged<'d> {
     sets: HashMap<u32, Arc<FeatureSet>>,
 }
 
-impl<'d> Staged<'d> {
+impl<'d> StagedBatch<'d> {
     /// Nothing staged yet.
     pub fn new(
         documents: &'d Documents,
@@ -70,7 +71,7 @@ impl<'d> Staged<'d> {
     ) -> Result<Self, Error> {
         let is_single = documents.len() == 1;
         let plan = plan.filter(|_| !is_single);
-        Ok(Staged {
+        Ok(StagedBatch {
             documents,
             first_row,
             places: Vec::with_capacity(documents.len()),
@@ -209,10 +210,10 @@ impl<'d> Staged<'d> {
     /// committed ones. Gives its levels that are not 0.
     ///
     /// # Errors
-    /// Those of the looker.
+    /// Those of the lookup.
     pub fn buckets(
         &mut self,
-        looker: &mut Looker<'_>,
+        lookup: &mut Lookup<'_>,
         asked: &Asked<'_>,
         ends: &[BandEnd],
         staged: &mut Vec<u32>,
@@ -227,12 +228,12 @@ impl<'d> Staged<'d> {
                 for level in from..NUM_LEVELS {
                     if level > from {
                         let before = committed.len();
-                        looker.bucket(asked, band, level, committed)?;
+                        lookup.bucket(asked, band, level, committed)?;
                         num = committed.len() - before;
                     }
                     let before = staged.len();
                     if let Some(members) = self.bands.get(band as usize) {
-                        members.append_to(looker.keys.of(asked.sketch, band, level), staged);
+                        members.append_to(lookup.keys.of(asked.sketch, band, level), staged);
                     }
                     if num + staged.len() - before < BUCKET_SIZE {
                         place = Some(level);
@@ -254,14 +255,14 @@ impl<'d> Staged<'d> {
     /// The better of the evidence so far and that of rows of this batch, ascending.
     pub fn best(
         &mut self,
-        looker: &Looker<'_>,
+        lookup: &Lookup<'_>,
         asked: &Asked<'_>,
         own: &mut OwnSet<'_>,
         staged: &[Near],
         best: Option<Evidence>,
     ) -> Option<Evidence> {
-        let rules = looker.rules();
-        let isa = looker.sketching.isa;
+        let rules = lookup.rules();
+        let isa = lookup.sketching.isa;
         let min_equal = rules.min_equal();
         let mut best = best;
         for near in staged {
@@ -358,7 +359,7 @@ impl<'d> Staged<'d> {
         }
         if !asked.is_blank() {
             for (band, members) in (0..).zip(&mut self.bands) {
-                if let Some(level) = crate::tail::level_of(&levels, band) {
+                if let Some(level) = crate::state::in_memory::level_of(&levels, band) {
                     members.insert(keys.of(asked.sketch, band, level), row);
                 }
             }

@@ -3,62 +3,62 @@
 use likewise_core::features::Shape;
 use likewise_disk::store::{Evidence, Row};
 
-use crate::tail::{COLLAPSED, TailRow, level_of};
+use crate::state::in_memory::{COLLAPSED, MemoryRow, level_of};
 
 /// A row, of memory or of the store.
-pub enum Known<'k> {
+pub enum RowView<'k> {
     /// Of memory.
-    Tail(TailRow<'k>),
+    Memory(MemoryRow<'k>),
     /// Of the store.
     Stored(&'k Row),
 }
 
-impl Known<'_> {
+impl RowView<'_> {
     /// The user's id.
     pub fn id(&self) -> &str {
         match self {
-            Known::Tail(row) => row.id,
-            Known::Stored(row) => &row.id,
+            RowView::Memory(row) => row.id,
+            RowView::Stored(row) => &row.id,
         }
     }
 
     /// The sketch.
     pub fn sketch(&self) -> &[u8] {
         match self {
-            Known::Tail(row) => row.sketch,
-            Known::Stored(row) => &row.sketch,
+            RowView::Memory(row) => row.sketch,
+            RowView::Stored(row) => &row.sketch,
         }
     }
 
     /// The shape, with [`COLLAPSED`].
     pub fn shape(&self) -> u8 {
         match self {
-            Known::Tail(row) => row.shape,
-            Known::Stored(row) => row.shape,
+            RowView::Memory(row) => row.shape,
+            RowView::Stored(row) => row.shape,
         }
     }
 
     /// Distinct features.
     pub fn num_features(&self) -> u32 {
         match self {
-            Known::Tail(row) => row.num_features,
-            Known::Stored(row) => row.num_features,
+            RowView::Memory(row) => row.num_features,
+            RowView::Stored(row) => row.num_features,
         }
     }
 
     /// XXH3-64 of the text, where there was one.
     pub fn text_digest(&self) -> Option<u64> {
         match self {
-            Known::Tail(row) => row.text_digest,
-            Known::Stored(row) => row.text_digest,
+            RowView::Memory(row) => row.text_digest,
+            RowView::Stored(row) => row.text_digest,
         }
     }
 
     /// Evidence of a removed one.
     pub fn verdict(&self) -> Option<Evidence> {
         match self {
-            Known::Tail(row) => row.verdict,
-            Known::Stored(row) => row.verdict,
+            RowView::Memory(row) => row.verdict,
+            RowView::Stored(row) => row.verdict,
         }
     }
 
@@ -70,8 +70,8 @@ impl Known<'_> {
     /// Band and level of each bucket that is not of level 0, ascending; of one that collapsed as of the document that it collapsed into.
     pub fn levels(&self) -> &[(u16, u8)] {
         match self {
-            Known::Tail(row) => row.levels,
-            Known::Stored(row) => &row.levels,
+            RowView::Memory(row) => row.levels,
+            RowView::Stored(row) => &row.levels,
         }
     }
 

@@ -1,0 +1,69 @@
+//! What does one document look for?
+
+use likewise_core::features::Shape;
+use likewise_disk::store::Evidence;
+
+use crate::documents::Documents;
+
+/// A fingerprint near the one asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Near {
+    /// Its row.
+    pub row: u32,
+    /// Differing bits.
+    pub distance: u16,
+}
+
+/// What one document looks for.
+#[derive(Clone, Copy)]
+pub struct Asked<'d> {
+    /// Its sketch.
+    pub sketch: &'d [u8],
+    /// Its shape.
+    pub shape: u8,
+    /// Distinct features.
+    pub num_features: u32,
+    /// Digest of the feature set; 0 where it is not known.
+    pub digest: u128,
+    /// Features and weights, where they are known.
+    pub set: Option<(&'d [u64], &'d [u32])>,
+    /// Rows within the radius, ascending.
+    pub near: &'d [Near],
+    /// Its place in what was asked of segments ahead.
+    pub place: Option<u32>,
+}
+
+impl<'d> Asked<'d> {
+    /// Document `i` of a batch.
+    pub fn of(documents: &'d Documents, i: usize, near: &'d [Near]) -> Self {
+        Asked {
+            sketch: documents.sketch(i),
+            shape: documents.shapes[i],
+            num_features: documents.num_features[i],
+            digest: documents.feature_digests.get(i).copied().unwrap_or(0),
+            set: documents.set(i),
+            near,
+            place: None,
+        }
+    }
+
+    /// The distance of a row that is near.
+    pub fn distance_of(&self, row: u32) -> Option<u16> {
+        let place = self.near.binary_search_by_key(&row, |near| near.row).ok()?;
+        Some(self.near[place].distance)
+    }
+
+    /// Whether the normalised text is empty.
+    pub fn is_blank(&self) -> bool {
+        self.shape & 3 == Shape::Empty as u8
+    }
+}
+
+/// What is known of a document that cannot be told apart from one that stands for its class.
+#[derive(Debug, Clone, Copy)]
+pub struct Collapse {
+    /// The evidence against it.
+    pub evidence: Evidence,
+    /// The row that stands for the class: were it ever to stand itself, it would be a member of the same buckets.
+    pub into: u32,
+}
