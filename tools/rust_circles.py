@@ -17,14 +17,8 @@ Module = tuple[str, ...]
 
 CRATES = Path(__file__).parent.parent / "crates"
 
-_STORE = "one store in many files; its types come to the ground with its rearrangement"
-_SEGMENTS = "as the store"
 #: Circles that may stay, each with its reason: crate and modules as printed.
 ALLOWED: dict[str, str] = {
-    "disk: segments::open, segments::segment": _SEGMENTS,
-    "disk: segments::build, segments::gather, segments::passes": _SEGMENTS,
-    "disk: store::chunk, store::contents, store::database, store::decode, store::encode, store::events, store::log, "
-    "store::read, store::runs, store::state, store::types, store::watch": _STORE,
     "simulation: disk, files, vfs": "the simulated disk and its SQLite file system call each other",
 }
 

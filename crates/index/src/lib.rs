@@ -1,7 +1,7 @@
 //! The online index: has a document been seen before, and of which is it a near-duplicate?
 //!
 //! The truth is a store ([`likewise_disk::store`]); what makes answers fast is derived from it: segments on disk
-//! ([`likewise_disk::segments`]) and a tail in memory. The rule of decision is that of a batch run that keeps the first, document by document.
+//! ([`likewise_disk::segments`]) and the newest rows in memory. The rule of decision is that of a batch run that keeps the first, document by document.
 
 mod add;
 mod clock;

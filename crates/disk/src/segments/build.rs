@@ -5,18 +5,15 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-
-use likewise_core::isa::Isa;
 
 use super::MAX_SEGMENT_ROWS;
 use super::gather::Gathered;
 use super::layout::{
-    ALIGNMENT, BandPlan, Description, Details, HAMMING_ENDING, HEADER_BYTES, HammingEntry,
-    HammingPlan, TABLES_ENDING, TableEntry,
+    ALIGNMENT, Description, Details, HAMMING_ENDING, HEADER_BYTES, HammingEntry, TABLES_ENDING,
+    TableEntry,
 };
 use super::open::{ending, header, path_of};
-use super::passes::{Job, Pass, passes};
+use super::plan::{Building, Job, Pass, SegmentPlan, passes};
 use super::publish::{fresh_name, temporary_of};
 use super::source::RowSource;
 use super::table::PackedTable;
@@ -24,30 +21,6 @@ use crate::environment::{Files, SegmentFile};
 use crate::error::Error;
 use crate::sections::{Section, SectionStream};
 use crate::store::LiveSegment;
-
-/// What a recipe asks of segments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SegmentPlan {
-    /// Whether documents are looked up by their class.
-    pub classes: bool,
-    /// How fingerprints are searched.
-    pub hamming: Option<HammingPlan>,
-    /// How signatures are searched.
-    pub bands: Option<BandPlan>,
-}
-
-/// Means of a build.
-#[derive(Clone, Copy)]
-pub struct Building<'a> {
-    /// Instruction set.
-    pub isa: Isa,
-    /// Threads of the call.
-    pub threads: usize,
-    /// Bytes of memory, about; at least those of one table (16 a row, of fingerprints some 40) are taken all the same.
-    pub memory_bytes: usize,
-    /// Ends the work when set.
-    pub cancel: &'a AtomicBool,
-}
 
 /// Builds the files of a segment of the rows in `dir`, durable under new names. Nobody looks at them before the store names them. Where all rows are gone
 /// there is none.

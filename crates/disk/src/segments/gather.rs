@@ -11,9 +11,8 @@ use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{Building as CoreBuilding, HammingSet, plan_for};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::build::{Building, SegmentPlan};
 use super::layout::{BandPlan, HammingPlan};
-use super::passes::Job;
+use super::plan::{Building, Job, SegmentPlan};
 use super::source::SourceRow;
 use super::table::{PackedTable, entry, exact_remainder_bits, pack, row_bits, row_hash};
 use crate::environment::SegmentFile;

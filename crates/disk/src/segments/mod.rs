@@ -14,16 +14,19 @@ mod gather;
 mod layout;
 mod open;
 mod passes;
+mod plan;
 mod publish;
 mod segment;
 mod source;
 mod table;
 mod tiers;
 
-pub use build::{Building, SegmentPlan, build_segment};
+pub use build::build_segment;
 pub use layout::{BandPlan, HammingPlan};
+pub use open::Expected;
+pub use plan::{Building, SegmentPlan};
 pub use publish::{delete_orphans, segment_bytes, unlink_segments};
-pub use segment::{Expected, Segment};
+pub use segment::Segment;
 pub use source::{Needed, RowSource, SourceRow};
 pub use tiers::{MIN_ROWS, Piece, RATIO, next_build, next_worn};
 

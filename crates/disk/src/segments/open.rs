@@ -10,12 +10,22 @@ use super::layout::{
     Description, Details, END_MAGIC, HAMMING_ENDING, HEADER_BYTES, HammingEntry, MAGIC,
     TABLES_ENDING, VERSION,
 };
-use super::segment::Expected;
 use crate::environment::Files;
 use crate::error::Error;
 use crate::hamming_file::{OpenedSet, hamming_set_of};
 use crate::sections::{Sections, damaged};
 use crate::store::LiveSegment;
+
+/// What a segment must belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected<'a> {
+    /// The random identity of the database.
+    pub identity: [u8; 16],
+    /// Identity of what makes the bytes of a sketch.
+    pub sketch_id: &'a str,
+    /// Identity of the last batch of the segment's rows, as the database has it now.
+    pub batch: u64,
+}
 
 /// Files that were found to be those of the segment.
 pub(super) struct Opened {

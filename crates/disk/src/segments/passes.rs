@@ -1,64 +1,11 @@
-//! Which tables are built in one pass over the rows?
+//! How are rows read in one pass?
 
 use std::ops::Range;
 
-use super::build::{Building, SegmentPlan};
 use super::gather::{Gathered, HeldRows};
+use super::plan::{Building, Job, Pass, SegmentPlan};
 use super::source::{Needed, RowSource};
 use crate::error::Error;
-
-/// Bytes of a row in a table while it is sorted and packed.
-const TABLE_BYTES: usize = 16;
-/// Bytes of a fingerprint in tables to be, beside its words.
-const HAMMING_BYTES: usize = 40;
-
-/// A table to build.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Job {
-    Ids,
-    Groups,
-    Classes,
-    Hamming,
-    Band(u32),
-}
-
-/// Tables that are built in one pass.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Pass {
-    pub(super) jobs: Vec<Job>,
-}
-
-/// All tables of a plan in few passes, each with at most `memory_bytes` of tables or one table; bands in their order.
-pub(super) fn passes(plan: &SegmentPlan, num_rows: usize, memory_bytes: usize) -> Vec<Pass> {
-    let bands = plan.bands.map_or(0, |bands| bands.bands);
-    let jobs = [Job::Ids, Job::Groups]
-        .into_iter()
-        .chain(plan.classes.then_some(Job::Classes))
-        .chain(plan.hamming.map(|_| Job::Hamming))
-        .chain((0..bands).map(Job::Band));
-    let mut passes: Vec<Pass> = Vec::new();
-    let mut bytes = 0;
-    for job in jobs {
-        let more = num_rows
-            * match (job, plan.hamming) {
-                (Job::Hamming, Some(hamming)) => {
-                    HAMMING_BYTES + 8 * hamming.bits.div_ceil(64) as usize
-                }
-                _ => TABLE_BYTES,
-            };
-        match passes.last_mut() {
-            Some(pass) if bytes + more <= memory_bytes => {
-                pass.jobs.push(job);
-                bytes += more;
-            }
-            _ => {
-                passes.push(Pass { jobs: vec![job] });
-                bytes = more;
-            }
-        }
-    }
-    passes
-}
 
 impl Pass {
     /// Goes over the rows once.
@@ -89,6 +36,7 @@ impl Pass {
 #[cfg(test)]
 mod tests {
     use super::super::layout::{BandPlan, HammingPlan};
+    use super::super::plan::passes;
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ use likewise_hamming::Fingerprints;
 use likewise_hamming::index::{HammingSet, Matches, Words};
 
 use super::layout::{Description, HAMMING_ENDING, TABLES_ENDING, TableEntry};
-use super::open::{Opened, open_files};
+use super::open::{Expected, Opened, open_files};
 use super::table::{BadBlock, Table, read, row_hash};
 use crate::environment::Files;
 use crate::error::Error;
@@ -19,17 +19,6 @@ use crate::store::LiveSegment;
 
 /// What is wrong with tables whose blocks are what was written.
 const CONTRADICTS: &str = "its directories contradict its lengths";
-
-/// What a segment must belong to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expected<'a> {
-    /// The random identity of the database.
-    pub identity: [u8; 16],
-    /// Identity of what makes the bytes of a sketch.
-    pub sketch_id: &'a str,
-    /// Identity of the last batch of the segment's rows, as the database has it now.
-    pub batch: u64,
-}
 
 /// The mapped tables of consecutive rows; answers are rows of the store, those that have the key ascending.
 ///

@@ -16,14 +16,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::bytes;
 use super::events::ChangesTally;
-use super::log;
 use super::place;
 use super::process::OpenMark;
-use super::state::DROPPINGS;
 use super::types::{Description, Durability, Keeps};
 use crate::environment::Environment;
 use crate::error::Error;
 
+/// Name in `meta` of what upkeep dropped of documents that are gone.
+pub(super) const DROPPINGS: &str = "droppings";
 /// Name of the database in its directory.
 pub(super) const DATABASE_NAME: &str = "documents.sqlite";
 /// `LIKW`, in the header of the database.
@@ -119,7 +119,6 @@ pub(super) fn open_to_write(
         });
     }
     sync_by(&connection, durability == Durability::Commit)?;
-    log::leave(&connection);
     // What a burst left of the log is given back.
     connection
         .pragma_update_and_check(None, "journal_size_limit", 64 << 20, |_| Ok(()))

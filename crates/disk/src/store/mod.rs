@@ -51,11 +51,10 @@ pub use chunk::Chunk;
 pub use compact::{Compacted, Dropping};
 pub use log::LogCheckpoint;
 pub use mark::Loss;
-pub use runs::AddingRun;
 pub use types::{
-    ArrivalShift, BandLevel, Changed, ClockDoubt, ClockRecord, ClockTime, Content, Description,
-    Durability, Event, Evidence, Keeps, LiveSegment, NewContents, NewRows, Position, Row, Sizes,
-    Swept,
+    AddingRun, ArrivalShift, BandLevel, Changed, ClockDoubt, ClockRecord, ClockTime, Content,
+    Description, Durability, Event, Evidence, Keeps, LiveSegment, NewContents, NewRows, Position,
+    Row, Sizes, Swept,
 };
 
 /// An open store: the one that writes, or one of many that read.
@@ -170,6 +169,7 @@ impl Store {
         let dir = place::settle(files, dir)?;
         let lock = place::lock(files, &dir)?;
         let connection = database::open_to_write(environment, &dir, durability)?;
+        log::leave(&connection);
         match database::kind_of(&connection)? {
             database::Kind::Empty => {
                 database::make(&connection, description)?;
@@ -249,12 +249,14 @@ impl Store {
             // Into the database, so that the next commit begins another: what stands in this one behind a damaged place, or before one that is damaged
             // later, never counts again. What is checked from here on is what the disk has.
             let connection = database::open_to_write(environment, &dir, durability)?;
+            log::leave(&connection);
             log::bring_in(&connection, None)?;
             // Closing deletes it, unless there are readers.
             drop(connection);
             place::sync_directory(files, &dir)?;
         }
         let connection = database::open_to_write(environment, &dir, durability)?;
+        log::leave(&connection);
         let watch = Watch::new(&environment.files, given, &dir, Some(before), true)?;
         let lock = Some((lock, durability));
         Store::with(environment, dir, connection, watch, lock)

@@ -3,20 +3,12 @@
 use super::Store;
 use super::bytes::{Cursor, Malformed, put_varint};
 use super::database::{meta, set_meta};
+use super::types::AddingRun;
 use crate::error::Error;
 
 /// Runs that are remembered, the newest.
 const MOST_RUNS: usize = 1000;
 const NAME: &str = "runs";
-
-/// A batch run that adds rows. A rerun has the same identity, and compares its documents with the rows below `first_row` only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AddingRun {
-    /// What makes the run's answer, hashed.
-    pub identity: [u8; 16],
-    /// Number of rows in the store when the run compared its documents with it.
-    pub first_row: u32,
-}
 
 /// A remembered run, with the end of the last rows that it added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

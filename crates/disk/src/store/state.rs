@@ -4,14 +4,11 @@ use rusqlite::OptionalExtension;
 
 use super::Store;
 use super::bytes::{Cursor, put_varint};
-use super::database::{self, DATABASE_NAME, wrong};
+use super::database::{self, DATABASE_NAME, DROPPINGS, wrong};
 use super::read::misplaced;
 use super::types::{Position, Sizes, Swept};
 use super::watch::Replacement;
 use crate::error::Error;
-
-/// Name in `meta` of what upkeep dropped of documents that are gone.
-pub(super) const DROPPINGS: &str = "droppings";
 
 /// What upkeep dropped of documents that are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

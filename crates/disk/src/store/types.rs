@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::runs::AddingRun;
 use crate::environment::Uptime;
 
 /// What a store is of; written when it is made and never changed.
@@ -265,4 +264,13 @@ pub struct Sizes {
     pub num_chunks: u64,
     /// Blocks that feature sets and texts stand in.
     pub num_content_blocks: u64,
+}
+
+/// A batch run that adds rows. A rerun has the same identity, and compares its documents with the rows below `first_row` only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddingRun {
+    /// What makes the run's answer, hashed.
+    pub identity: [u8; 16],
+    /// Number of rows in the store when the run compared its documents with it.
+    pub first_row: u32,
 }
