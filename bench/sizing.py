@@ -9,6 +9,7 @@ from pathlib import Path
 from likewise.batch.memory import MemoryPlan, _planned, _Task
 from likewise.errors import InvalidParameter
 from likewise.recipe.recipe import Recipe
+from rivals import table
 
 PAGE = Path(__file__).parent.parent / "docs" / "sizing.md"
 MARK = "sizing"
@@ -56,10 +57,7 @@ def rows() -> list[str]:
 
 def main() -> None:
     """Write the table between its marks."""
-    text = PAGE.read_text(encoding="utf-8")
-    begin, end = f"<!-- {MARK}: begin (written by bench/sizing.py) -->\n", f"<!-- {MARK}: end -->"
-    head, tail = text.split(begin)[0], text.split(end)[1]
-    PAGE.write_text(head + begin + "\n".join(rows()) + "\n" + end + tail, encoding="utf-8")
+    table.insert(PAGE, MARK, "\n".join(rows()) + "\n")
 
 
 if __name__ == "__main__":
