@@ -46,12 +46,8 @@ def files(rows: list[dict], tools: tuple[str, ...], versions: dict[str, str]) ->
             f"| {name} | {row['seconds']:.2f} | {row['peak_anonymous_mb']:,.0f} MB | {found} "
             f"| {row['num_removed_without_kept_0.8']:,} | {CHECKS[row['verified']]} |"
         )
-    num_pairs = chosen[0]["num_pairs_0.8"]
-    return [
-        *lines,
-        "",
-        f"{chosen[0]['num_documents']:,} documents with {num_pairs:,} pairs of an exact Jaccard similarity of 0.8 or more.",
-    ]
+    num_documents, num_pairs = chosen[0]["num_documents"], chosen[0]["num_pairs_0.8"]
+    return [*lines, "", f"{num_documents:,} documents; {num_pairs:,} pairs reach an exact Jaccard similarity of 0.8."]
 
 
 def packages() -> str:
