@@ -273,7 +273,7 @@ def test_verdicts_are_columns_too(tmp_path):
 def test_examples_of_the_documentation_run(tmp_path):
     from tests.structure.pages import blocks
 
-    code = blocks("docs/howto/seen-it-before.md", "python")[0]
+    code = blocks("docs/howto/use-an-index.md", "python")[0]
     ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "seen.lw" / "documents.sqlite").exists()
