@@ -41,7 +41,8 @@ class Block:
 
 def pages():
     """Every page, by its name from the root of the project."""
-    return [path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))]
+    first = (ROOT / "README.md", ROOT / "README.zh-CN.md")
+    return [path.relative_to(ROOT).as_posix() for path in (*first, *sorted((ROOT / "docs").rglob("*.md")))]
 
 
 def fenced(page):

@@ -2,12 +2,15 @@
 
 import dataclasses
 import re
+import shutil
+import subprocess
 
 import pytest
 
 import likewise
-from tests.structure.pages import blocks
+from tests.structure.pages import blocks, fenced
 from tests.structure.test_rules import ROOT
+from tests.waiting import LIMIT_S
 
 pytest.importorskip("fastapi", reason="needs likewise[server]")
 
@@ -58,3 +61,22 @@ def test_deployments_use_options_that_there_are():
         used = {word for word in used if word.startswith("--")}
         assert used, path
         assert used <= options, path
+
+
+@pytest.mark.skipif(not shutil.which("javac"), reason="needs a JDK")
+def test_the_java_of_the_page_runs(running, tmp_path):
+    """Each Java program that the Chinese page shows, with the output that it shows below."""
+    page = fenced("docs/zh/java.md")
+    programs = [number for number, block in enumerate(page) if block.language == "java" and not block.why_not_run]
+    assert programs
+    for number in programs:
+        name = re.search(r"^public class (\w+)", page[number].code, re.M)[1]
+        path = tmp_path / f"{name}.java"
+        path.write_text(page[number].code.replace("http://127.0.0.1:8765", running.url), encoding="utf-8", newline="\n")
+        command = ["java", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", str(path)]
+        ran = subprocess.run(command, capture_output=True, timeout=LIMIT_S, check=False)
+        assert ran.returncode == 0, ran.stderr.decode()
+        assert page[number + 1].language == "text"
+        assert ran.stdout.decode().split() == page[number + 1].code.split()
+    with running.client("news") as client:
+        client.delete_collection("news")
