@@ -68,7 +68,7 @@ def test_folders_count_with_what_lies_beneath(tmp_path):
     assert circles(tmp_path, files) == CIRCLE
 
 
-def test_the_crates_have_no_circle_but_those_allowed():
+def test_the_crates_have_no_circle():
     done = subprocess.run([sys.executable, ROOT / "tools" / "rust_circles.py"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert set(rust_circles.found_in(rust_circles.CRATES)) == set(rust_circles.ALLOWED)
+    assert not list(rust_circles.found_in(rust_circles.CRATES))

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::random::Random;
 use crate::scheduler::Scheduler;
+use crate::shared_memory::SharedMemory;
 
 /// Bytes that the disk writes whole or not at all.
 pub const SECTOR: usize = 512;
@@ -188,7 +189,7 @@ pub struct State {
     pub note: usize,
     /// All operations as text, where wanted.
     pub log: Option<String>,
-    pub(crate) shared_memory: BTreeMap<Inode, Arc<crate::vfs::SharedMemory>>,
+    pub(crate) shared_memory: BTreeMap<Inode, Arc<SharedMemory>>,
 }
 
 /// The disk.

@@ -11,4 +11,5 @@ pub mod history;
 pub mod model;
 pub mod random;
 pub mod scheduler;
+pub mod shared_memory;
 pub mod vfs;

@@ -10,29 +10,17 @@ use std::io;
 use std::mem::size_of;
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::ffi;
 
 use crate::disk::{Disk, Inode, Kind, Named};
 use crate::files;
+use crate::shared_memory::{NUM_LOCKS, SharedMemory};
 
 /// Bytes of a region of shared memory.
 const REGION: usize = 32 << 10;
-const NUM_LOCKS: usize = 8;
-
-/// The shared memory of a database that is open.
-#[derive(Debug, Default)]
-pub struct SharedMemory(Mutex<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    regions: Vec<Box<[u64]>>,
-    /// How many handles share each lock; -1 where one has it alone.
-    locks: [i32; NUM_LOCKS],
-    num_users: usize,
-}
 
 /// A file that SQLite has open.
 struct Handle {
@@ -446,12 +434,6 @@ unsafe extern "C" fn x_shm_unmap(file: *mut ffi::sqlite3_file, _: c_int) -> c_in
     // SAFETY: the file is open.
     unsafe { handle_of(file) }.leave_memory();
     ffi::SQLITE_OK
-}
-
-impl SharedMemory {
-    fn state(&self) -> std::sync::MutexGuard<'_, Shared> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Handle {
