@@ -82,4 +82,4 @@ def test_a_file_name_that_is_not_utf8(tmp_path):
         file.write(b'{"text":"a"}\n')
     ran = likewise_command("dedup", os.fsdecode(path), "-o", str(tmp_path / "out"))
     assert ran.status == 2
-    assert "rename it" in ran.err
+    assert "rename the file" in ran.err
