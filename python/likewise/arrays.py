@@ -299,13 +299,11 @@ def as_row_pairs(pairs: Any, num_rows: int) -> NDArray[np.int64]:  # noqa: ANN40
     try:
         found = np.asarray(pairs)
     except ValueError as error:
-        raise InvalidParameter("pairs", f"these are no pairs of rows: {error}") from error
+        raise InvalidParameter("pairs", f"not pairs of rows: {error}") from error
     if not found.size and found.ndim:
         return np.zeros((0, 2), np.int64)
     if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
-        raise InvalidParameter(
-            "pairs", f"{found.dtype} of shape {found.shape} given; they must be whole numbers of shape (m, 2)"
-        )
+        raise InvalidParameter("pairs", f"expected integers of shape (m, 2), got {found.dtype} of shape {found.shape}")
     if not (found.min() >= 0 and found.max() < num_rows):
         raise InvalidParameter("pairs", f"rows must be from 0 to {num_rows - 1}")
     return found.astype(np.int64)

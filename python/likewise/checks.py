@@ -12,14 +12,14 @@ from likewise.errors import InvalidParameter
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
     """Return one of the words allowed, or raise InvalidParameter with all of them."""
     if not isinstance(value, str) or value not in allowed:
-        raise InvalidParameter(name, f"{value!r} given; it must be one of {', '.join(allowed)}")
+        raise InvalidParameter(name, f"{value!r} is not one of {', '.join(allowed)}")
     return value
 
 
 def check_seconds(name: str, value: object) -> float:
     """Return a time to wait, in seconds, or raise InvalidParameter if it is no finite number above 0."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
-        raise InvalidParameter(name, f"{value!r} given; it must be a number above 0")
+        raise InvalidParameter(name, f"{value!r} is not a number above 0")
     return float(value)
 
 
@@ -27,8 +27,8 @@ def check_integer(name: str, value: object, low: int, high: int, step: int = 1) 
     """Return a whole number in its range, or raise InvalidParameter with the range."""
     number = as_index(value)
     if number is None or not low <= number <= high or number % step:
-        multiple = f", a multiple of {step}" if step > 1 else ""
-        raise InvalidParameter(name, f"{value!r} given; it must be a whole number from {low} to {high}{multiple}")
+        multiple = f" that is a multiple of {step}" if step > 1 else ""
+        raise InvalidParameter(name, f"{value!r} is not an integer from {low} to {high}{multiple}")
     return number
 
 
@@ -52,8 +52,8 @@ def fraction_check(*, zero: bool, one: bool) -> Callable[[str, object], float]:
         except (TypeError, OverflowError):
             number = None
         if number is None or not (0 < number < 1 or (zero and number == 0) or (one and number == 1)):
-            edges = f"{'from' if zero else 'above'} 0 {'up to' if one else 'to below'} 1"
-            raise InvalidParameter(name, f"{value!r} given; it must be a number {edges}")
+            edges = f"{'of at least' if zero else 'above'} 0 {'and at most' if one else 'and below'} 1"
+            raise InvalidParameter(name, f"{value!r} is not a number {edges}")
         return number
 
     return check
@@ -79,7 +79,7 @@ def parse_size(name: str, text: str) -> int:
     found = re.fullmatch(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([KMGT]?B?)\s*", text.upper(), re.ASCII)
     unit = "" if found is None else found[2] if found[2].endswith("B") or not found[2] else found[2] + "B"
     if found is None or unit not in _UNITS:
-        raise InvalidParameter(name, f"{text!r} given; it must be a size such as 500kB, 64MB or 1GB")
+        raise InvalidParameter(name, f"{text!r} is not a size such as 500kB, 64MB or 1GB")
     return int(float(found[1]) * _UNITS[unit])
 
 
@@ -109,7 +109,7 @@ def take_bytes(name: str, given: object, low: int, high: int = _LARGEST) -> int:
         number = int(given)
     if number is None or not low <= number <= high:
         raise InvalidParameter(
-            name, f"{given!r} given; it must be a number of bytes from {low}, or a size such as 64MB or 4GB"
+            name, f"{given!r} is not a number of bytes of at least {low} or a size such as 64MB or 4GB"
         )
     return int(number)
 

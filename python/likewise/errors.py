@@ -37,18 +37,18 @@ __all__ = [
 
 
 class LikewiseError(Exception):
-    """Base of every error of this package."""
+    """Base class of all Likewise errors."""
 
 
 class InvalidParameter(LikewiseError, ValueError):
-    """A parameter is outside its range or of the wrong kind.
+    """A parameter has the wrong type or is out of range.
 
     Parameters
     ----------
     name : str
         The parameter as users write it.
     message : str
-        Value found and range allowed.
+        The value found and the range allowed.
 
     Attributes
     ----------
@@ -66,16 +66,16 @@ class InvalidParameter(LikewiseError, ValueError):
 
 
 class InvalidInput(LikewiseError, ValueError):
-    """A document or a file of documents cannot be used.
+    """A document or an input file cannot be used.
 
     Parameters
     ----------
     message : str
-        What was found and how to go on.
+        What was found and how to fix it.
     file : str, optional
-        The file it stands in.
+        The file with the error.
     row : int, optional
-        The row: from 0 in columns and lists. Readers of text files give the line, from 1.
+        The row, from 0, in columns and lists; the line, from 1, in text files.
 
     Attributes
     ----------
@@ -102,12 +102,12 @@ class InvalidInput(LikewiseError, ValueError):
 
 
 class RecipeMismatch(LikewiseError):
-    """Two things were made by recipes that do not fit together.
+    """Two objects were made with incompatible recipes.
 
     Parameters
     ----------
     message : str
-        What was put together, and the remedy.
+        What was combined, and how to fix it.
     differences : mapping of str to (object, object)
         The fields that differ, with both values.
 
@@ -129,30 +129,30 @@ class RecipeMismatch(LikewiseError):
 
 
 class EngineFailed(LikewiseError):
-    """What does the work in place of this process gave up, Spark for instance: the same call goes on where it stood."""
+    """An external engine such as Spark failed. Repeat the same call to resume."""
 
 
 class StoreError(LikewiseError):
-    """What Likewise keeps on disk cannot be used."""
+    """Data that Likewise stores on disk or on a server cannot be used."""
 
 
 class IndexLocked(StoreError):
-    """Another writer has the index. Any number may read it: open it with ``read_only=True``, or close the other."""
+    """Another writer has the index open. Open it with ``read_only=True``, or close the other writer."""
 
 
 class IndexPoisoned(StoreError):
-    """Nothing more is written through this handle; opening the index again recovers.
+    """The handle no longer accepts writes. Open the index again to recover.
 
-    A write failed, for instance on a full disk: reads go on. Or the files of the index were deleted, moved or replaced
-    while it was open: then reads fail too.
+    A write failed, for instance on a full disk; reads still work. Or the index files were deleted, moved or replaced
+    while it was open; then reads fail too.
     """
 
 
 class LostWrites(StoreError):
-    """A Redis or Valkey server has lost writes that it had acknowledged to this client, and the call did nothing.
+    """A Redis or Valkey server lost writes that it had acknowledged to this client. The call changed nothing.
 
-    The server went back in time: it was restarted from an older file, or a replica that lagged took over. The next call
-    goes on with what the server has now.
+    The server was restarted from an older file, or a replica that lagged took over. The next call
+    continues with what the server has now.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class LostWrites(StoreError):
     Attributes
     ----------
     place, doc_ids, removed_ids, since_s, is_complete
-        As given; ids in the order in which they were acknowledged. Adding a document that is there changes nothing.
+        As given; ids in the order in which they were acknowledged. Adding an existing document changes nothing.
     """
 
     def __init__(
@@ -193,11 +193,11 @@ class LostWrites(StoreError):
         lost = []
         if self.doc_ids:
             lost.append(
-                f"{least}{_counted(self.doc_ids, 'acknowledged document')}, to add again: {_listed(self.doc_ids)}"
+                f"{least}{_counted(self.doc_ids, 'acknowledged document')} (add again): {_listed(self.doc_ids)}"
             )
         if self.removed_ids:
-            lost.append(f"{least}{_counted(self.removed_ids, 'removal')}, to do again: {_listed(self.removed_ids)}")
-        return f"the server at {self.place} went back in time and lost {'; '.join(lost) or 'writes'}"
+            lost.append(f"{least}{_counted(self.removed_ids, 'removal')} (remove again): {_listed(self.removed_ids)}")
+        return f"the server at {self.place} restarted from older data and lost {'; '.join(lost) or 'writes'}"
 
 
 def _counted(ids: Sequence[str], word: str) -> str:
@@ -210,19 +210,19 @@ def _listed(ids: Sequence[str]) -> str:
 
 
 class ForkedError(StoreError):
-    """The index was opened before this process was forked, or another was open then.
+    """The index, or another one, was open when this process was forked.
 
     Close every index before a fork, or start processes by ``spawn`` or ``forkserver``; one on a server is opened again.
     """
 
 
 class MissingExtra(LikewiseError, ImportError):
-    """A package is missing that only some functions need.
+    """An optional package is not installed.
 
     Parameters
     ----------
     extra : str
-        Name of the extra that brings it.
+        Name of the extra that installs it.
     purpose : str
         What needs it.
 
@@ -238,4 +238,4 @@ class MissingExtra(LikewiseError, ImportError):
         self.purpose = purpose
 
     def __str__(self) -> str:
-        return f'{self.purpose} needs an extra: pip install "likewise[{self.extra}]"'
+        return f'{self.purpose} requires an extra: pip install "likewise[{self.extra}]"'

@@ -38,7 +38,7 @@ def test_a_missing_directory_is_named(tmp_path, articles, name):
     ran = likewise_command(command, articles, "-o", target)
     first = ran.err.splitlines()[0]
     assert (ran.status, ran.out) == (2, b"")
-    assert f"{target}: there is no directory {target.parent}; make it" in first
+    assert f"{target}: directory {target.parent} does not exist; create it" in first
     assert "unfinished" not in ran.err
 
 
@@ -82,8 +82,9 @@ def test_a_full_output_directory_and_a_full_tmpdir_are_named(tmp_path, articles)
     packed.write_bytes(gzip.compress(articles.read_bytes()))
     status, said = limited("pairs", packed, "-o", tmp_path / "p.tsv", file_bytes=50, TMPDIR=str(tmp_path / "tmp"))
     assert (status, said.splitlines()[0]) == (
-        1, f"error: {tmp_path / 'tmp'}, where temporary files go (TMPDIR names another place): file too large"
-    )  # fmt: skip
+        1,
+        f"error: {tmp_path / 'tmp'}, the directory for temporary files (set TMPDIR to use another one): file too large",
+    )
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
@@ -124,14 +125,14 @@ def test_one_file_named_twice_says_so(tmp_path, articles):
         ran = likewise_command("dedup", articles, again, "-o", tmp_path / "out")
         assert ran.status == 2
         assert f"{articles}: the inputs name this file twice" in ran.err
-        assert "name it once" in ran.err
+        assert "give it once" in ran.err
 
 
 def test_links_as_output(tmp_path, articles):
     (tmp_path / "link").symlink_to(tmp_path / "absent")
     ran = likewise_command("dedup", articles, "-o", tmp_path / "link")
     assert ran.status == 2
-    assert f"{tmp_path / 'link'} is a link to nothing; delete it" in ran.err
+    assert f"{tmp_path / 'link'} is a broken link; delete it" in ran.err
     # A link to a file that is not there yet is written through, as a shell does.
     (tmp_path / "link.tsv").symlink_to(tmp_path / "real.tsv")
     assert likewise_command("pairs", articles, "-o", tmp_path / "link.tsv").status == 0

@@ -67,7 +67,7 @@ def test_globs_find_no_output_but_where_they_name_it(data):
 
 def test_outputs_by_themselves_are_refused(data):
     for name in ("first", "killed"):
-        with pytest.raises(InvalidInput, match=r"this is the output of a run; name the documents that it kept"):
+        with pytest.raises(InvalidInput, match=r"this is the output of a run; give its kept/ directory"):
             names(data / name)
     for path in ("a.jsonl", "b.jsonl"):
         (data / path).unlink()
@@ -80,7 +80,7 @@ def test_a_link_that_leads_nowhere(tmp_path):
     (tmp_path / "b.jsonl").symlink_to("gone.jsonl")
     ran = likewise_command("dedup", "b.jsonl", "-o", "out", cwd=tmp_path)
     assert ran.status == 2
-    assert ran.err == "error: b.jsonl: this is a link that leads nowhere, to gone.jsonl; mend or delete it\n"
+    assert ran.err == "error: b.jsonl: broken link to gone.jsonl; fix or delete it\n"
     for name in (tmp_path, f"{tmp_path}/*.jsonl"):
         assert names(name) == (["a.jsonl"], ["b.jsonl"])
 

@@ -37,11 +37,11 @@ COMMANDS = [
 def test_an_index_is_no_object_and_stands_behind_no_dead_link(home, command):
     before = sorted(os.listdir(home))
     for place, told in [
-        ("s3://bucket/seen", "s3://bucket/seen: an index is a directory of this machine, or stands on a Redis server"),
-        ("link", "link: it is a link that leads nowhere, to nowhere; delete the link"),
-        ("link/seen.lw", "link: it is a link that leads nowhere"),
-        ("loop", "loop: it is a link that leads nowhere, to loop"),
-        ("file:///seen", "name the directory by its path alone, without file://"),
+        ("s3://bucket/seen", "s3://bucket/seen: an index is a local directory or is stored on a Redis server"),
+        ("link", "link: broken link to nowhere; delete the link"),
+        ("link/seen.lw", "link: broken link to"),
+        ("loop", "loop: broken link to loop"),
+        ("file:///seen", "give the path without file://"),
     ]:
         ran = likewise_command(*(word.format(place) for word in command), cwd=home)
         assert (ran.status, ran.out) == (2, b""), ran.err
@@ -57,9 +57,9 @@ def test_references_are_of_this_machine(home):
 
 def test_the_library_says_the_same(home):
     for place in ("s3://bucket/seen", Path("s3://bucket/seen")):
-        with pytest.raises(InvalidInput, match="s3://bucket/seen: an index is a directory"):
+        with pytest.raises(InvalidInput, match="s3://bucket/seen: an index is a local directory"):
             likewise.Index(place)
-    with pytest.raises(InvalidInput, match="leads nowhere"):
+    with pytest.raises(InvalidInput, match="broken link"):
         likewise.Index("link")
 
 
@@ -78,7 +78,9 @@ def test_a_missing_directory_is_the_hint(home):
     """Told before a table of weights is counted; names of files that are read are hinted at by what is wrong."""
     ran = likewise_command("weights", "a.jsonl", "-o", "absent/deep/w.lw", cwd=home)
     assert ran.status == 2
-    assert ran.err == "error: absent/deep/w.lw: there is no directory absent/deep; make it, or name another file\n"
+    assert (
+        ran.err == "error: absent/deep/w.lw: directory absent/deep does not exist; create it, or choose another file\n"
+    )
     for name, hint in [
         ("absent/b.jsonl", "hint: there is no directory absent: make it first, or check the name."),
         ("a.jsonl/b.jsonl", "hint: a.jsonl is no directory: name another place."),

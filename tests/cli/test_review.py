@@ -16,7 +16,7 @@ def test_a_pipe_is_refused_rather_than_read_as_empty(tmp_path):
     os.mkfifo(tmp_path / "pipe.jsonl")
     ran = likewise_command("dedup", str(tmp_path / "pipe.jsonl"), "-o", str(tmp_path / "out"))
     assert ran.status == 2
-    assert "no regular file" in ran.err
+    assert "not a regular file" in ran.err
     assert not (tmp_path / "out" / "summary.json").exists()
 
 
@@ -73,7 +73,7 @@ def test_sigterm_leaves_no_copy_of_standard_input(tmp_path):
 def test_standard_input_twice(tmp_path):
     ran = likewise_command("dedup", "-", "-", "-o", str(tmp_path / "out"))
     assert ran.status == 2
-    assert "named twice" in ran.err
+    assert "given twice" in ran.err
 
 
 def test_a_file_name_that_is_not_utf8(tmp_path):
@@ -82,4 +82,4 @@ def test_a_file_name_that_is_not_utf8(tmp_path):
         file.write(b'{"text":"a"}\n')
     ran = likewise_command("dedup", os.fsdecode(path), "-o", str(tmp_path / "out"))
     assert ran.status == 2
-    assert "rename it" in ran.err
+    assert "rename the file" in ran.err

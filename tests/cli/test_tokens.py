@@ -78,7 +78,7 @@ def test_compare_of_binary_files(binaries):
 
 
 def test_binary_files_are_no_texts(binaries, tmp_path):
-    with pytest.raises(InvalidInput, match="no file of a known format"):
+    with pytest.raises(InvalidInput, match="no input file has a known format"):
         likewise.dedup_files(binaries / "sub", tmp_path / "out")
     with pytest.raises(InvalidParameter, match="--tokens bytes or chunks"):
         likewise.dedup_files(binaries, tmp_path / "out", run=FileRun(file_format="binary"))
@@ -210,30 +210,30 @@ def test_own_weights_and_counted_weights():
 
 
 MISTAKES = {
-    "no name": (lambda: Minhash(tokens="user"), "name of what cuts them"),
+    "no name": (lambda: Minhash(tokens="user"), "need a tokenizer name"),
     "a name alone": (lambda: Minhash(tokenizer="x"), "tokens user"),
-    "texts": (lambda: likewise.sketch(["a b"], OWN), "texts with a tokenizer"),
+    "texts": (lambda: likewise.sketch(["a b"], OWN), "or a tokenizer"),
     "an arrow of texts": (lambda: likewise.sketch(pa.array(["a b"]), OWN), "lists of str"),
-    "pairs": (lambda: likewise.sketch([[("a", 1)]], OWN), "pairs go with weights own"),
-    "numbers": (lambda: likewise.sketch([[1]], OWN), "no str"),
+    "pairs": (lambda: likewise.sketch([[("a", 1)]], OWN), "pairs require weights own"),
+    "numbers": (lambda: likewise.sketch([[1]], OWN), "not a str"),
     "a tokenizer for words": (lambda: likewise.dedup(["a"], tokenizer=cut), "tokens auto"),
     "no function": (lambda: likewise.dedup(["a"], OWN, tokenizer="x"), "function"),
     "bytes for words": (lambda: likewise.dedup([b"a"]), "expected a str"),
     "bytes and text": (lambda: likewise.dedup([b"a", "a"], Minhash(tokens="bytes")), "expected bytes"),
-    "folded bytes": (lambda: Minhash(tokens="bytes", fold="digits"), "taken as they are"),
-    "folded chunks": (lambda: Minhash(tokens="chunks", markup="html"), "taken as they are"),
-    "stop characters": (lambda: Minhash(tokens="char", stop_words=["a"]), "acts with tokens auto, word, chinese"),
-    "a dictionary for words": (lambda: Minhash(dictionary=["a"]), "acts with tokens chinese"),
+    "folded bytes": (lambda: Minhash(tokens="bytes", fold="digits"), "used as given"),
+    "folded chunks": (lambda: Minhash(tokens="chunks", markup="html"), "used as given"),
+    "stop characters": (lambda: Minhash(tokens="char", stop_words=["a"]), "applies only to tokens auto, word, chinese"),
+    "a dictionary for words": (lambda: Minhash(dictionary=["a"]), "applies only to tokens chinese"),
     "one stop word": (lambda: Minhash(stop_words="the"), "list of words"),
-    "a bad count": (lambda: Minhash(tokens="chinese", dictionary=[("词", 0)]), "whole number"),
+    "a bad count": (lambda: Minhash(tokens="chinese", dictionary=[("词", 0)]), "not an integer from 1"),
     "an unknown folding": (lambda: Minhash(fold="case"), "traditional, width"),
-    "chunks of words": (lambda: Minhash(chunk_bytes=1024), "tokens chunks only"),
+    "chunks of words": (lambda: Minhash(chunk_bytes=1024), "applies only to tokens chunks"),
     "odd chunks": (lambda: Minhash(tokens="chunks", chunk_bytes=1000), "power of two"),
     "tiny chunks": (lambda: Minhash(tokens="chunks", chunk_bytes=128), "from 256"),
     "another markup": (lambda: Minhash(markup="xml"), "html"),
-    "own weights of words": (lambda: Minhash(tokens="word", weights="own"), "tokens of the user"),
-    "no such option": (lambda: Minhash(libraries="x"), "no such option"),
-    "words for the exact": (lambda: likewise.Recipe.from_options("exact", stop_words=["a"]), "does not act"),
+    "own weights of words": (lambda: Minhash(tokens="word", weights="own"), "own weights require tokens user"),
+    "no such option": (lambda: Minhash(libraries="x"), "not a recipe option"),
+    "words for the exact": (lambda: likewise.Recipe.from_options("exact", stop_words=["a"]), "does not apply"),
 }
 
 
@@ -245,7 +245,7 @@ def test_mistakes_are_named(mistake):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"\xff\xfe", "no list of words"), (b"\n \n", "no word"), ("词 x n".encode(), "words.txt:1")]
+    ("content", "said"), [(b"\xff\xfe", "not a word list"), (b"\n \n", "no words"), ("词 x n".encode(), "words.txt:1")]
 )
 def test_broken_lists_are_named(tmp_path, content, said):
     (tmp_path / "words.txt").write_bytes(content)

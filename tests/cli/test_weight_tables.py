@@ -94,7 +94,7 @@ def test_weights_named_beside_a_recipe_replace_its_table(texts, tmp_path):
     other.write_bytes(command.jsonl([*TEXTS, "something else"]))
     refused = run("--recipe", summary)
     assert refused.status != 0
-    assert "name weights anew" in refused.err
+    assert "set weights again" in refused.err
     assert run("--recipe", summary, "--weights", "idf").status == 0
     counted = json.loads((tmp_path / "two" / "summary.json").read_text())["recipe"]
     assert counted["weights_id"] == count_weights([*TEXTS, "something else"]).weights_id

@@ -57,11 +57,11 @@ def test_what_is_kept_of_an_archive_without_a_record_left_is_read_again(tmp_path
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"", "the file is empty: it has no gzip header; fetch it again, or leave it out"),
-        (gzip.compress(b"")[:12], "this is no web archive"),
-        (gzip.compress(b"") + gzip.compress(pages(1)[0])[:12], "this is no web archive"),
-        (gzip.compress(b"") + b"rest", "this is no web archive"),
-        (gzip.compress(b"\r\n\r\n"), "this is no web archive"),
+        (b"", "empty file without a gzip header; download it again, or exclude it"),
+        (gzip.compress(b"")[:12], "not a web archive"),
+        (gzip.compress(b"") + gzip.compress(pages(1)[0])[:12], "not a web archive"),
+        (gzip.compress(b"") + b"rest", "not a web archive"),
+        (gzip.compress(b"\r\n\r\n"), "not a web archive"),
     ],
     ids=["no bytes", "cut", "another one cut", "rest", "blank"],
 )

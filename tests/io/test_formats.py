@@ -130,7 +130,7 @@ def test_diff_of_text_files_where_some_are_removed(tmp_path):
         dedup_files(data, tmp_path / out)
     assert run_differences(tmp_path / "one", tmp_path / "two") == ([], "recipe, evidence, kept documents")
     (tmp_path / "two" / "kept" / "a.txt").unlink()
-    with pytest.raises(InvalidInput, match="kept file is missing"):
+    with pytest.raises(InvalidInput, match="kept file of this run is missing"):
         run_differences(tmp_path / "one", tmp_path / "two")
 
 

@@ -29,7 +29,7 @@ def test_directories_that_a_glob_finds_are_told(tmp_path):
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["skipped_files"] == ["deep/", "set/"]
     assert summary["num_documents"] == 2
-    with pytest.raises(InvalidInput, match="a glob takes files, not directories: name the directories themselves"):
+    with pytest.raises(InvalidInput, match="globs match files, not directories; give the directories themselves"):
         dedup_files(f"{tmp_path / 'in'}/*/", tmp_path / "none")
 
 
@@ -75,7 +75,7 @@ def test_the_rows_of_a_dataset_that_are_there_are_read_by_glob(tmp_path):
     rows[-1].unlink()
     found = dedup_files(tmp_path / "set" / "data-*.arrow", tmp_path / "out")
     assert [file["path"] for file in found["inputs"]] == [path.name for path in rows[:-1]]
-    with pytest.raises(InvalidInput, match="which is no file beside it"):
+    with pytest.raises(InvalidInput, match="which is not a file in the same directory"):
         dedup_files(tmp_path / "set", tmp_path / "none")
 
 
@@ -83,7 +83,7 @@ def test_links_are_read_by_name_and_by_glob(tmp_path):
     (tmp_path / "blob").write_bytes(jsonl(ROWS))
     (tmp_path / "snapshot").mkdir()
     (tmp_path / "snapshot" / "part.jsonl").symlink_to(tmp_path / "blob")
-    with pytest.raises(InvalidInput, match=r"skipped: part.jsonl\); links inside a directory are not followed: name"):
+    with pytest.raises(InvalidInput, match=r"skipped: part.jsonl\); links inside a directory are not followed; give"):
         dedup_files(tmp_path / "snapshot", tmp_path / "none")
     for number, name in enumerate(("part.jsonl", "*.jsonl")):
         summary = dedup_files(tmp_path / "snapshot" / name, tmp_path / str(number))

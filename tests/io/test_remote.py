@@ -113,7 +113,7 @@ def test_what_stores_refuse(store, tmp_path):
         dedup_files("memory://no/*.jsonl", tmp_path / "out", RECIPE)
     with pytest.raises(InvalidInput, match="nosuch://a"):
         dedup_files("nosuch://a/b.jsonl", tmp_path / "out", RECIPE)
-    with pytest.raises(InvalidInput, match=r"s3fs|cannot be used"):
+    with pytest.raises(InvalidInput, match=r"s3fs|cannot access the store"):
         dedup_files("nosuch2://a/b.jsonl", "nosuch2://out", RECIPE)
     assert not (tmp_path / "out").exists()
 
@@ -122,7 +122,7 @@ def test_a_file_that_comes_short(store, tmp_path):
     store.pipe("/in.jsonl", jsonl(ROWS))
     (file,) = remote_files("memory://in.jsonl").files
     store.pipe("/in.jsonl", jsonl(ROWS)[:-9])
-    with pytest.raises(InvalidInput, match="bytes came of"):
+    with pytest.raises(InvalidInput, match=r"received \d+ of \d+ bytes"):
         fetch([file], [tmp_path / "copy"])
 
 

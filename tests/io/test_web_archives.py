@@ -130,7 +130,7 @@ def test_ids_and_fields(tmp_path):
 def test_a_cut_archive_keeps_what_came_before(tmp_path, name, left):
     data = PACKINGS[name](RECORDS)
     (tmp_path / name).write_bytes(data[: int(len(data) * left)])
-    with pytest.raises(InvalidInput, match=r"is cut|no record begins|no gzip"):
+    with pytest.raises(InvalidInput, match=r"truncated|no record starts|not gzip"):
         dedup_files(tmp_path / name, tmp_path / "out")
     summary = dedup_files(tmp_path / name, tmp_path / "out", run=FileRun(on_error="skip", max_bad_rows=1.0))
     assert 0 < summary["num_bad_rows"] <= 2
@@ -153,7 +153,7 @@ def test_a_record_shorter_than_it_says(tmp_path):
     for name, line, count in (("a.warc", 3, 1), ("a.warc.gz", 1, 2)):
         texts, bad, file = read(tmp_path / name)
         assert list(bad) == [line]
-        assert "of the 5000 that its header says" in bad[line]
+        assert "of the 5000 bytes declared in its header" in bad[line]
         assert len(texts) == count
         assert file.record_counts()["num_cut"] == 1
 
@@ -190,7 +190,7 @@ def test_junk_between_records(tmp_path):
 
 def test_members_of_several_records_are_named(tmp_path):
     (tmp_path / "a.warc.gz").write_bytes(by_member(RECORDS[:3]) + gzip.compress(RECORDS[3] + RECORDS[5]))
-    with pytest.raises(InvalidInput, match="more than one record"):
+    with pytest.raises(InvalidInput, match="several records"):
         read(tmp_path / "a.warc.gz")
 
 
@@ -201,7 +201,7 @@ def test_bombs(tmp_path):
     (tmp_path / "a.warc").write_bytes(bomb + RECORDS[3])
     texts, bad, _ = read(tmp_path / "a.warc", max_document_bytes=100_000)
     assert list(texts) == [record_id(3)]
-    assert "over 100000 bytes" in bad[0]
+    assert "--max-document limit of 100000 bytes" in bad[0]
     (tmp_path / "b.warc.gz").write_bytes(by_member([record("resource", bytes(66_000_000))]))
     with pytest.raises(InvalidInput, match="bomb"):
         read(tmp_path / "b.warc.gz")
@@ -296,8 +296,8 @@ def test_an_extractor_that_hangs_or_dies(monkeypatch):
             found = readers.texts([page, (b"die", ""), page, (b"hang", ""), page])
             readers.close()
     assert [text and text.strip() for text, _ in found] == ["a page", None, "a page", None, "a page"]
-    assert "ends its extractor" in found[1][1]
-    assert "took over" in found[3][1]
+    assert "crashes the extractor" in found[1][1]
+    assert "took more than" in found[3][1]
 
 
 def test_command_and_names(tmp_path):
@@ -316,7 +316,7 @@ def test_command_and_names(tmp_path):
     (tmp_path / "no.warc").write_bytes(b"<html>not an archive</html>" * 10)
     done = likewise_command("dedup", "no.warc", "-o", "out4", cwd=tmp_path)
     assert done.status == 2
-    assert "no web archive" in done.err
+    assert "not a web archive" in done.err
 
 
 @pytest.mark.parametrize("suffix", ["warc", "warc.gz"])

@@ -99,7 +99,7 @@ def test_what_cannot_be_planned_is_refused():
         hamming_pairs(codes, within=64, recall=0.9)
     with pytest.raises(InvalidParameter, match="recall"):
         hamming_pairs(codes, within=3, recall=1.0)
-    with pytest.raises(InvalidParameter, match="only with a recall"):
+    with pytest.raises(InvalidParameter, match="need a recall"):
         likewise.Recipe.simhash(within=3, bands=5, rows=5)
     with pytest.raises(InvalidParameter, match="together"):
         likewise.Recipe.simhash(within=3, recall=0.9, bands=5)

@@ -159,7 +159,7 @@ def test_misfits_are_refused(texts, tmp_path):
     other = likewise.sketch(texts, likewise.Recipe.simhash(tokens="char", shingle=4))
     with pytest.raises(RecipeMismatch, match="shingle"):
         likewise.hamming_join(sketches, other, 3)
-    with pytest.raises(InvalidParameter, match="128 bits; the left ones have 64"):
+    with pytest.raises(InvalidParameter, match="128 bits, but the left ones have 64"):
         likewise.hamming_join(words, words.reshape(-1, 2), 3)
     with pytest.raises(InvalidParameter, match="within"):
         likewise.hamming_pairs(words, 65)

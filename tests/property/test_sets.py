@@ -78,7 +78,7 @@ def test_a_table_weighs_shingles_and_samples():
 
 def test_methods_without_sketches_say_so():
     for recipe in (likewise.Recipe.shingles(), likewise.Recipe.exact()):
-        with pytest.raises(likewise.InvalidParameter, match="makes no sketches"):
+        with pytest.raises(likewise.InvalidParameter, match="has no sketches"):
             likewise.sketch(["a"], recipe)
 
 

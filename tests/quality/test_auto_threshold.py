@@ -188,7 +188,7 @@ def test_what_needs_a_number_says_so(texts, tmp_path):
     with pytest.raises(likewise.InvalidParameter, match="--like"):
         likewise.Index(tmp_path / "index", recipe)
     for call in (lambda: recipe.similarity_threshold, lambda: likewise.compare("a", "b", recipe)):
-        with pytest.raises(likewise.InvalidParameter, match="a number is needed"):
+        with pytest.raises(likewise.InvalidParameter, match="auto is not a number"):
             call()
 
 

@@ -172,7 +172,7 @@ def test_an_index_a_comparison_and_a_service_need_no_collection(tmp_path):
     with likewise.Index(tmp_path / "made", read_only=True) as index:
         assert index.recipe.recipe_id == ONLINE.replace(overflow="levels").recipe_id
     assert likewise.sketch(["a b c d"]).recipe.sketch_id == ONLINE.sketch_id
-    with pytest.raises(InvalidParameter, match=r"choose a threshold|count what"):
+    with pytest.raises(InvalidParameter, match=r"choose a threshold|weight table"):
         likewise.Index(tmp_path / "none", preset="default")
 
 

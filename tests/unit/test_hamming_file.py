@@ -185,7 +185,7 @@ def test_damage_is_named_by_the_first_query_that_meets_it(tmp_path, bits, blocks
 def test_other_files_are_refused(tmp_path):
     path = tmp_path / "other"
     path.write_bytes(b"x" * 1000)
-    with pytest.raises(InvalidInput, match="no Hamming index"):
+    with pytest.raises(InvalidInput, match="not a Hamming index"):
         HammingIndex.open(path)
     with pytest.raises(FileNotFoundError):
         HammingIndex.open(tmp_path / "missing")

@@ -175,13 +175,13 @@ def test_an_error_changes_nothing(tmp_path):
 
 
 def test_no_id_stands_twice(tmp_path):
-    with pytest.raises(InvalidParameter, match="'b' comes twice, as numbers 1 and 2") as error:
+    with pytest.raises(InvalidParameter, match="'b' appears twice, at positions 1 and 2") as error:
         HammingIndex(CODES, ids=["a", "b", "b", "a"])
     assert error.value.name == "ids"
     index = HammingIndex(CODES, ids=["a", "b", "c", "d"])
     for ids, message in [
-        (["e", "c", "a"], "'c', number 1 of those given, stands in the index already, at row 2"),
-        (["e", "f", "e"], "'e' comes twice, as numbers 0 and 2"),
+        (["e", "c", "a"], "'c', at position 1, is already in the index, at row 2"),
+        (["e", "f", "e"], "'e' appears twice, at positions 0 and 2"),
     ]:
         with pytest.raises(InvalidParameter, match=message):
             index.add(CODES[:3], ids)
@@ -194,7 +194,7 @@ def test_no_id_stands_twice(tmp_path):
     assert index.remove(["c"]) == 0
     index.save(tmp_path / "index")
     opened = HammingIndex.open(tmp_path / "index")
-    with pytest.raises(InvalidParameter, match="'b', number 0 of those given"):
+    with pytest.raises(InvalidParameter, match="'b', at position 0"):
         opened.add(5, ["b"])
     assert opened.add(5, ["c"]).tolist() == [5]
     assert opened.query(5, 0)[0].tolist() == ["c"]
@@ -204,7 +204,7 @@ def test_ids_of_empty_texts_are_known_too():
     sketches = likewise.sketch(["", "a cat", " "], Recipe.simhash(bits=64))
     index = HammingIndex(sketches, ids=[1, 2, 3])
     for taken in (1, 2, 3):
-        with pytest.raises(InvalidParameter, match="stands in the index"):
+        with pytest.raises(InvalidParameter, match="already in the index"):
             index.add(9, [taken])
     assert index.remove([1, 3]) == 2
     assert index.add(sketches[:1], [3]).tolist() == [3]
@@ -306,7 +306,7 @@ def test_distances_of_unlike_things_are_refused():
     assert hamming_distance(wide, np.array([1, 3], np.uint64)).tolist() == [3, 3, 3]
     assert hamming_distance(wide[:, :1], CODES[:3]).tolist() == [0, 3, 8]
     for left, right in [(wide, CODES[:3]), (wide, 5), (CODES[:3], CODES[:2]), (wide, wide[:2])]:
-        with pytest.raises(InvalidParameter, match="do not fit together"):
+        with pytest.raises(InvalidParameter, match="are incompatible"):
             hamming_distance(left, right)
 
 

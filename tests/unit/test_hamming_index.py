@@ -156,7 +156,7 @@ def test_ids_of_text_and_numbers():
             index.add(np.zeros(1, np.uint64))
     with pytest.raises(InvalidParameter, match="299 ids for 300"):
         HammingIndex(as_words(codes, 64), ids=list(range(299)))
-    with pytest.raises(InvalidParameter, match="without ids"):
+    with pytest.raises(InvalidParameter, match="has no ids"):
         HammingIndex(as_words(codes, 64)).add(np.zeros(1, np.uint64), ids=["x"])
 
 

@@ -162,7 +162,7 @@ def test_more_than_an_index_holds_is_said():
     assert [sentence.split(" ")[0] for sentence in plan_hamming(2**31 + 1).excess] == ["All"]
     assert len(plan_hamming(17_000_000_000).excess) == 2
     text = likewise_command("plan", "--n", "17e9").out.decode()
-    assert "17,000,000,000 are more than one index holds (4,294,967,294): make 4 of them" in text
+    assert "17,000,000,000 exceed the limit of one index (4,294,967,294): make 4 of them" in text
     assert "All pairs are found among at most 2,147,483,648" in text
     assert "more than" not in likewise_command("plan", "--n", "2e9").out.decode()
 
@@ -211,7 +211,7 @@ def test_costs_go_through_a_file(tmp_path):
     for wrong in ({}, {**costs.to_dict(), "extra": 1}, {**costs.to_dict(), "scan_ns": "fast"}):
         with pytest.raises(InvalidParameter):
             Costs.from_dict(wrong)
-    with pytest.raises(InvalidParameter, match=r"scan_ns|no number above 0"):
+    with pytest.raises(InvalidParameter, match=r"scan_ns|not a number above 0"):
         plan_hamming(10, costs=Costs.from_dict({**costs.to_dict(), "scan_ns": 0.0}))
     path.write_text("no json")
     with pytest.raises(InvalidInput):

@@ -39,7 +39,7 @@ def test_options_replace_single_fields():
     assert Recipe.preset("strict", method="shingles") == Recipe.shingles(0.8, shingle=3)
     with pytest.raises(InvalidParameter, match="within"):
         Recipe.preset("strict", within=3)
-    with pytest.raises(InvalidParameter, match="must be one of default, online, strict"):
+    with pytest.raises(InvalidParameter, match="is not one of default, online, strict"):
         Recipe.preset("unknown")
 
 

@@ -95,9 +95,9 @@ def test_what_cannot_be_done_is_refused():
     codes = np.zeros(1001, np.uint64)
     with pytest.raises(InvalidParameter, match="at most 1000"):
         historical_search("all neighbours stored", codes, bits=8, within=1)
-    with pytest.raises(InvalidParameter, match="must be one of scan, all"):
+    with pytest.raises(InvalidParameter, match="is not one of scan, all"):
         historical_search("7 blocks", codes)
-    with pytest.raises(InvalidParameter, match="neighbours"):
+    with pytest.raises(InvalidParameter, match="neighbors"):
         historical_search("all neighbours probed", codes, within=6)
     with pytest.raises(InvalidParameter, match="more than 8 bits"):
         historical_search("scan", codes + np.uint64(256), bits=8)

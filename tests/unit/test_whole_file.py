@@ -87,6 +87,6 @@ def test_a_file_that_grows_while_it_is_joined_is_told(tmp_path, monkeypatch):
     mapped = np.load(tmp_path / "codes.npy", mmap_mode="r")
     assert likewise.hamming_pairs(mapped, within=1, out=out, memory="17MB").num_pairs > 0
     monkeypatch.setattr(hamming, "_native", Growing())
-    with pytest.raises(likewise.LikewiseError, match="changed while it was read"):
+    with pytest.raises(likewise.LikewiseError, match="changed during the read"):
         likewise.hamming_pairs(mapped, within=1, out=tmp_path / "others.parquet", memory="17MB")
     assert sorted(os.listdir(tmp_path)) == ["codes.npy", "pairs.parquet"]

@@ -103,7 +103,7 @@ impl fmt::Display for Error {
                     "the file changed while it was in use: at byte {offset}: {reason}"
                 )
             }
-            Error::NotRegular => f.write_str("this is no regular file; name another"),
+            Error::NotRegular => f.write_str("not a regular file; choose another"),
             Error::Damaged { reason } => f.write_str(reason),
             Error::InvalidParameter { name, message } => write!(f, "{name}: {message}"),
             Error::Locked { path } => write!(

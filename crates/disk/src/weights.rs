@@ -155,7 +155,7 @@ fn read_from(source: &mut dyn Read, num_bytes: u64) -> Result<WeightFile, Error>
     };
     let mut header = reader.take(FIXED_BYTES as u64)?;
     if !header.starts_with(MAGIC) {
-        return Err(damaged("it is no table of weights"));
+        return Err(damaged("not a weight table"));
     }
     let version = u32_at(&header, 8);
     if version != VERSION {

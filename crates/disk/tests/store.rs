@@ -430,7 +430,7 @@ fn one_writes_and_any_number_read() {
     );
     Store::open(&dir, Durability::Commit).unwrap();
     let none = Store::open_reader(&folder("none"));
-    assert!(none.unwrap_err().to_string().contains("holds no index"));
+    assert!(none.unwrap_err().to_string().contains("contains no index"));
 }
 
 #[test]

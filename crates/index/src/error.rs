@@ -55,7 +55,7 @@ impl fmt::Display for Error {
         match self {
             Error::Disk(error) => error.fmt(f),
             Error::Input { reason, .. } => f.write_str(reason),
-            Error::UnknownId(id) => write!(f, "no document has the id {id:?}"),
+            Error::UnknownId(id) => write!(f, "no document with id {id:?}"),
             Error::Forked => f.write_str(
                 "the index was opened before this process was forked, and cannot be used in it: close every index before a fork and open it after, \
                  or start processes by spawn or forkserver",

@@ -19,7 +19,7 @@ fn check_filter(filter_bits: u32, num_hashes: u32) -> Result<usize, Failure> {
     if !(64..=MAX_BITS).contains(&filter_bits) || !filter_bits.is_multiple_of(64) {
         return Err(Failure::parameter(
             "filter_bits",
-            format!("{filter_bits} is no multiple of 64 from 64 to {MAX_BITS}"),
+            format!("{filter_bits} is not a multiple of 64 from 64 to {MAX_BITS}"),
         ));
     }
     if !(1..=MAX_HASHES).contains(&num_hashes) {

@@ -33,7 +33,12 @@ fn take_costs(costs: Option<NamedCosts<'_>>) -> Result<Costs, Failure> {
         let value: f64 = value.extract()?;
         match taken.step_mut(&name) {
             Some(step) => *step = value,
-            None => return Err(Failure::parameter("costs", format!("{name:?} is no step"))),
+            None => {
+                return Err(Failure::parameter(
+                    "costs",
+                    format!("{name:?} is not a step"),
+                ));
+            }
         }
     }
     Ok(taken)

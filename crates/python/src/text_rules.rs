@@ -113,7 +113,7 @@ fn parse_chunks(chunking: Option<&str>, size: Option<u32>) -> Result<Chunks, Fai
         None | Some("content" | "fixed") => Err(Failure::parameter(
             "chunk_bytes",
             format!(
-                "{size} is no power of two in {}..{} (fixed: 1 or more)",
+                "{size} is not a power of two in {}..{} (fixed: 1 or more)",
                 CONTENT_BYTES.start(),
                 CONTENT_BYTES.end()
             ),

@@ -127,7 +127,7 @@ class BuiltOutOfCore(ABC):
             within = check_integer("within", within, 0, bits)
             with_rows = ids is not False
             if not with_rows and len(file.empty_rows):
-                raise InvalidParameter("ids", "an index without rows cannot tell empty texts; leave them out")
+                raise InvalidParameter("ids", "an index without rows cannot represent empty texts; remove them")
             row_ids = RowIds(None if ids is False else ids, file.num_rows, _all_held)
             keys = _planned(file, bits, within, table_bytes, with_rows=with_rows) if plan is None else keys_of(plan)
 
@@ -206,7 +206,7 @@ def _write_scanned(
     needed = 4 * 8 * num_words * file.num_rows
     if needed > memory_bytes:
         raise InvalidParameter(
-            "memory", f"no table helps within {within}, and to compare everything takes {needed} bytes"
+            "memory", f"no table reduces the work within {within}, and comparing all pairs needs {needed} bytes"
         )
     words = np.fromfile(file.path, "<u8", file.num_rows * num_words, offset=file.offset).reshape(-1, num_words)
     rows = np.delete(np.arange(file.num_rows, dtype=np.uint32), file.empty_rows)
@@ -267,7 +267,9 @@ def _file_of(source: Any, bits: int | None, folder: Path) -> FlatFile:  # noqa: 
         return take_file("source", path, folder)
     num_bytes, row_bytes = path.stat().st_size, 8 * -(-(bits or 64) // 64)
     if num_bytes % row_bytes:
-        raise InvalidInput(f"{num_bytes} bytes are no whole number of fingerprints of {row_bytes} bytes", str(path))
+        raise InvalidInput(
+            f"{num_bytes} bytes are not a multiple of the fingerprint size, {row_bytes} bytes", str(path)
+        )
     return FlatFile(path, 0, num_bytes // row_bytes, bits or 64, np.zeros(0, np.uint32), None)
 
 
@@ -289,7 +291,7 @@ def _width(file: FlatFile, bits: int | None) -> int:
     if bits is None or bits == file.bits:
         return file.bits
     if file.recipe is not None or -(-bits // 64) != -(-file.bits // 64):
-        raise InvalidParameter("bits", f"{bits} given; the fingerprints have {file.bits}")
+        raise InvalidParameter("bits", f"{bits} does not match the fingerprints, which have {file.bits}")
     return bits
 
 
@@ -298,5 +300,7 @@ def _check_room(path: Path, num_bytes: int) -> None:
     free = shutil.disk_usage(path.parent).free
     if num_bytes > free:
         raise OSError(
-            errno.ENOSPC, f"No room: about {num_bytes / 1e9:.2f} GB are needed, {free / 1e9:.2f} GB are free", str(path)
+            errno.ENOSPC,
+            f"Not enough disk space: about {num_bytes / 1e9:.2f} GB are needed, {free / 1e9:.2f} GB are free",
+            str(path),
         )

@@ -21,7 +21,7 @@ _NUM_READS = 20_000
 def _number(value: object) -> float:
     """Return what is a number above zero, or raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise ValueError(f"{value!r} is no number above 0")
+        raise ValueError(f"{value!r} is not a number above 0")
     return float(value)
 
 
@@ -116,13 +116,13 @@ class Costs:
             If a field is missing, unknown or no number.
         """
         if not isinstance(values, Mapping):
-            raise InvalidParameter("costs", f"{type(values).__name__} given; expected what to_dict gave")
+            raise InvalidParameter("costs", f"{type(values).__name__} is not the output of to_dict")
         names = {field.name for field in fields(cls)}
         given = set(values) - {"format"}
         if values.get("format") != _FORMAT or given != names:
             raise InvalidParameter(
                 "costs",
-                f"these are no costs: format {values.get('format')!r}, fields that differ {sorted(given ^ names)}",
+                f"not a cost table: format {values.get('format')!r}, differing fields {sorted(given ^ names)}",
             )
         try:
             memory = tuple(
@@ -131,9 +131,9 @@ class Costs:
             )
             steps = {name: _number(values[name]) for name in names - {"memory"}}
         except (TypeError, KeyError, ValueError) as error:
-            raise InvalidParameter("costs", f"a value is not as it was written: {error}") from error
+            raise InvalidParameter("costs", f"a value has changed since it was written: {error}") from error
         if not memory:
-            raise InvalidParameter("costs", "no size of memory is named")
+            raise InvalidParameter("costs", "no memory size is given")
         return cls(memory=memory, **steps)
 
     @classmethod

@@ -67,13 +67,13 @@ def read_hamming_file(
         extra = json.loads(text)
         recipe = None if extra["recipe"] is None else Recipe.from_json(json.dumps(extra["recipe"]))
         if recipe is not None and recipe.sketch_id != extra["sketch_id"]:
-            raise InvalidInput("the recipe does not have the identity that stands beside it", str(path))
+            raise InvalidInput("the recipe does not match the recipe id stored with it", str(path))
         empty_rows = np.array(extra["empty_rows"], np.int64)
         return native, recipe, empty_rows, extra["num_rows"], extra["with_rows"], _ids_of(ids)
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(f"the description of the index cannot be read: {error}", str(path)) from error
+        raise InvalidInput(f"cannot read the description of the index: {error}", str(path)) from error
 
 
 def ids_beside(ids: Any) -> bytes | None:  # noqa: ANN401 - an Arrow array or None

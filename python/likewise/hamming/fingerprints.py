@@ -49,9 +49,9 @@ def as_words(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - lis
     try:
         array = np.asarray(given)
     except (TypeError, ValueError) as error:
-        raise InvalidParameter(name, f"{type(given).__name__} given; expected fingerprints") from error
+        raise InvalidParameter(name, f"{type(given).__name__} is not an array of fingerprints") from error
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
-        raise InvalidParameter(name, "some of them are masked; leave these out")
+        raise InvalidParameter(name, "masked values are not supported; remove them")
     if array.dtype == object and array.ndim == 1:
         return words_of_list(name, array.tolist())
     if array.dtype.kind in "iu" and not array.dtype.isnative:
@@ -63,7 +63,7 @@ def as_words(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - lis
     if array.dtype != np.uint64:
         raise InvalidParameter(
             name,
-            f"{type(given).__name__} of {array.dtype}, shape {array.shape}, given; they must be uint64, or int64 of "
+            f"{type(given).__name__} of {array.dtype}, shape {array.shape}, not supported; use uint64, or int64 with "
             "the same bits",
         )
     return array
@@ -90,7 +90,9 @@ def words_of_list(name: str, given: Sequence[Any]) -> NDArray[np.uint64]:
     if is_nested:
         rows = [words_of_list(name, row.tolist() if isinstance(row, np.ndarray) else row) for row in given]
         if len({row.shape for row in rows}) != 1 or rows[0].ndim != 1:
-            raise InvalidParameter(name, "lists of different lengths given; each fingerprint has the same words")
+            raise InvalidParameter(
+                name, "the lists differ in length; all fingerprints must have the same number of words"
+            )
         return np.stack(rows)
     if not all(type(value) is int for value in given):
         given = [_word(name, number, value) for number, value in enumerate(given)]
@@ -99,13 +101,15 @@ def words_of_list(name: str, given: Sequence[Any]) -> NDArray[np.uint64]:
     except OverflowError:
         number, value = next((i, value) for i, value in enumerate(given) if not 0 <= value < 1 << 64)
         raise InvalidParameter(
-            name, f"{shown(value)} given as number {number}; a word of a fingerprint is from 0 to 2^64 - 1"
+            name, f"{shown(value)} at position {number} is out of range; fingerprint words are from 0 to 2^64 - 1"
         ) from None
 
 
 def _word(name: str, number: int, value: object) -> int:
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise InvalidParameter(name, f"{shown(value)} given as number {number}; fingerprints are whole numbers")
+        raise InvalidParameter(
+            name, f"{shown(value)} at position {number} is not an integer; fingerprints are integers"
+        )
     return int(value.__index__())
 
 
@@ -169,7 +173,7 @@ def take_fingerprints(name: str, given: Any) -> Fingerprints:  # noqa: ANN401 - 
         return _read(Path(given))
     if isinstance(given, Sketches):
         if given.recipe.bits is None:
-            raise InvalidParameter(name, "these are MinHash signatures; use band_pairs")
+            raise InvalidParameter(name, "MinHash signatures need band_pairs")
         is_empty = given.is_empty.astype(np.uint8) if given.is_empty.any() else None
         words = np.ascontiguousarray(given.array).reshape(-1)
         return Fingerprints(words, given.recipe.bits, is_empty, given.recipe, given.doc_ids)
@@ -177,7 +181,7 @@ def take_fingerprints(name: str, given: Any) -> Fingerprints:  # noqa: ANN401 - 
         given = _from_arrow(name, given)
     array = as_words(name, given)
     if array.ndim not in (1, 2) or (array.ndim == 2 and not 1 <= array.shape[1] <= 4):
-        raise InvalidParameter(name, f"shape {array.shape}; it must be (n,) or (n, words), 1 to 4 words")
+        raise InvalidParameter(name, f"shape {array.shape}is not (n,) or (n, words) with 1 to 4 words")
     bits = 64 * (array.shape[1] if array.ndim == 2 else 1)
     if isinstance(array, np.memmap):
         # Read, not mapped: a file that is cut while it is searched must be no crash.
@@ -237,7 +241,7 @@ def refuse_changed(given: object, status: tuple[int, ...] | None) -> None:
     """
     if file_status(given) != status:
         path = given.filename if isinstance(given, np.memmap) else given
-        raise InvalidInput("the file changed while it was read", str(path))
+        raise InvalidInput("the file changed during the read", str(path))
 
 
 def _read(path: Path) -> Fingerprints:
@@ -249,7 +253,7 @@ def _read(path: Path) -> Fingerprints:
         is_empty = np.zeros(file.num_rows, np.uint8)
         is_empty[file.empty_rows] = 1
         return Fingerprints(words, file.bits, is_empty if len(file.empty_rows) else None, file.recipe)
-    raise InvalidInput("fingerprints are read from .npy and .parquet; map any other file with numpy.memmap", str(path))
+    raise InvalidInput("fingerprint files must be .npy or .parquet; map any other file with numpy.memmap", str(path))
 
 
 def _npy_file(path: Path) -> FlatFile:
@@ -260,7 +264,7 @@ def _npy_file(path: Path) -> FlatFile:
     if file is None:
         how = how_to_store(array.dtype, fortran_order=not array.flags.c_contiguous)
         raise InvalidInput(
-            f"{'this is no array of fingerprints: ' if how is None else ''}{array.dtype} of shape {array.shape}"
+            f"{'not an array of fingerprints: ' if how is None else ''}{array.dtype} of shape {array.shape}"
             f"{'' if how is None else f': {how}'}",
             str(path),
         )
@@ -293,9 +297,9 @@ def _from_arrow(name: str, given: Any) -> NDArray[Any]:  # noqa: ANN401
     try:
         column = pa.chunked_array([given]) if isinstance(given, pa.Array) else _arrow_column(name, given)
     except (pa.ArrowException, TypeError) as error:
-        raise InvalidParameter(name, f"this Arrow data cannot be read: {error}") from error
+        raise InvalidParameter(name, f"cannot read this Arrow data: {error}") from error
     if column.null_count:
-        raise InvalidParameter(name, f"{column.null_count} of them are null")
+        raise InvalidParameter(name, f"{column.null_count} values are null")
     kind = column.type
     column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     if pa.types.is_fixed_size_binary(kind) and kind.byte_width in (8, 16, 24, 32):
@@ -305,13 +309,13 @@ def _from_arrow(name: str, given: Any) -> NDArray[Any]:  # noqa: ANN401
     if pa.types.is_fixed_size_list(kind) and kind.value_type in (pa.int64(), pa.uint64()):
         values = column.flatten()
         if values.null_count:
-            raise InvalidParameter(name, f"{values.null_count} of their words are null")
+            raise InvalidParameter(name, f"{values.null_count} words are null")
         flat: NDArray[Any] = values.to_numpy(zero_copy_only=False)
         return flat.view(np.uint64).reshape(len(column), kind.list_size)
     if kind in (pa.int64(), pa.uint64()):
         numbers: NDArray[Any] = column.to_numpy(zero_copy_only=False)
         return numbers.view(np.uint64)
-    raise InvalidParameter(name, f"a column of {kind}; fingerprints are (u)int64, lists or binary of one size")
+    raise InvalidParameter(name, f"a column of type {kind} is not supported; use (u)int64, lists or fixed-size binary")
 
 
 def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
@@ -323,5 +327,5 @@ def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - PyArrow has n
     table = pa.table(given)
     names = ["sketch"] if "sketch" in table.column_names else table.column_names
     if len(names) != 1:
-        raise InvalidParameter(name, f"a table of columns {names}; pass the column of the fingerprints")
+        raise InvalidParameter(name, f"got a table with columns {names}; pass its fingerprint column")
     return table.column(names[0])

@@ -100,7 +100,7 @@ class IdLookup:
         return order[np.concatenate(positions)], np.concatenate(rows)
 
 
-_WANTED = "they must be str or whole numbers of 64 bits, signed"
+_WANTED = "ids must be str or signed 64-bit integers"
 
 
 class RowIds:
@@ -158,7 +158,9 @@ class RowIds:
             held = [] if before is None and ids is not None and self._num_rows == 0 else before
             if (ids is None) != (held is None):
                 wanted = (
-                    "the index has ids; give one for each" if ids is None else "the index goes by rows, without ids"
+                    "the index has ids; give one per fingerprint"
+                    if ids is None
+                    else "the index has no ids; remove them"
                 )
                 raise InvalidParameter("ids", wanted)
             first = self._num_rows
@@ -170,7 +172,9 @@ class RowIds:
                 return
             part = _taken(ids, num_rows)
             if held and part.type != held[0].type:
-                raise InvalidParameter("ids", f"they are {part.type}, those of the index {held[0].type}")
+                raise InvalidParameter(
+                    "ids", f"ids have type {part.type}, but those of the index have type {held[0].type}"
+                )
             keys = id_keys(part)
             _refuse_doubles(part, keys)
             lookup = self._looked_up()
@@ -201,7 +205,7 @@ class RowIds:
             return rows.astype(np.int64)
         ends = np.cumsum([len(part) for part in parts])
         if rows.size and (not len(ends) or rows.max() >= ends[-1]):
-            raise InvalidInput("the tables are damaged: they name rows that there are none of")
+            raise InvalidInput("the tables are corrupt: they refer to rows that do not exist")
         part_of_row = np.searchsorted(ends, rows, side="right")
         found: NDArray[Any] = np.empty(len(rows), object)
         for number in np.unique(part_of_row):
@@ -223,14 +227,14 @@ class RowIds:
         column = id_column("rows", ids)
         if self._parts is None:
             if len(column) and not _is_integer(column):
-                raise InvalidParameter("rows", f"{column.type} given; the index has no ids, so rows are whole numbers")
+                raise InvalidParameter("rows", f"got {column.type}; the index has no ids, so rows must be integers")
             rows = np.unique(column.to_numpy(zero_copy_only=False)) if len(column) else np.zeros(0, np.int64)
             return rows[(rows >= 0) & (rows < self._num_rows)].astype(np.uint32)
         with self._lock:
             if not self._parts or not len(column):
                 return np.zeros(0, np.uint32)
             if column.type != self._parts[0].type:
-                raise InvalidParameter("rows", f"{column.type} given; ids of this index are {self._parts[0].type}")
+                raise InvalidParameter("rows", f"got {column.type}; ids of this index have type {self._parts[0].type}")
             positions, found = self._looked_up().candidates(id_keys(column))
             return np.unique(found[self._are_equal(column, positions, found)]).astype(np.uint32)
 
@@ -268,8 +272,8 @@ class RowIds:
             position, row = min(zip(positions[is_known].tolist(), rows[is_known].tolist(), strict=True))
             raise InvalidParameter(
                 "ids",
-                f"{part[position].as_py()!r}, number {position} of those given, stands in the index already, at row "
-                f"{row}; remove it first, or give another",
+                f"{part[position].as_py()!r}, at position {position}, is already in the index, at row "
+                f"{row}; remove it first, or use another id",
             )
 
 
@@ -278,7 +282,7 @@ def _refuse_doubles(column: Any, keys: NDArray[np.uint64]) -> None:  # noqa: ANN
     if found is not None:
         second, first = found
         raise InvalidParameter(
-            "ids", f"{column[first].as_py()!r} comes twice, as numbers {first} and {second}; ids must differ"
+            "ids", f"{column[first].as_py()!r} appears twice, at positions {first} and {second}; ids must be unique"
         )
 
 
@@ -332,7 +336,7 @@ def id_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or Arro
         column = _arrow_column(name, given)
         kind = column.type
         if column.null_count:
-            raise InvalidParameter(name, f"{column.null_count} of them are null; {_WANTED}")
+            raise InvalidParameter(name, f"{column.null_count} ids are null; {_WANTED}")
         if not len(column):
             return pa.array([], pa.int64() if pa.types.is_integer(kind) else pa.large_string())
         if pa.types.is_integer(kind):
@@ -354,17 +358,17 @@ def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or 
 
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
         if is_table(given):
-            raise InvalidParameter(name, "a table given; pass its column of ids")
+            raise InvalidParameter(name, "got a table; pass its id column")
         column = pa.chunked_array([given]) if isinstance(given, pa.Array) else pa.chunked_array(given)
         if pa.types.is_dictionary(column.type):
             kind = _spelled_out(column.type.value_type)
             column = pa.chunked_array([_decoded(chunk, kind) for chunk in column.chunks], kind)
         return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
-        raise InvalidParameter(name, f"{given!r} given; expected a sequence or a column, of which {_WANTED}")
+        raise InvalidParameter(name, f"{given!r} is not a sequence or a column; {_WANTED}")
     values = given if isinstance(given, np.ndarray | list) else list(given)
     if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise InvalidParameter(name, f"an array of shape {values.shape} given; expected one dimension")
+        raise InvalidParameter(name, f"expected a one-dimensional array, got shape {values.shape}")
     if not isinstance(values, np.ndarray) or values.dtype == object:
         # Arrow would take True for 1 beside numbers, and bytes for text.
         other = next((value for value in values if isinstance(value, bool | np.bool_ | float | bytes)), None)

@@ -80,7 +80,7 @@ class HammingIndex(BuiltOutOfCore):
         self._bits = taken.bits
         self._with_rows = ids is not False
         if not self._with_rows and taken.empty_rows.size:
-            raise InvalidParameter("ids", "an index without rows cannot tell empty texts; leave them out")
+            raise InvalidParameter("ids", "an index without rows cannot represent empty texts; remove them")
         self._empty_rows = taken.empty_rows
         within = check_integer("within", within, 0, taken.bits)
         self._ids = RowIds(None if ids is False else ids, taken.num_rows, self._holds)
@@ -286,7 +286,7 @@ class HammingIndex(BuiltOutOfCore):
             fingerprints = take_one(fingerprints, self._bits, self._recipe).reshape(1, -1)
         taken = self._taken(fingerprints)
         if not self._with_rows:
-            raise InvalidParameter("fingerprints", "an index without rows (ids=False) stays as it is")
+            raise InvalidParameter("fingerprints", "an index without rows (ids=False) cannot be changed")
         with self._ids.adding(ids, taken.num_rows) as first:
             rows = np.arange(first, first + taken.num_rows, dtype=np.int64)
             kept = rows if taken.rows is None else first + taken.rows.astype(np.int64)
@@ -316,7 +316,7 @@ class HammingIndex(BuiltOutOfCore):
             If they are something else, a mask for instance, or the index keeps no rows. Nothing is removed then.
         """
         if not self._with_rows:
-            raise InvalidParameter("rows", "an index without rows (ids=False) stays as it is")
+            raise InvalidParameter("rows", "an index without rows (ids=False) cannot be changed")
         is_one = isinstance(rows, int | str | np.integer)
         with self._ids.changing():
             numbers = self._ids.rows_of([rows] if is_one else rows)

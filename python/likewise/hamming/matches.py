@@ -105,14 +105,14 @@ def keys_of(plan: Any) -> list[tuple[list[int], int]]:  # noqa: ANN401 - a plann
     """
     keys = getattr(plan, "keys", plan)
     if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
-        raise InvalidParameter("plan", f"{shown(plan)} given; expected a planned search, or keys as (mask, radius)")
+        raise InvalidParameter("plan", f"{shown(plan)} is not a search plan or a list of (mask, radius) keys")
     return [_key(key) for key in keys]
 
 
 def _key(key: Any) -> tuple[list[int], int]:  # noqa: ANN401 - a key of a plan, or mask and radius
     pair = (key.mask, key.radius) if hasattr(key, "mask") else key
     if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise InvalidParameter("plan", f"the key {shown(pair)} is no pair of mask and radius")
+        raise InvalidParameter("plan", f"the key {shown(pair)} is not a (mask, radius) pair")
     mask = check_integer("plan", pair[0], 0, (1 << 256) - 1)
     radius = check_integer("plan", pair[1], 0, 256)
     word = (1 << 64) - 1

@@ -96,14 +96,14 @@ def hamming_distance(a: Any, b: Any) -> NDArray[np.int64]:  # noqa: ANN401 - of 
             raise ValueError
         ones: NDArray[np.int64] = np.bitwise_count(left ^ right).astype(np.int64)
     except ValueError as error:
-        raise InvalidParameter("b", f"shapes {left.shape} and {right.shape} do not fit together") from error
+        raise InvalidParameter("b", f"shapes {left.shape} and {right.shape} are incompatible") from error
     return ones if ones.ndim < 2 else np.asarray(ones.sum(axis=-1), np.int64)
 
 
 def _codes(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401
     """Return fingerprints in the shape in which they were given."""
     if isinstance(given, str | Path | bool):
-        raise InvalidParameter(name, f"{given!r} given; expected fingerprints")
+        raise InvalidParameter(name, f"{given!r} is not an array of fingerprints")
     if isinstance(given, int | np.integer):
         return words_of_list(name, [given]).reshape(())
     if isinstance(given, Sketches) or hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
@@ -111,7 +111,7 @@ def _codes(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401
         return taken.words if taken.bits <= 64 else taken.words.reshape(len(taken), -1)
     words = as_words(name, given)
     if words.ndim > 2:
-        raise InvalidParameter(name, f"shape {words.shape}; it must be (n,) or (n, words)")
+        raise InvalidParameter(name, f"shape {words.shape}is not (n,) or (n, words)")
     return words[:, 0] if words.ndim == 2 and words.shape[1] == 1 else words
 
 
@@ -180,7 +180,9 @@ def hamming_pairs(
     """
     if recall is not None:
         if out is not None or memory is not None:
-            raise InvalidParameter("recall", "bands hold everything; leave out and memory away, or recall")
+            raise InvalidParameter(
+                "recall", "a search by bands runs in memory; remove out and memory, or remove recall"
+            )
         return _banded(take_fingerprints("fingerprints", fingerprints), within, recall, seed, num_threads(threads))
     return _joined([("fingerprints", fingerprints)], within, out, memory, threads)
 
@@ -356,14 +358,14 @@ def _same_width(sides: list[Fingerprints] | list[FlatFile]) -> int:
     first, last = sides[0], sides[-1]
     _refuse_recipes("left and right", first.recipe, last.recipe)
     if -(-first.bits // 64) != -(-last.bits // 64):
-        raise InvalidParameter("right", f"{last.bits} bits; the left ones have {first.bits}")
+        raise InvalidParameter("right", f"{last.bits} bits, but the left ones have {first.bits}")
     return max(first.bits, last.bits)
 
 
 def _refuse_recipes(names: str, first: Recipe | None, second: Recipe | None) -> None:
     differing = {} if first is None or second is None else first.sketch_differences(second)
     if differing:
-        raise RecipeMismatch(f"{names} were made by different recipes; sketch the texts again", differing)
+        raise RecipeMismatch(f"{names} were made with different recipes; sketch the texts again", differing)
 
 
 class _Gathered:
@@ -376,7 +378,7 @@ class _Gathered:
     def take(self, left: Any, right: Any, distance: Any) -> None:  # noqa: ANN401 - buffers
         self._left -= len(left)
         if self._left < 0:
-            raise InvalidParameter("memory", "there are more pairs than it holds; write them with out=")
+            raise InvalidParameter("memory", "too many pairs to return; write them to a file with out=")
         self._batches.append((np.asarray(left), np.asarray(right), np.asarray(distance)))
 
     def sorted(self) -> Pairs:

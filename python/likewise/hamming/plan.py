@@ -112,7 +112,7 @@ class HammingPlan:
         said = []
         if self.num_fingerprints > most_indexed:
             said.append(
-                f"{self.num_fingerprints:,} are more than one index holds ({most_indexed:,}): make "
+                f"{self.num_fingerprints:,} exceed the limit of one index ({most_indexed:,}): make "
                 f"{-(-self.num_fingerprints // most_indexed)} of them, or read the file in order against the queries "
                 "(hamming_stream). The figures are of one that held them all."
             )
@@ -201,7 +201,7 @@ def plan_hamming(
     if memory_bytes is not None:
         memory_bytes = take_bytes("memory_bytes", memory_bytes, 0, 1 << 62)
     if division not in _DIVISIONS:
-        raise InvalidParameter("division", f"{division!r} given; it must be one of {', '.join(_DIVISIONS)}")
+        raise InvalidParameter("division", f"{division!r} is not one of {', '.join(_DIVISIONS)}")
     costs = _check_costs(costs)
     rows, chosen = _native.survey_plans(
         n,
@@ -220,7 +220,7 @@ def plan_hamming(
 
 def _check_costs(costs: Costs | None) -> Costs:
     if costs is not None and not isinstance(costs, Costs):
-        raise InvalidParameter("costs", f"{type(costs).__name__} given; expected Costs, as Costs.read gives them")
+        raise InvalidParameter("costs", f"{type(costs).__name__} is not Costs; read them with Costs.read")
     return Costs.default() if costs is None else costs
 
 
@@ -230,15 +230,15 @@ def _check_frequencies(given: Any) -> list[float] | None:  # noqa: ANN401 - arra
     try:
         array = np.asarray(given, np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidParameter("bit_frequencies", f"these are no numbers: {error}") from error
+        raise InvalidParameter("bit_frequencies", f"not numbers: {error}") from error
     if array.ndim != 1:
-        raise InvalidParameter("bit_frequencies", f"shape {array.shape}; it must be (bits,)")
+        raise InvalidParameter("bit_frequencies", f"shape {array.shape}is not (bits,)")
     return [float(share) for share in array]
 
 
 def _check_dependence(given: object) -> float:
     if isinstance(given, bool) or not isinstance(given, (int, float, np.floating)):
-        raise InvalidParameter("bit_dependence", f"{given!r} given; it must be a number from 0 to 0.5")
+        raise InvalidParameter("bit_dependence", f"{given!r} is not a number from 0 to 0.5")
     return float(given)
 
 

@@ -83,7 +83,7 @@ def take_rows(
     bits = None if bits is None else check_integer("bits", bits, 32, 256, 32)
     if isinstance(given, np.ndarray | Sketches) and len(given) > MAX_ROWS:
         # Before a mapped one is read.
-        raise InvalidParameter(name, f"{len(given)} of them; an index holds at most {MAX_ROWS}")
+        raise InvalidParameter(name, f"{len(given)} rows; the limit of an index is {MAX_ROWS}")
     is_large = isinstance(given, np.memmap) and len(given) >= _LEAST_LEFT
     file = mapped_file(given) if may_stay and is_large and recipe is None else None
     if file is not None and bits in (None, file.bits):
@@ -94,7 +94,8 @@ def take_rows(
         differing = recipe.sketch_differences(taken.recipe)
         if differing:
             raise RecipeMismatch(
-                "the index holds sketches of another recipe; sketch the texts again with its own", differing
+                "the sketches were made with a different recipe; sketch the texts again with the recipe of the index",
+                differing,
             )
     if bits is not None and taken.recipe is not None and bits != taken.bits:
         raise InvalidParameter(name, f"they have {taken.bits} bits; expected {bits}")
@@ -145,7 +146,7 @@ def take_one(
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         number = int(given)
         if not 0 <= number < 1 << bits:
-            raise InvalidParameter(name, f"{shown(number)} does not fit {bits} bits")
+            raise InvalidParameter(name, f"{shown(number)} does not fit in {bits} bits")
         return np.frombuffer(number.to_bytes(8 * num_words, "little"), np.uint64)
     if isinstance(given, list | tuple):
         given = words_of_list(name, given)
@@ -155,5 +156,5 @@ def take_one(
     if taken.num_rows != 1:
         raise InvalidParameter(name, f"{taken.num_rows} given; expected one")
     if taken.empty_rows.size:
-        raise InvalidParameter(name, "that of an empty text, which only query_batch knows")
+        raise InvalidParameter(name, "the sketch of an empty text is supported only by query_batch")
     return taken.words

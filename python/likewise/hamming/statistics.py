@@ -42,11 +42,11 @@ def bit_statistics(fingerprints: Any, *, bits: int | None = None) -> tuple[NDArr
     """
     taken = take_fingerprints("fingerprints", fingerprints)
     if not len(taken):
-        raise InvalidParameter("fingerprints", "there are none; at least one is needed")
+        raise InvalidParameter("fingerprints", "empty; at least one is required")
     num_words = -(-taken.bits // 64)
     bits = taken.bits if bits is None else check_integer("bits", bits, 32, 256)
     if -(-bits // 64) != num_words:
-        raise InvalidParameter("bits", f"{bits} given; the fingerprints have {num_words} words of 64")
+        raise InvalidParameter("bits", f"{bits} does not match the fingerprints, which have {num_words} 64-bit words")
     frequencies, dependence = _native.bit_statistics(taken.words, bits)
     return np.asarray(frequencies), dependence
 

@@ -111,7 +111,7 @@ def hamming_stream(
     InvalidInput
         If the file holds something else, or changes while it is read; if `out` is there already, or is named otherwise.
     RecipeMismatch
-        If queries and file were sketched by different recipes, or `out` was begun with other input.
+        If queries and file were sketched with different recipes, or `out` was begun with other input.
 
     Notes
     -----
@@ -129,7 +129,7 @@ def hamming_stream(
     """
     started = time.perf_counter()
     if out is not None and Path(out).suffix != ".parquet":
-        raise InvalidInput("pairs of fingerprints are written as .parquet; name the file so", str(out))
+        raise InvalidInput("the output for fingerprint pairs must end in .parquet", str(out))
     words, bits, is_empty, query_ids = _queries(queries, bits, query_ids)
     within = check_integer("within", within, 0, bits)
     source = open_fingerprints(Path(path), -(-bits // 64))
@@ -168,23 +168,25 @@ def _queries(
 ) -> tuple[NDArray[np.uint64], int, NDArray[np.bool_], Sequence[str] | None]:
     """Return flat words, width, which queries are empty texts, and ids."""
     if isinstance(queries, str | Path):
-        raise InvalidParameter("queries", f"{str(queries)!r} given; read the fingerprints first, or map them")
+        raise InvalidParameter(
+            "queries", f"{str(queries)!r} is not an array; read the fingerprints first, or map the file"
+        )
     taken = take_fingerprints("queries", queries)
     if taken.recipe is not None:
         if bits not in (None, taken.bits):
-            raise InvalidParameter("bits", f"{bits} given; the sketches have {taken.bits}")
+            raise InvalidParameter("bits", f"{bits} does not match the sketches, which have {taken.bits}")
         bits = taken.bits
         query_ids = taken.doc_ids if query_ids is None else query_ids
     else:
         bits = taken.bits if bits is None else check_integer("bits", bits, 32, 256, 32)
         if -(-bits // 64) != taken.bits // 64:
-            raise InvalidParameter("bits", f"{bits} bits are not {taken.bits // 64} words")
+            raise InvalidParameter("bits", f"{bits} bits do not fill {taken.bits // 64} words")
     is_empty = np.zeros(len(taken), bool)
     is_empty[taken.empty_rows] = True
     if query_ids is not None:
         query_ids = [str(query_id) for query_id in id_column("query_ids", query_ids).to_pylist()]
         if len(query_ids) != len(taken):
-            raise InvalidParameter("query_ids", f"{len(query_ids)} given for {len(taken)} queries")
+            raise InvalidParameter("query_ids", f"{len(query_ids)} ids for {len(taken)} queries")
     return taken.words, bits, is_empty, query_ids
 
 
@@ -194,16 +196,18 @@ def _check_recipe(queries: Any, bits: int, source: FlatFile | ParquetFile) -> No
     if isinstance(queries, Sketches):
         differing = queries.recipe.sketch_differences(source.recipe)
         if differing:
-            raise RecipeMismatch("queries and file were sketched by different recipes", differing)
+            raise RecipeMismatch("queries and file were sketched with different recipes", differing)
     if source.recipe.bits != bits:
-        raise InvalidInput(f"its fingerprints have {source.recipe.bits} bits, the queries {bits}", str(source.path))
+        raise InvalidInput(
+            f"its fingerprints have {source.recipe.bits} bits, but the queries have {bits}", str(source.path)
+        )
 
 
 def _check_unchanged(source: FlatFile | ParquetFile, before: dict[str, object]) -> None:
     after = file_identity(source.path)
     differing = {name: (after[name], before[name]) for name in before if after[name] != before[name]}
     if differing:
-        raise RecipeMismatch(f"{source.path} changed while it was read", differing)
+        raise RecipeMismatch(f"{source.path} changed during the read", differing)
 
 
 def _digest(words: NDArray[np.uint64], is_empty: NDArray[np.bool_], query_ids: Sequence[str] | None) -> str:
@@ -256,7 +260,7 @@ def _collect(found: Iterator[tuple[int, Found]], num_queries: int) -> Matches:
     for _, (some_rows, some_queries, some_distances, _) in found:
         num_pairs += len(some_rows)
         if num_pairs > _MOST_PAIRS:
-            raise InvalidParameter("out", f"there are over {_MOST_PAIRS:,} pairs; name a Parquet file for them")
+            raise InvalidParameter("out", f"more than {_MOST_PAIRS:,} pairs; write them to a Parquet file")
         rows.append(some_rows)
         queries.append(some_queries)
         distances.append(some_distances.astype(np.uint16))

@@ -45,5 +45,5 @@ def with_companions(recipe: Recipe, kept: Mapping[str, bytes]) -> Recipe:
             try:
                 changes[name] = WordList(tuple(entry) for entry in json.loads(kept[name])["words"])
             except (ValueError, KeyError, TypeError) as error:
-                raise InvalidInput(f"the {name} kept with the recipe are damaged") from error
+                raise InvalidInput(f"the {name} stored with the recipe are corrupt") from error
     return recipe.replace(**changes)

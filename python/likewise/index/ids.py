@@ -26,7 +26,7 @@ def paired(ids: Any, batches: Iterable[Batch]) -> Iterator[tuple[_native.Texts, 
     """
     is_column = hasattr(ids, "__len__") or hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__")
     if not is_column and not isinstance(ids, Iterable):
-        raise InvalidInput(f"ids are {type(ids).__name__}; expected a list of str")
+        raise InvalidInput(f"ids have type {type(ids).__name__}; expected a list of str")
     if not is_column or isinstance(ids, Iterator):
         rest = iter(ids)
         row = 0
@@ -36,7 +36,7 @@ def paired(ids: Any, batches: Iterable[Batch]) -> Iterator[tuple[_native.Texts, 
             yield names, batch
             row += len(batch)
         if next(rest, None) is not None:
-            raise InvalidInput("there are more ids than texts; those that had a text were added")
+            raise InvalidInput("more ids than texts; the texts with ids were added")
         return
     whole = all_ids(ids)
     row = 0
@@ -61,7 +61,7 @@ def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
     if isinstance(ids, _native.Texts):
         return ids
     if isinstance(ids, str | bytes):
-        raise InvalidInput("a single id was given where several are expected; put it in a list")
+        raise InvalidInput("expected a list of ids, got a single id; put it in a list")
     if hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__"):
         import pyarrow as pa
 
@@ -70,9 +70,7 @@ def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
             # It may hide nulls among its values.
             column = column.cast(column.type.value_type)
         if column.null_count:
-            raise InvalidInput(
-                "the id is null; ids are text or whole numbers", row=column.is_null().index(True).as_py()
-            )
+            raise InvalidInput("the id is null; ids must be text or integers", row=column.is_null().index(True).as_py())
         if pa.types.is_integer(column.type):
             column = column.cast(pa.large_string())
         try:
@@ -80,9 +78,9 @@ def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
         except InvalidInput as error:
             if error.row is not None:
                 raise
-            raise InvalidInput(f"ids are a column of {column.type}; they are text or whole numbers") from error
+            raise InvalidInput(f"the id column has type {column.type}; ids must be text or integers") from error
     if not isinstance(ids, Iterable):
-        raise InvalidInput(f"ids are {type(ids).__name__}; expected a list of str")
+        raise InvalidInput(f"ids have type {type(ids).__name__}; expected a list of str")
     names = list(ids)
     for row, name in enumerate(names):
         if not isinstance(name, str):
@@ -95,7 +93,7 @@ def one_id(name: object, row: int | None = None) -> str:
     if isinstance(name, str):
         return name
     if isinstance(name, bool) or not hasattr(name, "__index__"):
-        raise InvalidInput(f"the id is {name!r}; ids are text or whole numbers", row=row)
+        raise InvalidInput(f"the id is {name!r}; ids must be text or integers", row=row)
     return str(name.__index__())
 
 
@@ -121,7 +119,7 @@ def too_long(error: InvalidParameter, names: _native.Texts) -> Exception:
     for row, name in enumerate(names.to_list()):
         num_bytes = len(name.encode("utf-8", "replace"))
         if num_bytes > _MAX_BYTES:
-            return InvalidInput(f"the id has {num_bytes:,} bytes; at most {_MAX_BYTES:,}", row=row)
+            return InvalidInput(f"the id has {num_bytes:,} bytes; the limit is {_MAX_BYTES:,}", row=row)
     return error
 
 

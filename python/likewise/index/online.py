@@ -114,10 +114,10 @@ class Index:
             given = recipe if preset is None else as_recipe(recipe, preset)
             resolved, kept = recipe_of(directory, given)
             if store is not None and check_store(store, resolved) != kept:
-                raise InvalidParameter("store", f"{path} keeps {kept}; {store} was given")
+                raise InvalidParameter("store", f"{path} stores {kept}, not {store}")
             ttl_s = ttl_of(directory, ttl_s)
         elif read_only:
-            raise FileNotFoundError(errno.ENOENT, "there is no index to read", str(path))
+            raise FileNotFoundError(errno.ENOENT, "no index to read", str(path))
         else:
             mode = "create"
             resolved = check_recipe(as_recipe(recipe, preset))
@@ -384,9 +384,9 @@ class Index:
         """
         target = directory_of(path)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise InvalidParameter("path", f"{target} is there; a snapshot goes to a new or an empty directory")
+            raise InvalidParameter("path", f"{target} is not empty; write the snapshot to a new or empty directory")
         if self._path.resolve() in target.resolve().parents:
-            raise InvalidParameter("path", f"{target} lies inside the index; name a directory beside it")
+            raise InvalidParameter("path", f"{target} is inside the index; choose a directory outside it")
         self._native.snapshot(target)
 
     def export(self, path: str | os.PathLike[str]) -> None:
@@ -411,9 +411,9 @@ class Index:
 
     def _sketch_columns(self, sketches: Sketches) -> tuple[Any, Any, Any]:
         if not self._recipe.is_distance_only:
-            raise InvalidInput("this index measures pairs on their features, which sketches have not; give texts")
+            raise InvalidInput("this index compares features, which sketches do not contain; pass texts")
         if self._store == "text":
-            raise InvalidInput("this index keeps texts; give texts")
+            raise InvalidInput("this index stores texts; pass texts")
         sketches.check_same_recipe(self._recipe)
         flat = np.ascontiguousarray(sketches.array).reshape(-1).view(np.uint8)
         is_empty = np.ascontiguousarray(sketches.is_empty).view(np.uint8)

@@ -37,7 +37,7 @@ def directory_of(path: str | os.PathLike[str]) -> Path:
         If it is the address of another place, or leads through a link to nothing.
     """
     if not os.fspath(path):
-        raise InvalidParameter("path", "it is empty; name a directory")
+        raise InvalidParameter("path", "the path is empty; give a directory")
     check_place(path)
     return Path(path).absolute()
 
@@ -70,11 +70,11 @@ def is_there(path: Path) -> bool:
         return False
     others = sorted({entry.name for entry in path.iterdir()} - _UNFINISHED - _OF_THE_SYSTEM)
     if "segments" in others:
-        raise StoreError(
-            f"{path}: an index was here, and its database {DATABASE} is missing or empty; bring it back from a snapshot"
-        )
+        raise StoreError(f"{path}: the index database {DATABASE} is missing or empty; restore it from a snapshot")
     if others:
-        raise InvalidParameter("path", f"{path} holds other files ({others[0]}) and no index; name a new directory")
+        raise InvalidParameter(
+            "path", f"{path} is not an index but contains other files ({others[0]}); choose a new directory"
+        )
     return False
 
 
@@ -98,8 +98,8 @@ def ttl_of(path: Path, given: int | None) -> int | None:
     kept = _native.index_attached(path, _TTL)
     ttl_s = None if kept is None else int(kept)
     if given is not None and given != ttl_s:
-        has = "none" if ttl_s is None else f"one of {ttl_s} seconds"
-        raise InvalidParameter("ttl", f"{given} given; {path} was made with {has}, and keeps to it")
+        has = "none" if ttl_s is None else f"{ttl_s} seconds"
+        raise InvalidParameter("ttl", f"{given} does not match {path}, which was created with {has}")
     return ttl_s
 
 
@@ -112,24 +112,30 @@ def check_recipe(recipe: Recipe) -> Recipe:
     """Return the recipe with its search chosen, or raise InvalidParameter if an index cannot go by it."""
     check_is_recipe(recipe)
     if recipe.method not in ("minhash", "simhash"):
-        raise InvalidParameter("method", f"an index goes by minhash or simhash; {recipe.method} was given")
+        raise InvalidParameter("method", f"an index supports minhash and simhash, not {recipe.method}")
     if recipe.keep != "first":
-        raise InvalidParameter("keep", f'{recipe.keep!r} was given; an index keeps who came first: keep="first"')
+        raise InvalidParameter(
+            "keep", f'{recipe.keep!r} is not supported; an index keeps the first document: use keep="first"'
+        )
     if recipe.group != "leaders":
-        raise InvalidParameter("group", f"{recipe.group!r} was given; an index decides by leaders")
+        raise InvalidParameter("group", f"{recipe.group!r} is not supported; an index groups by leaders")
     if recipe.needs_counting and recipe.weights_id is None:
-        raise InvalidParameter("weights", "an index cannot count what is yet to come; give a table (likewise weights)")
+        raise InvalidParameter(
+            "weights", "an index needs a precomputed weight table; create one with `likewise weights`"
+        )
     if recipe.needs_threshold:
         raise InvalidParameter(
             "threshold",
-            "an index cannot choose a threshold from documents yet to come. Run likewise dedup --threshold auto on a "
+            "an index cannot choose a threshold in advance. Run likewise dedup --threshold auto on a "
             "sample, and create the index with --like OUT",
         )
     if recipe.is_distance_only and recipe.recall is not None:
-        raise InvalidParameter("recall", "an index searches by distance exactly; leave recall out")
+        raise InvalidParameter(
+            "recall", "recall does not apply: an index finds every document within the distance; remove it"
+        )
     if recipe.is_distance_only and recipe.weights in _VANISHING:
         raise InvalidParameter(
-            "weights", f"weights {recipe.weights} do not go with distance alone in an index; give a threshold"
+            "weights", f"weights {recipe.weights} need a threshold in an index; a distance alone is not enough"
         )
     return recipe.for_index().resolve()
 
@@ -141,7 +147,7 @@ def check_store(store: str | None, recipe: Recipe) -> str:
     check_choice("store", store, STORES)
     if store == "sketch" and not recipe.is_distance_only:
         raise InvalidParameter(
-            "store", "pairs are measured on feature sets, which sketch does not keep; shingles or text"
+            "store", "pairs are measured on feature sets, which store sketch does not keep; use shingles or text"
         )
     return store
 
@@ -152,10 +158,10 @@ def sync_seconds(durability: str) -> float | None:
         return None
     match = _INTERVAL.fullmatch(durability) if isinstance(durability, str) else None
     if match is None:
-        raise InvalidParameter("durability", f'{durability!r} is neither "commit" nor such as "interval:200ms"')
+        raise InvalidParameter("durability", f'{durability!r} is not "commit" or an interval such as "interval:200ms"')
     seconds = float(match[1]) * (0.001 if match[2] == "ms" else 1.0)
     if not 0.001 <= seconds <= 3600:
-        raise InvalidParameter("durability", f"{durability!r}: an interval is from 1ms to 3600s")
+        raise InvalidParameter("durability", f"{durability!r}: the interval must be from 1ms to 3600s")
     return seconds
 
 
@@ -173,7 +179,8 @@ def recipe_of(path: Path, given: Recipe | None) -> tuple[Recipe, str]:
         if given.recipe_id != recipe_id:
             differences = given.differences(Recipe.from_json(text).for_index())
             raise RecipeMismatch(
-                f"{path} was made by another recipe", differences or {"recipe_id": (given.recipe_id, recipe_id)}
+                f"{path} was created with a different recipe",
+                differences or {"recipe_id": (given.recipe_id, recipe_id)},
             )
         if not given.is_incomplete:
             return given, store

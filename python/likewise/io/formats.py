@@ -46,11 +46,11 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 # Skippable frames of Zstandard begin with 0x184D2A50 to 0x184D2A5F.
 # First bytes of what is met under names of JSON Lines and CSV, what it is, and what to do.
 _NO_LINES = (
-    (b"\xff\xfe", "UTF-16", "convert it to UTF-8, as with iconv -f UTF-16 -t UTF-8"),
-    (b"\xfe\xff", "UTF-16", "convert it to UTF-8, as with iconv -f UTF-16 -t UTF-8"),
-    (b"BZh", "bzip2", "unpack it first, as with bunzip2"),
-    (b"\xfd7zXZ\0", "xz", "unpack it first, as with unxz"),
-    (b"PK\x03\x04", "a zip archive", "unpack it first, as with unzip"),
+    (b"\xff\xfe", "UTF-16", "convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"),
+    (b"\xfe\xff", "UTF-16", "convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"),
+    (b"BZh", "bzip2", "decompress it first, for example with bunzip2"),
+    (b"\xfd7zXZ\0", "xz", "decompress it first, for example with unxz"),
+    (b"PK\x03\x04", "a zip archive", "decompress it first, for example with unzip"),
     (b"PAR1", "Parquet", "rename it, or add --format parquet"),
     (b"ARROW1", "Arrow", "rename it, or add --format arrow"),
 )
@@ -119,10 +119,10 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
     if forced is not None:
         if codec is not None and codec not in _CODECS.get(forced, ()):
             kinds = ", ".join(kind for kind, codecs in _CODECS.items() if codec in codecs)
-            raise InvalidInput(f"the file is packed by {codec}, which goes with {kinds} only; unpack it first", name)
+            raise InvalidInput(f"{codec} compression is supported only for {kinds}; decompress the file first", name)
         return Format(forced, codec)
     if codec is not None:
-        raise InvalidInput(f"the file is packed by {codec}; say with --format what is in it", name)
+        raise InvalidInput(f"the file is compressed with {codec}; specify its format with --format", name)
     if start.startswith(b"PAR1"):
         return Format("parquet")
     if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
@@ -133,12 +133,13 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
         return Format("jsonl")
     if b"\0" in start:
         raise InvalidInput(
-            "this is a binary file of no known format; name a format with --format, or take its bytes with "
-            "--tokens bytes or chunks",
+            "unknown binary format; specify one with --format, or compare raw bytes with --tokens bytes or chunks",
             name,
         )
     if path.suffix.lower() == ".json":
-        raise InvalidInput("this is not one JSON object a line; convert it, or read it as it is by --format text", name)
+        raise InvalidInput(
+            "not one JSON object per line; convert the file, or read it as plain text with --format text", name
+        )
     return Format("text")
 
 
@@ -146,7 +147,7 @@ def _check_lines(start: bytes, name: str) -> None:
     """Raise InvalidInput if a file that begins so holds no lines of text, by its first bytes."""
     for magic, what, remedy in _NO_LINES:
         if start.startswith(magic):
-            raise InvalidInput(f"the file holds {what}, whatever its name says; {remedy}", name, 1)
+            raise InvalidInput(f"the file is {what}, despite its name; {remedy}", name, 1)
 
 
 def codec_by_bytes(start: bytes) -> str | None:
@@ -164,10 +165,12 @@ def may_be_packed(kind: str) -> bool:
 def check_format(name: str | None) -> None:
     """Raise InvalidParameter if this is no format's name."""
     if name is not None and name not in FORMATS:
-        raise InvalidParameter("format", f"{name!r} given; it must be one of {', '.join(FORMATS)}")
+        raise InvalidParameter("format", f"{name!r} is not one of {', '.join(FORMATS)}")
 
 
 def check_delimiter(text: str | None) -> None:
     """Raise InvalidParameter if this cannot stand between fields."""
     if text is not None and (len(text.encode()) != 1 or text in '"\r\n'):
-        raise InvalidParameter("delimiter", f"{text!r} given; it must be one ASCII character, no quote or line end")
+        raise InvalidParameter(
+            "delimiter", f"{text!r} is not a single ASCII character other than a quote or line break"
+        )

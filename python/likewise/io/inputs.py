@@ -133,30 +133,30 @@ def find_inputs(
     found = _Found()
     streams: list[Path] = []
     if list(map(str, names)).count("-") > 1:
-        raise InvalidInput("standard input (-) is named twice; name it once")
+        raise InvalidInput("standard input (-) is given twice; give it once")
     forbidden = None if output is None else _absolute(output)
     fetched = None if spool_directory is None else spool_directory / "fetched"
     for name in map(str, map(local_path, names)):
         path = _absolute(name)
         if is_remote(name):
             if fetched is None:
-                raise InvalidInput("files of stores cannot be read here; name a local file", name)
+                raise InvalidInput("cannot read from object stores here; give a local file", name)
             _fetch(name, fetched, file_format, found, progress)
         elif name == "-":
             if stdin is None or spool_directory is None:
-                raise InvalidInput("standard input cannot be read here; name a file")
+                raise InvalidInput("cannot read standard input here; give a file")
             stream, known = _copy_stream(stdin, spool_directory, file_format or "jsonl")
             streams.append(stream)
             found.files.append((stream, stream.parent, known))
         elif path.is_dir():
             if _is_output(path):
                 raise InvalidInput(
-                    "this is the output of a run; name the documents that it kept (its directory kept), or its inputs",
+                    "this is the output of a run; give its kept/ directory or its original inputs",
                     name,
                 )
             _walk(path, forbidden, file_format, found)
         elif output is not None and path.is_file() and output.exists() and path.samefile(output):
-            raise InvalidInput("this file is both input and output; name another for the output", name)
+            raise InvalidInput("this file is both input and output; choose another output file", name)
         elif path.exists():
             found.files.append((path, path.parent, None))
         else:
@@ -192,14 +192,14 @@ def _why_nothing(found: _Found) -> str:
     """Return why no file was found, and what to do."""
     listed = f" (skipped: {', '.join(found.skipped[:5])})" if found.skipped else ""
     if found.has_links:
-        hint = "links inside a directory are not followed: name their targets, or name them by a glob such as 'DIR/*'"
+        hint = "links inside a directory are not followed; give their targets, or a glob such as 'DIR/*'"
     elif found.has_outputs:
-        hint = "outputs of runs are skipped: name the directories of the documents that they kept, such as OUT/kept"
+        hint = "run outputs are skipped; give their kept/ directories, such as OUT/kept"
     elif any(name.endswith("/") for name in found.skipped):
-        hint = "a glob takes files, not directories: name the directories themselves"
+        hint = "globs match files, not directories; give the directories themselves"
     else:
-        hint = "force one with --format"
-    return f"there is no file of a known format among the inputs{listed}; {hint}"
+        hint = "specify one with --format"
+    return f"no input file has a known format{listed}; {hint}"
 
 
 def _common(roots: list[Path]) -> Path:
@@ -260,9 +260,11 @@ def _file(
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise InvalidInput("the name of this file is not UTF-8; rename it", ascii(name)) from None
+        raise InvalidInput("the file name is not valid UTF-8; rename the file", ascii(name)) from None
     if not path.is_file():
-        raise InvalidInput("this is no regular file, and a run reads its input twice; pipe it in and name it -", name)
+        raise InvalidInput(
+            "not a regular file, and a run reads its input twice; pipe it to standard input and give -", name
+        )
     # How lines are packed is seen from their bytes.
     found = known if known is not None and known.kind not in LINE_FORMATS else format_of(path, name, forced)
     num_bytes = path.stat().st_size
@@ -322,7 +324,7 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
     holders = {parent for path in matches for parent in path.parents}
     if len(matches) == 1 and matches[0] == _absolute(name) and not matches[0].exists():
         target = os.readlink(matches[0])  # noqa: PTH115 - as it is written
-        raise InvalidInput(f"this is a link that leads nowhere, to {target}; mend or delete it", name)
+        raise InvalidInput(f"broken link to {target}; fix or delete it", name)
     caches = _beside_datasets(matches, found) if forced in (None, "arrow") else set()
     is_own = _RunFiles(name)
     for path in matches:
@@ -403,7 +405,7 @@ def _refuse_twice(paths: list[Path]) -> None:
     for path in paths:
         if path in seen:
             raise InvalidInput(
-                "the inputs name this file twice (perhaps through a directory or a glob); name it once", str(path)
+                "this file is in the inputs twice (perhaps through a directory or a glob); give it once", str(path)
             )
         seen.add(path)
 

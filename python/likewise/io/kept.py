@@ -83,10 +83,12 @@ def check_stream(files: Sequence[InputFile]) -> None:
     for file in files:
         if not isinstance(file, LineFile):
             raise InvalidInput(
-                f"only {', '.join(LINE_FORMATS)} can be written to standard output; name a directory with -o", file.name
+                f"only {', '.join(LINE_FORMATS)} can be written to standard output; give a directory with -o", file.name
             )
         if type(file) is not type(files[0]):
-            raise InvalidInput("JSON Lines and CSV cannot follow one another; name a directory with -o", file.name)
+            raise InvalidInput(
+                "JSON Lines and CSV cannot be mixed on standard output; give a directory with -o", file.name
+            )
 
 
 class KeptStream:
@@ -109,7 +111,7 @@ class KeptStream:
                 self._header = self._header or (file.delimiter, names)
                 if self._header != (file.delimiter, names):
                     raise InvalidInput(
-                        "the header is not that of the first file; name a directory with -o", file.name, 1
+                        "the header differs from that of the first file; give a directory with -o", file.name, 1
                     )
         self._header = None
 

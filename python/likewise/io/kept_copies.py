@@ -63,7 +63,7 @@ def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
             copies.append(KeptCopy(path, found, between, file.get("quote") != "none"))
         # Text files of which nothing stays leave no file.
         elif file["num_kept"] or (options.get("on_error") == "keep" and file["num_bad_rows"]):
-            raise InvalidInput("the run's kept file is missing; run it again", str(path))
+            raise InvalidInput("the kept file of this run is missing; run again", str(path))
         else:
             copies.append(KeptCopy(None, Format("binary" if form == "binary" else "text")))
     return copies

@@ -37,15 +37,13 @@ def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"byte {error.start} is not UTF-8: this is neither a weight table nor a lexicon", str(path)
-        ) from error
+        raise InvalidInput(f"not a weight table or lexicon: byte {error.start} is not UTF-8", str(path)) from error
     if path.suffix.lower() == ".csv":
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         try:
             rows = [(reader.line_num, row) for row in reader]
         except csv.Error as error:
-            raise InvalidInput(f"this is no CSV: {error}", str(path), reader.line_num) from error
+            raise InvalidInput(f"not a CSV file: {error}", str(path), reader.line_num) from error
     else:
         rows = [(number, line.rstrip("\r").split("\t")) for number, line in enumerate(text.split("\n"), 1)]
     for number, row in rows:
@@ -53,17 +51,17 @@ def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
             continue
         if len(row) != 2:
             raise InvalidInput(
-                f"{counted(len(row), 'field')} found; a line holds a term and its weight", str(path), number
+                f"{counted(len(row), 'field')} found; a line has a term and its weight", str(path), number
             )
         weight = re.fullmatch(r"\s*0*([0-9]{1,2})\s*", row[1])
         if weight is None or int(weight[1]) > MAX_WEIGHT:
             raise InvalidInput(
-                f"the weight {_shown(row[1])} is no whole number from 0 to {MAX_WEIGHT}", str(path), number
+                f"the weight {_shown(row[1])} is not an integer from 0 to {MAX_WEIGHT}", str(path), number
             )
         terms.append((row[0], int(weight[1])))
         lines.append(number)
     if not terms:
-        raise InvalidInput("this lexicon names no term; a line holds a term, a tab and its weight", str(path))
+        raise InvalidInput("the lexicon is empty; a line has a term, a tab and a weight", str(path))
     return terms, lines
 
 

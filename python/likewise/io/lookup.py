@@ -46,4 +46,4 @@ def find_texts(sources: Sequence[Source], doc_ids: Sequence[str], work: Path) ->
             if len(found) == len(wanted):
                 return [found[doc_id] for doc_id in doc_ids]
     missing = next(doc_id for doc_id in doc_ids if doc_id not in found)
-    raise InvalidInput(f"no document has the id {missing!r}; without an id field the id is file:line")
+    raise InvalidInput(f"no document with id {missing!r}; without an id field, ids are file:line")

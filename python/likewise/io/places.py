@@ -10,8 +10,8 @@ from likewise.errors import InvalidInput
 # A drive of Windows has one letter. Of two slashes a Path keeps one.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]{1,2}(.*)", re.DOTALL)
 _OF_AN_INDEX = (
-    "an index is a directory of this machine, or stands on a Redis server, which commands of the index take by --url "
-    "and Python by likewise.redis.RedisIndex; an object store cannot hold one"
+    "an index is a local directory or is stored on a Redis server, not in an object store; for Redis, use --url "
+    "on the command line or likewise.redis.RedisIndex in Python"
 )
 
 
@@ -30,13 +30,12 @@ def check_place(path: str | os.PathLike[str], *, elsewhere: str = _OF_AN_INDEX) 
     # Where somebody has a directory `s3:`, its name is as good as any.
     if address is not None and not Path(f"{address[1]}:").is_dir():
         if address[1].lower() == "file":
-            raise InvalidInput("name the directory by its path alone, without file://", name)
+            raise InvalidInput("give the path without file://", name)
         raise InvalidInput(elsewhere, f"{address[1]}://{address[2]}")
     for place in (Path(name), *Path(name).parents):
         if place.is_symlink() and _leads_nowhere(place):
             raise InvalidInput(
-                f"it is a link that leads nowhere, to {place.readlink()}; delete the link, make what it leads to, or "
-                "name another place",
+                f"broken link to {place.readlink()}; delete the link, create its target, or choose another path",
                 str(place),
             )
 

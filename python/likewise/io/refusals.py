@@ -51,4 +51,4 @@ def check_regular(path: Path) -> None:
         If there is nothing, or the system refuses.
     """
     if not stat.S_ISREG(path.stat().st_mode):
-        raise InvalidInput("this is no regular file; write what it gives to one", str(path))
+        raise InvalidInput("not a regular file; save its content to a regular file", str(path))

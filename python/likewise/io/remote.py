@@ -147,7 +147,7 @@ def remote_files(name: str) -> Found:
         raise FileNotFoundError(2, "no such file or directory", name)
     for file in files:
         if ".." in PurePosixPath(file.path).parts:
-            raise InvalidInput("a path of the store has .. in it", file.path)
+            raise InvalidInput("a path in the store contains ..", file.path)
     return Found(kind, path.rstrip("/"), sorted(files, key=lambda file: os.fsencode(file.path)))
 
 
@@ -196,7 +196,7 @@ def _fetch(file: Remote, target: Path) -> int:
                 out.write(data)
                 num_bytes += len(data)
     if file.num_bytes is not None and num_bytes != file.num_bytes:
-        raise InvalidInput(f"{num_bytes} bytes came of the {file.num_bytes} that the store tells of", file.path)
+        raise InvalidInput(f"received {num_bytes} of {file.num_bytes} bytes from the store", file.path)
     os.utime(target, ns=(file.modified_ns, file.modified_ns))
     return num_bytes
 
@@ -223,7 +223,7 @@ def file_for(name: str | Path) -> Iterator[Path]:
     Raises
     ------
     InvalidInput
-        If the store refuses: where it can tell, before anything is written.
+        If the store rejected the request: where it can tell, before anything is written.
     """
     if not is_remote(name):
         yield Path(local_path(name))
@@ -264,9 +264,11 @@ class RemoteDirectory:
         self._old = [str(path) for path in found]
         names = {path[len(self._path) :].lstrip("/").partition("/")[0] for path in self._old}
         if foreign := sorted(names - set(final_names)):
-            raise InvalidInput(f"{name} holds files of others ({', '.join(foreign[:3])}); choose an empty directory")
+            raise InvalidInput(f"{name} contains other files ({', '.join(foreign[:3])}); choose an empty directory")
         if final_names[-1] in names and not overwrite:
-            raise InvalidInput(f"{name} holds a finished run; replace it with --overwrite, or choose another directory")
+            raise InvalidInput(
+                f"{name} contains a finished run; replace it with --overwrite, or choose another directory"
+            )
 
     def write(self, local: Path) -> None:
         """Copy a finished run there, its last name last; what an earlier one left goes, its last name first."""
@@ -299,7 +301,7 @@ def _named(name: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise FileNotFoundError(2, "no such file or directory", name) from error
     except PermissionError as error:
-        raise PermissionError(13, f"the store refuses: {error}", name) from error
+        raise PermissionError(13, f"the store rejected the request: {error}", name) from error
     except Exception as error:
         # Missing packages and unknown protocols say what to do; stores raise errors of their own libraries.
-        raise InvalidInput(f"the store cannot be used: {str(error) or type(error).__name__}", name) from error
+        raise InvalidInput(f"cannot access the store: {str(error) or type(error).__name__}", name) from error

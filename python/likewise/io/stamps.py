@@ -49,4 +49,4 @@ def check_unchanged(found: Inputs, then: Sequence[dict[str, object]]) -> None:
     """Raise InvalidInput if an input is no longer what it was when these stamps were taken."""
     for file, now, before in zip(found.files, stamps(found), then, strict=True):
         if now != before:
-            raise InvalidInput("the file changed while it was read; run again when it rests", file.name)
+            raise InvalidInput("the file changed during reading; run again once it no longer changes", file.name)

@@ -55,15 +55,15 @@ def similarity(a: Any, b: Any, measure: str, *, recipe: Recipe | None = None) ->
     if kind is None or kind != _kind(b):
         found = " and ".join(type(value).__name__ for value in (a, b))
         raise InvalidParameter(
-            "a, b", f"{found} given; both must be str, sets, mappings to weights, or lists or tuples"
+            "a, b", f"{found} are not supported; both must be str, sets, mappings to weights, or lists or tuples"
         )
     if kind not in TABLE[measure].takes:
         allowed = ", ".join(name for name, facts in TABLE.items() if kind in facts.takes)
-        raise InvalidParameter("measure", f"{measure} is not defined on {kind}; it must be one of {allowed}")
+        raise InvalidParameter("measure", f"{measure} is not defined on {kind}; use one of {allowed}")
     if recipe is not None:
         check_is_recipe(recipe)
     if recipe is not None and (kind != "texts" or measure in ("lcs", "edit")):
-        raise InvalidParameter("recipe", f"a recipe does not act on {measure} of {kind}")
+        raise InvalidParameter("recipe", f"a recipe does not apply to {measure} of {kind}")
     if kind == "texts":
         return _of_texts(a, b, measure, recipe)
     if kind == "sequences":
@@ -88,9 +88,7 @@ def _of_texts(a: str, b: str, measure: str, recipe: Recipe | None) -> float:
     if measure == "hamming":
         recipe = Recipe.simhash() if recipe is None else recipe
         if recipe.method != "simhash":
-            raise InvalidParameter(
-                "recipe", "hamming is measured on SimHash fingerprints; give a recipe of method simhash"
-            )
+            raise InvalidParameter("recipe", "hamming requires SimHash fingerprints; give a recipe with method simhash")
         assert recipe.bits is not None
         return 1.0 - fingerprint_distance(a, b, recipe) / recipe.bits
     if recipe is not None:
@@ -101,7 +99,7 @@ def _of_texts(a: str, b: str, measure: str, recipe: Recipe | None) -> float:
 def _of_sequences(a: Sequence[Hashable], b: Sequence[Hashable], measure: str) -> float:
     if measure == "hamming":
         if len(a) != len(b):
-            raise InvalidParameter("a, b", f"{len(a)} and {len(b)} items; hamming compares sequences of one length")
+            raise InvalidParameter("a, b", f"{len(a)} and {len(b)} items; hamming requires sequences of equal length")
         return sum(x == y for x, y in zip(a, b, strict=True)) / len(a) if a else 1.0
     aligned = Alignment.of_sequences(a, b)
     return aligned.lcs if measure == "lcs" else aligned.edit
@@ -157,7 +155,7 @@ def _weighted(items: AbstractSet[Hashable] | Mapping[Hashable, int]) -> dict[Has
     found = {}
     for item, weight in items.items():
         if isinstance(weight, bool) or not hasattr(weight, "__index__") or int(weight.__index__()) < 0:
-            raise InvalidParameter("weights", f"{weight!r} given; a weight must be a whole number from 0")
+            raise InvalidParameter("weights", f"{weight!r} is not an integer of at least 0")
         if weight:
             found[item] = int(weight.__index__())
     return found

@@ -57,7 +57,7 @@ def sketch_similarities(sketches: Sketches, pairs: NDArray[np.int64], *, measure
     kind = _KINDS[sketches.recipe.method]
     if kind not in TABLE[measure].takes:
         allowed = ", ".join(name for name, facts in TABLE.items() if kind in facts.takes)
-        raise InvalidParameter("measure", f"{kind} say nothing of {measure}; it must be one of {allowed}")
+        raise InvalidParameter("measure", f"{kind} cannot estimate {measure}; use one of {allowed}")
     rows = as_row_pairs(pairs, len(sketches.array))
     if kind == "filters":
         return filter_similarities(sketches, rows, measure=measure)

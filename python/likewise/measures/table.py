@@ -46,7 +46,7 @@ _PRODUCT = "product of the lengths / 64; at most 0.6 s at 64 kB, 3.5 s at 200 kB
 _FACTS = (
     MeasureFacts(
         "jaccard",
-        "share of all features of both that both have (resemblance)",
+        "shared features divided by all features (resemblance)",
         "sum min(a,b) / sum max(a,b)",
         (*_SETS, "signatures", "filters"),
         is_symmetric=True,
@@ -56,7 +56,7 @@ _FACTS = (
     ),
     MeasureFacts(
         "containment",
-        "share of the first one's features that the second has",
+        "share of the first document's features found in the second",
         "sum min(a,b) / sum a",
         _SETS,
         is_symmetric=False,
@@ -76,7 +76,7 @@ _FACTS = (
     ),
     MeasureFacts(
         "dice",
-        "features of both counted twice, over those of each together; 2J / (1 + J) of the Jaccard similarity J",
+        "twice the shared features divided by the sum of both feature counts; 2J / (1 + J) for Jaccard similarity J",
         "2 sum min(a,b) / (sum a + sum b)",
         (*_SETS, "signatures", "filters"),
         is_symmetric=True,
@@ -86,7 +86,7 @@ _FACTS = (
     ),
     MeasureFacts(
         "overlap",
-        "share of the smaller one's features that the larger has; the greater of both containments",
+        "share of the smaller document's features found in the larger; the greater of the two containments",
         "sum min(a,b) / min(sum a, sum b)",
         (*_SETS, "filters"),
         is_symmetric=True,
@@ -96,17 +96,17 @@ _FACTS = (
     ),
     MeasureFacts(
         "hamming",
-        "share of places where both agree: bits of the fingerprints, or items of sequences of one length",
+        "share of equal positions: bits of fingerprints, or items of sequences of equal length",
         "1 - distance / bits",
         ("texts", "sequences", "fingerprints", "filters"),
         is_symmetric=True,
         verifies=True,
-        cost="nanoseconds, once there are fingerprints",
+        cost="nanoseconds, given the fingerprints",
         source="Hamming 1950; fingerprints Charikar 2002",
     ),
     MeasureFacts(
         "lcs",
-        "what stands in both in the same order, gaps allowed",
+        "longest common subsequence: items in both in the same order, gaps allowed",
         "2 LCS / (n + m)",
         ("texts", "sequences"),
         is_symmetric=True,
@@ -116,7 +116,7 @@ _FACTS = (
     ),
     MeasureFacts(
         "edit",
-        "what need not be inserted, deleted or substituted to turn one into the other",
+        "share of items that need no insertion, deletion or substitution to turn one into the other",
         "1 - Levenshtein / max(n, m)",
         ("texts", "sequences"),
         is_symmetric=True,

@@ -158,8 +158,8 @@ class RecipeFields:
         if self.threshold is None or isinstance(self.threshold, str):
             raise InvalidParameter(
                 "threshold",
-                f"{self.threshold} given, but a number is needed here; dedup and pairs choose one from their documents "
-                "and write it into the recipe of their summary",
+                f"{self.threshold} is not a number; dedup and pairs choose a threshold from their documents "
+                "and write it to the recipe in their summary",
             )
         return self.threshold
 
@@ -271,7 +271,7 @@ class RecipeFields:
         known = {one.name for one in dataclasses.fields(self)}
         for name in changes:
             if name not in known:
-                raise InvalidParameter(name, "there is no such option of a recipe")
+                raise InvalidParameter(name, "not a recipe option")
         return dataclasses.replace(self, **changes)
 
     @property

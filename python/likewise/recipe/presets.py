@@ -67,7 +67,7 @@ def with_preset(preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
         If there is no such preset.
     """
     if preset not in PRESETS:
-        raise InvalidParameter("preset", f"{preset!r} given; it must be one of {', '.join(PRESETS)}")
+        raise InvalidParameter("preset", f"{preset!r} is not one of {', '.join(PRESETS)}")
     fields = dict(PRESETS[preset])
     if options.get("table") is not None or isinstance(options.get("weights"), Weights):
         # It knows what it weighs by.

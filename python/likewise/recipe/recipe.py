@@ -66,7 +66,7 @@ def fields_of_text(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InvalidParameter("recipe", f"the recipe is not JSON: {error}") from error
     if not isinstance(fields, dict):
-        raise InvalidParameter("recipe", "the recipe must be a JSON object with its fields")
+        raise InvalidParameter("recipe", "the recipe must be a JSON object")
     return fields
 
 
@@ -76,7 +76,7 @@ def fields_of_file(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8-sig")
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidParameter("recipe", f"{path}: this is no recipe in JSON: {error}") from error
+        raise InvalidParameter("recipe", f"{path}: not a recipe in JSON: {error}") from error
     if isinstance(fields, dict) and isinstance(fields.get("recipe"), dict):
         inner: dict[str, Any] = fields["recipe"]
         return inner
@@ -95,10 +95,12 @@ def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     """
     unknown = sorted(set(fields) - known)
     if unknown:
-        raise InvalidParameter("recipe", f"unknown fields {', '.join(unknown)}; known are {', '.join(sorted(known))}")
+        raise InvalidParameter(
+            "recipe", f"unknown fields {', '.join(unknown)}; known fields are {', '.join(sorted(known))}"
+        )
     if "method" not in fields:
         methods = ", ".join(FIELDS_OF_METHOD)
-        raise InvalidParameter("method", f"the recipe names no method; it must be one of {methods}")
+        raise InvalidParameter("method", f"the recipe has no method; set one of {methods}")
     versions = {"text_version": _native.TEXT_VERSION, "sketch_version": _native.SKETCH_VERSION}
     differing = {n: (fields[n], v) for n, v in versions.items() if n in fields and fields[n] != v}
     if "libraries" in fields:
@@ -108,7 +110,7 @@ def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
             if fields["libraries"] != now:
                 differing["libraries"] = (fields["libraries"], now or "none")
     if differing:
-        raise RecipeMismatch("the recipe was made by another version of Likewise; make it anew", differing)
+        raise RecipeMismatch("the recipe was made by a different version of Likewise; create it again", differing)
     left_out = {*versions, "libraries", "method"}
     if fields["method"] == "minhash" and "overflow" not in fields and versions.keys() <= fields.keys():
         # Recipes are written without it where it is this, as they were before there was a choice.
@@ -464,12 +466,12 @@ class Recipe(RecipeFields):
             If an option belongs to another method.
         """
         if method not in FIELDS_OF_METHOD:
-            raise InvalidParameter("method", f"{method!r} given; it must be one of {', '.join(FIELDS_OF_METHOD)}")
+            raise InvalidParameter("method", f"{method!r} is not one of {', '.join(FIELDS_OF_METHOD)}")
         for name in options:
             if name not in FIELDS_OF_METHOD[method]:
                 # A table is given as weights.
                 named = "weights" if name == "table" else name
-                raise InvalidParameter(named, f"{named} does not act with method {method}")
+                raise InvalidParameter(named, f"{named} does not apply to method {method}")
         # Each constructor has the name of its method.
         recipe: Self = getattr(cls, method)(**options)
         return recipe
@@ -559,12 +561,12 @@ def _given(given: object, preset: str | None, otherwise: str) -> Recipe:
     if given is None:
         return Recipe.preset(otherwise if preset is None else preset)
     if preset is not None:
-        raise InvalidParameter("preset", "a recipe is given too; give one of them")
+        raise InvalidParameter("preset", "cannot be combined with a recipe; give one of them")
     return check_is_recipe(given)
 
 
 def check_is_recipe(given: object) -> Recipe:
     """Return a recipe as it was given, or raise InvalidParameter."""
     if not isinstance(given, Recipe):
-        raise InvalidParameter("recipe", f"{repr(given)[:80]} given; expected one such as Recipe.minhash(0.8)")
+        raise InvalidParameter("recipe", f"{repr(given)[:80]} is not a recipe such as Recipe.minhash(0.8)")
     return given

@@ -90,11 +90,13 @@ def keep_criteria(keep: str) -> list[tuple[str, str]]:
         if rule not in ("first", "longest", "shortest", "max", "min") or needs_field != bool(field):
             raise InvalidParameter(
                 "keep",
-                f"{keep!r} given; it must be first, longest, shortest, max:FIELD, min:FIELD or newest:FIELD, "
-                "or several with commas",
+                f"{keep!r} is not first, longest, shortest, max:FIELD, min:FIELD, newest:FIELD, "
+                "or a comma-separated list of them",
             )
         if criteria and criteria[-1][0] == "first":
-            raise InvalidParameter("keep", f"{keep!r} given; nothing after first can act, since first leaves no ties")
+            raise InvalidParameter(
+                "keep", f"{keep!r} given; rules after first have no effect, because first leaves no ties"
+            )
         criteria.append((rule, field))
     return criteria
 
@@ -122,7 +124,7 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     used = FIELDS_OF_METHOD[method]
     for name in _FIELDS_OF_SOME:
         if fields[name] is not None and name not in used:
-            raise InvalidParameter(name, f"{name} does not act with method {method}")
+            raise InvalidParameter(name, f"{name} does not apply to method {method}")
     for name in _FIELDS_OF_ALL:
         if fields[name] is None:
             raise InvalidParameter(name, f"{name} is not given")
@@ -131,9 +133,9 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
             checked[name] = check(name, checked[name])
     keep_criteria(checked["keep"])
     if (checked["measure"] == "equality") != (method == "exact"):
-        raise InvalidParameter("measure", "equality is what method exact measures, and all that it does")
+        raise InvalidParameter("measure", "equality applies only to method exact, and exact supports no other measure")
     if checked["weights_id"] is not None and checked["weights"] not in TABLE_WEIGHTS:
-        raise InvalidParameter("weights_id", f"weights {checked['weights']} read no table")
+        raise InvalidParameter("weights_id", f"weights {checked['weights']} do not use a table")
     _CHECK_OF_METHOD[method](checked)
     _check_auto(checked)
     check_hash(checked)
@@ -145,7 +147,7 @@ def _check_minhash(fields: dict[str, Any]) -> None:
         if fields[name] is None:
             raise InvalidParameter(name, f"method minhash needs {name}")
     if fields["measure"] == "hamming":
-        raise InvalidParameter("measure", "hamming is measured on SimHash fingerprints; use method simhash")
+        raise InvalidParameter("measure", "hamming requires SimHash fingerprints; use method simhash")
     slots, bands, rows = fields["num_slots"], fields["bands"], fields["rows"]
     if fields["overflow"] is None:
         # What recipes meant that were written before there was a choice.
@@ -166,14 +168,16 @@ def _check_simhash(fields: dict[str, Any]) -> None:
         raise InvalidParameter("bits", "method simhash needs bits")
     bits, within, measure = fields["bits"], fields["within"], fields["measure"]
     if within is not None and within > bits:
-        raise InvalidParameter("within", f"{within} given; it must be from 0 to bits, which is {bits}")
+        raise InvalidParameter("within", f"{within} is not from 0 to bits ({bits})")
     if measure == "hamming":
         if fields["threshold"] is not None:
-            raise InvalidParameter("threshold", "a threshold does not act on measure hamming; use within")
+            raise InvalidParameter("threshold", "a threshold does not apply to measure hamming; use within")
         if within is None:
-            raise InvalidParameter("within", "a distance-only run needs within")
+            raise InvalidParameter("within", "a distance-only recipe needs within")
         if fields["short_margin"] is not None:
-            raise InvalidParameter("short_margin", "short_margin does not act on measure hamming; use short_threshold")
+            raise InvalidParameter(
+                "short_margin", "short_margin does not apply to measure hamming; use short_threshold"
+            )
         _check_bit_bands(fields)
         if fields["short_threshold"] is None:
             fields["short_threshold"] = 0.8
@@ -182,13 +186,13 @@ def _check_simhash(fields: dict[str, Any]) -> None:
         raise InvalidParameter("threshold", f"measure {measure} needs a threshold")
     for name in ("bands", "rows"):
         if fields[name] is not None:
-            raise InvalidParameter(name, f"{name} acts on fingerprints by distance alone; this recipe has a threshold")
+            raise InvalidParameter(name, f"{name} applies only to distance-only recipes; this recipe has a threshold")
     if fields["short_threshold"] is not None:
         raise InvalidParameter(
-            "short_threshold", "short_threshold acts in distance-only runs; this one has a threshold"
+            "short_threshold", "short_threshold applies only to distance-only recipes; this recipe has a threshold"
         )
     if measure != "cosine" and within is None:
-        raise InvalidParameter("within", f"no radius is known for measure {measure}; give within")
+        raise InvalidParameter("within", f"measure {measure} has no default radius; set within")
     if fields["recall"] is None:
         fields["recall"] = 0.95
 
@@ -199,20 +203,22 @@ def _check_bit_bands(fields: Mapping[str, Any]) -> None:
     if bands is None and rows is None:
         return
     if fields["recall"] is None:
-        raise InvalidParameter("recall", "bands and rows act on fingerprints only with a recall; without, all is found")
+        raise InvalidParameter(
+            "recall", "bands and rows of fingerprints need a recall; without one, the search is exact"
+        )
     if bands is None or rows is None:
-        raise InvalidParameter("bands", "bands and rows of fingerprints are given together")
+        raise InvalidParameter("bands", "set both bands and rows of fingerprints, or neither")
     if not 1 <= rows <= min(MAX_BAND_BITS, fields["bits"]):
-        raise InvalidParameter("rows", f"{rows} given; a band of a fingerprint has 1 to {MAX_BAND_BITS} bits")
+        raise InvalidParameter("rows", f"{rows} given; a fingerprint band has 1 to {MAX_BAND_BITS} bits")
 
 
 def _check_shingles(fields: dict[str, Any]) -> None:
     if fields["threshold"] is None:
         raise InvalidParameter("threshold", "method shingles needs threshold")
     if fields["recall"] is not None:
-        raise InvalidParameter("recall", "recall does not act with method shingles, which finds every pair")
+        raise InvalidParameter("recall", "recall does not apply to method shingles, which finds every pair")
     if fields["measure"] == "hamming":
-        raise InvalidParameter("measure", "hamming is measured on SimHash fingerprints; use method simhash")
+        raise InvalidParameter("measure", "hamming requires SimHash fingerprints; use method simhash")
 
 
 def _check_bloom(fields: dict[str, Any]) -> None:
@@ -220,15 +226,15 @@ def _check_bloom(fields: dict[str, Any]) -> None:
         if fields[name] is None:
             raise InvalidParameter(name, f"method bloom needs {name}")
     if fields["measure"] == "hamming":
-        raise InvalidParameter("measure", "hamming tells nothing of texts but by SimHash fingerprints; use jaccard")
+        raise InvalidParameter("measure", "hamming requires SimHash fingerprints; use jaccard")
     if (fields["bands"] is None) != (fields["rows"] is None):
-        raise InvalidParameter("bands", "bands and rows of filters are given together")
+        raise InvalidParameter("bands", "set both bands and rows of filters, or neither")
 
 
 def _check_exact(fields: dict[str, Any]) -> None:
     for name in ("threshold", "recall"):
         if fields[name] is not None:
-            raise InvalidParameter(name, f"{name} does not act with method exact")
+            raise InvalidParameter(name, f"{name} does not apply to method exact")
 
 
 def _check_auto(fields: Mapping[str, Any]) -> None:
@@ -239,12 +245,12 @@ def _check_auto(fields: Mapping[str, Any]) -> None:
     if fields["measure"] != measure:
         raise InvalidParameter(
             "threshold",
-            f"auto is chosen by measure {measure} with method {fields['method']}; the recipe has {fields['measure']}. "
+            f"auto requires measure {measure} with method {fields['method']}; the recipe has {fields['measure']}. "
             "Give a number",
         )
     for name in ("bands", "rows", "within"):
         if fields[name] is not None:
-            raise InvalidParameter(name, f"does not go with threshold auto: {name} of the search follow from it")
+            raise InvalidParameter(name, f"cannot be combined with threshold auto, which determines {name}")
 
 
 _CHECK_OF_METHOD: Mapping[str, Callable[[dict[str, Any]], None]] = {
@@ -260,7 +266,7 @@ def check_hash(fields: Mapping[str, Any]) -> None:
     """Raise InvalidParameter if a hash is named that does not go with the other fields."""
     named, method, weights = fields["hash"], fields["method"], fields["weights"]
     if named != "xxh3" and "hash" not in FIELDS_OF_METHOD[method]:
-        raise InvalidParameter("hash", f"hash does not act with method {method}")
+        raise InvalidParameter("hash", f"hash does not apply to method {method}")
     if named == "simhash-1e0ng":
         _check_package(
             named, fields, {"method": ("simhash",), "tokens": ("char",), "shingle": (4,), "weights": ("count",)}
@@ -274,7 +280,7 @@ def check_hash(fields: Mapping[str, Any]) -> None:
             _check_package(named, fields, {"shingle": (1,)})
         check_integer("seed", fields["seed"], 0, 2**32 - 1)
     elif fields["scheme"] in ("affine32", "legacy"):
-        raise InvalidParameter("scheme", f"{fields['scheme']} is a scheme of datasketch; give hash datasketch too")
+        raise InvalidParameter("scheme", f"{fields['scheme']} requires hash datasketch")
 
 
 def _check_package(named: str, fields: Mapping[str, Any], wanted: Mapping[str, tuple[object, ...]]) -> None:
@@ -296,7 +302,7 @@ def _integer(low: int, high: int, step: int = 1) -> Callable[[str, object], int]
 def _margin(name: str, value: object) -> float | None:
     """Return a margin for short documents, None for 0: they need no more than others."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
-        raise InvalidParameter(name, f"{value!r} given; it must be a number from 0")
+        raise InvalidParameter(name, f"{value!r} is not a number of at least 0")
     return float(value) or None
 
 
@@ -306,20 +312,20 @@ def _threshold(name: str, value: object) -> float | str:
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise InvalidParameter(name, f"{value!r} given; it must be text")
+        raise InvalidParameter(name, f"{value!r} is not text")
     return value
 
 
 def _hexadecimal(name: str, value: object) -> str:
     if not isinstance(value, str) or len(value) != 32 or not set(value) <= set("0123456789abcdef"):
-        raise InvalidParameter(name, f"{value!r} given; it must be 32 hexadecimal digits")
+        raise InvalidParameter(name, f"{value!r} is not 32 hexadecimal digits")
     return value
 
 
 def _slot_bits(name: str, value: object) -> int:
     number = as_index(value)
     if number not in (8, 16, 32):
-        raise InvalidParameter(name, f"{value!r} given; it must be 8, 16 or 32")
+        raise InvalidParameter(name, f"{value!r} is not 8, 16 or 32")
     return number
 
 

@@ -50,7 +50,7 @@ def text_options(options: Mapping[str, Any], table_rules: Mapping[str, Any] | No
     """
     unknown = sorted(set(options) - set(TextOptions.__annotations__))
     if unknown:
-        raise InvalidParameter(unknown[0], "there is no such option of a recipe")
+        raise InvalidParameter(unknown[0], "not a recipe option")
     found = dict(options)
     for name in _FROM_TABLE:
         if table_rules is not None and found.get(name) is None and name in table_rules:
@@ -77,26 +77,30 @@ def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("markup", "fold"):
         if found.get(name, fields[name]) is not None and (is_of_bytes or is_own or tokens == USER_TOKENS):
             of = f"weights {OWN_WEIGHTS}" if is_own else f"tokens {tokens}"
-            raise InvalidParameter(name, f"{name} does not act with {of}, which are taken as they are")
+            raise InvalidParameter(name, f"{name} does not apply to {of}, which are used as given")
     for name, kinds in (("stop_words", _STOPPED_TOKENS), ("dictionary", ("chinese",))):
         words = word_list(name, fields[name])
         named = fields[f"{name}_id"]
         if (words is not None or named is not None) and (tokens not in kinds or method == "exact"):
-            raise InvalidParameter(name, f"{name} acts with tokens {', '.join(kinds)} only")
+            raise InvalidParameter(name, f"{name} applies only to tokens {', '.join(kinds)}")
         if (words is not None or named is not None) and is_own:
-            raise InvalidParameter(name, f"{name} does not act with weights {OWN_WEIGHTS}; leave the tokens out")
+            raise InvalidParameter(
+                name, f"{name} does not apply to weights {OWN_WEIGHTS}; remove those tokens from the documents"
+            )
         if words is not None and named not in (None, words.list_id):
             raise RecipeMismatch(
-                "the recipe was made with another list of words", {f"{name}_id": (named, words.list_id)}
+                "the recipe was made with a different word list", {f"{name}_id": (named, words.list_id)}
             )
         found |= {name: words, f"{name}_id": named if words is None else words.list_id}
     found |= _checked_chunks(fields)
     if fields["tokenizer"] is not None and tokens != USER_TOKENS:
-        raise InvalidParameter("tokenizer", f"the name of a tokenizer goes with tokens {USER_TOKENS}")
+        raise InvalidParameter("tokenizer", f"a tokenizer name requires tokens {USER_TOKENS}")
     if tokens == USER_TOKENS and not (isinstance(fields["tokenizer"], str) and fields["tokenizer"]):
-        raise InvalidParameter("tokenizer", f"tokens {USER_TOKENS} need a name of what cuts them, for the recipe's id")
+        raise InvalidParameter(
+            "tokenizer", f"tokens {USER_TOKENS} need a tokenizer name, which is part of the recipe id"
+        )
     if fields["weights"] == OWN_WEIGHTS and tokens not in (USER_TOKENS, "auto"):
-        raise InvalidParameter("weights", f"own are for tokens of the user; tokens {tokens} given")
+        raise InvalidParameter("weights", f"own weights require tokens {USER_TOKENS}, not {tokens}")
     _check_hash(fields, found)
     return found | {"libraries": libraries_of({**fields, **found})}
 
@@ -104,14 +108,14 @@ def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _check_hash(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     """Check that the hash of a package, with its own way to cut texts, meets no other."""
     if fields["tokens"] in BYTE_TOKENS and fields["hash"] != "xxh3":
-        raise InvalidParameter("hash", f"tokens {fields['tokens']} are hashed by xxh3; {fields['hash']} given")
+        raise InvalidParameter("hash", f"tokens {fields['tokens']} require hash xxh3, not {fields['hash']}")
     if fields["hash"] not in PACKAGE_HASHES:
         return
     if fields["tokens"] not in ("auto", "word", "char", USER_TOKENS):
-        raise InvalidParameter("tokens", f"hash {fields['hash']} goes with tokens auto, word and char")
+        raise InvalidParameter("tokens", f"hash {fields['hash']} requires tokens auto, word or char")
     for name in ("markup", "fold", "stop_words_id"):
         if {**fields, **found}[name] is not None:
-            raise InvalidParameter(name, f"does not act with hash {fields['hash']}, which cuts texts in its own way")
+            raise InvalidParameter(name, f"does not apply to hash {fields['hash']}, which has its own tokenizer")
 
 
 def checked_fold(fold: object) -> tuple[str, ...] | None:
@@ -120,7 +124,7 @@ def checked_fold(fold: object) -> tuple[str, ...] | None:
     if names is None:
         return None
     if not isinstance(names, tuple | list | set | frozenset):
-        raise InvalidParameter("fold", f"{fold!r} given; it must be some of {', '.join(FOLDS)}")
+        raise InvalidParameter("fold", f"{fold!r} is not a list of {', '.join(FOLDS)}")
     for name in names:
         check_choice("fold", name, FOLDS)
     return tuple(name for name in FOLDS if name in names) or None
@@ -131,13 +135,13 @@ def _checked_chunks(fields: Mapping[str, Any]) -> dict[str, Any]:
     if fields["tokens"] != "chunks":
         for name, value in (("chunking", chunking), ("chunk_bytes", size)):
             if value is not None:
-                raise InvalidParameter(name, f"{name} acts with tokens chunks only")
+                raise InvalidParameter(name, f"{name} applies only to tokens chunks")
         return {}
     chunking = check_choice("chunking", "content" if chunking is None else chunking, _CHUNKINGS)
     least = _LEAST_CONTENT_BYTES if chunking == "content" else 1
     size = check_integer("chunk_bytes", _CHUNK_BYTES if size is None else size, least, _MOST_BYTES)
     if chunking == "content" and size & (size - 1):
-        raise InvalidParameter("chunk_bytes", f"{size} given; by content it must be a power of two")
+        raise InvalidParameter("chunk_bytes", f"{size} is not a power of two, which chunks by content need")
     return {"chunking": chunking, "chunk_bytes": size}
 
 
@@ -156,7 +160,7 @@ def text_rules_of(fields: Mapping[str, Any]) -> _native.TextRules:
             option = "--" + name.replace("_", "-")
             raise InvalidParameter(
                 name,
-                f"the recipe names a list ({fields[f'{name}_id']}) that does not travel in JSON; give it again "
+                f"the recipe names a list ({fields[f'{name}_id']}) that is not stored in JSON; give it again "
                 f"({option} FILE, or Recipe.replace)",
             )
     stop_words, dictionary = lists["stop_words"], lists["dictionary"]

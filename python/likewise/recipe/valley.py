@@ -102,7 +102,7 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
     if facts["reason"] == FEW_DOCUMENTS:
         return [
             f"threshold {facts['threshold']:g} (auto): fewer than {FEWEST_DOCUMENTS} documents are too few to choose "
-            f"a threshold from or to weigh by rarity; this is the fixed threshold of these features "
+            f"a threshold or to weight by rarity; this is the default threshold for these features "
             f"(weights {facts['weights']})"
         ]
     low, high = facts["halves"]
@@ -119,7 +119,7 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
         if not facts["is_stable"]:
             lines.append(
                 f"the threshold is uncertain: halves of the sample give {low:g} to {high:g}; likewise tune "
-                "chooses one from labeled pairs"
+                "can choose one from labeled pairs"
             )
         return lines
     why = {

@@ -8,7 +8,9 @@ from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe.rules import TABLE_WEIGHTS
 from likewise.recipe.weights import Weights, check_table
 
-_HOW_TO_GET_A_TABLE = "name the file of one (likewise weights makes it), or let dedup, pairs or sketch count the input"
+_HOW_TO_GET_A_TABLE = (
+    "create one with likewise weights and give its file, or let dedup, pairs or sketch count the input"
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def weighing_of(
     """
     if isinstance(weights, Weights):
         if table is not None:
-            raise InvalidParameter("weights", "a table is given twice, as weights and as table")
+            raise InvalidParameter("weights", "a table is given twice, in weights and in table")
         weights, table = None, weights
     if table is None:
         return Weighing(weights, None, tokens, shingle, 0 if seed is None else seed)
@@ -77,7 +79,7 @@ def checked_weights_id(fields: Mapping[str, Any]) -> str | None:
     Raises
     ------
     InvalidParameter
-        If the weights read no table.
+        If the weights do not use a table.
     RecipeMismatch
         If the recipe names another table, or this one weighs other features.
     """
@@ -86,12 +88,12 @@ def checked_weights_id(fields: Mapping[str, Any]) -> str | None:
     if table is None:
         return named
     if fields["weights"] not in TABLE_WEIGHTS:
-        raise InvalidParameter("weights", f"weights {fields['weights']} read no table")
+        raise InvalidParameter("weights", f"weights {fields['weights']} do not use a table")
     check_table(table, fields)
     if named not in (None, table.weights_id):
         raise RecipeMismatch(
-            "the recipe was made with another weight table (counted weights change with the collection); name weights "
-            "anew to take this one (--weights beside --recipe, or replace(weights_id=None))",
+            "the recipe was made with a different weight table (counted weights depend on the data); set weights "
+            "again to use this one (--weights with --recipe, or replace(weights_id=None))",
             {"weights_id": (named, table.weights_id)},
         )
     return table.weights_id
@@ -100,4 +102,4 @@ def checked_weights_id(fields: Mapping[str, Any]) -> str | None:
 def check_weighable(weights: str, table: Weights | None) -> None:
     """Raise InvalidParameter if features cannot be weighed by this rule, without its table."""
     if weights in TABLE_WEIGHTS and table is None:
-        raise InvalidParameter("weights", f"{weights} needs its table; {_HOW_TO_GET_A_TABLE}")
+        raise InvalidParameter("weights", f"{weights} needs a weight table; {_HOW_TO_GET_A_TABLE}")

@@ -49,7 +49,7 @@ class Weights:
             rules = json.loads(native.rules)
             kind = check_choice("kind", rules.pop("kind"), KINDS)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InvalidInput("the table does not say what its features are") from error
+            raise InvalidInput("the table does not describe its features") from error
         self.kind = kind
         self.rules: Mapping[str, Any] = MappingProxyType(rules)
 
@@ -200,7 +200,7 @@ class Weights:
         Raises
         ------
         InvalidInput
-            If a term is no text, has no token or over 64 of them, weighs 0 though it has several, or comes twice with
+            If a term is not text, has no token or over 64 of them, weighs 0 though it has several, or comes twice with
             different weights.
         InvalidParameter
             If the terms are no pairs, a weight is no whole number from 0 to 15, or an option of the texts is none.
@@ -237,13 +237,13 @@ class Weights:
             if length > 1 and not weights[row]:
                 raise InvalidInput(
                     f"the term {names[row]!r} has {length} tokens and weighs 0; a term of several tokens can only make "
-                    "a feature heavier: name its tokens one by one to leave out what is made of them alone",
+                    "a feature heavier; list its tokens one by one to drop features made only of them",
                     row=row,
                 )
             other = first_of.setdefault(feature, row)
             if weights[other] != weights[row]:
                 raise InvalidInput(
-                    f"the terms {names[other]!r} and {names[row]!r} are the same, but weigh {weights[other]} and "
+                    f"the terms {names[other]!r} and {names[row]!r} are the same but have weights {weights[other]} and "
                     f"{weights[row]}",
                     row=row,
                 )
@@ -261,20 +261,18 @@ class Weights:
 def _terms_and_weights(terms: object) -> tuple[list[str], list[int]]:
     """Return the terms and their weights, checked one by one."""
     if isinstance(terms, (str, bytes)):
-        raise InvalidParameter("terms", f"{terms!r} given; they must be a mapping or pairs of (term, weight)")
+        raise InvalidParameter("terms", f"{terms!r} is not a mapping or a list of (term, weight) pairs")
     names: list[str] = []
     weights: list[int] = []
     try:
         entries: list[Any] = list(terms.items() if isinstance(terms, Mapping) else terms)  # type: ignore[call-overload]
     except TypeError as error:
-        raise InvalidParameter(
-            "terms", f"{type(terms).__name__} given; they must be pairs of (term, weight)"
-        ) from error
+        raise InvalidParameter("terms", f"{type(terms).__name__} is not a list of (term, weight) pairs") from error
     for row, entry in enumerate(entries):
         if isinstance(entry, str) or not isinstance(entry, Sequence) or len(entry) != 2:
-            raise InvalidParameter("terms", f"{entry!r} in row {row}; it must be a pair of (term, weight)")
+            raise InvalidParameter("terms", f"{entry!r} in row {row} is not a (term, weight) pair")
         if not isinstance(entry[0], str):
-            raise InvalidInput(f"the term {entry[0]!r} is no text", row=row)
+            raise InvalidInput(f"the term {entry[0]!r} is not text", row=row)
         names.append(entry[0])
         weights.append(check_integer("weights", entry[1], 0, MAX_WEIGHT))
     return names, weights
@@ -294,10 +292,12 @@ def _lexicon_fields(named: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a recipe that say how the terms of a lexicon are cut, checked."""
     tokens = check_choice("tokens", named["tokens"], TOKENS)
     if tokens == USER_TOKENS:
-        raise InvalidParameter("tokens", f"tokens {USER_TOKENS} bring their weights with them: take weights own")
+        raise InvalidParameter("tokens", f"tokens {USER_TOKENS} carry their own weights; use weights own")
     hash = check_choice("hash", named["hash"], HASHES)
     if hash in PACKAGE_HASHES:
-        raise InvalidParameter("hash", f"{hash} weighs as its package does; a lexicon does not act with it")
+        raise InvalidParameter(
+            "hash", f"a lexicon does not apply to hash {hash}, which uses the weights of its package"
+        )
     seed = check_integer("seed", named["seed"], 0, 2**64 - 1)
     absent = dict.fromkeys(("markup", "chunking", "chunk_bytes", "tokenizer", "stop_words_id", "dictionary_id"))
     texts = checked_text({**absent, **named, "method": "minhash", "weights": "lexicon"})
@@ -318,7 +318,9 @@ def check_table(table: Weights, fields: Mapping[str, Any]) -> None:
 
     kind = "lexicon" if fields["weights"] == "lexicon" else "idf"
     if table.kind != kind:
-        raise InvalidParameter("weights", f"{fields['weights']} given with a table of kind {table.kind}")
+        raise InvalidParameter(
+            "weights", f"{fields['weights']} does not match the table, which is of kind {table.kind}"
+        )
     ours = json.loads(table_rules(kind, fields))
     del ours["kind"]
     names = sorted(set(ours) | set(table.rules))
@@ -326,11 +328,13 @@ def check_table(table: Weights, fields: Mapping[str, Any]) -> None:
         name: (table.rules.get(name), ours.get(name)) for name in names if table.rules.get(name) != ours.get(name)
     }
     if differing:
-        raise RecipeMismatch("the weight table was made for other features; make it with the recipe's own", differing)
+        raise RecipeMismatch(
+            "the weight table was made for different features; create it with the recipe's features", differing
+        )
     longest = table.native.longest_term
     if longest > fields["shingle"]:
         raise InvalidParameter(
             "weights",
-            f"the lexicon has a term of {longest} tokens, which can stand in no feature of {fields['shingle']}; "
-            "take a wider shingle",
+            f"the lexicon has a term of {longest} tokens, which fits in no feature of {fields['shingle']}; "
+            "use a wider shingle",
         )

@@ -36,7 +36,7 @@ class WordList:
     def __init__(self, words: Iterable[str] | Iterable[tuple[str, int | None]]) -> None:
         entries: dict[str, int | None] = {}
         if isinstance(words, str):
-            raise InvalidInput("a single word was given where several are expected; put it in a list")
+            raise InvalidInput("expected a list of words, got a single word; put it in a list")
         for row, entry in enumerate(words):
             word, count = (entry, None) if isinstance(entry, str) else _pair(entry, row)
             if normal := _native.normalize(word):
@@ -98,7 +98,7 @@ class WordList:
         Raises
         ------
         InvalidInput
-            If the file is no text, holds no word, or a count is no whole number from 1 on, naming the line.
+            If the file is no text, holds no word, or a count is not an integer from 1 on, naming the line.
         """
         return cls._read(Path(path), lambda text: _dictionary_lines(text, str(path)))
 
@@ -107,11 +107,11 @@ class WordList:
         try:
             text = path.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise InvalidInput(f"byte {error.start} is not UTF-8: this is no list of words", str(path)) from error
+            raise InvalidInput(f"not a word list: byte {error.start} is not UTF-8", str(path)) from error
         assert callable(parse)
         words = cls(parse(text))
         if not words.entries:
-            raise InvalidInput("the file holds no word", str(path))
+            raise InvalidInput("the file contains no words", str(path))
         return words
 
 
@@ -123,7 +123,7 @@ def word_list(name: str, words: Words | None) -> WordList | None:
     if words is None or isinstance(words, WordList):
         return words
     if isinstance(words, str | bytes) or not isinstance(words, Iterable):
-        raise InvalidParameter(name, f"{words!r} given; it must be a WordList or a list of words")
+        raise InvalidParameter(name, f"{words!r} is not a WordList or a list of words")
     return WordList(words)
 
 
@@ -138,8 +138,8 @@ def _pair(entry: object, row: int) -> tuple[str, int | None]:
         word, count = entry
         if count is None or (isinstance(count, int) and not isinstance(count, bool) and 1 <= count <= MAX_COUNT):
             return word, count
-        raise InvalidInput(f"the count {count!r} is no whole number from 1 to {MAX_COUNT}", row=row)
-    raise InvalidInput(f"{entry!r} is neither a word nor (word, count)", row=row)
+        raise InvalidInput(f"the count {count!r} is not an integer from 1 to {MAX_COUNT}", row=row)
+    raise InvalidInput(f"{entry!r} is not a word or a (word, count) pair", row=row)
 
 
 def _dictionary_lines(text: str, path: str) -> list[tuple[str, int | None]]:
@@ -149,7 +149,7 @@ def _dictionary_lines(text: str, path: str) -> list[tuple[str, int | None]]:
         count = None
         if rest and (rest[0].isdecimal() or len(rest) > 1):
             if not (rest[0].isascii() and rest[0].isdecimal() and 1 <= int(rest[0]) <= MAX_COUNT):
-                raise InvalidInput(f"the count {rest[0]!r} is no whole number from 1 to {MAX_COUNT}", path, number)
+                raise InvalidInput(f"the count {rest[0]!r} is not an integer from 1 to {MAX_COUNT}", path, number)
             count = int(rest[0])
         entries.append((word, count))
     return entries

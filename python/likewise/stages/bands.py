@@ -111,10 +111,12 @@ def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.
     [[0, 1]]
     """
     if not isinstance(sketches, Sketches):
-        raise InvalidParameter("sketches", f"{type(sketches).__name__} given; likewise.sketch makes them of texts")
+        raise InvalidParameter(
+            "sketches", f"{type(sketches).__name__} is not Sketches; create them with likewise.sketch"
+        )
     recipe = sketches.recipe.resolve()
     if recipe.method != "minhash":
-        raise InvalidParameter("sketches", "these are SimHash fingerprints; use hamming_pairs")
+        raise InvalidParameter("sketches", "SimHash fingerprints need hamming_pairs")
     workers = num_threads(threads)
     order = np.flatnonzero(~sketches.is_empty).astype(np.uint32)
     buckets = open_buckets(sketches.array, recipe, order, threads=workers)

@@ -139,7 +139,7 @@ def filter_pairs(
     filter_bits, workers = _filter_bits(sketches), num_threads(threads)
     check_choice("measure", measure, BIT_MEASURES)
     if isinstance(threshold, bool | str) or not hasattr(threshold, "__float__"):
-        raise InvalidParameter("threshold", f"{threshold!r} given; it must be a number from 0 to 1")
+        raise InvalidParameter("threshold", f"{threshold!r} is not a number from 0 to 1")
     rows = np.flatnonzero(~sketches.is_empty)
     counts = np.bitwise_count(sketches.array[rows]).sum(axis=1, dtype=np.int64)
     order = rows[np.argsort(counts, kind="stable")].astype(np.uint32)
@@ -227,7 +227,9 @@ def resemblance(sketches: Sketches, a: int, b: int) -> FilterEstimate:
 
 def _filter_bits(sketches: Sketches) -> int:
     if sketches.recipe.method != "bloom":
-        raise InvalidParameter("sketches", f"these are of method {sketches.recipe.method}; sketch with Recipe.bloom()")
+        raise InvalidParameter(
+            "sketches", f"sketches of method {sketches.recipe.method} are not supported; sketch with Recipe.bloom()"
+        )
     assert sketches.recipe.filter_bits is not None
     return sketches.recipe.filter_bits
 

@@ -89,11 +89,11 @@ def check_tokenizer(recipe: Recipe, tokenizer: Tokenizer | None) -> None:
     if tokenizer is not None and not recipe.takes_tokens:
         raise InvalidParameter(
             "tokenizer",
-            f'the recipe has tokens {recipe.tokens}; a tokenizer acts with tokens="{USER_TOKENS}", '
-            'tokenizer="NAME AND VERSION" (the name is part of its id)',
+            f'a tokenizer does not apply to tokens {recipe.tokens}; set tokens="{USER_TOKENS}", '
+            'tokenizer="NAME AND VERSION" (the name is part of the recipe id)',
         )
     if tokenizer is not None and not callable(tokenizer):
-        raise InvalidParameter("tokenizer", f"{tokenizer!r} given; it must be a function of a text")
+        raise InvalidParameter("tokenizer", f"{tokenizer!r} is not a function that takes a text")
 
 
 def tokenized(texts: _native.Texts, recipe: Recipe, tokenizer: Tokenizer, *, first_row: int = 0) -> _native.Texts:
@@ -110,7 +110,7 @@ def are_bytes(documents: object, recipe: Recipe) -> bool:
 
 def _batches(documents: Any, read: Callable[[list[Any], int], _native.Texts]) -> Iterator[_native.Texts]:  # noqa: ANN401
     if isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
-        raise InvalidInput(f"documents are {type(documents).__name__}; expected a list of lists of tokens")
+        raise InvalidInput(f"documents have type {type(documents).__name__}; expected a list of token lists")
     source = iter(documents)
     row = 0
     while True:
@@ -141,14 +141,14 @@ def _encoded(documents: list[Any], recipe: Recipe, lengths: Any, first_row: int)
 
 def _pairs(document: Any, row: int) -> list[tuple[str, int]]:  # noqa: ANN401
     if isinstance(document, str):
-        raise InvalidInput("weights own take documents as lists of (token, weight)", row=row)
+        raise InvalidInput("weights own requires documents as lists of (token, weight) pairs", row=row)
     try:
         pairs = [(token, weight) for token, weight in document]
     except (TypeError, ValueError):
-        raise InvalidInput("weights own take documents as lists of (token, weight)", row=row) from None
+        raise InvalidInput("weights own requires documents as lists of (token, weight) pairs", row=row) from None
     for token, weight in pairs:
         if not isinstance(token, str):
-            raise InvalidInput(f"the token {token!r} is no str", row=row)
+            raise InvalidInput(f"the token {token!r} is not a str", row=row)
         check_integer("weights", weight, 0, MAX_WEIGHT)
     return pairs
 
@@ -156,12 +156,12 @@ def _pairs(document: Any, row: int) -> list[tuple[str, int]]:  # noqa: ANN401
 def _plain(document: Any, row: int) -> list[tuple[str, int]]:  # noqa: ANN401
     if isinstance(document, str | bytes) or not isinstance(document, Iterable):
         raise InvalidInput(
-            f"the document is {type(document).__name__}; tokens user take lists of str, or texts with a tokenizer",
+            f"the document has type {type(document).__name__}; tokens user requires lists of str, or a tokenizer",
             row=row,
         )
     tokens = list(document)
     for token in tokens:
         if not isinstance(token, str):
-            reason = "; pairs go with weights own" if isinstance(token, tuple | list) else ""
-            raise InvalidInput(f"the token {token!r} is no str{reason}", row=row)
+            reason = "; (token, weight) pairs require weights own" if isinstance(token, tuple | list) else ""
+            raise InvalidInput(f"the token {token!r} is not a str{reason}", row=row)
     return [(token, 1) for token in tokens]

@@ -311,21 +311,23 @@ class Samples:
                 raise TypeError
             return range(len(self))[operator.index(row)]
         except TypeError as error:
-            raise InvalidParameter(name, f"{row!r} given; it must be a whole number") from error
+            raise InvalidParameter(name, f"{row!r} is not an integer") from error
         except IndexError as error:
-            raise InvalidParameter(name, f"row {row} given; there are {len(self)} samples") from error
+            raise InvalidParameter(name, f"row {row} is out of range; there are {len(self)} samples") from error
 
     def _checked(self, other: "Samples | None") -> "Samples":
         if other is None or other is self:
             return self
         if not isinstance(other, Samples):
-            raise InvalidParameter("other", f"{type(other).__name__} given; it must be Samples")
+            raise InvalidParameter("other", f"{type(other).__name__} is not Samples")
         names = [name for name in SKETCH_FIELDS if name not in _OF_SKETCHES]
         pairs = {name: (getattr(self.recipe, name), getattr(other.recipe, name)) for name in names}
         pairs |= {"kind": (self.kind, other.kind), "size": (self.size, other.size)}
         differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
         if differing:
-            raise RecipeMismatch("these samples were made in another way; sample the texts again in one", differing)
+            raise RecipeMismatch(
+                "the samples were made with different settings; sample all texts with the same settings", differing
+            )
         return other
 
 

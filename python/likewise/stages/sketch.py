@@ -68,11 +68,13 @@ class Sketches:
         if not isinstance(array, np.ndarray) or array.dtype != dtype or not _fits(array.shape, row):
             given = f"{array.dtype}, shape {array.shape}," if isinstance(array, np.ndarray) else type(array).__name__
             wanted = ", ".join(["n", *("..." if width is None else str(width) for width in row)])
-            raise InvalidParameter("array", f"{given} given; sketches of this recipe are {dtype}, shape ({wanted})")
+            raise InvalidParameter(
+                "array", f"{given} does not match this recipe, which needs {dtype}, shape ({wanted})"
+            )
         for name in ("is_empty", "num_features", "doc_ids"):
             column = getattr(self, name)
             if column is not None and len(column) != len(array):
-                raise InvalidParameter(name, f"{len(column)} given of {len(array)} sketches")
+                raise InvalidParameter(name, f"{len(column)} values for {len(array)} sketches")
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.array.shape))
@@ -87,7 +89,7 @@ class Sketches:
     def __getitem__(self, rows: slice | NDArray[Any]) -> "Sketches":
         if isinstance(rows, int | np.integer):
             raise TypeError(
-                "rows are a slice, an array or a list; one sketch is sketches[i : i + 1] or sketches.array[i]"
+                "rows must be a slice, an array or a list; for one sketch use sketches[i : i + 1] or sketches.array[i]"
             )
         ids = None if self.doc_ids is None else tuple(np.array(self.doc_ids, dtype=object)[rows])
         return Sketches(self.array[rows], self.recipe, self.is_empty[rows], self.num_features[rows], ids)
@@ -102,7 +104,7 @@ class Sketches:
             If their recipes make different sketches, naming the fields.
         """
         if not parts:
-            raise InvalidInput("there are no sketches to put together")
+            raise InvalidInput("no sketches to concatenate")
         for part in parts[1:]:
             parts[0].check_same_recipe(part.recipe)
         ids = [part.doc_ids for part in parts]
@@ -119,7 +121,7 @@ class Sketches:
         differing = self.recipe.sketch_differences(recipe)
         if differing:
             raise RecipeMismatch(
-                "these sketches were made by another recipe; sketch the texts again with one", differing
+                "the sketches were made with different recipes; sketch all texts with the same recipe", differing
             )
 
     def write(self, path: str | Path) -> None:
@@ -238,7 +240,7 @@ def batch_of_one(document: Any) -> Any:  # noqa: ANN401 - a text, bytes, tokens,
     if not isinstance(document, Sketches):
         return [document]
     if len(document) != 1:
-        raise InvalidInput(f"{len(document)} sketches were given; give one")
+        raise InvalidInput(f"{len(document)} sketches given; expected one")
     return document
 
 
@@ -247,7 +249,7 @@ def check_has_sketch(recipe: Recipe) -> None:
     if recipe.method in ("shingles", "exact"):
         raise InvalidParameter(
             "method",
-            f"method {recipe.method} makes no sketches; use minhash, simhash or bloom, or samples of the sets "
+            f"method {recipe.method} has no sketches; use minhash, simhash or bloom, or samples of the sets "
             "(likewise.stages.sets)",
         )
 

@@ -61,7 +61,7 @@ def tokens(text: str, rule: str = "auto") -> list[str]:
     ["don't", 'panic', '猫']
     """
     if rule not in TOKENS:
-        raise InvalidParameter("tokens", f"{rule!r} given; it must be one of {', '.join(TOKENS)}")
+        raise InvalidParameter("tokens", f"{rule!r} is not one of {', '.join(TOKENS)}")
     return _native.tokens(text, rule)
 
 
@@ -89,9 +89,9 @@ def as_texts(texts: Any, text_field: str = "text") -> _native.Texts:  # noqa: AN
     if isinstance(texts, _native.Texts):
         return texts
     if isinstance(texts, str | bytes):
-        raise InvalidInput("a single text was given where several are expected; put it in a list")
+        raise InvalidInput("expected a list of texts, got a single text; put it in a list")
     if isinstance(texts, Mapping):
-        raise InvalidInput("a mapping was given where texts are expected; give its values")
+        raise InvalidInput("expected texts, got a mapping; pass its values")
     if _is_arrow(texts):
         return _native.Texts.from_arrow(table_column(texts, text_field) if is_table(texts) else texts)
     if isinstance(texts, list):
@@ -141,7 +141,8 @@ def _of_stream(stream: Any, text_field: str) -> Iterator[_native.Texts]:  # noqa
 def _of_strings(texts: Any) -> Iterator[_native.Texts]:  # noqa: ANN401
     if not isinstance(texts, Iterable):
         raise InvalidInput(
-            f"texts are {type(texts).__name__}; expected a list of str, Arrow data (PyArrow, Polars, DuckDB, pandas) "
+            f"texts have type {type(texts).__name__}; expected a list of str, "
+            "Arrow data (PyArrow, Polars, DuckDB, pandas) "
             "or an iterable of str"
         )
     source = iter(texts)
@@ -193,7 +194,7 @@ def table_column(table: Any, name: str) -> Any:  # noqa: ANN401 - PyArrow has no
     data = table if isinstance(table, pa.Table) else pa.table(table)
     if name not in data.column_names:
         raise InvalidInput(
-            f"the table has no column {name!r}; it has {', '.join(map(repr, data.column_names))}. "
-            "Name the one with the text by text_field"
+            f"no column {name!r} in the table (found: {', '.join(map(repr, data.column_names))}). "
+            "Set text_field to the text column"
         )
     return data.column(name)

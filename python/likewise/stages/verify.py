@@ -83,7 +83,7 @@ def _measured(
     short_margin: float = 0.0,
 ) -> NDArray[np.float64]:
     if measure not in SET_MEASURES:
-        raise InvalidParameter("measure", f"{measure!r} given; it must be one of {', '.join(SET_MEASURES)}")
+        raise InvalidParameter("measure", f"{measure!r} is not one of {', '.join(SET_MEASURES)}")
     recipe = as_recipe(recipe)
     batch = as_documents(texts, recipe)
     rows = as_row_pairs(pairs, len(batch))

@@ -123,22 +123,26 @@ class EditFamily(Family):
         """
         if isinstance(data, np.ndarray) and data.ndim == 2 and data.shape[1] == self.length:
             if data.dtype.kind not in "biu":
-                raise InvalidParameter("data", f"symbols are whole numbers; {data.dtype} given")
+                raise InvalidParameter("data", f"symbols must be integers, not {data.dtype}")
             return self._checked(data)
         if isinstance(data, str | bytes) or not isinstance(data, Iterable):
-            raise InvalidParameter("data", f"{data!r:.40} given; it must be a list of sequences")
+            raise InvalidParameter("data", f"{data!r:.40} is not a list of sequences")
         sequences = [_symbols(sequence) for sequence in data]
         rows = np.full((len(sequences), self.length), _END, np.int64)
         for row, symbols in zip(rows, sequences, strict=True):
             if len(symbols) > self.length:
-                raise InvalidParameter("data", f"a sequence of {len(symbols)} given; the family is for {self.length}")
+                raise InvalidParameter(
+                    "data", f"the sequence has length {len(symbols)}; the family has length {self.length}"
+                )
             row[: len(symbols)] = symbols
         return self._checked(rows)
 
     def _checked(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         is_end = rows == _END
         if (rows < _END).any() or (rows > _MAX_SYMBOL).any() or (is_end[:, :-1] & ~is_end[:, 1:]).any():
-            raise InvalidParameter("data", f"symbols are from 0 to {_MAX_SYMBOL}, and -1 stands only behind the end")
+            raise InvalidParameter(
+                "data", f"symbols must be from 0 to {_MAX_SYMBOL}; -1 is allowed only as padding at the end"
+            )
         return rows.astype(np.int64)
 
     def draw(self, seed: int = 0, *, num: int | None = None) -> HashFunctions:
@@ -204,7 +208,7 @@ def _symbols(sequence: object) -> list[int]:
     if isinstance(sequence, str):
         return [ord(symbol) for symbol in sequence]
     if not isinstance(sequence, Sequence | np.ndarray):
-        raise InvalidParameter("data", f"{sequence!r:.40} given; it must be a text or a sequence of whole numbers")
+        raise InvalidParameter("data", f"{sequence!r:.40} is not text or a sequence of integers")
     return [check_integer("data", symbol, 0, _MAX_SYMBOL) for symbol in sequence]
 
 

@@ -119,7 +119,7 @@ class Family(ABC):
         Sensitivity(d1=0.25, d2=0.75, p1=0.75, p2=0.25)
         """
         if not 0 <= as_number("d1", d1) < as_number("d2", d2) <= self.max_distance:
-            raise InvalidParameter("d1, d2", f"{d1} and {d2} given; 0 <= d1 < d2 <= {self.max_distance} must hold")
+            raise InvalidParameter("d1, d2", f"{d1} and {d2} violate 0 <= d1 < d2 <= {self.max_distance}")
         return Sensitivity(d1, d2, self.least_probability(d1), self.greatest_probability(d2))
 
     def curve(self, distances: Iterable[float]) -> NDArray[np.float64]:
@@ -155,7 +155,7 @@ class Family(ABC):
     def check_distance(self, distance: float) -> float:
         """Return a distance of this family, or raise InvalidParameter."""
         if not 0 <= as_number("distance", distance) <= self.max_distance:
-            raise InvalidParameter("distance", f"{distance} given; it must be from 0 to {self.max_distance}")
+            raise InvalidParameter("distance", f"{distance} is not from 0 to {self.max_distance}")
         return float(distance)
 
 
@@ -238,7 +238,7 @@ class Amplified(Family):
 def as_number(name: str, value: object) -> float:
     """Return a number as a float, or raise InvalidParameter."""
     if isinstance(value, bool | str) or not hasattr(value, "__float__"):
-        raise InvalidParameter(name, f"{value!r} given; it must be a number")
+        raise InvalidParameter(name, f"{value!r} is not a number")
     return float(value)
 
 
@@ -281,7 +281,7 @@ def amplified_for(family: Family, distance: float, *, recall: float, num_functio
     (7, 18)
     """
     if isinstance(family, Amplified):
-        raise InvalidParameter("family", "it is amplified already; give its leaf")
+        raise InvalidParameter("family", "the family is already amplified; pass its leaf")
     check_fraction("recall", recall)
     check_integer("num_functions", num_functions, 1, _MAX_FUNCTIONS)
     family.check_distance(distance)

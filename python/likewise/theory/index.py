@@ -65,7 +65,7 @@ class LSHIndex:
         bands = family if isinstance(family, Amplified) and family.mode == "any" else family.any_of(1)
         rows = bands.base if isinstance(bands.base, Amplified) and bands.base.mode == "all" else bands.base.all_of(1)
         if isinstance(rows.base, Amplified):
-            raise InvalidParameter("family", "tables are an OR of ANDs: give leaf.all_of(rows).any_of(bands)")
+            raise InvalidParameter("family", "tables are an OR of ANDs; pass leaf.all_of(rows).any_of(bands)")
         self.family = family
         self._num_bands, self._num_rows = bands.num, rows.num
         self._hashes = family.draw(seed)

@@ -84,7 +84,9 @@ class _StoredNeighbours(HistoricalSearch):
     def __init__(self, codes: Codes, within: int, bits: int) -> None:
         super().__init__(codes, within)
         if len(codes) > MAX_STORED:
-            raise InvalidParameter("fingerprints", f"{len(codes)} given; neighbours are stored of at most {MAX_STORED}")
+            raise InvalidParameter(
+                "fingerprints", f"{len(codes)} codes are too many; neighbors are stored for at most {MAX_STORED}"
+            )
         masks = _masks(bits, within)
         values = (codes[:, None] ^ masks).reshape(-1)
         order = np.argsort(values, kind="stable")
@@ -157,7 +159,7 @@ def historical_search(name: str, fingerprints: Codes, *, bits: int = 64, within:
     within = check_integer("within", within, 0, bits)
     codes = np.asarray(fingerprints)
     if codes.dtype != np.uint64 or codes.ndim != 1:
-        raise InvalidParameter("fingerprints", f"shape {codes.shape}, {codes.dtype}; they must be uint64 of shape (n,)")
+        raise InvalidParameter("fingerprints", f"shape {codes.shape}, {codes.dtype}; expected uint64 of shape (n,)")
     if bits < 64 and len(codes) and int(codes.max()) >> bits:
         raise InvalidParameter("fingerprints", f"{int(codes.max())} has more than {bits} bits")
     if name == "scan":
@@ -168,7 +170,7 @@ def historical_search(name: str, fingerprints: Codes, *, bits: int = 64, within:
         return _StoredNeighbours(codes, within, bits)
     tables = _tables(bits, within)
     if name not in tables:
-        raise InvalidParameter("name", f"{name!r} given; it must be one of {', '.join(historical_names(bits, within))}")
+        raise InvalidParameter("name", f"{name!r} is not one of {', '.join(historical_names(bits, within))}")
     return _PermutedTables(codes, within, tables[name])
 
 
@@ -218,8 +220,6 @@ def _masks(bits: int, within: int) -> Codes:
     """Return every pattern of at most `within` errors."""
     count = sum(math.comb(bits, errors) for errors in range(within + 1))
     if count > _MAX_NEIGHBOURS:
-        raise InvalidParameter(
-            "within", f"{within} of {bits} bits: {count} neighbours; at most {_MAX_NEIGHBOURS} are held"
-        )
+        raise InvalidParameter("within", f"{within} of {bits} bits: {count} neighbors; the limit is {_MAX_NEIGHBOURS}")
     patterns = (some for errors in range(within + 1) for some in itertools.combinations(range(bits), errors))
     return np.fromiter((_mask(list(some)) for some in patterns), np.uint64, count)

@@ -36,13 +36,15 @@ class _VectorFamily(Family):
         try:
             rows = np.atleast_2d(np.asarray(data))
         except ValueError as error:
-            raise InvalidParameter("data", f"this is no array of numbers: {error}") from error
+            raise InvalidParameter("data", f"not an array of numbers: {error}") from error
         if rows.dtype.kind not in "biuf":
-            raise InvalidParameter("data", f"rows must hold numbers; {rows.dtype} given")
+            raise InvalidParameter("data", f"rows must contain numbers, not {rows.dtype}")
         if rows.ndim != 2 or rows.shape[1] != self.dimension:
-            raise InvalidParameter("data", f"shape {rows.shape} given; rows must have {self.dimension} numbers")
+            raise InvalidParameter(
+                "data", f"rows of shape {rows.shape} given; expected {self.dimension} numbers per row"
+            )
         if not np.isfinite(rows).all():
-            raise InvalidParameter("data", "there are numbers that are not finite")
+            raise InvalidParameter("data", "rows must contain only finite numbers")
         return rows
 
 
@@ -77,7 +79,7 @@ class MinHashFamily(_VectorFamily):
         """Return :meth:`Family.rows`: bool of shape (n, dimension)."""
         rows = super().rows(data)
         if not ((rows == 0) | (rows == 1)).all():
-            raise InvalidParameter("data", "sets are rows of 0 and 1")
+            raise InvalidParameter("data", "sets must be rows of 0 and 1")
         return rows.astype(np.bool_)
 
     def draw(self, seed: int = 0, *, num: int | None = None) -> HashFunctions:
@@ -183,9 +185,9 @@ class BitSamplingFamily(_VectorFamily):
         rows = super().rows(data)
         most = _MOST_IN_FLOAT if rows.dtype.kind == "f" else 2**63 - 1
         if (rows.size and rows.max() > most) or (rows.dtype.kind == "f" and (rows < -most).any()):
-            raise InvalidParameter("data", f"a number beyond {most} cannot be told from the next; {rows.dtype} given")
+            raise InvalidParameter("data", f"integers beyond {most} are not exact in {rows.dtype}")
         if not (rows == np.floor(rows)).all():
-            raise InvalidParameter("data", "rows must hold whole numbers")
+            raise InvalidParameter("data", "rows must contain integers")
         return rows.astype(np.int64)
 
     def draw(self, seed: int = 0, *, num: int | None = None) -> HashFunctions:
@@ -230,7 +232,7 @@ class PStableFamily(_VectorFamily):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < as_number("width", self.width) < math.inf:
-            raise InvalidParameter("width", f"{self.width!r} given; it must be above 0")
+            raise InvalidParameter("width", f"{self.width!r} is not above 0")
 
     @property
     def max_distance(self) -> float:
@@ -258,7 +260,7 @@ class PStableFamily(_VectorFamily):
             with np.errstate(over="ignore", invalid="ignore"):
                 stretches = np.floor((self.rows(data) @ lines + starts) / self.width)
             if not (np.abs(stretches) <= _MOST_IN_FLOAT).all():
-                raise InvalidParameter("data", f"numbers so large lie in no stretch of width {self.width}; widen it")
+                raise InvalidParameter("data", f"the numbers are too large for width {self.width}; increase the width")
             return stretches.astype(np.int64)
 
         return hashes

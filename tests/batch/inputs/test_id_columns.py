@@ -35,6 +35,8 @@ def test_rows_without_an_id_go_by_their_number(ids):
 def test_what_is_no_id_is_told_of_the_ids(ids):
     table = pa.table({"text": TEXTS, "id": ids})
     for door in (lambda: likewise.dedup(table), lambda: likewise.pairs(TEXTS, ids=ids)):
-        told = "the id is null" if ids.null_count else f"ids are a column of {ids.type}; they are text or whole numbers"
+        told = (
+            "the id is null" if ids.null_count else f"the id column has type {ids.type}; ids must be text or integers"
+        )
         with pytest.raises(InvalidInput, match=told):
             door()

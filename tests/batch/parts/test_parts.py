@@ -315,5 +315,5 @@ def test_the_output_of_a_run_is_no_input_as_it_is(tmp_path, command):
     assert (out / "emptied.jsonl").exists()
     ran = likewise_command(*command, out, cwd=tmp_path)
     assert ran.status == 2
-    assert f"{out}: this is the output of a run; name the documents that it kept (its directory kept)" in ran.err
+    assert f"{out}: this is the output of a run; give its kept/ directory" in ran.err
     assert likewise_command("dedup", out / "kept", "-o", tmp_path / "again").status == 0

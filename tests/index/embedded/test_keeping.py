@@ -137,7 +137,7 @@ def test_what_goes_wrong_first_is_told(tmp_path):
         index.add("a", TEXTS[0])
         for target in ("", tmp_path / "index", tmp_path / "file"):
             (tmp_path / "file").touch()
-            with pytest.raises(InvalidParameter, match=r"new or an empty|it is empty; name a directory"):
+            with pytest.raises(InvalidParameter, match=r"is not empty|the path is empty; give a directory"):
                 index.snapshot(target)
         with pytest.raises(InvalidParameter, match="inside"):
             index.snapshot(tmp_path / "index" / "copy")

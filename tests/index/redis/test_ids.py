@@ -51,7 +51,7 @@ def test_one_id(open_index):
     assert index.add("a\ud800", TEXTS[0]).doc_id == index.get("a\ud800").doc_id == "a\ufffd"
     for wrong in (True, None, b"1", 1.0):
         for call in (index.get, index.group, index.remove, lambda wrong: index.add(wrong, TEXTS[0])):
-            with pytest.raises(InvalidInput, match="ids are text or whole numbers"):
+            with pytest.raises(InvalidInput, match="ids must be text or integers"):
                 call(wrong)
 
 

@@ -193,7 +193,7 @@ class Told:
     def fail(self, line):
         self.counts[line["error"]] += 1
         if line["error"] == "InvalidInput":
-            assert "no document has the id" in line["message"], line
+            assert "no document with id" in line["message"], line
             assert self.ttl_passed() or self.state.get(line["ids"][0]) != PRESENT, line
             return
         assert line["error"] == "StoreError", line

@@ -63,9 +63,9 @@ def test_every_neighbour_is_found(open_index, bits, within, layout):
 def test_radii_that_no_layout_serves_are_refused():
     with pytest.raises(InvalidParameter, match="up to 7"):
         layout_of(likewise.Recipe.simhash(within=8), "packed")
-    with pytest.raises(InvalidParameter, match="layout packed up to 7"):
+    with pytest.raises(InvalidParameter, match="layout packed at most 7"):
         layout_of(likewise.Recipe.simhash(within=4), "classic")
-    with pytest.raises(InvalidParameter, match="64 bits or more"):
+    with pytest.raises(InvalidParameter, match="at least 64 bits"):
         layout_of(likewise.Recipe.simhash(within=3, bits=32), "classic")
     with pytest.raises(InvalidParameter, match="'packed'"):
         layout_of(likewise.Recipe.simhash(within=3), "wide")

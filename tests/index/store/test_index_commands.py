@@ -310,7 +310,7 @@ def test_against_an_index_what_it_has_seen_goes(tmp_path, files, texts):
 def test_what_does_not_go_together_is_refused(tmp_path, files):
     dedup("old.jsonl", "-o", "old", *OPTIONS, "--index", "seen.lw", cwd=tmp_path)
     ran = dedup("new.jsonl", "-o", "o", "--against", "seen.lw", "--threshold", "0.9", status=2, cwd=tmp_path)
-    assert "made by another recipe" in ran.err
+    assert "created with a different recipe" in ran.err
     assert "threshold" in ran.err
     assert "--add" in dedup("new.jsonl", "-o", "o", "--add", status=2, cwd=tmp_path).err
     assert "none: no such file" in dedup("new.jsonl", "-o", "o", "--against", "none", status=2, cwd=tmp_path).err

@@ -293,7 +293,7 @@ def test_damaged_summaries_and_evidence_are_told(tmp_path, texts):
         for command in (("audit", out), ("report", out), ("diff", out, out)):
             done = likewise_command(*command)
             assert done.status == 2
-            assert "this is no summary of Likewise" in done.err
+            assert "not a Likewise summary" in done.err
     for name, value in (("text_field", [1]), ("text_field", 5), ("delimiter", 1), ("id_field", [])):
         (out / "summary.json").write_text(json.dumps({**summary, "options": {**summary["options"], name: value}}))
         with pytest.raises(InvalidInput, match="no summary"):

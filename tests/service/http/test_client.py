@@ -69,7 +69,7 @@ def pages(running):
 
 def test_errors_are_those_of_an_index(pages):
     pages.add("a", "one fine day")
-    with pytest.raises(InvalidInput, match='"a" is there already with another text') as caught:
+    with pytest.raises(InvalidInput, match='"a" already exists with a different text') as caught:
         pages.add_batch(["b", "a"], ["x", "another fine day"])
     assert caught.value.row == 1
     assert pages.get("b") is None
@@ -93,7 +93,7 @@ def test_errors_name_the_row_of_the_batch_and_lists_are_counted_first(pages):
     with pytest.raises(InvalidInput, match="1,500 ids for 1,499 documents"):
         pages.add_batch(many, many[1:])
     assert len(pages) == 1
-    with pytest.raises(InvalidInput, match='"1200" is there already') as caught:
+    with pytest.raises(InvalidInput, match='"1200" already exists') as caught:
         pages.add_batch(many, many)
     assert caught.value.row == 1200
 

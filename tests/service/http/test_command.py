@@ -76,7 +76,7 @@ def test_an_address_and_a_link_to_nothing_are_named(tmp_path, monkeypatch):
         assert ran.err.startswith("error: s3://bucket/seen: what is served is a directory of this machine"), ran.err
         ran = likewise_command("serve", "link", *more, "--port", "0", cwd=tmp_path)
         assert (ran.status, ran.out) == (2, b"")
-        assert ran.err.startswith("error: link: it is a link that leads nowhere, to nowhere; delete the link"), ran.err
+        assert ran.err.startswith("error: link: broken link to nowhere; delete the link"), ran.err
     assert os.listdir(tmp_path) == ["link"]
 
 

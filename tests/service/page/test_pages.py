@@ -350,7 +350,7 @@ def test_a_run_that_is_replaced_or_removed_under_its_pages(tmp_path):
         for view in VIEWS:
             answer = client.get(f"/look/out/{view}")
             assert answer.status_code == 422
-            assert "there is no finished run here" in answer.text
+            assert "no finished run here" in answer.text
         assert client.get("/readyz").status_code == 200
         moved.rename(out)
         assert "0.875" in client.get("/look/out/").text

@@ -72,7 +72,7 @@ impl BloomJoin {
         demand: Demand,
     ) -> Result<Self, Error> {
         if !(64..=MAX_BITS).contains(&num_bits) || !num_bits.is_multiple_of(64) {
-            let message = format!("{num_bits} is no multiple of 64 from 64 to {MAX_BITS}");
+            let message = format!("{num_bits} is not a multiple of 64 from 64 to {MAX_BITS}");
             return Err(Error::invalid("filter_bits", message));
         }
         let num_words = num_bits as usize / 64;

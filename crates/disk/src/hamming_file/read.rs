@@ -94,7 +94,7 @@ impl Reader {
     fn description(&self) -> Result<Description, Error> {
         let (sections, all) = (&self.sections, self.sections.all());
         if &all[..8] != MAGIC {
-            return Err(damaged("it is no Hamming index"));
+            return Err(damaged("not a Hamming index"));
         }
         let version = sections.number(8) as u32;
         if version != VERSION {

@@ -19,7 +19,7 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Damage::Short => "the footer ends too early",
-            Damage::Malformed => "this is no footer of Parquet",
+            Damage::Malformed => "not a Parquet footer",
             Damage::Indexed => "a file with a page index or a Bloom filter cannot be joined",
             Damage::Unlike => "the schema is not that of the first file",
         })

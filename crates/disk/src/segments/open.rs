@@ -149,7 +149,7 @@ fn open_tables(
         return Err(damaged("it is too short to be a segment"));
     }
     if &all[..8] != MAGIC {
-        return Err(damaged("it is no segment"));
+        return Err(damaged("not a segment"));
     }
     let version = sections.number(8) as u32;
     if version != VERSION {

@@ -163,7 +163,7 @@ pub(super) fn set_synchronous(connection: &Connection, full: bool) -> Result<(),
     match found == wanted {
         true => Ok(()),
         false => Err(Error::Unsupported {
-            reason: format!("SQLite was told synchronous={wanted} and has {found}"),
+            reason: format!("SQLite was set to synchronous={wanted} and has {found}"),
         }),
     }
 }

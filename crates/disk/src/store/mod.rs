@@ -179,7 +179,7 @@ impl Store {
             database::Kind::Store => {
                 return Err(Error::invalid(
                     "path",
-                    format!("{} holds an index already; open it", dir.display()),
+                    format!("{} already contains an index; open it", dir.display()),
                 ));
             }
         }
@@ -405,5 +405,5 @@ fn present(environment: &Environment, dir: &Path) -> Result<(PathBuf, Facts), Er
 }
 
 fn no_index(dir: &Path) -> Error {
-    Error::invalid("path", format!("{} holds no index", dir.display()))
+    Error::invalid("path", format!("{} contains no index", dir.display()))
 }

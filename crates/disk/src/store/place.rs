@@ -161,8 +161,8 @@ pub(super) fn unchanging(
         Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Ok(None),
         Err(_) => {
             return refused(
-                "while an index is read, small files stand beside its database, and here they cannot be made or opened; give this \
-                 user the right to, or read a snapshot",
+                "reading an index creates small files next to its database, and they cannot be created or opened here; grant this \
+                 user write access, or read a snapshot",
             );
         }
     }

@@ -119,7 +119,7 @@ pub fn other_text(position: usize, id: &str) -> Error {
     Error::input(
         position,
         format!(
-            "the id {id:?} is there already with another text; remove it first, or give this one another id"
+            "the id {id:?} already exists with a different text; remove it first, or use another id"
         ),
     )
 }

@@ -97,13 +97,14 @@ def _of_sketches(sketches: Sketches, recipe: Recipe, layout: Layout) -> Arrivals
     differing = recipe.sketch_differences(sketches.recipe)
     if differing:
         raise RecipeMismatch(
-            "the index holds sketches of another recipe; sketch the texts again with its own", differing
+            "the sketches were made with a different recipe; sketch the texts again with the recipe of the index",
+            differing,
         )
     few = np.flatnonzero(recipe.may_meet_short(sketches.num_features) & ~sketches.is_empty)
     if len(few):
         raise InvalidInput(
-            f"a sketch of {sketches.num_features[few[0]]} features: so short texts are also measured by their "
-            "features, give the text",
+            f"a sketch of {sketches.num_features[few[0]]} features is too short to compare without its "
+            "text; pass the text",
             row=int(few[0]),
         )
     words = np.ascontiguousarray(sketches.array, np.uint64).reshape(-1, recipe.num_words)
@@ -122,6 +123,6 @@ def encoded_ids(ids: list[str]) -> list[bytes]:
     for row, doc_id in enumerate(ids):
         packed = doc_id.encode()
         if not 1 <= len(packed) <= MAX_ID_BYTES:
-            raise InvalidInput(f"an id of {len(packed)} bytes; expected 1 to {MAX_ID_BYTES}", row=row)
+            raise InvalidInput(f"the id has {len(packed)} bytes; expected 1 to {MAX_ID_BYTES}", row=row)
         encoded.append(packed)
     return encoded

@@ -175,7 +175,7 @@ def _know(seen: Seen, arrivals: Arrivals, i: int, row: int) -> None:
 def _another_text(doc_id: str, row: int) -> InvalidInput:
     """Return the error of the index in a directory."""
     name = json.dumps(doc_id, ensure_ascii=False)
-    reason = "is there already with another text; remove it first, or give this one another id"
+    reason = "already exists with a different text; remove it first, or use another id"
     return InvalidInput(f"the id {name} {reason}", row=row)
 
 

@@ -62,7 +62,7 @@ def open_description(
     if not stored:
         if recipe is None or not create:
             raise InvalidInput(
-                f"there is no index with this prefix on {server.name}; make one with a recipe, "
+                f"no index with this prefix on {server.name}; create one with a recipe, "
                 "Recipe.simhash(within=3), or `likewise index create --url`"
             )
         recipe = check_served(recipe)
@@ -87,7 +87,7 @@ def check_served(recipe: Recipe) -> Recipe:
     """
     if recipe.method != "simhash" or not recipe.is_distance_only:
         raise InvalidParameter(
-            "recipe", "an index on a server serves SimHash by distance alone: Recipe.simhash(within=3)"
+            "recipe", "an index on a server supports only SimHash with a distance: Recipe.simhash(within=3)"
         )
     return check_recipe(recipe)
 
@@ -106,7 +106,7 @@ def _with_companions(server: Server, recipe: Recipe) -> Recipe:
     found = server.call("HMGET", server.prefix + _COMPANIONS, *fields)
     lost = [name for name, content in zip(names, found, strict=True) if content is None]
     if lost:
-        raise StoreError(f"the index on {server.name} has lost its {lost[0]}; open it with the recipe it was made by")
+        raise StoreError(f"the index on {server.name} has lost its {lost[0]}; open it with the recipe that created it")
     return with_companions(recipe, dict(zip(names, found, strict=True)))
 
 
@@ -129,7 +129,7 @@ def _checked(
     server: Server, stored: dict[str, bytes], recipe: Recipe | None, layout: str | None, ttl: int | None
 ) -> Description:
     if "format" not in stored or "recipe" not in stored:
-        raise StoreError(f"the keys with this prefix on {server.name} are no index of Likewise")
+        raise StoreError(f"the keys with this prefix on {server.name} are not a Likewise index")
     if int(stored["format"]) != FORMAT:
         raise StoreError(
             f"the index on {server.name} has format {int(stored['format'])}; this version reads format {FORMAT}"
@@ -139,13 +139,13 @@ def _checked(
         recipe = _with_companions(server, Recipe.from_json(text))
     if recipe.recipe_id != recipe_id:
         differing = recipe.differences(Recipe.from_json(text)) or {"recipe_id": (recipe.recipe_id, recipe_id)}
-        raise RecipeMismatch(f"the index on {server.name} has another recipe; open it without one", differing)
+        raise RecipeMismatch(f"the index on {server.name} has a different recipe; open it without one", differing)
     kind = stored["layout"].decode()
     if layout is not None and layout != kind:
-        raise InvalidParameter("layout", f"{layout!r} given; the index on {server.name} has {kind!r}")
+        raise InvalidParameter("layout", f"{layout!r} does not match the index on {server.name}, which has {kind!r}")
     ttl_s = int(stored["ttl_s"]) if "ttl_s" in stored else None
     if ttl is not None and ttl != ttl_s:
-        raise InvalidParameter("ttl", f"{ttl} given; the index on {server.name} has {ttl_s}")
+        raise InvalidParameter("ttl", f"{ttl} does not match the index on {server.name}, which has {ttl_s}")
     chosen = layout_of(recipe, kind)
     server.set_layout(chosen)
     return Description(check_served(recipe), chosen, ttl_s, stored["identity"])

@@ -342,11 +342,11 @@ class RedisIndex:
 
     def _check(self, *, writes: bool = False) -> None:
         if self._process != os.getpid():
-            raise ForkedError("the index was opened before this process was forked; open it again here")
+            raise ForkedError("the index was opened before this process was forked; open it again in this process")
         if not self._is_open:
             raise StoreError("the index is closed")
         if writes and self._read_only:
-            raise StoreError("the index was opened to be read only")
+            raise StoreError("the index was opened read-only")
 
     def _batches(self, texts: Any) -> Iterator[_native.Texts | Sketches]:  # noqa: ANN401
         return iter([texts]) if isinstance(texts, Sketches) else document_batches(texts, self.recipe)
@@ -363,9 +363,9 @@ class RedisIndex:
     def _known(self, doc_id: str, state: State) -> Record:
         record = self._record(doc_id, state)
         if record is None and not self._reader.follow(state)[1]:
-            raise Unreadable(f"the index on {self._server.name} changed while it was read; repeat the call")
+            raise Unreadable(f"the index on {self._server.name} changed during the read; repeat the call")
         if record is None:
-            raise InvalidInput(f"no document has the id {json.dumps(doc_id, ensure_ascii=False)}")
+            raise InvalidInput(f"no document with id {json.dumps(doc_id, ensure_ascii=False)}")
         return record
 
     def _record(self, doc_id: str, state: State) -> Record | None:

@@ -110,12 +110,12 @@ def layout_of(recipe: Recipe, kind: str) -> Layout:
     if within > MAX_WITHIN[kind]:
         raise InvalidParameter(
             "within",
-            f"{within} given; layout {kind} serves up to {MAX_WITHIN[kind]} bits"
-            + (", layout packed up to 7" if kind == "classic" else "; an index in a directory serves any radius"),
+            f"{within} is too large; layout {kind} supports at most {MAX_WITHIN[kind]} bits"
+            + (", layout packed at most 7" if kind == "classic" else "; an index in a directory supports any radius"),
         )
     num_blocks = min(NUM_BLOCKS, bits // BLOCK_BITS)
     if kind == "classic" and num_blocks < NUM_BLOCKS:
-        raise InvalidParameter("bits", f"{bits} given; layout classic takes fingerprints of 64 bits or more")
+        raise InvalidParameter("bits", f"{bits} is too few; layout classic needs fingerprints of at least 64 bits")
     stride = bits // BLOCK_BITS // num_blocks
     blocks = tuple(2 * stride * i for i in range(num_blocks))
     radii = [(within + 1 - i + num_blocks - 1) // num_blocks - 1 for i in range(num_blocks)]

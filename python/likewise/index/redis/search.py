@@ -55,7 +55,7 @@ class Records(dict[int, Record]):
 
     def __missing__(self, row: int) -> Record:
         raise Unreadable(
-            f"document {row} of the index is not there: the index changed while it was read, or keys were lost; "
+            f"document {row} of the index is missing: the index changed during the read, or keys were lost; "
             "repeat the call, or check the index with verify"
         )
 
@@ -350,7 +350,7 @@ class Reader:
         records, ids = [], []
         for number, chunk in zip(chunks, packed, strict=True):
             if chunk is None:
-                raise Unreadable(f"documents up to {stop} of the index are not there; repeat the call")
+                raise Unreadable(f"documents up to {stop} of the index are missing; repeat the call")
             fixed = np.frombuffer(chunk, self._layout.record, ROWS_A_CHUNK)
             low = max(0, start - number * ROWS_A_CHUNK)
             high = min(ROWS_A_CHUNK, stop - number * ROWS_A_CHUNK)

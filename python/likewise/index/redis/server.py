@@ -85,7 +85,7 @@ class Server:
         # The client takes any other path for database 0.
         database = urllib.parse.urlsplit(url).path.strip("/")
         if scheme != "unix" and database and not (database.isascii() and database.isdecimal()):
-            raise InvalidParameter("url", f"the database is {database!r}; expected redis://HOST:PORT/NUMBER")
+            raise InvalidParameter("url", f"database {database!r} is not a number; expected redis://HOST:PORT/NUMBER")
         try:
             self._client = _client.Redis.from_url(
                 scheme.replace("valkey", "redis") + "://" + rest,
@@ -180,8 +180,8 @@ class Server:
         policy = info.get("maxmemory_policy", "noeviction")
         if policy not in _SAFE_POLICIES:
             raise StoreError(
-                f"the server at {self.name} drops any key when it is full (maxmemory-policy {policy}); an index that "
-                "lost a key would give wrong verdicts: set noeviction, and check an existing index with verify --full"
+                f"the server at {self.name} may evict any key when memory is full (maxmemory-policy {policy}). "
+                "Lost keys cause wrong verdicts. Set noeviction, and check an existing index with verify --full"
             )
         self._policy_until = time.monotonic() + _POLICY_S
 
@@ -223,21 +223,23 @@ class Server:
         if isinstance(error, errors.OutOfMemoryError) or "OOM" in text:
             return StoreError(f"the server at {self.name} is full (maxmemory); nothing was changed")
         if isinstance(error, errors.ReadOnlyError) or "READONLY" in text:
-            return StoreError(f"the server at {self.name} is a replica and takes no writes; name the primary")
+            return StoreError(
+                f"the server at {self.name} is a replica and does not accept writes; connect to the primary"
+            )
         if isinstance(error, errors.MovedError):
             return StoreError(
-                f"the server at {self.name} belongs to a cluster; the index is kept on its node "
-                f"{error.host}:{error.port}: name that one"
+                f"the server at {self.name} is part of a cluster; the index is on node "
+                f"{error.host}:{error.port}; connect to it"
             )
         if isinstance(error, errors.AuthenticationError | errors.AuthorizationError | errors.NoPermissionError):
-            return StoreError(f"the server at {self.name} refuses this user: {text}")
+            return StoreError(f"the server at {self.name} denies access to this user: {text}")
         if isinstance(error, errors.BusyLoadingError):
             return StoreError(f"the server at {self.name} is still loading its data")
         if isinstance(error, errors.TimeoutError):
             return StoreError(
-                f"the server at {self.name} did not answer in time; whether the last call was done is not known: "
-                "repeat it, the verdict is the same"
+                f"the server at {self.name} timed out, and the last call may or may not have been applied: "
+                "repeat it to get the same verdict"
             )
         if isinstance(error, errors.ConnectionError | OSError):
             return StoreError(f"the server at {self.name} cannot be reached: {text}")
-        return StoreError(f"the server at {self.name} refuses: {text}")
+        return StoreError(f"the server at {self.name} rejected the request: {text}")

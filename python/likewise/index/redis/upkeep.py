@@ -19,7 +19,7 @@ _AT_ONCE = 16 * ROWS_A_CHUNK
 _KEYS_AT_ONCE = 200
 # Beyond 128 members sets and hashes of the classic layout take four times the memory, unless the server is told.
 _CLASSIC_ADVICE = (
-    "CONFIG SET zset-max-listpack-entries 1024 and hash-max-listpack-entries 1024, which save room past 8,000,000"
+    "CONFIG SET zset-max-listpack-entries 1024 and hash-max-listpack-entries 1024, which saves memory past 8,000,000"
 )
 
 
@@ -101,7 +101,7 @@ def _check_newest(reader: Reader, state: State, newest: tuple[str, bytes, int] |
     """Raise Unreadable if the server went back in time since: a long read outlasts the marks that the server keeps."""
     now = _newest(reader, state)
     if now != newest and (now is not None or reader.begin().watermark < state.num_rows):
-        raise Unreadable("the server went back in time while the index was read; repeat the call")
+        raise Unreadable("the server restarted from older data during the read; repeat the call")
 
 
 def compact(server: Server, reader: Reader, layout: Layout) -> int:
@@ -149,7 +149,7 @@ def verify(server: Server, reader: Reader, layout: Layout, *, full: bool) -> tup
         )
     # Expired ones are not counted one by one.
     if not state.watermark and state.num_kept != num_kept:
-        findings.append(f"{state.num_kept} kept documents were counted, there are {num_kept}")
+        findings.append(f"{state.num_kept} kept documents were counted, but there are {num_kept}")
     _check_newest(reader, state, newest)
     return state, findings
 
@@ -186,14 +186,14 @@ def _wrong_tables(
     if kept:
         holds = reader.tables(np.ascontiguousarray(raw[kept]), np.array([rows[i].row for i in kept]))
         for i, block in zip(*(places.tolist() for places in np.nonzero(~holds)), strict=True):
-            findings.append(f"table {block + 1} does not hold {rows[kept[i]].doc_id!r}")
+            findings.append(f"table {block + 1} does not contain {rows[kept[i]].doc_id!r}")
     sets = reader.short_sets(records)
     members: dict[int, set[int]] = {}
     for i, (record, bucket) in enumerate(zip(rows, buckets, strict=True)):
         entry = int(hashes[i]).to_bytes(8, "little")[2:4] + record.row.to_bytes(4, "little")
         entries = bucket or b""
         if entry not in {entries[at : at + 6] for at in range(0, len(entries), 6)}:
-            findings.append(f"the table of ids does not know {record.doc_id!r}")
+            findings.append(f"the id table has no entry for {record.doc_id!r}")
         if record.flags & SHORT and record.row not in sets:
             findings.append(f"the features of the short document {record.doc_id!r} are not there")
         if not record.flags & KEPT and record.leader >= state.watermark:
@@ -216,5 +216,5 @@ def _wrong_hits(reader: Reader, rows: list[Record], hits: Hits) -> list[str]:
     listed = {(query, row) for query, row in zip(hits.query.tolist(), hits.row.tolist(), strict=True)}
     for i, record in enumerate(rows):
         if record.flags & (STANDS | EMPTY) == STANDS and (i, record.row) not in listed:
-            findings.append(f"the tables do not know {record.doc_id!r}")
+            findings.append(f"the tables have no entry for {record.doc_id!r}")
     return findings

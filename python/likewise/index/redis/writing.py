@@ -117,7 +117,7 @@ class Writer:
         give_up = time.monotonic() + _LOCK_PATIENCE_S
         while self._server.call("EXISTS", self._server.prefix + b"lock"):
             if time.monotonic() > give_up:
-                raise StoreError(f"another client holds the lock of the index on {self._server.name}")
+                raise StoreError(f"the index on {self._server.name} is locked by another client")
             time.sleep(_PAUSE_S)
 
     def remove(self, token: bytes, state: State, row: int, doc_id: str, columns: tuple[bytes, ...]) -> bool:
@@ -158,7 +158,7 @@ class Writer:
             self._server.call("SET", key, token, "NX", "PX", _LOCK_MS) or self._server.call("GET", key) == token
         ):
             if time.monotonic() > give_up:
-                raise StoreError(f"other clients keep the lock of the index on {self._server.name}")
+                raise StoreError(f"the index on {self._server.name} is still locked by other clients")
             time.sleep(_PAUSE_S)
         try:
             yield token

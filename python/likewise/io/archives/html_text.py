@@ -137,7 +137,7 @@ class _HtmlProcess:
                 if len(data) < length:
                     break
                 text = data.decode(errors="replace")
-                found.append((text, "") if is_text else (None, f"the page cannot be read: {text}"))
+                found.append((text, "") if is_text else (None, f"cannot read the page: {text}"))
         except OSError:
             pass
         finally:
@@ -146,8 +146,8 @@ class _HtmlProcess:
         if len(found) == len(pages):
             return found, None
         if late.is_set():
-            return found, f"the page cannot be read: its extractor took over {seconds:.0f} s"
-        return found, "the page cannot be read: it ends its extractor"
+            return found, f"cannot read the page: extraction took more than {seconds:.0f} s"
+        return found, "cannot read the page: it crashes the extractor"
 
     def kill(self) -> None:
         self._process.kill()
@@ -173,5 +173,5 @@ def html_reader() -> dict[str, object]:
     try:
         version = metadata.version("resiliparse")
     except metadata.PackageNotFoundError as error:
-        raise MissingExtra("web", "text of HTML pages in web archives") from error
+        raise MissingExtra("web", "extracting text from HTML pages in web archives") from error
     return {"name": "resiliparse", "version": version, **html_process.SETTINGS}

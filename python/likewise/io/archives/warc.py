@@ -170,7 +170,7 @@ class WarcFile(ReadOnce):
                 start = file.read(HEADER_BYTES)
             self._arc = is_arc(start)
             if start and not begins_archive(start):
-                raise InvalidInput("this is no web archive: no record of WARC or ARC begins in it", self.name)
+                raise InvalidInput("not a web archive: no WARC or ARC record found", self.name)
             yield from plain_places(self.path, self.num_bytes, arc=self._arc)
             return
         packed = PackedArchive(self.path, self.name, self.rules)

@@ -63,11 +63,13 @@ def check_rules(rules: ReadRules, name: str) -> None:
         raise MissingExtra("web", "reading web archives") from error
     if rules.text_fields != ("text",):
         raise InvalidInput(
-            f"a record has no field {rules.text_fields[0]!r}: its text is that of its page; leave out --text-field",
+            f"web archive records have no field {rules.text_fields[0]!r}; the text is the page. Omit --text-field",
             name,
         )
     if rules.id_field not in (None, "", *FIELDS[:2]):
-        raise InvalidInput(f"a record has no field {rules.id_field!r} for its id; --id-field is record_id or url", name)
+        raise InvalidInput(
+            f"web archive records have no field {rules.id_field!r} for ids; set --id-field to record_id or url", name
+        )
 
 
 def record_bytes(data: bytes, *, is_packed: bool, most: int) -> bytes:
@@ -94,7 +96,7 @@ def read_record(data: bytes, rules: ReadRules, *, arc: bool) -> Record:
     try:
         record, body = opened_record(data, rules.max_document_bytes + 1)
     except (OSError, ValueError, StopIteration, EOFError, MemoryError) as error:
-        return Record("unreadable", reason=f"the record cannot be read: {error or type(error).__name__}")
+        return Record("unreadable", reason=f"cannot read the record: {error or type(error).__name__}")
     kind = str(record.record_type).rpartition(".")[2].lower()
     found = Record(kind, is_marked_cut=record.headers.get("WARC-Truncated") is not None)
     content_type, status, is_wanted = _content(record, kind)
@@ -112,7 +114,7 @@ def read_record(data: bytes, rules: ReadRules, *, arc: bool) -> Record:
     if not found.doc_id and rules.requires_id:
         found.reason = f"the record has no {rules.id_field}"
     elif len(body) > rules.max_document_bytes:
-        found.reason = f"the document has over {rules.max_document_bytes} bytes, which --max-document allows"
+        found.reason = f"the document exceeds the --max-document limit of {rules.max_document_bytes} bytes"
     elif content_type.startswith(_TEXT):
         found.text = _escaped(_decoded(body, record)) if rules.keeps_markup else _decoded(body, record)
     elif rules.keeps_markup:

@@ -126,14 +126,14 @@ def plain_places(path: Path, num_bytes: int, *, arc: bool) -> Iterator[RecordPla
             stop = _next_start(window, offset + 1, num_bytes, arc=arc)
             found = stop - offset
             if header is None:
-                yield RecordPlace(offset, found, f"no record begins here: {found} bytes are passed over")
+                yield RecordPlace(offset, found, f"no record starts here; skipped {found} bytes")
             else:
                 yield _cut(offset, found, found - header[0], header[1])
             offset = stop
 
 
 def _cut(offset: int, length: int, there: int, said: int) -> RecordPlace:
-    reason = f"the record is cut: {max(0, there)} bytes are there of the {said} that its header says"
+    reason = f"truncated record: {max(0, there)} of the {said} bytes declared in its header"
     return RecordPlace(offset, length, reason, is_cut=True)
 
 
@@ -201,7 +201,7 @@ class PackedArchive:
             If no archive is in it, nor one without records: a whole member in which nothing is.
         """
         if not self._path.stat().st_size:
-            raise InvalidInput("the file is empty: it has no gzip header; fetch it again, or leave it out", self._name)
+            raise InvalidInput("empty file without a gzip header; download it again, or exclude it", self._name)
         first, holds_nothing = None, True
         for member in self._members(most=1):
             is_whole, is_blank = member.reason is None, not member.num_bytes
@@ -215,7 +215,7 @@ class PackedArchive:
             return True, False
         header = None if first is None else _header(first)
         if first is None or header is None:
-            raise InvalidInput("this is no web archive: no record of WARC or ARC begins in it", self._name)
+            raise InvalidInput("not a web archive: no WARC or ARC record found", self._name)
         self._num_unpacked = 0
         return _rest(first, sum(header)) is None or first.num_bytes <= sum(header), is_arc(first.head)
 
@@ -234,13 +234,13 @@ class PackedArchive:
             elif not member.num_bytes:
                 continue
             elif header is None:
-                yield RecordPlace(member.offset, member.length, "no record begins in this gzip member")
+                yield RecordPlace(member.offset, member.length, "no record starts in this gzip member")
             elif member.num_bytes < sum(header):
                 yield _cut(member.offset, member.length, member.num_bytes - header[0], header[1])
             elif _rest(member, sum(header)) is not None:
                 raise InvalidInput(
-                    f"the gzip member at byte {member.offset} holds more than one record, those before it one each; "
-                    "unpack the file and read it so",
+                    f"the gzip member at byte {member.offset} contains several records, unlike those before it; "
+                    "decompress the file first",
                     self._name,
                 )
             else:
@@ -280,7 +280,7 @@ class PackedArchive:
         member = _Member(offset, 0, b"", b"", 0)
         if not window.at(offset, 3).startswith(_GZIP):
             stop = self._next_member(window, offset + 1, size)
-            member.length, member.reason = stop - offset, f"{stop - offset} bytes are no gzip data"
+            member.length, member.reason = stop - offset, f"{stop - offset} bytes are not gzip data"
             return member
         inflater, at, pending = zlib.decompressobj(31), offset, b""
         try:
@@ -291,9 +291,9 @@ class PackedArchive:
                     if not pending:
                         member.length, member.is_cut = size - offset, True
                         member.reason = (
-                            f"the file is cut: it ends inside this gzip member, of which {member.num_bytes} "
+                            "truncated file: it ends inside this gzip member, "
+                            f"after {member.num_bytes} decompressed bytes"
                         )
-                        member.reason += "unpacked bytes are there"
                         return member
                 data = inflater.decompress(pending, _INFLATED_BYTES)
                 pending = inflater.unconsumed_tail
@@ -303,7 +303,7 @@ class PackedArchive:
         except zlib.error as error:
             stop = self._next_member(window, offset + 1, size)
             member.length = stop - offset
-            member.reason = f"the gzip data is damaged: {error}"
+            member.reason = f"corrupt gzip data: {error}"
             return member
         member.length = at - len(inflater.unused_data) - offset
         return member
@@ -320,8 +320,8 @@ class PackedArchive:
         most = rules.max_unpack_ratio * packed
         if self._num_unpacked > rules.max_unpacked_bytes or self._num_unpacked > max(_UNSUSPECTED_BYTES, most):
             raise InvalidInput(
-                f"{packed} bytes unpack to {self._num_unpacked} and more: a decompression bomb, unless --max-unpacked "
-                "and --max-unpack-ratio say otherwise",
+                f"{packed} bytes decompress to over {self._num_unpacked}, perhaps a decompression bomb; if not, raise "
+                "--max-unpacked or --max-unpack-ratio",
                 self._name,
             )
 

@@ -31,11 +31,11 @@ def read_array(path: Path, *, is_mapped: bool) -> NDArray[Any]:
     """
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
-            raise InvalidInput("this is no .npy file", str(path))
+            raise InvalidInput("not a .npy file", str(path))
     try:
         # Sizes that a header claims may be beyond any integer of the machine.
         with np.errstate(over="ignore"):
             array: NDArray[Any] = np.load(path, mmap_mode="r" if is_mapped else None, allow_pickle=False)
     except Exception as error:
-        raise InvalidInput(f"this is no array of NumPy: {error}", str(path)) from error
+        raise InvalidInput(f"not a NumPy array: {error}", str(path)) from error
     return array

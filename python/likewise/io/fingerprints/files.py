@@ -113,17 +113,17 @@ class ParquetFile:
         try:
             self._file = pq.ParquetFile(path, pre_buffer=False)
         except pa.ArrowInvalid as error:
-            raise InvalidInput(f"this is no Parquet file: {error}", str(path)) from error
+            raise InvalidInput(f"not a Parquet file: {error}", str(path)) from error
         schema = self._file.schema_arrow
         if "sketch" not in schema.names:
-            raise InvalidInput("the file has no column named sketch", str(path))
+            raise InvalidInput("no column named sketch in the file", str(path))
         kind = schema.field("sketch").type
         is_list = pa.types.is_fixed_size_list(kind)
         value = kind.value_type if is_list else kind
         width = kind.list_size if is_list else 1
         if value not in (pa.int64(), pa.uint64()) or width != num_words:
             raise InvalidInput(
-                f"the sketches are {kind}; the queries are fingerprints of {num_words} 64-bit words", str(path)
+                f"the sketches are {kind}, but the queries are fingerprints of {num_words} 64-bit words", str(path)
             )
         metadata = schema.metadata or {}
         recipe = metadata.get(b"likewise.recipe")
@@ -188,7 +188,9 @@ def open_fingerprints(path: Path, num_words: int) -> FlatFile | ParquetFile:
         return _open_npy(path, num_words)
     size, row_bytes = path.stat().st_size, 8 * num_words
     if size % row_bytes:
-        raise InvalidInput(f"{size} bytes are no whole number of fingerprints of {row_bytes} bytes", str(path))
+        raise InvalidInput(
+            f"the file size, {size} bytes, is not a multiple of the fingerprint size, {row_bytes} bytes", str(path)
+        )
     return FlatFile(path, num_words, 0, size // row_bytes)
 
 
@@ -199,17 +201,17 @@ def _open_npy(path: Path, num_words: int) -> FlatFile:
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, fortran_order, kind = read(file)
         except Exception as error:  # NumPy raises a dozen kinds of them.
-            raise InvalidInput(f"this is no .npy file: {error}", str(path)) from error
+            raise InvalidInput(f"not a .npy file: {error}", str(path)) from error
         offset = file.tell()
     width = shape[1] if len(shape) == 2 else 1
     how = how_to_store(kind, fortran_order=fortran_order and width > 1)
     if how is not None and width == num_words:
-        raise InvalidInput(f"it holds {kind} of shape {shape}; {how}", str(path))
+        raise InvalidInput(f"the array is {kind} of shape {shape}; {how}", str(path))
     if kind != np.dtype("<u8") or len(shape) not in (1, 2) or (fortran_order and width > 1) or width != num_words:
         raise InvalidInput(
-            f"it holds {kind} of shape {shape}; the queries are fingerprints of {num_words} words of type uint64",
+            f"the array is {kind} of shape {shape}; the queries are fingerprints of {num_words} words of type uint64",
             str(path),
         )
     if shape[0] < 0 or path.stat().st_size < offset + 8 * num_words * shape[0]:
-        raise InvalidInput(f"it ends before its {shape[0]} rows", str(path))
+        raise InvalidInput(f"truncated file: it has fewer than the declared {shape[0]} rows", str(path))
     return FlatFile(path, num_words, offset, int(shape[0]), read_recipe_beside(path, int(shape[0])))

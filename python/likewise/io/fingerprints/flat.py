@@ -63,14 +63,14 @@ def flat_from_parquet(path: Path, target: Path) -> FlatFile:
     try:
         file = pq.ParquetFile(path)
     except pa.ArrowInvalid as error:
-        raise InvalidInput(f"this is no Parquet file: {error}", str(path)) from error
+        raise InvalidInput(f"not a Parquet file: {error}", str(path)) from error
     with file:
         metadata = file.schema_arrow.metadata or {}
         if _RECIPE_KEY not in metadata or "sketch" not in file.schema_arrow.names:
-            raise InvalidInput("the file holds no sketches with their recipe", str(path))
+            raise InvalidInput("the file has no sketches with a recipe", str(path))
         recipe = recipe_of_metadata(metadata[_RECIPE_KEY], path)
         if recipe.bits is None:
-            raise InvalidInput("these are MinHash signatures; use band_pairs", str(path))
+            raise InvalidInput("MinHash signatures need band_pairs", str(path))
         check_columns(file.schema_arrow, ["is_empty"], path)
         num_rows, empty_rows = 0, []
         with target.open("wb") as out:
@@ -96,9 +96,9 @@ def how_to_store(kind: Any, *, fortran_order: bool) -> str | None:  # noqa: ANN4
     if kind.kind not in "iu" or kind.itemsize != 8:
         return None
     if kind.newbyteorder("<") != kind:
-        return "its bytes are big-endian: store it again as numpy.save(path, array.astype('<u8'))"
+        return "big-endian array; save it with numpy.save(path, array.astype('<u8'))"
     if fortran_order:
-        return "its columns lie one after another: store it again as numpy.save(path, numpy.ascontiguousarray(array))"
+        return "column-major array; save it with numpy.save(path, numpy.ascontiguousarray(array))"
     return None
 
 
@@ -137,11 +137,11 @@ def read_recipe_beside(path: Path, num_rows: int) -> RecipeBeside | None:
         recipe = Recipe.from_json(json.dumps(fields["recipe"]))
         empty_rows = np.unique(np.array(fields["empty_rows"], np.uint32))
     except (ValueError, RecursionError, KeyError, TypeError, OverflowError) as error:
-        raise InvalidInput("the recipe of these fingerprints cannot be read", str(beside)) from error
+        raise InvalidInput("cannot read the recipe of these fingerprints", str(beside)) from error
     if recipe.bits is None:
-        raise InvalidInput("these are MinHash signatures; use band_pairs", str(path))
+        raise InvalidInput("MinHash signatures need band_pairs", str(path))
     if len(empty_rows) and empty_rows[-1] >= num_rows:
-        raise InvalidInput(f"it names row {empty_rows[-1]} of {num_rows}", str(beside))
+        raise InvalidInput(f"empty row {empty_rows[-1]} is out of range; there are {num_rows} rows", str(beside))
     return RecipeBeside(recipe, recipe.bits, empty_rows)
 
 
@@ -156,4 +156,4 @@ def recipe_of_metadata(data: bytes, path: Path) -> Recipe:
     try:
         return Recipe.from_json(data.decode())
     except (InvalidParameter, UnicodeDecodeError) as error:
-        raise InvalidInput(f"the recipe of these sketches cannot be read: {error}", str(path)) from error
+        raise InvalidInput(f"cannot read the recipe of these sketches: {error}", str(path)) from error

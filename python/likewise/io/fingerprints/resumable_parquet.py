@@ -42,7 +42,7 @@ class ResumableParquet:
         self._work = path.with_name(f".{path.name}.unfinished")
         self._identity = json.loads(json.dumps(identity))
         if path.exists():
-            raise InvalidInput("the file is there already; remove it or name another", str(path))
+            raise InvalidInput("the file already exists; delete it or choose another name", str(path))
         self._parts: list[str] = []
         self.num_done = 0
         self.num_written = 0
@@ -67,7 +67,7 @@ class ResumableParquet:
             self.num_done, self.num_written = int(fields["num_done"]), int(fields["num_written"])
         except (ValueError, RecursionError, KeyError, TypeError) as error:
             raise InvalidInput(
-                "what is unfinished here cannot be read; remove the directory to begin anew", str(self._work)
+                "cannot read the unfinished run; delete the directory to start over", str(self._work)
             ) from error
         differing = {
             name: (self._identity.get(name), identity.get(name))
@@ -78,11 +78,12 @@ class ResumableParquet:
             differing["version"] = (_VERSION, version)
         if differing:
             raise RecipeMismatch(
-                f"{self._work} was begun with other input; remove it to begin anew, or name another file", differing
+                f"{self._work} was started with different input; delete it to start over, or choose another file",
+                differing,
             )
         missing = [name for name in self._parts if not (self._work / name).exists()]
         if missing:
-            raise InvalidInput(f"{missing[0]} is missing; remove the directory to begin anew", str(self._work))
+            raise InvalidInput(f"{missing[0]} is missing; delete the directory to start over", str(self._work))
 
     def step(self, table: Any, num_done: int) -> None:  # noqa: ANN401 - PyArrow has no types
         """Add a table; `num_done` says how far the source is done with it. On disk when this returns."""

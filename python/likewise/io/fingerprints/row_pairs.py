@@ -35,7 +35,7 @@ class RowPairWriter:
 
     def __init__(self, path: Path, ids: tuple[tuple[str, ...], tuple[str, ...]] | None = None) -> None:
         if path.suffix != ".parquet":
-            raise InvalidInput("pairs of fingerprints are written as .parquet; name the file so", str(path))
+            raise InvalidInput("the output for fingerprint pairs must end in .parquet", str(path))
         self._whole = WholeFile(path)
         self._ids = None if ids is None else tuple(np.array(side, dtype=object) for side in ids)
         self._waiting: list[tuple[NDArray[Any], ...]] = []

@@ -19,7 +19,7 @@ def check_columns(schema: Any, names: Sequence[str], path: Path) -> None:  # noq
     """
     for name in names:
         if name not in schema.names:
-            raise InvalidInput(f"the file has no column named {name}; Sketches.write makes one", str(path))
+            raise InvalidInput(f"no column {name} in the file; write it with Sketches.write", str(path))
 
 
 def check_no_nulls(column: Any, name: str, path: Path, first_row: int = 0) -> None:  # noqa: ANN401
@@ -45,12 +45,12 @@ def check_no_nulls(column: Any, name: str, path: Path, first_row: int = 0) -> No
 
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise InvalidInput(f"column {name} is null there", str(path), first_row + row)
+        raise InvalidInput(f"column {name} is null", str(path), first_row + row)
     if not pa.types.is_fixed_size_list(column.type):
         return
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         words = chunk.flatten()
         if words.null_count:
             row = int(np.flatnonzero(words.is_null().to_numpy(zero_copy_only=False))[0]) // column.type.list_size
-            raise InvalidInput(f"column {name} has a word there that is null", str(path), first_row + row)
+            raise InvalidInput(f"column {name} contains a null word", str(path), first_row + row)
         first_row += len(chunk)

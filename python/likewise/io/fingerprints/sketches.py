@@ -56,7 +56,7 @@ def write_sketch_file(content: SketchFile, path: Path) -> None:
         If the name ends in neither, or nothing can stand there.
     """
     if path.suffix not in (".parquet", ".npy"):
-        raise InvalidInput("sketches are written as .parquet or .npy; name the file so", str(path))
+        raise InvalidInput("the output for sketches must end in .parquet or .npy", str(path))
     whole = WholeFile(path)
     try:
         with whole.named_errors():
@@ -107,14 +107,16 @@ def _read_npy(path: Path) -> SketchFile:
         num_features = np.array(fields["num_features"], np.uint32)
     except FileNotFoundError as error:
         raise InvalidInput(
-            f"{_beside(path).name} is missing: it holds the recipe of these sketches", str(path)
+            f"{_beside(path).name} is missing; it contains the recipe of these sketches", str(path)
         ) from error
     except (ValueError, RecursionError, KeyError, TypeError) as error:
-        raise InvalidInput("the recipe of these sketches cannot be read", str(_beside(path))) from error
+        raise InvalidInput("cannot read the recipe of these sketches", str(_beside(path))) from error
     is_empty = np.zeros(len(array), bool)
     is_empty[empty_rows] = True
     if len(num_features) != len(array):
-        raise InvalidInput(f"it describes {len(num_features)} sketches, the array has {len(array)}", str(_beside(path)))
+        raise InvalidInput(
+            f"it describes {len(num_features)} sketches, but the array has {len(array)}", str(_beside(path))
+        )
     return SketchFile(array, json.dumps(recipe), fields["sketch_id"], is_empty, num_features, None)
 
 
@@ -157,10 +159,10 @@ def _read_parquet(path: Path) -> SketchFile:
     try:
         table = pq.ParquetFile(path).read()
     except pa.ArrowInvalid as error:
-        raise InvalidInput(f"this is no Parquet file: {error}", str(path)) from error
+        raise InvalidInput(f"not a Parquet file: {error}", str(path)) from error
     metadata = table.schema.metadata or {}
     if _RECIPE_KEY not in metadata or "sketch" not in table.column_names:
-        raise InvalidInput("the file holds no sketches with their recipe", str(path))
+        raise InvalidInput("the file has no sketches with a recipe", str(path))
     check_columns(table.schema, ["is_empty", "num_features"], path)
     for name in ("sketch", "is_empty", "num_features"):
         check_no_nulls(table.column(name), name, path)

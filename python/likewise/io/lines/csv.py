@@ -188,8 +188,8 @@ class CsvFile(LineFile):
         if name not in names:
             listed = ", ".join(map(repr, names[:20]))
             raise InvalidInput(
-                f"there is no column {name!r}; the header has {listed}. Name the right ones with --text-field and "
-                "--id-field, or the right character with --delimiter",
+                f"no column {name!r} (found: {listed}). Set the columns with --text-field and "
+                "--id-field, or the separator with --delimiter",
                 self.name,
                 1,
             )

@@ -120,7 +120,8 @@ class LineFile:
             self._damage = Damage(*damage)
             if not self.rules.passes_damage:
                 raise InvalidInput(
-                    f"{self._damage.reason}; mend the file, or read what can be read with --on-error skip", self.name
+                    f"{self._damage.reason}; repair the file, or read the undamaged part with --on-error skip",
+                    self.name,
                 )
         elif self.keeps_unpacked:
             tell_unpacked(self._plain_path, piece_bytes, pieces)
@@ -134,7 +135,7 @@ class LineFile:
         with self.plain_path.open("rb") as file:
             file.seek(position)
             num_lines = max(1, sum(data.count(b"\n") for data in iter(lambda: file.read(_COPY_BYTES), b"")))
-        reason = f"{damage.reason}; nothing behind this place was read"
+        reason = f"{damage.reason}; nothing after this position was read"
         piece = no_rows([BadRow(0, position, length, reason, num_lines)], len(self.rules.fields))
         yield Job(0, lambda: iter([piece]))
 

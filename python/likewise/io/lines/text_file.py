@@ -48,7 +48,9 @@ class TextFile:
     def _read(self) -> Iterator[Piece]:
         document, reason = self._nothing(), None
         if self.num_bytes > self.rules.max_document_bytes:
-            reason = f"the document has {self.num_bytes} bytes; --max-document allows {self.rules.max_document_bytes}"
+            reason = (
+                f"the document has {self.num_bytes} bytes; the --max-document limit is {self.rules.max_document_bytes}"
+            )
         else:
             document, reason = self._document()
         count = 1 if reason is None else 0
@@ -73,7 +75,7 @@ class TextFile:
         """Read the text again."""
         document, reason = self._document()
         if reason is not None:
-            raise InvalidInput(f"the file changed while it was in use: {reason}", self.name)
+            raise InvalidInput(f"the file changed during the run: {reason}", self.name)
         return document.take(np.zeros(len(offsets), np.int64))
 
     def write_kept(
@@ -97,7 +99,7 @@ class TextFile:
             reason = "the file is UTF-16; convert it to UTF-8"
         elif b"\0" in data:
             reason = (
-                f"byte {data.index(0) + 1} is NUL: the file is binary, not text; take its bytes with --tokens bytes or "
+                f"byte {data.index(0) + 1} is NUL, so this is a binary file; compare raw bytes with --tokens bytes or "
                 "chunks"
             )
         else:

@@ -204,13 +204,13 @@ class OutputDirectory:
             return False
         if not isinstance(found, dict):
             raise InvalidInput(
-                f"{self.path} holds an unfinished run whose {IDENTITY} is missing or damaged; start over with "
+                f"{self.path} contains an unfinished run whose {IDENTITY} is missing or damaged; start over with "
                 "--fresh, or choose another directory"
             )
         names = sorted(set(found) | set(ours))
         differing = {name: (ours.get(name), found.get(name)) for name in names if ours.get(name) != found.get(name)}
         raise RecipeMismatch(
-            f"{self.path} holds an unfinished run of other settings or inputs; repeat it as it was, "
+            f"{self.path} contains an unfinished run with different settings or inputs; repeat the same command, "
             "start over with --fresh, or choose another directory",
             _inner_differences(differing),
         )
@@ -242,11 +242,11 @@ def check_free(path: Path, *, overwrite: bool) -> None:
         Whether a finished run may be replaced.
     """
     if path.is_symlink() and not path.exists():
-        raise InvalidInput(f"{path} is a link to nothing; delete it, or choose another directory")
+        raise InvalidInput(f"{path} is a broken link; delete it, or choose another directory")
     if not path.exists():
         return
     if not path.is_dir():
-        raise InvalidInput(f"{path} is a file; the output is a directory")
+        raise InvalidInput(f"{path} is a file; the output must be a directory")
     names = {entry.name for entry in path.iterdir()}
     foreign = sorted(names - {*FINAL_NAMES, *_BESIDE, UNFINISHED})
     if not foreign and SUMMARY not in names and UNFINISHED not in names:
@@ -254,13 +254,17 @@ def check_free(path: Path, *, overwrite: bool) -> None:
     if foreign:
         more = f" and {len(foreign) - 3} more" if len(foreign) > 3 else ""
         raise InvalidInput(
-            f"{path} holds files of others ({', '.join(foreign[:3])}{more}); choose an empty or a new directory"
+            f"{path} contains other files ({', '.join(foreign[:3])}{more}); choose an empty or a new directory"
         )
     if SUMMARY in names:
         if not _is_summary(path / SUMMARY):
-            raise InvalidInput(f"{path / SUMMARY} is not of a run of Likewise; choose an empty or a new directory")
+            raise InvalidInput(
+                f"{path / SUMMARY} is not the summary of a Likewise run; choose an empty or a new directory"
+            )
         if not overwrite:
-            raise InvalidInput(f"{path} holds a finished run; replace it with --overwrite, or choose another directory")
+            raise InvalidInput(
+                f"{path} contains a finished run; replace it with --overwrite, or choose another directory"
+            )
 
 
 def _is_summary(path: Path) -> bool:

@@ -101,4 +101,4 @@ def read_facts(path: Path) -> NearPairFacts:
         metadata = pq.read_schema(path).metadata or {}
         return NearPairFacts(**json.loads(metadata[_FACTS]))
     except (OSError, pa.ArrowException, KeyError, ValueError, RecursionError, TypeError) as error:
-        raise InvalidInput("these are no stored pairs of a run, or they are damaged", str(path)) from error
+        raise InvalidInput("not the stored pairs of a run, or damaged", str(path)) from error

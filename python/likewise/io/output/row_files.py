@@ -54,7 +54,7 @@ class RowWriter:
         self._tsv_columns = list(schema.names if tsv_columns is None else tsv_columns)
         self._file: Any = None
         if self._format not in _SUFFIXES:
-            raise InvalidInput(f"{what} are written as {', '.join(_SUFFIXES)}; name the file so", name)
+            raise InvalidInput(f"the output for {what} must end in one of {', '.join(_SUFFIXES)}", name)
         self._whole = None if self._path is None else WholeFile(self._path)
 
     def __enter__(self) -> Self:

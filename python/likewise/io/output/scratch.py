@@ -34,7 +34,7 @@ def scratch_directory() -> Iterator[Path]:
     root = Path(tempfile.gettempdir())
     with (
         locked_directory(root, PREFIX) as place,
-        place_named(f"{root}, where temporary files go (TMPDIR names another place)", place),
+        place_named(f"{root}, the directory for temporary files (set TMPDIR to use another one)", place),
     ):
         yield place
 

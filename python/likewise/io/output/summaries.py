@@ -61,13 +61,13 @@ def read_summary(run: Path) -> dict[str, Any]:
     try:
         summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise InvalidInput("there is no finished run here (no summary.json)", str(run)) from error
+        raise InvalidInput("no finished run here (no summary.json)", str(run)) from error
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"the summary cannot be read: {error}", str(run / SUMMARY)) from error
+        raise InvalidInput(f"cannot read the summary: {error}", str(run / SUMMARY)) from error
     wrong = "recipe_id" if not isinstance(summary, dict) else _wrong(summary)
     if wrong is not None:
         raise InvalidInput(
-            f"this is no summary of Likewise, or it is damaged: {wrong} is missing or of another type; run it again",
+            f"not a Likewise summary, or damaged: {wrong} is missing or has the wrong type; run again",
             str(run / SUMMARY),
         )
     return dict(summary)
@@ -83,19 +83,19 @@ def _wrong(summary: dict[str, Any]) -> str | None:
         wrong = _wrong_of(summary, _FIELDS_OF_DOCUMENTS, "")
     for entry in summary["inputs"]:
         wrong = wrong or _wrong_of(entry, _FIELDS_OF_INPUTS, " of an input")
-    wrong = wrong or _wrong_of(summary["options"], _OPTIONS, " of the options")
-    wrong = wrong or _wrong_of(summary["timings"], _TIMINGS, " of the timings")
+    wrong = wrong or _wrong_of(summary["options"], _OPTIONS, " in the options")
+    wrong = wrong or _wrong_of(summary["timings"], _TIMINGS, " in the timings")
     if wrong is None and not all(isinstance(name, str) for name in summary["options"]["text_field"]):
-        wrong = "text_field of the options"
+        wrong = "text_field in the options"
     if wrong is None and not all(_is_of(seconds, _NUMBER) for seconds in summary["timings"]["wall_s"].values()):
-        wrong = "wall_s of the timings"
+        wrong = "wall_s in the timings"
     if wrong is None and "chosen_threshold" in summary:
         wrong = _wrong_of_choice(summary["chosen_threshold"])
     return wrong
 
 
 def _wrong_of_choice(choice: Any) -> str | None:  # noqa: ANN401 - of JSON
-    where = " of the chosen_threshold"
+    where = " in chosen_threshold"
     wrong = _wrong_of(choice, _CHOICE, where)
     if wrong is not None:
         return wrong

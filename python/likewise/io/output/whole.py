@@ -42,9 +42,11 @@ class WholeFile:
         self._named = path
         self._path = Path(os.path.realpath(path)) if path.is_symlink() else path
         if not self._path.parent.is_dir():
-            raise InvalidInput(f"there is no directory {self._path.parent}; make it, or name another file", str(path))
+            raise InvalidInput(
+                f"directory {self._path.parent} does not exist; create it, or choose another file", str(path)
+            )
         if self._path.exists() and not self._path.is_file():
-            raise InvalidInput("this is no regular file; name another", str(path))
+            raise InvalidInput("not a regular file; choose another", str(path))
         self._unfinished: Path | None = None
         self._lock: int | None = None
 

@@ -59,7 +59,7 @@ def bad_row_limit(given: float | str) -> BadRowLimit:
         return BadRowLimit(share=given)
     if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
         return BadRowLimit(count=given)
-    raise InvalidParameter("max_bad_rows", f"{given!r} given; it must be a share such as 1% or a count such as 100")
+    raise InvalidParameter("max_bad_rows", f"{given!r} is not a share such as 1% or a count such as 100")
 
 
 class BadRowTally:
@@ -131,4 +131,6 @@ class BadRowTally:
         )
 
     def _error(self) -> InvalidInput:
-        return InvalidInput(f"{self._told()}. --max-bad-rows allows {self._limit}; mend the input, or allow more")
+        return InvalidInput(
+            f"{self._told()}. The --max-bad-rows limit is {self._limit}; fix the input, or raise the limit"
+        )

@@ -188,7 +188,7 @@ class ReadOnce:
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
         """Refuse: a run asks its spool instead."""
-        raise AssertionError(f"{type(self).__name__} cannot be read again")
+        raise AssertionError(f"{type(self).__name__} cannot be read twice")
 
     def field_names(self, offset: int, length: int) -> list[str]:
         """Return nothing: a stream without a column that is asked for is refused before it is read."""

@@ -125,7 +125,7 @@ class ArrowFile(ReadOnce):
         """Return what `read` gives, valid but for the UTF-8 of texts; other errors name the file."""
         import pyarrow as pa
 
-        where = "" if row is None else f"behind row {row}: "
+        where = "" if row is None else f"after row {row}: "
         try:
             found = read()
             if row is not None and found is not None:
@@ -139,9 +139,7 @@ class ArrowFile(ReadOnce):
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InvalidInput(
-                f"{where}this is no Arrow file or stream, or it is damaged: {reason}", self.name
-            ) from error
+            raise InvalidInput(f"{where}not an Arrow file or stream, or damaged: {reason}", self.name) from error
 
     def _codec(self) -> str | None:
         """Return the codec of the first batch's buffers."""

@@ -62,9 +62,9 @@ def open_dataset(path: Path, *, whole: bool = True) -> Dataset | None:
         if not isinstance(name, str) or Path(name).name != name or not (path / name).is_file():
             if not whole:
                 return None
-            raise InvalidInput(f"{STATE} names {name!r}, which is no file beside it", str(path))
+            raise InvalidInput(f"{STATE} names {name!r}, which is not a file in the same directory", str(path))
     if state.get("_indices_data_files") or state.get("_indices_files"):
-        raise InvalidInput("the dataset is a selection of rows; save it after flatten_indices()", str(path))
+        raise InvalidInput("the dataset has an indices mapping; call flatten_indices() and save it again", str(path))
     return Dataset(path, state)
 
 
@@ -91,7 +91,7 @@ def write_companions(dataset: Dataset, target: Path, *, num_kept: int, num_bytes
     try:
         info = json.loads(info_path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"this is not JSON: {error}", str(info_path)) from error
+        raise InvalidInput(f"not JSON: {error}", str(info_path)) from error
     splits = info.get("splits") if isinstance(info, dict) else None
     split = splits.get(dataset.state.get("_split")) if isinstance(splits, dict) else None
     if isinstance(split, dict):

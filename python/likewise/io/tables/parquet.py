@@ -84,7 +84,7 @@ class ParquetFile(ReadOnce):
                 yield table_rows.piece(batch, first_row)
                 first_row += batch.num_rows
             if num_rows:
-                raise InvalidInput(f"row group {group} holds {-num_rows:+} rows beside what its header says", self.name)
+                raise InvalidInput(f"row group {group} has {-num_rows:+} rows compared with its header", self.name)
 
     def num_rows(self) -> int:
         """Return the rows of the file."""
@@ -165,7 +165,7 @@ class ParquetFile(ReadOnce):
             _ = file.schema_arrow.names
             return file
         except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
-            raise self._refused("this is no Parquet file, or it is damaged", error) from error
+            raise self._refused("not a Parquet file, or damaged", error) from error
 
     def _refused(self, what: str, error: Exception) -> Exception:
         """Return the error to raise: what the system refuses has a number and stays as it is."""
@@ -180,7 +180,7 @@ class ParquetFile(ReadOnce):
         try:
             yield from file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
         except (pa.ArrowException, OSError, MemoryError) as error:
-            raise self._refused(f"row group {group} cannot be read", error) from error
+            raise self._refused(f"cannot read row group {group}", error) from error
 
 
 def _fits_nanoseconds(column: Any) -> bool:  # noqa: ANN401 - an Arrow array

@@ -128,9 +128,7 @@ class KeptRows:
             num_rows -= batch.num_rows
             yield batch, batch.num_rows
         if num_rows:
-            raise InvalidInput(
-                f"row group {group} holds {-num_rows:+} rows beside what its header says", self.source.name
-            )
+            raise InvalidInput(f"row group {group} has {-num_rows:+} rows compared with its header", self.source.name)
 
     def _text_bytes_a_row(self, group: int) -> int:
         description = self.source.metadata.row_group(group)

@@ -39,8 +39,8 @@ class TableRows:
         for name in (*rules.text_fields, *([id_field] if id_field else [])):
             if not has_column(schema, name):
                 raise InvalidInput(
-                    f"there is no column {name!r}; there are {', '.join(schema.names)}. "
-                    "Name the right ones with --text-field and --id-field",
+                    f"no column {name!r} (found: {', '.join(schema.names)}). "
+                    "Set the columns with --text-field and --id-field",
                     self.name,
                 )
         fields = [name if has_column(schema, name) else "" for name in rules.fields]
@@ -98,7 +98,7 @@ class TableRows:
             column = _column(batch, name)
             if not _is_text(column.type):
                 raise InvalidInput(
-                    f"column {name!r} holds {column.type}, not text; name another with --text-field", self.name
+                    f"column {name!r} has type {column.type}, not text; choose another with --text-field", self.name
                 )
             columns.append(column)
         if len(columns) == 1:
@@ -135,7 +135,7 @@ class TableRows:
             long = good & (sizes > self.rules.max_document_bytes)
             for row in np.flatnonzero(long).tolist():
                 reasons[row] = (
-                    f"the document has {sizes[row]} bytes; --max-document allows {self.rules.max_document_bytes}"
+                    f"the document has {sizes[row]} bytes; the --max-document limit is {self.rules.max_document_bytes}"
                 )
             good &= ~long
         return good, reasons
@@ -152,8 +152,8 @@ class TableRows:
         if pa.types.is_floating(column.type):
             return _ids_of_numbers(column, required=self.rules.requires_id)
         raise InvalidInput(
-            f"column {name!r} holds {column.type}; ids are text or whole numbers. Name another with --id-field, or "
-            "read no ids with --id-field none",
+            f"column {name!r} has type {column.type}; ids must be text or integers. Choose another with --id-field, or "
+            "ignore ids with --id-field none",
             self.name,
         )
 
@@ -166,7 +166,7 @@ def _ids_of_numbers(column: Any, *, required: bool) -> tuple[Any, dict[int, str]
     is_null = np.isnan(values)
     is_whole = ~is_null & (np.trunc(values) == values) & (np.abs(values) <= _MOST_WHOLE)
     why_not = {
-        row: f"{values[row]!s}, not a whole number up to 2^53; read no ids with --id-field none"
+        row: f"{values[row]!s}, not an integer up to 2^53; ignore ids with --id-field none"
         for row in np.flatnonzero(~is_whole & ~is_null).tolist()
     }
     if required:
