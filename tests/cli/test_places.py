@@ -80,8 +80,8 @@ def test_a_missing_directory_is_the_hint(home):
     assert ran.status == 2
     assert ran.err == "error: absent/deep/w.lw: there is no directory absent/deep; make it, or name another file\n"
     for name, hint in [
-        ("absent/b.jsonl", "hint: there is no directory absent: make it first, or check the name."),
-        ("a.jsonl/b.jsonl", "hint: a.jsonl is no directory: name another place."),
+        ("absent/b.jsonl", "hint: no directory absent: create it first, or check the path."),
+        ("a.jsonl/b.jsonl", "hint: a.jsonl is not a directory: choose another path."),
         ("b.jsonl", "hint: check the name."),
         ("/proc/b.jsonl", "hint: check the name."),
         ("own.l*/*/b.jsonl", "hint: check the pattern; quote it so that likewise expands it."),

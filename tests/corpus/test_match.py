@@ -149,7 +149,7 @@ def test_the_command_writes_every_format_and_says_what_it_did(files):
 def test_what_cannot_be_matched_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="no references"):
         likewise.match(["a"], [])
-    with pytest.raises(InvalidInput, match="'x' was already given by row 0"):
+    with pytest.raises(InvalidInput, match="'x' is already used in row 0"):
         likewise.match(["a"], ["b", "c"], reference_ids=["x", "x"])
     with pytest.raises(InvalidParameter, match="method exact"):
         likewise.match(["a"], ["b"], likewise.Recipe.exact())

@@ -76,7 +76,8 @@ class _Asked:
             check_engine(self.index, self.against, others | {"memory": self.run.memory_bytes is not None})
         if self.keep_sketches and self.write != "kept":
             raise InvalidParameter(
-                "keep_sketches", "there are no kept files to keep sketches of; leave out --output evidence"
+                "keep_sketches",
+                "sketches are stored for kept files, which --output evidence does not write; remove one of the two",
             )
 
     def recipe_beside(self, recipe: Recipe) -> Recipe:

@@ -297,9 +297,9 @@ def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]
         batch = as_texts(table, text_field)
     else:
         if fields:
-            raise InvalidParameter("keep", f"field {fields[0]!r} is asked for, but only tables and files have fields")
+            raise InvalidParameter("keep", f"field {fields[0]!r} is used, but only tables and files have fields")
         if isinstance(ids, str):
-            raise InvalidParameter("ids", f"{ids!r} names a column, but the texts are no table")
+            raise InvalidParameter("ids", f"{ids!r} names a column, but the texts are not a table")
         extra, batch = {}, as_texts(texts, text_field)
     id_texts = None
     if ids is not None:
@@ -320,8 +320,8 @@ def _stream_source(texts: Any, id_field: str | None, text_field: str, fields: tu
     for name in (text_field, *([rules.id_field] if rules.id_field else []), *fields):
         if name not in names:
             raise InvalidInput(
-                f"the stream has no column {name!r}; it has {', '.join(map(repr, names))}. Name the one with the "
-                "text by text_field"
+                f"no column {name!r} in the stream; found: {', '.join(map(repr, names))}. Use text_field to name the "
+                "column with the text"
             )
     return BatchStream(reader, rules)
 

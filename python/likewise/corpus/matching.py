@@ -234,7 +234,7 @@ class Asking:
         counts = Counts()
         parts = list(self._parts(sources, lambda texts, _: texts, counts, "reading references", work, progress))
         if not counts.num_documents:
-            raise InvalidInput("there are no references; name files that hold some")
+            raise InvalidInput("there are no references; give files that contain some")
         self._ids = pa.concat_arrays([part.doc_ids.cast(pa.string()) for part in parts])
         _check_ids(parts, self._ids)
         self._files = pa.array(
@@ -364,8 +364,8 @@ def _check_ids(parts: Sequence[Part[Any]], ids: Any) -> None:  # noqa: ANN401
     other_file, other_line = place(first)
     where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
     raise InvalidInput(
-        f"the reference id {ids[second].as_py()!r} was already given by {where}; make the ids of references distinct, "
-        "or name another field with --id-field",
+        f"the reference id {ids[second].as_py()!r} is already used in {where}; make the ids of references unique, or "
+        "choose another field with --id-field",
         file,
         line,
     )

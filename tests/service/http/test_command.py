@@ -42,7 +42,7 @@ def test_a_short_key_of_the_environment_is_told_by_its_name(tmp_path, monkeypatc
 def test_a_path_that_is_not_there_is_refused_and_not_made(tmp_path):
     ran = likewise_command("serve", tmp_path / "nowhere", "--port", "0")
     assert (ran.status, ran.out) == (2, b"")
-    assert "nowhere: there is nothing here to serve" in ran.err
+    assert "nowhere: does not exist" in ran.err
     assert "--create" in ran.err
     assert not (tmp_path / "nowhere").exists()
 
@@ -87,5 +87,5 @@ def test_what_cannot_be_made_is_not_looked_for(tmp_path):
     keys = tmp_path / "absent" / "deep" / "keys.txt"
     ran = likewise_command("serve", "--keys", keys, "--new-key", "crawler:write")
     assert ran.status == 2
-    assert f"hint: there is no directory {keys.parent.parent}: make it first" in ran.err
+    assert f"hint: no directory {keys.parent.parent}: create it first" in ran.err
     assert "glob" not in ran.err

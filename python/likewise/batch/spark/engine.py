@@ -94,7 +94,7 @@ class SparkEngine:
         """
         directory = self._checkpoint_dir or str((work / PARTS / ENGINE_STAGES).absolute())
         # Java starts for many seconds, in which nothing else can be told.
-        progress(Planned((f"Spark on {self._master} starts; finished stages go to {directory}",)))
+        progress(Planned((f"Spark on {self._master} is starting; finished stages are saved in {directory}",)))
         with spark_failures(directory):
             with timing.wall("starting_spark"):
                 spark = open_session(self._master)

@@ -256,7 +256,7 @@ def _temporary(spark: SparkSession) -> str:
     master = spark.conf.get("spark.master", "") or ""
     if not master.startswith("local"):
         raise InvalidParameter(
-            "checkpoint_dir", f"Spark runs on {master or 'another machine'}; name a directory that all machines share"
+            "checkpoint_dir", f"Spark runs on {master or 'another machine'}; choose a directory that all machines share"
         )
     path = tempfile.mkdtemp(prefix="likewise-spark-")
     atexit.register(shutil.rmtree, path, ignore_errors=True)

@@ -195,7 +195,7 @@ def _acted_on(recall: Recall, missed: Missed, num_matches: int) -> Check:
     if recall.by_stage[STAGES[NOT_ACTED_ON]] and not num_failed:
         # Copies of one text, of which none is the match of another.
         num_failed = 1
-    name = "the run acted on every match of the sample that its search finds"
+    name = "the run used all matches in the sample that its search finds"
     return Check(name, num_matches, num_failed, failures[:_MOST_NAMED])
 
 
