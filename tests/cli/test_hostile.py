@@ -64,7 +64,7 @@ def test_a_full_device_is_named(tmp_path, name):
     command = name.split(".")[0].removesuffix("es")
     options = ("--threshold", "0.3") if command == "pairs" else ()
     status, said = limited(command, articles, "-o", tmp_path / name, *options, file_bytes=500)
-    assert (status, f"error: {tmp_path / name}: file too large" in said, "hint: make room" in said) == (
+    assert (status, f"error: {tmp_path / name}: file too large" in said, "hint: free some space" in said) == (
         1,
         True,
         True,
@@ -102,7 +102,7 @@ def test_a_full_standard_output_is_named(tmp_path, articles, command, unbuffered
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
     assert done.returncode == 1
-    assert b"error: standard output: no space left on device\nhint: make room" in done.stderr
+    assert b"error: standard output: no space left on device\nhint: free some space" in done.stderr
     assert b"Traceback" not in done.stderr
 
 
@@ -246,7 +246,7 @@ def test_a_text_field_in_no_row_is_an_error_that_names_those_there_are(tmp_path,
     ran = likewise_command("dedup", "-", "-o", tmp_path / "out", "--on-error", on_error, stdin=rows)
     assert (ran.status, ran.out) == (2, b"")
     first = ran.err.splitlines()[0]
-    assert 'no field "text" (it has id, body, meta, meta.title); name the right one with --text-field' in first
+    assert 'no field "text" (found: id, body, meta, meta.title); choose a field with --text-field' in first
     assert not (tmp_path / "out").exists()
     if on_error != "fail":
         ran = likewise_command(
@@ -261,7 +261,7 @@ def test_an_id_field_in_no_row_is_an_error_that_names_those_there_are(tmp_path):
         options = ["--id-field", "url", "--on-error", on_error]
         ran = likewise_command("dedup", "-", "-o", tmp_path / "out", *options, stdin=rows)
         assert (ran.status, ran.out) == (2, b"")
-        assert 'no id field "url" (it has key, text); name the right one with --id-field' in ran.err.splitlines()[0]
+        assert 'no id field "url" (found: key, text); choose a field with --id-field' in ran.err.splitlines()[0]
         assert not (tmp_path / "out").exists()
 
 

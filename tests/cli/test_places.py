@@ -52,7 +52,7 @@ def test_an_index_is_no_object_and_stands_behind_no_dead_link(home, command):
 def test_references_are_of_this_machine(home):
     ran = likewise_command("dedup", "a.jsonl", "-o", "out", "--against", "s3://bucket/run", cwd=home)
     assert ran.status == 2
-    assert ran.err.startswith("error: s3://bucket/run: --against takes indexes, runs and files of this machine")
+    assert ran.err.startswith("error: s3://bucket/run: --against supports local indexes, runs and files only")
 
 
 def test_the_library_says_the_same(home):

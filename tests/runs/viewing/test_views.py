@@ -229,7 +229,7 @@ def test_groups_of_an_index_are_those_it_answers(tmp_path):
         index.add_batch(["a", "b"], ["one fine day", "One fine day!"])
         with IndexView(index, "bare") as view:
             (group,) = view.catalogue.list_groups().groups
-            assert "keeps no texts" in view.texts([(group.row, group.place)])[0].reason
+            assert "stores no texts" in view.texts([(group.row, group.place)])[0].reason
 
 
 def test_labels_are_stored_at_once_and_read_again(tmp_path):

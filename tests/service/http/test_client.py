@@ -181,7 +181,7 @@ def test_arrow_data_is_taken(pages):
     assert pages.check_batch(pyarrow.chunked_array([texts])).kept_ids == ["7", "7", "9"]
     with pytest.raises(InvalidInput, match="one str was given"):
         pages.check_batch("one fine day")
-    with pytest.raises(InvalidInput, match="row 1: a service takes texts; NoneType"):
+    with pytest.raises(InvalidInput, match="row 1: NoneType given; a service accepts only texts"):
         pages.check_batch(["x", None])
 
 

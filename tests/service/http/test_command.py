@@ -36,7 +36,7 @@ def test_a_short_key_of_the_environment_is_told_by_its_name(tmp_path, monkeypatc
         monkeypatch.setitem(os.environ, "LIKEWISE_API_KEY", secret)
         ran = likewise_command("serve", tmp_path / "served", "--host", "0.0.0.0", "--port", "0")
         assert ran.status == 2
-        assert "LIKEWISE_API_KEY: it has fewer than 16 characters" in ran.err
+        assert "LIKEWISE_API_KEY: shorter than 16 characters" in ran.err
 
 
 def test_a_path_that_is_not_there_is_refused_and_not_made(tmp_path):
@@ -60,7 +60,7 @@ def test_on_a_terminal_the_first_line_says_what_to_open(tmp_path):
                 said += terminal.read(4096)
             process.terminate()
     first, second = said.decode().splitlines()[:2]
-    found = re.fullmatch(r"open (http://127\.0\.0\.1:\d+) in a browser; Ctrl-C ends", first)
+    found = re.fullmatch(r"open (http://127\.0\.0\.1:\d+) in a browser; press Ctrl-C to stop", first)
     assert found, first
     assert f'"url": "{found[1]}"' in second
     assert (tmp_path / "new").is_dir()

@@ -160,7 +160,7 @@ def test_the_threshold_page_counts_without_a_script(client, out):
     summary = json.loads((out / "summary.json").read_text())
     own = client.get("/look/out/threshold").text
     assert f'<b id="kept">{summary["num_kept"]}</b>' in own
-    assert "as the run" in own
+    assert "same as the run" in own
     data = json.loads(re.search(r'id="points">(.*?)</script>', own, re.S)[1])
     for at in (0, len(data["cuts"]) // 2, -1):
         text = client.get(f"/look/out/threshold?cut={data['cuts'][at]}").text
