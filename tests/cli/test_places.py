@@ -95,4 +95,4 @@ def test_what_has_no_name_has_a_hint_too(capsys):
     for name in (None, 7, b"absent/x"):
         assert explain(FileNotFoundError(2, "No such file or directory", name)) == 2
     hints = [line for line in capsys.readouterr().err.splitlines() if line.startswith("hint: ")]
-    assert ["make it first" in hint for hint in hints] == [False, False, True]
+    assert ["create it first" in hint for hint in hints] == [False, False, True]

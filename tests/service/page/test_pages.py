@@ -229,7 +229,7 @@ def test_a_service_that_is_read_only_stores_no_label(out):
         client.get("/look/out/")
         answer = client.post("/look/out/review/mark", data={"a": "x", "b": "y", "label": "1"})
         assert answer.status_code == 422
-        assert "read only" in answer.text
+        assert "read-only" in answer.text
         assert "Not a duplicate" not in client.get("/look/out/groups/1/pair/kept/kept").text
 
 
@@ -248,7 +248,7 @@ def test_collections_have_pages_as_runs_have(tmp_path):
             for view in ("", "groups", "groups/1", "groups/1/pair/1/kept", "compare", "near", "review", "review/next"):
                 assert client.get(f"/look/{name}/{view}").status_code == 200, (name, view)
         assert "one fine day in spring" in client.get("/look/news/groups/1").text
-        assert "keeps no texts" in client.get("/look/bare/groups/1").text
+        assert "stores no texts" in client.get("/look/bare/groups/1").text
         assert ">a</bdi>" in client.post("/look/news/near", data={"text": "one fine day in spring it rained"}).text
         client.post("/v1/collections/news/documents", json={"doc_id": "d", "text": "other words here"})
         assert client.post("/look/news/groups/sort", data={}).status_code == 200
