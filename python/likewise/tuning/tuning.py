@@ -354,7 +354,7 @@ def tune_files(
     labels: Labels,
     **options: Any,  # noqa: ANN401 - those of open_tuner
 ) -> Proposal:
-    """Return the recipe that labelled pairs of documents in files speak for.
+    """Choose a recipe and threshold from labeled pairs of documents in files.
 
     Parameters
     ----------
