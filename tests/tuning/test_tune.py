@@ -259,7 +259,7 @@ def test_labels_and_other_files_are_not_written_over(folder):
     for labels, out, said in (
         ("pairs.csv", "pairs.csv", "the file of labels"),
         ("link.csv", "./pairs.csv", "the file of labels"),
-        ("pairs.csv", "notes.md", "no recipe"),
+        ("pairs.csv", "notes.md", "not a recipe"),
     ):
         ran = likewise_command("tune", "notes.jsonl", "--labels", labels, "-o", out, cwd=folder)
         assert ran.status == 2
