@@ -171,7 +171,7 @@ def test_control_c_leaves_nothing_but_finished_parts(tmp_path, big, delay_s):
     if out.exists():
         assert [path.name for path in out.iterdir()] == [".unfinished"]
         assert list((out / ".unfinished" / "parts").iterdir())
-        assert b"the same command continues it" in err
+        assert b"repeat the command to continue" in err
 
 
 @pytest.mark.slow

@@ -37,17 +37,17 @@ def test_commands_that_count_one(tmp_path):
     articles.write_bytes(jsonl(TEXTS[:1]))
     assert "1 sketch, sketch_id" in likewise_command("sketch", articles, "-o", tmp_path / "s.parquet").err
     told = likewise_command("weights", articles, "-o", table).err
-    assert "only 1 document with distinct feature sets; by such weights" in told
+    assert "only 1 document with distinct feature sets; in so few documents" in told
     assert "1 document with distinct feature sets; 5 features, of which 0 weigh less than 15" in told
     likewise_command("index", "create", index)
     ran = likewise_command("index", "remove", index, "none", "--on-error", "skip")
     assert ran.err == "1 id not in the index, skipped\n"
     ran = likewise_command("dedup", articles, "-o", tmp_path / "out", "--text-field", "body", "--on-error", "skip")
-    assert "the only row is no document: " in ran.err
+    assert "the only row is not a document: " in ran.err
     labels = tmp_path / "labels.csv"
     labels.write_text("doc_id_a,doc_id_b,label\n0,1,1\n")
     ran = likewise_command("tune", articles, "-o", tmp_path / "recipe.json", "--labels", labels)
-    assert "1 document among the inputs; tuning compares at least two" in ran.err
+    assert "1 document in the inputs; tuning needs at least two" in ran.err
     with pytest.raises(InvalidInput, match="1 id for 3 texts"):
         likewise.dedup(TEXTS, ids=["a"])
     labels.write_text("doc_id_a,doc_id_b,label\nalone\n")
@@ -64,12 +64,12 @@ def test_labels_and_audits_that_count_one(tmp_path):
     with path.open("a") as file:
         file.write("d,e,1,1\nd,e,1,1\n")
     assert read_labels(path).notes == [
-        "1 pair of a document with itself left out",
-        "1 label is of a pair that stands there twice; it counts once",
+        "1 pair of a document with itself ignored",
+        "1 label repeats an earlier one; each pair counts once",
     ]
     with path.open("a") as file:
         file.write("b,a,0,1\n")
-    assert "1 pair with labels that contradict each other left out, such as a and b" in read_labels(path).notes
+    assert "1 pair with contradictory labels ignored, such as a and b" in read_labels(path).notes
     articles = tmp_path / "a.jsonl"
     articles.write_text("".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(TEXTS)))
     likewise_command("dedup", articles, "-o", tmp_path / "out")

@@ -64,7 +64,7 @@ def test_a_full_device_is_named(tmp_path, name):
     command = name.split(".")[0].removesuffix("es")
     options = ("--threshold", "0.3") if command == "pairs" else ()
     status, said = limited(command, articles, "-o", tmp_path / name, *options, file_bytes=500)
-    assert (status, f"error: {tmp_path / name}: file too large" in said, "hint: make room" in said) == (
+    assert (status, f"error: {tmp_path / name}: file too large" in said, "hint: free some space" in said) == (
         1,
         True,
         True,
@@ -103,7 +103,7 @@ def test_a_full_standard_output_is_named(tmp_path, articles, command, unbuffered
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
     assert done.returncode == 1
-    assert b"error: standard output: no space left on device\nhint: make room" in done.stderr
+    assert b"error: standard output: no space left on device\nhint: free some space" in done.stderr
     assert b"Traceback" not in done.stderr
 
 
@@ -182,7 +182,7 @@ def test_a_decimal_in_a_string_is_no_number():
         "dedup", "-", "-o", "-", "--keep", "max:n", stdin=b'{"text":"a","n":"2.50"}\n{"text":"a","n":2}\n'
     )
     assert ran.status == 2
-    assert """stdin.jsonl:1: field 'n' holds "2.50"; keep needs numbers""" in ran.err
+    assert """stdin.jsonl:1: field 'n' holds "2.50"; keep requires numbers""" in ran.err
     ran = likewise_command(
         "dedup", "-", "-o", "-", "--keep", "max:n", stdin=b'{"text":"a","n":1e99999999999999999999}\n'
     )
@@ -202,7 +202,7 @@ def test_one_inserted_line_is_one_difference(tmp_path):
     assert len(kept) == 2, kept
     assert "only the second run has document 5, " in kept[0]
     assert "an inserted line" in kept[0]
-    assert "document 2000 (2001 of the second run) is " in kept[1]
+    assert "document 2000 (2001 in the second run) is " in kept[1]
     assert len([line for line in ran.out.decode().splitlines() if line.startswith("evidence")]) == 1
 
 
@@ -247,7 +247,7 @@ def test_a_text_field_in_no_row_is_an_error_that_names_those_there_are(tmp_path,
     ran = likewise_command("dedup", "-", "-o", tmp_path / "out", "--on-error", on_error, stdin=rows)
     assert (ran.status, ran.out) == (2, b"")
     first = ran.err.splitlines()[0]
-    assert 'no field "text" (it has id, body, meta, meta.title); name the right one with --text-field' in first
+    assert 'no field "text" (found: id, body, meta, meta.title); choose a field with --text-field' in first
     assert not (tmp_path / "out").exists()
     if on_error != "fail":
         ran = likewise_command(
@@ -262,7 +262,7 @@ def test_an_id_field_in_no_row_is_an_error_that_names_those_there_are(tmp_path):
         options = ["--id-field", "url", "--on-error", on_error]
         ran = likewise_command("dedup", "-", "-o", tmp_path / "out", *options, stdin=rows)
         assert (ran.status, ran.out) == (2, b"")
-        assert 'no id field "url" (it has key, text); name the right one with --id-field' in ran.err.splitlines()[0]
+        assert 'no id field "url" (found: key, text); choose a field with --id-field' in ran.err.splitlines()[0]
         assert not (tmp_path / "out").exists()
 
 
@@ -273,8 +273,8 @@ def test_a_field_of_keep_in_no_document_is_an_error_that_names_those_there_are(t
     ran = likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "out", "--keep", "max:qualty", *more)
     assert (ran.status, ran.out) == (2, b"")
     assert next(line for line in ran.err.splitlines() if line.startswith("error")) == (
-        "error: in.jsonl: no document has the field 'qualty' that keep asks for (the first has id, text, quality); "
-        "name the right one with --keep"
+        "error: in.jsonl: no document has the field 'qualty' used by keep (found in the first: id, text, quality); "
+        "choose another field with --keep"
     )
     assert not (tmp_path / "out").exists()
 
@@ -302,11 +302,11 @@ def test_fields_of_keep_that_are_missing_are_counted_or_refused(tmp_path, suffix
             ran = likewise_command("dedup", tmp_path / f"{name}.{suffix}", "-o", tmp_path / name, "--keep", "max:n")
             assert ran.status == 0, ran.err
             assert json.loads((tmp_path / name / "summary.json").read_text())["num_without_field"] == {"n": count}
-            assert f"n, by which --keep ranks, is missing in {count} documents; such come last by it" in ran.err
+            assert f"field n of --keep is missing in {count} documents, which rank last" in ran.err
     ran = likewise_command("dedup", tmp_path / f"some.{suffix}", "-o", tmp_path / "no", "--keep", "newest:m")
     assert ran.status == 2
-    has = "" if suffix == "txt" else " (the first has text, n)"
-    assert f"no document has the field 'm' that keep asks for{has};" in ran.err
+    has = "" if suffix == "txt" else " (found in the first: text, n)"
+    assert f"no document has the field 'm' used by keep{has};" in ran.err
 
 
 def test_a_field_of_keep_that_only_references_have_is_none_that_is_spelt_wrong(tmp_path):
@@ -331,8 +331,8 @@ def test_a_field_of_keep_that_only_references_have_is_none_that_is_spelt_wrong(t
         assert (summary["num_without_field"], summary["num_removed"]) == ({"n": 2}, 1)
         ran = likewise_command("dedup", new, "-o", tmp_path / "no", "--keep", "max:k", "--against", against)
         assert ran.status == 2
-        told = "no document has the field 'k' that keep asks for (the first has id, text, q), nor has any of --against;"
-        assert f"new.jsonl: {told}" in ran.err
+        told = "no document has the field 'k' used by keep (found in the first: id, text, q), nor do documents of"
+        assert f"new.jsonl: {told} --against;" in ran.err
         assert not (tmp_path / "no").exists()
 
 
@@ -355,4 +355,4 @@ def test_lone_surrogates_in_ids(tmp_path):
     assert found.column("doc_id_a").to_pylist() == ["\ufffdx"]
     ran = likewise_command("dedup", "-", "-o", "-", stdin=lines[0] + lines[0].replace(b"d800", b"d801"))
     assert ran.status == 2
-    assert "lone surrogates count as U+FFFD" in ran.err
+    assert "lone surrogates are read as U+FFFD" in ran.err

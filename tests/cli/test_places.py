@@ -52,7 +52,7 @@ def test_an_index_is_no_object_and_stands_behind_no_dead_link(home, command):
 def test_references_are_of_this_machine(home):
     ran = likewise_command("dedup", "a.jsonl", "-o", "out", "--against", "s3://bucket/run", cwd=home)
     assert ran.status == 2
-    assert ran.err.startswith("error: s3://bucket/run: --against takes indexes, runs and files of this machine")
+    assert ran.err.startswith("error: s3://bucket/run: --against supports local indexes, runs and files only")
 
 
 def test_the_library_says_the_same(home):
@@ -82,8 +82,8 @@ def test_a_missing_directory_is_the_hint(home):
         ran.err == "error: absent/deep/w.lw: directory absent/deep does not exist; create it, or choose another file\n"
     )
     for name, hint in [
-        ("absent/b.jsonl", "hint: there is no directory absent: make it first, or check the name."),
-        ("a.jsonl/b.jsonl", "hint: a.jsonl is no directory: name another place."),
+        ("absent/b.jsonl", "hint: no directory absent: create it first, or check the path."),
+        ("a.jsonl/b.jsonl", "hint: a.jsonl is not a directory: choose another path."),
         ("b.jsonl", "hint: check the name."),
         ("/proc/b.jsonl", "hint: check the name."),
         ("own.l*/*/b.jsonl", "hint: check the pattern; quote it so that likewise expands it."),
@@ -97,4 +97,4 @@ def test_what_has_no_name_has_a_hint_too(capsys):
     for name in (None, 7, b"absent/x"):
         assert explain(FileNotFoundError(2, "No such file or directory", name)) == 2
     hints = [line for line in capsys.readouterr().err.splitlines() if line.startswith("hint: ")]
-    assert ["make it first" in hint for hint in hints] == [False, False, True]
+    assert ["create it first" in hint for hint in hints] == [False, False, True]

@@ -80,7 +80,7 @@ def test_compare_of_binary_files(binaries):
 def test_binary_files_are_no_texts(binaries, tmp_path):
     with pytest.raises(InvalidInput, match="no input file has a known format"):
         likewise.dedup_files(binaries / "sub", tmp_path / "out")
-    with pytest.raises(InvalidParameter, match="--tokens bytes or chunks"):
+    with pytest.raises(InvalidParameter, match="--tokens bytes or --tokens chunks"):
         likewise.dedup_files(binaries, tmp_path / "out", run=FileRun(file_format="binary"))
     (binaries / "nul.txt").write_bytes(b"a\0b")
     with pytest.raises(InvalidInput, match="--tokens bytes or chunks"):

@@ -44,7 +44,7 @@ def test_what_is_kept_of_an_archive_without_a_record_left_is_read_again(tmp_path
     (tmp_path / "new.warc").write_bytes(pages(4)[0])
     ran = likewise_command("dedup", tmp_path / "new.warc", "-o", tmp_path / "new", "--against", out)
     assert ran.status == 0, ran.err
-    assert f"1 removed for documents of {out}" in ran.err
+    assert f"1 removed as duplicates of documents in {out}" in ran.err
     # Behind and before others an empty archive is nothing.
     (tmp_path / "joined.warc.gz").write_bytes(
         b"".join([gzip.compress(b""), *map(gzip.compress, pages(5)), gzip.compress(b"")])

@@ -25,7 +25,7 @@ def test_directories_that_a_glob_finds_are_told(tmp_path):
     corpus(tmp_path / "in")
     ran = likewise_command("dedup", tmp_path / "in" / "*", "-o", tmp_path / "out")
     assert ran.status == 0, ran.err
-    assert "skipped 2 files of other kinds (or links, or directories of a glob): deep/, set/\n" in ran.err
+    assert "skipped 2 files of other kinds (or links, or directories matched by a glob): deep/, set/\n" in ran.err
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["skipped_files"] == ["deep/", "set/"]
     assert summary["num_documents"] == 2
@@ -43,7 +43,9 @@ def test_every_command_tells_what_it_did_not_read(tmp_path):
     ):
         ran = likewise_command(*command, tmp_path / "in" / "*")
         assert ran.status == 0, ran.err
-        assert ran.err.endswith("skipped 2 files of other kinds (or links, or directories of a glob): deep/, set/\n")
+        assert ran.err.endswith(
+            "skipped 2 files of other kinds (or links, or directories matched by a glob): deep/, set/\n"
+        )
 
 
 def test_a_directory_that_nobody_may_look_into_is_told(tmp_path, monkeypatch):

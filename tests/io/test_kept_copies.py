@@ -10,7 +10,7 @@ from likewise.runs.diff import compare_runs, run_differences
 from tests.io.files import REMOVED, ROWS, csv_bytes, jsonl, table, zstd
 
 SAME = ([], "recipe, evidence, kept documents")
-OTHER_FORMATS = ([], "recipe, evidence; kept documents are of different formats: their numbers")
+OTHER_FORMATS = ([], "recipe, evidence, number of kept documents (formats differ)")
 LONG = [{**row, "text": f"{row['text']}\n\n{row['text']}"} for row in ROWS]
 
 

@@ -371,15 +371,15 @@ def test_documents_without_an_id_among_others_with_one_are_told(tmp_path):
         assert json.loads((tmp_path / f"out-{kind}" / "summary.json").read_text())["num_without_id"] == 2
         told = [line for line in summary_lines(summary, None) if "no id" in line]
         assert told == [
-            "2 documents have no id (missing, null or NaN) where others of the file have one; the evidence names such "
-            "by file and line"
+            "2 documents have no id (missing, null or NaN) although other rows of the file have one; removed.parquet "
+            "identifies them by file and line"
         ]
     summary = dedup_files(tmp_path / "none.jsonl", tmp_path / "out-none", Recipe.exact())
     assert "num_without_id" not in summary
     assert not any("no id" in line for line in summary_lines(summary, None))
     # In CSV any text is an id.
     (tmp_path / "in.csv").write_text("id,text\n1.0,a\nNaN,b\nNaN,c\n")
-    with pytest.raises(InvalidInput, match="the id 'NaN' was already given"):
+    with pytest.raises(InvalidInput, match="the id 'NaN' is already used in"):
         dedup_files(tmp_path / "in.csv", tmp_path / "out-twice", Recipe.exact())
 
 

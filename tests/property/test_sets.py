@@ -102,7 +102,7 @@ def test_exact_means_equal_normalised_texts():
     result = likewise.dedup(texts, likewise.Recipe.exact())
     assert result.kept.tolist() == [True, False, True, True, False, True, False, True, True]
     assert result.removed.column("measure").to_pylist() == ["equality"] * 3
-    assert "equal normalised texts" in result.summary["verification"]
+    assert "equal normalized texts" in result.summary["verification"]
     found = likewise.pairs(texts, likewise.Recipe.exact())
     assert list(zip(found["row_a"].to_pylist(), found["row_b"].to_pylist(), strict=True)) == [(0, 1), (3, 4), (5, 6)]
     assert likewise.compare("a  B", "A b", likewise.Recipe.exact()).matches

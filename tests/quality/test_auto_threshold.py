@@ -222,7 +222,7 @@ def test_the_command_says_what_it_chose_and_an_index_takes_it(texts, tmp_path):
     assert likewise_command(*parts).status == 0
     shown = likewise_command("plan", "--threshold", "auto")
     assert shown.status == 0
-    assert "a run chooses the threshold" in shown.out.decode()
+    assert "each run chooses its threshold" in shown.out.decode()
     planned = json.loads(likewise_command("plan", "--preset", "default", "--json").out)
     assert (planned["recipe"]["threshold"], planned["recall"], planned["curve"]) == ("auto", None, [])
     assert "neither a number nor auto" in likewise_command("plan", "--threshold", "high").err

@@ -52,7 +52,7 @@ def test_labels_to_a_recipe_that_dedup_takes(folder):
     ran = likewise_command("tune", "notes.jsonl", "--labels", "pairs.csv", "-o", "r.json", cwd=folder)
     assert ran.status == 0, ran.err
     shown = ran.out.decode()
-    assert "31 duplicates and 29 others labelled" in shown
+    assert "31 duplicates and 29 others labeled" in shown
     assert "likewise dedup notes.jsonl -o out --recipe r.json" in shown
     ran = likewise_command("dedup", "notes.jsonl", "-o", "out", "--recipe", "r.json", cwd=folder)
     assert ran.status == 0, ran.err
@@ -101,9 +101,9 @@ def test_similarities_are_those_of_a_run(folder):
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ("0,1,1\n2,3,1\n", "2 pairs are labelled duplicates and 0 are not"),
+        ("0,1,1\n2,3,1\n", "2 pairs are labeled duplicates and 0 are not"),
         ("x,y,1\n" * 1 + "0,1,1\n", "'x'"),
-        ("", "0 pairs are labelled duplicates"),
+        ("", "0 pairs are labeled duplicates"),
     ],
 )
 def test_too_few_labels_are_counted(folder, lines, said):
@@ -117,12 +117,12 @@ def test_too_few_labels_are_counted(folder, lines, said):
 def test_a_file_that_is_no_labels(folder):
     ran = likewise_command("tune", "notes.jsonl", "--labels", "notes.jsonl", cwd=folder)
     assert ran.status == 2
-    assert "no file of labelled pairs" in ran.err
+    assert "not a file of labeled pairs" in ran.err
     assert likewise_command("tune", "notes.jsonl", "--labels", "absent.csv", cwd=folder).status == 2
 
 
 def test_a_recipe_that_cannot_be_written_is_refused_before_the_work(folder):
-    for out, said in (("absent/r.json", "no directory"), ("notes.jsonl", "is no recipe")):
+    for out, said in (("absent/r.json", "no directory"), ("notes.jsonl", "is not a recipe")):
         ran = likewise_command("tune", "notes.jsonl", "--labels", "pairs.csv", "-o", out, cwd=folder)
         assert ran.status == 2
         assert said in ran.err
@@ -154,10 +154,10 @@ def test_who_skips_most_pairs_is_not_asked_without_end(folder):
         "3 of 4 (yes 1, no 1)", "3 of 4 (yes 1, no 1, skipped 1)", "3 of 4 (yes 1, no 1, skipped 9)",
     ]  # fmt: skip
     assert (len(heads), len(read_labels(folder / "r.labels.csv"))) == (12, 12)
-    told = "2 of 4 answered, of 12 shown, kept in r.labels.csv; this goes by what there is, and --questions 44 asks on."
+    told = "2 of 4 answered, of 12 shown, saved in r.labels.csv; the proposal uses these; --questions 44 asks for more."
     assert told in ran.out.decode()
     assert ran.status == 2
-    assert ran.err.endswith("10 pairs were passed over; --questions 44 goes on asking\n")
+    assert ran.err.endswith("10 pairs were skipped; --questions 44 asks for more\n")
     assert asked_of(session(b"")) == []
     # One that is taken back is asked again, and what was named goes on.
     assert len(asked_of(session(b"s\nu\nn\nq\n", questions=44))) == 4
@@ -183,7 +183,7 @@ def test_questions_are_asked_kept_and_gone_on_with(folder):
     ran = session(b"y\ny\ny\n")
     assert asked_of(ran)[0] == shown[4]
     assert ran.status == 2
-    assert "3 pairs are labelled duplicates and 1 is not" in ran.err
+    assert "3 pairs are labeled duplicates and 1 is not" in ran.err
     assert len(read_labels(folder / "r.labels.csv")) == 5
     # Nothing more is asked.
     assert asked_of(session(b"")) == []
@@ -202,15 +202,15 @@ def test_control_c_says_that_answers_are_kept(folder):
         _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130, err
     assert err.decode().splitlines()[-1] == (
-        "interrupted: 2 of 60 answered, kept in r.labels.csv; the same command goes on."
+        "interrupted: 2 of 60 answered, saved in r.labels.csv; repeat the command to continue."
     )
 
 
 def test_where_nothing_is_left_to_ask_or_take_back_that_is_said(tmp_path):
     (tmp_path / "two.jsonl").write_bytes(jsonl(["one two three four", "one two three five"]))
     ran = likewise_command("tune", "two.jsonl", stdin=b"u\ny\n", cwd=tmp_path)
-    assert "nothing was answered in this session" in ran.out.decode()
-    assert "1 of 60 answered, kept in recipe.labels.csv; there are no more pairs." in ran.out.decode()
+    assert "no answer of this session to undo" in ran.out.decode()
+    assert "1 of 60 answered, saved in recipe.labels.csv; there are no more pairs." in ran.out.decode()
     assert ran.status == 2
 
 
@@ -257,9 +257,9 @@ def test_labels_and_other_files_are_not_written_over(folder):
     (folder / "link.csv").symlink_to(folder / "pairs.csv")
     before = (folder / "pairs.csv").read_bytes()
     for labels, out, said in (
-        ("pairs.csv", "pairs.csv", "the file of the labels"),
-        ("link.csv", "./pairs.csv", "the file of the labels"),
-        ("pairs.csv", "notes.md", "no recipe"),
+        ("pairs.csv", "pairs.csv", "the file of labels"),
+        ("link.csv", "./pairs.csv", "the file of labels"),
+        ("pairs.csv", "notes.md", "not a recipe"),
     ):
         ran = likewise_command("tune", "notes.jsonl", "--labels", labels, "-o", out, cwd=folder)
         assert ran.status == 2
@@ -306,21 +306,21 @@ def test_a_threshold_that_no_bands_reach_is_of_exact_sets():
 
 def test_labels_that_nothing_tells_apart_give_no_recipe(folder):
     # No sentence of these texts is that of another.
-    with pytest.raises(InvalidInput, match="beyond chance"):
+    with pytest.raises(InvalidInput, match="better than chance"):
         tune_files(folder / "notes.jsonl", read_labels(folder / "pairs.csv"), method="minhash", tokens="sentence")
 
 
 def test_labels_that_are_the_wrong_way_round_give_no_recipe(folder):
     labels = read_labels(folder / "pairs.csv").labels
     turned = Labels([Label(one.a, one.b, is_duplicate=not one.is_duplicate) for one in labels])
-    with pytest.raises(InvalidInput, match="beyond chance"):
+    with pytest.raises(InvalidInput, match="better than chance"):
         tune_files(folder / "notes.jsonl", turned)
 
 
 def test_too_few_answers_of_a_kind_say_how_to_go_on(folder):
     ran = likewise_command("tune", "notes.jsonl", "-o", "r.json", "--questions", 6, stdin=b"n\n" * 6, cwd=folder)
     assert ran.status == 2
-    assert "--questions 46 goes on asking" in ran.err
+    assert "--questions 46 asks for more" in ran.err
     assert not (folder / "r.json").exists()
 
 
@@ -331,9 +331,9 @@ def test_a_recipe_that_may_be_mostly_wrong_is_told(folder):
     few += [f"{2 * number},{2 * number + 1},0\n" for number in (30, 31, 32, 33)]
     (folder / "few.csv").write_text(lines[0] + "".join(few))
     notes = tune_files(folder / "notes.jsonl", read_labels(folder / "few.csv")).notes
-    assert any("may be duplicates and no more" in note for note in notes)
+    assert any("precision may be as low as" in note for note in notes)
     notes = tune_files(folder / "notes.jsonl", read_labels(folder / "pairs.csv")).notes
-    assert not any("may be duplicates and no more" in note for note in notes)
+    assert not any("precision may be as low as" in note for note in notes)
 
 
 def test_the_command_that_is_shown_runs_as_it_stands(folder):
@@ -357,7 +357,7 @@ def test_labels_of_an_id_that_several_documents_have_are_left_out(folder):
     run = FileRun(duplicate_ids="allow")
     found = tune_files(folder / "notes.jsonl", read_labels(folder / "pairs.csv"), run=run)
     assert (found.num_duplicates, found.num_others) == (30, 28)
-    assert "2 labels are of ids that several documents have, and were left out" in found.notes
+    assert "2 labels with ids that several documents share were ignored" in found.notes
 
 
 def test_what_is_shown_while_asking_names_its_measure_and_only_options_that_are_there(tmp_path):

@@ -162,7 +162,7 @@ def test_levels_say_what_they_may_have_missed():
     levels = RECIPES["jaccard"].replace(overflow="levels")
     for call in (likewise.dedup, likewise.pairs):
         (warning,) = told(lambda progress, call=call: call(texts, levels, progress=progress))
-        assert "came to full buckets; pairs of two such documents may be missed" in warning
+        assert "fell into full buckets; pairs of two such documents may be missed" in warning
         assert not told(lambda progress, call=call: call(texts, RECIPES["jaccard"], progress=progress))
     summary = likewise.dedup(texts, levels).summary
     assert summary["num_crowded"] == likewise.dedup(texts, RECIPES["jaccard"]).summary["num_crowded"]

@@ -245,7 +245,7 @@ def test_compare_shows_all_of_them(tmp_path):
     text = shown.out.decode()
     assert "match by dice >= 0.3" in text
     distance, common = oracle.edit_distance(A, B), oracle.common_length(A, B)
-    assert f"{distance} edits; {common} characters in common in the same order, of {len(A)} and {len(B)}" in text
+    assert f"{distance} edits; {common} characters in common in the same order out of {len(A)} and {len(B)}" in text
     for name in ("jaccard", "containment of A in B", "cosine", "dice", "overlap", "edit", "lcs", "hamming"):
         assert f"  {name}\n" in text
     found = json.loads(likewise_command("compare", *files, "--json").out)["measures"]

@@ -94,8 +94,8 @@ def test_where_rows_do_not_fit_plans_are_made_without_them():
     text = ran.out.decode()
     assert (ran.status, ran.err) == (0, "")
     assert "without ids" in text
-    assert "with them nothing fits 128 GB, the smallest is" in text
-    marked = [line for line in text.splitlines() if line.startswith("> ") and not line.startswith("> taken")]
+    assert "with ids nothing fits in 128 GB; the smallest takes" in text
+    marked = [line for line in text.splitlines() if line.startswith("> ") and not line.startswith("> chosen")]
     assert len(marked) == 1
     assert f"Without, {marked[0][2:].split('  ')[0]} takes" in text
     found = json.loads(likewise_command("plan", "--n", "17e9", "--within", "3", "--memory", "128GB", "--json").out)
@@ -107,7 +107,7 @@ def test_where_rows_do_not_fit_plans_are_made_without_them():
 def test_where_nothing_fits_the_smallest_is_named_and_the_status_tells(options):
     ran = likewise_command("plan", "--n", "17e9", "--within", "3", "--memory", "20GB", *options)
     assert ran.status == 1
-    assert "nothing fits 20 GB, not even without rows: the smallest is" in ran.err
+    assert "no search fits in 20 GB, even without ids: the smallest takes" in ran.err
     assert "\n> 2" not in ran.out.decode()
 
 

@@ -76,7 +76,7 @@ def test_the_command_line_shows_them_and_lets_options_go_first(tmp_path):
     (tmp_path / "r.json").write_text(Recipe.minhash().to_json())
     done = likewise_command("plan", "--preset", "strict", "--recipe", tmp_path / "r.json")
     assert done.status == 2
-    assert "--preset: does not go with --recipe" in done.err
+    assert "--preset: cannot be combined with --recipe" in done.err
     (tmp_path / "t.jsonl").write_bytes(jsonl(TEXTS))
     run = ["dedup", tmp_path / "t.jsonl", "-o", tmp_path / "out", "--preset", "titles", "--json"]
     done = likewise_command(*run)

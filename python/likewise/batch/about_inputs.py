@@ -85,5 +85,5 @@ def told_if_left(directory: OutputDirectory, progress: Progress) -> Iterator[Out
             yield directory
     except BaseException:
         if directory.is_left:
-            progress(Warned(f"what was done so far stays in {directory.path}; the same command continues it"))
+            progress(Warned(f"progress is saved in {directory.path}; repeat the command to continue"))
         raise

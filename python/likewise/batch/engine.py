@@ -63,4 +63,4 @@ def check_engine(index: IndexUse | None, against: Sequence[object], others: Mapp
     asked["against"] = bool(against) or (index is not None and index.against is not None)
     for name, is_given in asked.items():
         if is_given:
-            raise InvalidParameter(name, "goes with the local engine alone")
+            raise InvalidParameter(name, "requires the local engine")

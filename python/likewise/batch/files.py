@@ -76,7 +76,8 @@ class _Asked:
             check_engine(self.index, self.against, others | {"memory": self.run.memory_bytes is not None})
         if self.keep_sketches and self.write != "kept":
             raise InvalidParameter(
-                "keep_sketches", "there are no kept files to keep sketches of; leave out --output evidence"
+                "keep_sketches",
+                "sketches are stored for kept files, which --output evidence does not write; remove one of the two",
             )
 
     def recipe_beside(self, recipe: Recipe) -> Recipe:
@@ -241,7 +242,7 @@ def dedup_files(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Deduplicate files into an output directory.
+    """Remove near-duplicates from files and record why each was removed.
 
     Parameters
     ----------
@@ -250,8 +251,8 @@ def dedup_files(
     output : path
         Directory for ``kept/`` (a file for each input), ``removed.parquet`` (the evidence) and ``summary.json``.
     recipe : Recipe, optional
-        What a near-duplicate is. Where None: that of the index or of the first finished run `against`; else the preset
-        ``default``, with an engine ``online``.
+        When two documents match. If None: the recipe of the index or of the first finished run in `against`; otherwise
+        the preset ``default``, with an engine ``online``.
     preset : str, optional
         Name of a preset instead of a recipe (:meth:`Recipe.preset`).
     run : FileRun, optional
@@ -261,19 +262,19 @@ def dedup_files(
     overwrite : bool
         Replace a finished run.
     fresh : bool
-        Begin anew where an unfinished run would be continued or refused.
+        Discard an unfinished run instead of continuing or rejecting it.
     index : IndexUse, optional
-        An index that the run makes, or is compared with.
+        An index to create or to compare with.
     against : sequence of path
-        Reference documents: output directories of finished runs, whose kept documents are meant, or files. They all
-        stay, stand before all others, are not compared with each other and not written.
+        Reference documents: output directories of finished runs (only their kept documents count) or files. All of them
+        are kept, come before all other documents, are not compared with each other and not written.
     keep_sketches : bool
-        Keep the sketches of what stays in ``sketches/``, for later runs against this one.
+        Store the sketches of kept documents in ``sketches/``, for later runs against this one.
     store_pairs : float, optional
-        Write ``pairs.parquet``: all verified pairs from this similarity on, which changes no verdict.
+        Write ``pairs.parquet``: all verified pairs with at least this similarity. Verdicts do not change.
     engine : Engine, optional
-        Decides in place of this machine, such as ``likewise.spark.SparkEngine``; no index, `against`,
-        sketches or pairs go with it.
+        Runs the computation elsewhere, such as ``likewise.spark.SparkEngine``; cannot be combined with an index,
+        `against`, sketches or pairs.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 

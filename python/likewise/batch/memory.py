@@ -120,12 +120,12 @@ class MemoryPlan:
     def lines(self) -> tuple[str, ...]:
         """Return the plan in words."""
         about = "about " if self.is_estimated else ""
-        passes = f"{self.num_passes} passes over the sketches" if self.num_passes > 1 else "one pass over them"
+        passes = f"{self.num_passes} passes over the sketches" if self.num_passes > 1 else "one pass over the sketches"
         return (
             f"{about}{self.num_documents:,} documents, {self.text_bytes / 1e6:,.0f} MB of input, "
             f"{self.threads} threads",
-            f"memory: at most {self.memory_bytes / 1e6:,.0f} MB, of which {self.held_bytes / 1e6:,.0f} MB are held "
-            f"throughout and {self.work_bytes / 1e6:,.0f} MB serve the stages in turn",
+            f"memory: at most {self.memory_bytes / 1e6:,.0f} MB, {self.held_bytes / 1e6:,.0f} MB of it for the whole "
+            f"run and {self.work_bytes / 1e6:,.0f} MB shared by the stages in turn",
             f"disk: about {self.disk_bytes / 1e6:,.0f} MB in the work directory; {passes}; "
             f"about {max(1, round(self.seconds / 60)):,} min",
         )
@@ -211,8 +211,8 @@ class _Task:
                     return threads, held + share, share
         raise InvalidParameter(
             "memory",
-            f"{self.memory_bytes / 1e6:,.0f} MB given; {'about ' if is_estimated else ''}{num_documents:,} "
-            f"documents by this recipe need {(held + least) / 1e6:,.0f} MB: {self._why(num_documents)}",
+            f"{self.memory_bytes / 1e6:,.0f} MB is too little; {'about ' if is_estimated else ''}{num_documents:,} "
+            f"documents with this recipe need {(held + least) / 1e6:,.0f} MB: {self._why(num_documents)}",
         )
 
     def _has_slabs(self) -> bool:
@@ -254,15 +254,15 @@ class _Task:
 
     def _why(self, num_documents: int) -> str:
         tables, fields = self._tables_bytes(1), keep_needs(self.recipe.keep)[1]
-        reasons = [f"{_BASE_BYTES / 1e6:,.0f} MB for the process", f"{_BYTES_A_THREAD / 1e6:,.0f} MB a thread"]
+        reasons = [f"{_BASE_BYTES / 1e6:,.0f} MB for the process", f"{_BYTES_A_THREAD / 1e6:,.0f} MB per thread"]
         if tables:
-            reasons.append(f"{tables:.0f} bytes a fingerprint in the tables of its search")
+            reasons.append(f"{tables:.0f} bytes per fingerprint for search tables")
         if fields:
-            reasons.append(f"{_BYTES_A_FIELD} bytes a document for each field of --keep")
+            reasons.append(f"{_BYTES_A_FIELD} bytes per document for each field of --keep")
         if self.recipe.needs_counting:
             reasons.append(
-                f"{_BYTES_A_DIGEST} bytes a document while features are counted; "
-                "likewise weights counts them in a run of its own"
+                f"{_BYTES_A_DIGEST} bytes per document for counting features (likewise weights counts them in a "
+                "separate run)"
             )
         if self.format_bytes:
             reasons.append(f"{self.format_bytes / 1e6:,.0f} MB more for Parquet or web archives")
@@ -311,8 +311,8 @@ class BoundedRun:
         if recipe.method in ("shingles", "bloom"):
             raise InvalidParameter(
                 "memory",
-                f"method {recipe.method} holds lists of all documents in memory, whatever they take; leave --memory "
-                "away, or use method minhash or simhash",
+                f"method {recipe.method} keeps lists of all documents in memory without a limit; remove --memory, or "
+                "use method minhash or simhash",
             )
         num_documents, text_bytes = estimated_documents(files)
         spooled = sum(file.num_bytes for file in files if not file.can_read_again)
@@ -368,8 +368,8 @@ class BoundedRun:
         if plan.disk_bytes > free:
             raise InvalidParameter(
                 "memory",
-                f"the run needs about {plan.disk_bytes / 1e9:,.1f} GB of disk in {self._work.parent}, of which "
-                f"{free / 1e9:,.1f} GB are free; make room, or write where there is more",
+                f"the run needs about {plan.disk_bytes / 1e9:,.1f} GB of disk space in {self._work.parent}, but only "
+                f"{free / 1e9:,.1f} GB are free; free some space, or choose another output directory",
             )
 
 

@@ -104,7 +104,7 @@ class FileRun:
         if recipe.tokens in BYTE_TOKENS:
             return self.file_format or "binary"
         if self.file_format == "binary":
-            raise InvalidParameter("format", "binary files are cut by --tokens bytes or chunks only")
+            raise InvalidParameter("format", "binary files require --tokens bytes or --tokens chunks")
         return self.file_format
 
     def memory_bound(self) -> int | None:

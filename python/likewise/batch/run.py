@@ -155,7 +155,7 @@ def open_documents(
                 own = documents.without_references() if documents.num_references else documents
                 own.check_ids()
         if len(documents) >= 2**32 - 1:
-            raise InvalidParameter("inputs", f"{len(documents)} documents given; one run takes up to {2**32 - 2}")
+            raise InvalidParameter("inputs", f"{len(documents)} documents given; the limit of a run is {2**32 - 2}")
         yield documents
     finally:
         if parts is not None:

@@ -49,7 +49,8 @@ def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False
         raise InvalidParameter("store_pairs", "method exact measures no similarity; choose another method")
     if is_against:
         raise InvalidParameter(
-            "store_pairs", "does not go with --against: reference documents are compared at the run's threshold only"
+            "store_pairs",
+            "cannot be combined with --against: reference documents are compared only at the run's threshold",
         )
     # A threshold that is yet to be chosen may be as low as this one.
     threshold = lowest_threshold(recipe.measure) if recipe.needs_threshold else own_threshold(recipe)

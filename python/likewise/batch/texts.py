@@ -73,34 +73,34 @@ def dedup(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Deduplication:
-    """Decide which texts stay, with evidence for each that goes.
+    """Remove near-duplicates and record why each was removed.
 
     Parameters
     ----------
     texts : list of str, Arrow data, table, or iterable of str
         The documents, in order. Of a table, `text_field` names the column. A stream of batches (a
-        ``pyarrow.RecordBatchReader``, a DuckDB relation) is taken batch by batch and may be larger than memory: its
-        texts are put aside in a temporary file for verification. A recipe of tokens ``bytes`` and ``chunks`` also takes
-        bytes, one of tokens ``user`` lists of str, one of weights ``own`` lists of (token, weight).
+        ``pyarrow.RecordBatchReader``, a DuckDB relation) is read batch by batch and may be larger than memory: its
+        texts are spooled to a temporary file for verification. Recipes with tokens ``bytes`` or ``chunks`` also accept
+        bytes, with tokens ``user`` lists of str, with weights ``own`` lists of (token, weight).
     recipe : Recipe, optional
-        What a near-duplicate is; the preset ``default`` where None: weights and threshold are those of the collection,
-        or of ``online`` for fewer than 100 documents.
+        When two documents match. If None, the preset ``default``: weights and threshold are computed from the
+        collection, or those of ``online`` for fewer than 100 documents.
     preset : str, optional
         Name of a preset instead of a recipe (:meth:`Recipe.preset`).
     keep : str, optional
-        Which of several stays (see :class:`Recipe`), instead of the recipe's own `keep`.
+        Which copy to keep (see :class:`Recipe`), overriding `keep` of the recipe.
     ids : list of str or int, Arrow data, or str, optional
-        Ids of the documents, or the column that has them. Where None: a table's column ``id``, row numbers where
-        it is null or there is none.
+        Ids of the documents, or the name of their column. If None, the column ``id`` of a table; row numbers where it
+        is null or missing.
     text_field : str
         Column of a table that holds the text.
     duplicate_ids : {"fail", "allow"}
-        Whether two documents may have one id.
+        Whether two documents may share an id.
     tokenizer : callable, optional
-        Cuts tokens ``user`` from each text: returns str, or (token, weight) for weights ``own``. All of them are held
-        in memory.
+        Splits each text into tokens for tokens ``user``: returns str, or (token, weight) for weights ``own``. All
+        tokens are kept in memory.
     threads : int, optional
-        Threads of this call; all processors where None. They change no result.
+        Number of threads; all processors if None. Results do not depend on it.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -153,14 +153,14 @@ def pairs(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Find every pair of texts that match.
+    """List all verified pairs of near-duplicate texts.
 
     Parameters
     ----------
     texts, recipe, preset, ids, text_field, duplicate_ids, tokenizer, threads, progress
         As for :func:`likewise.dedup`.
     max_pairs : int
-        More pairs end the call.
+        Maximum number of pairs; more raise an error.
 
     Returns
     -------
@@ -297,9 +297,9 @@ def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]
         batch = as_texts(table, text_field)
     else:
         if fields:
-            raise InvalidParameter("keep", f"field {fields[0]!r} is asked for, but only tables and files have fields")
+            raise InvalidParameter("keep", f"field {fields[0]!r} is used, but only tables and files have fields")
         if isinstance(ids, str):
-            raise InvalidParameter("ids", f"{ids!r} names a column, but the texts are no table")
+            raise InvalidParameter("ids", f"{ids!r} names a column, but the texts are not a table")
         extra, batch = {}, as_texts(texts, text_field)
     id_texts = None
     if ids is not None:
@@ -320,8 +320,8 @@ def _stream_source(texts: Any, id_field: str | None, text_field: str, fields: tu
     for name in (text_field, *([rules.id_field] if rules.id_field else []), *fields):
         if name not in names:
             raise InvalidInput(
-                f"the stream has no column {name!r}; it has {', '.join(map(repr, names))}. Name the one with the "
-                "text by text_field"
+                f"no column {name!r} in the stream; found: {', '.join(map(repr, names))}. Use text_field to name the "
+                "column with the text"
             )
     return BatchStream(reader, rules)
 

@@ -94,7 +94,7 @@ def _status(arguments: Sequence[str] | None) -> int:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted: nothing was written under a final name", err=True)
+        click.echo("interrupted: no output files were written", err=True)
         return 130
     except BrokenPipeError:
         # The reader of our output went away.

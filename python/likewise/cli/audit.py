@@ -125,11 +125,14 @@ def _not_proved(found: "Audit", least: float) -> list[str]:
         is_known = share.value == share.value
         if is_known and share.low < least:
             short.append(
-                f"the recall of {name} is {share.value:.4f}, at least {share.low:.4f}; {least:g} was asked for"
+                f"the recall of {name} is {share.value:.4f} with lower bound {share.low:.4f}; --least-recall requires "
+                f"{least:g}"
             )
         elif not is_known and not share.is_exact and least > 0:
             # Where there is nothing to find, nothing is missed; but a sample that shows nothing does not prove it.
-            short.append(f"the recall of {name} is unknown: the sample shows none; {least:g} was asked for, take more")
+            short.append(
+                f"the recall of {name} is unknown: the sample contains none; increase --sample to prove {least:g}"
+            )
     return short
 
 
@@ -138,25 +141,25 @@ def _lines(found: "Audit") -> list[str]:
     lines = [facts["run"]["verification"], ""]
     for check in found.checks:
         mark = "ok  " if check.passed else "FAIL"
-        failed = "" if check.passed else f": not of {check.num_failed:,} of {check.num_checked:,}"
+        failed = "" if check.passed else f": {check.num_failed:,} of {check.num_checked:,} failed"
         lines += [f"{mark} {check.name}{failed}", *(f"       {failure}" for failure in check.failures)]
     sample = [f"  {len(one):,} of {one.num_documents:,} {one.name}" for one in found.strata]
-    lines += ["", "compared exactly with all:", *sample, ""]
+    lines += ["", "sample, compared exactly with all documents:", *sample, ""]
     for name, share in (
-        ("pairs that match and were compared", recall.pairs),
-        ("documents that ought to go and went", recall.removals),
-        ("removals that are right", found.precision),
+        ("recall: matching pairs compared", recall.pairs),
+        ("recall: duplicates removed", recall.removals),
+        ("precision: correct removals", found.precision),
     ):
         lines.append(f"{name:36} {_share(share)}")
     lines += ["", f"about {counted(round(recall.num_pairs), 'pair matches', 'pairs match')}"]
-    lines += [f"about {num:,.0f} lost: {name}" for name, num in recall.by_stage.items() if num]
+    lines += [f"about {num:,.0f} missed: {name}" for name, num in recall.by_stage.items() if num]
     if recall.num_overlooked:
-        lines.append(f"about {counted(round(recall.num_overlooked), 'document')} stayed that match an earlier one")
+        lines.append(f"about {counted(round(recall.num_overlooked), 'document')} kept that match an earlier one")
     missed = facts["missed_pairs"]
     if missed:
-        lines += ["", f"missed ({facts['num_missed_seen']:,} seen in the sample):"]
+        lines += ["", f"missed pairs ({facts['num_missed_seen']:,} in the sample):"]
     for pair in missed[:_MOST_SHOWN]:
-        stayed = ", both stayed" if pair["both_stayed"] else ""
+        stayed = ", both kept" if pair["both_stayed"] else ""
         lines.append(f"  {pair['doc_id_a']} and {pair['doc_id_b']}: {pair['similarity']:.4f}, {pair['stage']}{stayed}")
     if len(missed) > _MOST_SHOWN:
         lines.append("  ...")
@@ -165,7 +168,7 @@ def _lines(found: "Audit") -> list[str]:
 
 def _share(share: Any) -> str:  # noqa: ANN401
     if share.value != share.value:
-        return "none to find" if share.is_exact else "unknown: the sample shows none"
+        return "nothing to find" if share.is_exact else "unknown: the sample contains none"
     if share.is_exact:
-        return f"{share.value:.4f} (all of them looked at)"
-    return f"{share.value:.4f} (95 %: {share.low:.4f} to {share.high:.4f})"
+        return f"{share.value:.4f} (all documents compared)"
+    return f"{share.value:.4f} (95 % interval: {share.low:.4f} to {share.high:.4f})"

@@ -57,7 +57,7 @@ def command(
         if text_field or id_field:
             raise InvalidParameter("text_field" if text_field else "id_field", "requires --ids")
         if len(files) != 2:
-            raise InvalidParameter("ids", f"{len(files)} file given; name two text files, or two ids with --ids")
+            raise InvalidParameter("ids", f"{len(files)} file given; give two text files, or two ids with --ids")
         are_bytes = recipe.tokens in BYTE_TOKENS
         texts: list[Any] = [Path(name).read_bytes() if are_bytes else _read_text(Path(name)) for name in files]
     else:
@@ -79,7 +79,7 @@ def _read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise InvalidInput(f"byte {error.start} is not UTF-8; convert the file", str(path)) from error
     if "\0" in text:
-        raise InvalidInput("the file holds NUL: it is binary, not text", str(path))
+        raise InvalidInput("the file contains NUL bytes: it is binary, not text", str(path))
     return text
 
 
@@ -110,7 +110,7 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
     if recipe.is_distance_only:
         asked = f"Hamming distance <= {recipe.within}"
     elif recipe.method == "exact":
-        asked = "equal normalised texts"
+        asked = "equal normalized texts"
     say(f"A = {printable(names[0])}")
     say(f"B = {printable(names[1])}")
     say(f"{'match' if found.matches else 'no match'} by {asked}")
@@ -125,11 +125,11 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
         ("edit", measures.edit),
         ("lcs", measures.lcs),
         ("hamming", measures.hamming),
-        ("jaccard as MinHash estimates it", measures.minhash_estimate),
+        ("jaccard, estimated by MinHash", measures.minhash_estimate),
     ):
         say(f"{value:8.4f}  {name}")
     for name, value in (measures.filters or {}).items():
-        say(f"{value:8.4f}  {name} of the Bloom filters' bits")
+        say(f"{value:8.4f}  {name} of the Bloom filter bits")
     say()
     ours, theirs = measures.num_features
     say(f"{measures.num_shared:,} shared features ({recipe.shingle} tokens each); {ours:,} in A, {theirs:,} in B")
@@ -137,16 +137,16 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
         if shape != "full":
             say(f"{name} is {shape}")
     in_a, in_b = measures.num_units
-    bound = "" if measures.is_alignment_exact else " (bounds: edits at most, in common at least)"
+    bound = "" if measures.is_alignment_exact else " (bounds: at most these edits, at least this much in common)"
     edits, common = _counted(measures.edit_distance, "edit"), _counted(measures.common_length, measures.unit)
-    say(f"{edits}; {common} in common in the same order, of {in_a:,} and {in_b:,}{bound}")
+    say(f"{edits}; {common} in common in the same order out of {in_a:,} and {in_b:,}{bound}")
     say(f"MinHash: {measures.equal_slots} of {measures.num_slots} slots equal")
     say(f"SimHash: {measures.distance} of {measures.bits} bits differ")
     _show_fingerprints(found, colour=colour)
     if not found.alignment and recipe.tokens in BYTE_TOKENS:
         return
     say()
-    for line in diff_lines(found.alignment, max_diff, more="; --max-diff shows more"):
+    for line in diff_lines(found.alignment, max_diff, more="; see --max-diff"):
         say(line)
 
 
@@ -174,7 +174,7 @@ def diff_lines(alignment: "tuple[Stretch, ...]", max_diff: int | None, *, more: 
     """Return the texts as one, words of A alone as [-...-], of B alone as {+...+}, long equal stretches cut."""
     # `more` says how to see those that are not shown.
     if all(part.is_same for part in alignment):
-        return ["the words are the same"]
+        return ["no differences"]
     pieces: list[str] = []
     num_shown = 0
     for number, part in enumerate(alignment):

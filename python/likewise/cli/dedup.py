@@ -157,7 +157,7 @@ def command(
         }
         for name, is_given in given.items():
             if is_given:
-                raise InvalidParameter(name, "does not go with -o -: standard output carries the kept lines")
+                raise InvalidParameter(name, "cannot be combined with -o -, which writes kept lines to standard output")
     with ShownProgress(quiet=quiet) as progress:
         if out == "-":
             summary = stream_dedup(
@@ -218,12 +218,12 @@ def _told_apart(against: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...
     from likewise.io.places import check_place
 
     for path in against:
-        check_place(path, elsewhere="--against takes indexes, runs and files of this machine; copy it here")
+        check_place(path, elsewhere="--against supports local indexes, runs and files only; copy it to this machine")
     indexes = [path for path in against if path.is_dir() and _is_index(path)]
     if not indexes:
         return None, against
     if len(against) > 1:
-        raise InvalidParameter("against", f"the index {indexes[0]} goes with no other; name it alone")
+        raise InvalidParameter("against", f"an index must be the only --against; remove the others or {indexes[0]}")
     return indexes[0], ()
 
 
@@ -274,41 +274,41 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     if num := summary.get("num_without_id"):
         have = "has" if num == 1 else "have"
         lines.append(
-            f"{counted(num, 'document')} {have} no id (missing, null or NaN) where others of the file have one; the "
-            "evidence names such by file and line"
+            f"{counted(num, 'document')} {have} no id (missing, null or NaN) although other rows of the file have "
+            "one; removed.parquet identifies them by file and line"
         )
     for name, count in summary.get("num_without_field", {}).items():
         if count:
-            lines.append(
-                f"{name}, by which --keep ranks, is missing in {counted(count, 'document')}; such come last by it"
-            )
+            lines.append(f"field {name} of --keep is missing in {counted(count, 'document')}, which rank last")
     if not summary.get("weights", {}).get("is_exact", True):
-        lines.append(f"weights by a counting sketch: counts may be too high by up to {summary['weights']['excess']:,}")
+        lines.append(f"approximate weights: document counts may be too high by up to {summary['weights']['excess']:,}")
     if summary["num_below_threshold"]:
         lines.append(
             counted(
                 summary["num_below_threshold"],
-                "removed document does not match its kept one",
-                "removed documents do not match their kept one",
+                "removed document does not match its kept document directly",
+                "removed documents do not match their kept document directly",
             )
             + " (below_threshold)"
         )
     if "continued" in summary:
         continued = summary["continued"]
         lines.append(
-            f"continued: {counted(continued['num_bytes'], 'byte')} of the input had been sketched, "
+            f"continued an unfinished run: {counted(continued['num_bytes'], 'byte')} of input were already sketched,  "
             f"{counted(continued['num_decided'], 'document')} decided"
         )
     if "against" in summary:
         seen = summary["against"]
-        added = "; those that stay were added to it" if seen.get("adds") else ""
+        added = "; kept documents were added to it" if seen.get("adds") else ""
         what = f"the index {seen['path']}" if "path" in seen else ", ".join(seen["paths"])
-        lines.append(f"{seen['num_removed']:,} removed for documents of {what}{added}")
+        lines.append(f"{seen['num_removed']:,} removed as duplicates of documents in {what}{added}")
     if "stored_pairs" in summary:
         stored = summary["stored_pairs"]
-        lines.append(f"{counted(stored['num_pairs'], 'pair')} from {stored['floor']:g} on in pairs.parquet")
+        lines.append(
+            f"{counted(stored['num_pairs'], 'pair')} with similarity {stored['floor']:g} or more in pairs.parquet"
+        )
     if "index" in summary:
-        lines.append(f"an index of all documents in {summary['index']}")
+        lines.append(f"index of all documents: {summary['index']}")
     if summary["skipped_files"]:
         lines.append(skipped_line(summary["skipped_files"]))
     lines.append(f"{seconds['total_s']:.2f} s: {stages}")

@@ -35,7 +35,7 @@ def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:  # no
 
     if as_json:
         if quiet:
-            raise InvalidParameter("quiet", "does not go with --json, which is there to be read")
+            raise InvalidParameter("quiet", "cannot be combined with --json")
         found = compare_runs(first, second, most=_MOST_LISTED, with_counts=True)
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
         return 0 if found.is_same else 1
@@ -44,5 +44,5 @@ def command(first: Path, second: Path, as_json: bool, quiet: bool) -> int:  # no
         for difference in differences:
             click.echo(printable(difference))
         if not differences:
-            click.echo(f"the same answer ({compared})")
+            click.echo(f"no differences ({compared})")
     return 1 if differences else 0

@@ -75,7 +75,7 @@ def command(
         options |= {"method": "shingles", "weights": options["weights"] or "idf"}
     recipe, run = take_recipe(options), take_run(options | {"duplicate_ids": "allow"})
     if out == "-" and as_json:
-        raise InvalidParameter("json", "does not go with -o -: standard output carries the matches")
+        raise InvalidParameter("json", "cannot be combined with -o -, which writes matches to standard output")
     with ShownProgress(quiet=quiet) as progress:
         summary = match_files(
             queries,

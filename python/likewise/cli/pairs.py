@@ -76,7 +76,7 @@ def command(
     if is_told:
         click.echo(fields_line(recipe), err=True)
     if out == "-" and as_json:
-        raise InvalidParameter("json", "does not go with -o -: standard output carries the pairs")
+        raise InvalidParameter("json", "cannot be combined with -o -, which writes pairs to standard output")
     with ShownProgress(quiet=quiet) as progress:
         summary = pair_files(
             inputs, out, recipe, run=run, max_pairs=max_pairs, progress=progress.report, stdout=sys.stdout.buffer

@@ -104,7 +104,7 @@ def _part_options(unit: str, options: dict[str, Any]) -> dict[str, Any]:
         if unit == "span":
             raise InvalidParameter(name, "does not apply to --unit span: spans match word for word")
         raise InvalidParameter(
-            name, f"requires --method with --unit {unit}, such as --method minhash; without it equal parts match"
+            name, f"requires --method with --unit {unit}, such as --method minhash; by default only equal parts match"
         )
     return options if has_recipe else options | {"method": "exact"}
 

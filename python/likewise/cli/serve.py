@@ -101,7 +101,7 @@ def command(
         _add_key(keys_file, new_key)
         return
     if path is None:
-        raise click.UsageError("missing argument PATH, the directory to serve")
+        raise click.UsageError("Missing argument 'PATH', the directory to serve.")
     keys = () if keys_file is None else read_keys(keys_file)
     if keys_file is not None and not keys:
         raise click.UsageError(f"{keys_file} contains no key. Add one with --new-key.")
@@ -133,15 +133,15 @@ def command(
         )
     except InvalidParameter as error:
         raise InvalidParameter(_OPTIONS.get(error.name, error.name), error.message) from None
-    check_place(path, elsewhere="what is served is a directory of this machine, none of a store; copy it here")
+    check_place(path, elsewhere="serve supports local directories only; copy it to this machine")
     if not create and not path.exists():
         raise InvalidInput(
-            "there is nothing here to serve; name a directory of indexes, an index or the output of a run, or begin "
-            "with an empty directory by --create",
+            "does not exist; give a directory of indexes, an index or the output of a run, or create an empty "
+            "directory with --create",
             str(path),
         )
     if create and read_only and not path.exists():
-        raise InvalidParameter("create", "with --read-only nothing is made; leave out one of the two")
+        raise InvalidParameter("create", "cannot be combined with --read-only when PATH does not exist")
     serve(path, settings, host=host, port=port)
 
 
@@ -150,11 +150,11 @@ def _add_key(keys_file: Path | None, wanted: str) -> None:
     from likewise.service.keys import line_of, new_key, read_keys
 
     if keys_file is None:
-        raise click.UsageError("--new-key needs --keys FILE, where it is written")
+        raise click.UsageError("--new-key requires --keys FILE, to which the key is added.")
     name, _, right = wanted.partition(":")
     secret, key = new_key(name, right)
     if keys_file.exists() and any(known.name == name for known in read_keys(keys_file)):
-        raise InvalidInput(f"there is a key {name!r} already", str(keys_file))
+        raise InvalidInput(f"the key {name!r} already exists; choose another name", str(keys_file))
     descriptor = os.open(keys_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "a", encoding="utf-8", newline="\n") as file:
         file.write(line_of(key))

@@ -37,7 +37,7 @@ def command(inputs: tuple[str, ...], out: str, quiet: bool, **options: Any) -> N
     from likewise.io.remote import file_for
 
     if Path(out).suffix not in (".parquet", ".npy"):
-        raise InvalidInput("sketches are written as .parquet or .npy; name the file so", str(out))
+        raise InvalidInput("unknown file type; use the extension .parquet or .npy", str(out))
     recipe, run = take_recipe(options), take_run(options)
     with file_for(out) as local:
         # Refused before the work rather than after it.

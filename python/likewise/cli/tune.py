@@ -115,10 +115,11 @@ def command(
     asks = ask or labels is None
     if asks and "-" in inputs:
         raise InvalidParameter(
-            "labels", "answers come from standard input, which is the collection; name files, or labels"
+            "labels",
+            "questions need standard input, which is used for documents; read documents from files, or give --labels",
         )
     if asks and as_json:
-        raise InvalidParameter("json", "does not go with questions; answer them first, then give --labels")
+        raise InvalidParameter("json", "cannot be combined with questions; answer them first, then use --labels")
     # Refuses a place where nothing can be written before the work, not after it.
     WholeFile(out)
     path = labels or out.with_name(f"{out.stem}.labels.csv")
@@ -127,7 +128,8 @@ def command(
     if asks and given.unwritten:
         raise InvalidParameter(
             "ask",
-            f"answers are added to {path}, which would lose {', '.join(given.unwritten)}; name a copy of it without",
+            f"answers are added to {path}, which would lose {', '.join(given.unwritten)}; use a copy of the file "
+            "without them",
         )
     rules = {name: options.pop(name) for name in ("markup", "fold", "stop_words")}
     rules = {name: value for name, value in rules.items() if value is not None}
@@ -162,7 +164,7 @@ def command(
         except InvalidInput as error:
             if not asks or not _is_enough(asked, questions) or asked.next_pair() is None:
                 raise
-            raise InvalidInput(f"{error}; --questions {_more(asked)} goes on asking") from error
+            raise InvalidInput(f"{error}; --questions {_more(asked)} asks for more") from error
     write_recipe(proposal.recipe, out)
     if as_json:
         click.echo(json.dumps(proposal.to_dict(), ensure_ascii=False))
@@ -176,13 +178,13 @@ def _check_out(out: Path, labels: Path) -> None:
     from likewise.recipe.recipe import Recipe
 
     if os.path.realpath(out) == os.path.realpath(labels):
-        raise InvalidParameter("out", f"{out} is the file of the labels; name another for the recipe")
+        raise InvalidParameter("out", f"{out} is the file of labels; choose another file for the recipe")
     if not out.exists() or not out.stat().st_size:
         return
     try:
         Recipe.from_file(out)
     except LikewiseError as error:
-        raise InvalidInput("this file is there and is no recipe; name another with -o", str(out)) from error
+        raise InvalidInput("this file exists and is not a recipe; choose another file with -o", str(out)) from error
 
 
 def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, wanted: int) -> None:
@@ -192,7 +194,7 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
     colour = has_colour(sys.stdout)
     _show_distribution(tuner)
     click.echo(
-        f"Are the two the same text, for your purpose? y yes, n no, s skip, u undo, q quit. Answers are kept in {path}."
+        f"Are these two duplicates for your purpose? y yes, n no, s skip, u undo, q quit. Answers are saved in {path}."
     )
     history: list[int] = []
     while not _is_enough(asked, wanted) and (pair := asked.next_pair()) is not None:
@@ -213,7 +215,7 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
             if history:
                 asked.forget(history.pop())
             else:
-                click.echo("nothing was answered in this session; what is in the file stays")
+                click.echo("no answer of this session to undo; earlier answers stay in the file")
         else:
             asked.answer(pair, {"y": True, "n": False, "s": None}[said])
             history.append(pair)
@@ -228,13 +230,13 @@ def _is_enough(asked: "Questions", wanted: int) -> bool:
 
 
 def _answered(asked: "Questions", wanted: int, path: Path) -> str:
-    shown, goes_on = "", "the same command goes on"
+    shown, goes_on = "", "repeat the command to continue"
     if asked.next_pair() is None:
         goes_on = "there are no more pairs"
     elif _is_enough(asked, wanted):
         shown = f", of {len(asked.answers):,} shown"
-        goes_on = f"this goes by what there is, and --questions {_more(asked)} asks on"
-    return f"{asked.num_answered} of {wanted} answered{shown}, kept in {path}; {goes_on}."
+        goes_on = f"the proposal uses these; --questions {_more(asked)} asks for more"
+    return f"{asked.num_answered} of {wanted} answered{shown}, saved in {path}; {goes_on}."
 
 
 def _more(asked: "Questions") -> int:
@@ -274,7 +276,7 @@ def _side_by_side(a: Any, b: Any) -> list[str]:  # noqa: ANN401 - text or bytes
 
 def _show_distribution(tuner: "Tuner") -> None:
     click.echo(
-        f"{tuner.num_sampled:,} of {tuner.num_documents:,} documents are looked at; their pairs by similarity "
+        f"{tuner.num_sampled:,} of {tuner.num_documents:,} documents are compared; their pairs by similarity "
         f"({tuner.first_name}):"
     )
     rows = [(low, count) for low, count in tuner.distribution() if low >= 0.1]
@@ -286,9 +288,9 @@ def _show_distribution(tuner: "Tuner") -> None:
 
 def _show(proposal: "Proposal", inputs: tuple[str, ...], out: Path) -> None:
     chosen = proposal.chosen
-    click.echo(f"{counted(proposal.num_duplicates, 'duplicate')} and {counted(proposal.num_others, 'other')} labelled")
+    click.echo(f"{counted(proposal.num_duplicates, 'duplicate')} and {counted(proposal.num_others, 'other')} labeled")
     click.echo()
-    click.echo("best recipes              at  precision  recall    F1   (on the labels they were chosen by)")
+    click.echo("best recipes              at  precision  recall    F1   (on the labels used to choose them)")
     for one in proposal.tried[:8]:
         mark = "*" if one is chosen else " "
         found = one.on_labels
@@ -299,7 +301,7 @@ def _show(proposal: "Proposal", inputs: tuple[str, ...], out: Path) -> None:
     if chosen not in proposal.tried[:8]:
         click.echo(f"* {_setting(chosen.to_dict()):>22}  {chosen.candidate.name}")
     click.echo()
-    click.echo("on labels held out (what to expect of pairs like these, with 95 % intervals):")
+    click.echo("on held-out labels (expected for similar pairs, with 95 % intervals):")
     for name in ("precision", "recall", "f1"):
         click.echo(f"  {name:<9} {_interval(getattr(proposal.held_out, name))}")
     for note in proposal.notes:

@@ -58,7 +58,9 @@ def command(
     from likewise.recipe.presets import with_preset
 
     if str(out) == "-":
-        raise InvalidParameter("out", "a weight table is binary; give a file")
+        raise InvalidParameter(
+            "out", "a weight table is binary and cannot be written to standard output; choose a file"
+        )
     is_of_recipe = options.get("recipe_file") is not None
     method = (
         with_preset(options["preset"] or "online", {})["method"] if options["method"] is None else options["method"]
@@ -85,7 +87,7 @@ def command(
     if as_json:
         click.echo(json.dumps(table.to_dict()))
     elif not quiet:
-        features = "counts by a sketch"
+        features = "approximate counts"
         if table.num_features is not None and table.num_listed is not None:
             features = counted(table.num_features, "feature")
             features += f", of which {counted(table.num_listed, 'weighs', 'weigh')} less than 15"

@@ -72,7 +72,7 @@ class RunComparison:
 
     def lines(self) -> list[str]:
         """Return the differences in words, a line each."""
-        lines = [f"recipe: {name} is {a!r} and {b!r}" for name, (a, b) in self.recipe.items()]
+        lines = [f"recipe: {name} {a!r} and {b!r}" for name, (a, b) in self.recipe.items()]
         lines += [f"{name}: {a} and {b}" for name, (a, b) in self.counts.items()]
         lines += _evidence_lines(self.evidence)
         return lines + [_kept_line(beside) for beside in (self.kept.items if self.kept else ())]
@@ -158,7 +158,7 @@ def compare_runs(first: Path, second: Path, *, most: int = _MOST_NAMED, with_cou
     kept = [kept_copies(run, summary) for run, summary in ((first, one), (second, two))]
     if kept[0] is not None and kept[1] is not None:
         if kinds_of(kept[0]) != kinds_of(kept[1]):
-            compared += "; kept documents are of different formats: their numbers"
+            compared += ", number of kept documents (formats differ)"
         else:
             compared += ", kept documents"
             besides = aligned(kept_documents(kept[0]), kept_documents(kept[1]), _hashable)
@@ -218,7 +218,7 @@ def _evidence_lines(evidence: Differing) -> list[str]:
     lines = [f"evidence: {_evidence_row(beside.a)} and {_evidence_row(beside.b)}" for beside in evidence.items]
     if evidence.renumbered is not None:
         rows = f"{_evidence_row(evidence.renumbered.a)} and {_evidence_row(evidence.renumbered.b)}"
-        lines.append(f"evidence: documents stand at other rows, first {rows}")
+        lines.append(f"evidence: row numbers differ, first {rows}")
     return lines
 
 
@@ -234,7 +234,9 @@ def _evidence(run: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
     try:
         return pq.ParquetFile(run / EVIDENCE).read()
     except (OSError, pa.ArrowException) as error:
-        raise InvalidInput("the run's evidence is missing or damaged; run it again", str(run / EVIDENCE)) from error
+        raise InvalidInput(
+            "the evidence of the run is missing or damaged; repeat the run", str(run / EVIDENCE)
+        ) from error
 
 
 def _rows(table: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - PyArrow has no types
@@ -254,7 +256,7 @@ def _kept_line(beside: Beside[Any]) -> str:
         run = "second" if beside.a is None else "first"
         return f"kept: only the {run} run has document {number}, {_shown(beside.b if beside.a is None else beside.a)}"
     number = beside.number_a
-    other = "" if beside.number_b == number else f" ({beside.number_b} of the second run)"
+    other = "" if beside.number_b == number else f" ({beside.number_b} in the second run)"
     return f"kept: document {number}{other} is {_shown(beside.a)} and {_shown(beside.b)}"
 
 

@@ -57,7 +57,7 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
 
     app = FastAPI(
         title="Likewise",
-        summary="Has this document been seen before, and what is it a near-duplicate of?",
+        summary="Near-duplicate detection: check documents against persistent collections.",
         version=version("likewise"),
         docs_url=None,
         redoc_url=None,

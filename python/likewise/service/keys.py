@@ -52,11 +52,11 @@ def key_of(secret: str, *, name: str = "key", right: str = "admin") -> Key:
     if right not in RIGHTS:
         raise InvalidParameter("right", f"{right!r} given; rights are {', '.join(RIGHTS)}")
     if not _NAME.fullmatch(name):
-        raise InvalidParameter("name", f"{name!r} given; names of keys are of a-z, 0-9, _ and -")
+        raise InvalidParameter("name", f"{name!r} given; key names consist of a-z, 0-9, _ and -")
     if len(secret) < 16:
-        raise InvalidParameter("key", "it has fewer than 16 characters; make one by `likewise serve --new-key`")
+        raise InvalidParameter("key", "shorter than 16 characters; create a key with `likewise serve --new-key`")
     if not _SECRET.fullmatch(secret):
-        raise InvalidParameter("key", "a key is of visible ASCII characters, without spaces and line ends")
+        raise InvalidParameter("key", "a key must consist of visible ASCII characters, without spaces or newlines")
     return Key(name, right, hashlib.sha256(secret.encode()).digest())
 
 
@@ -85,11 +85,11 @@ def read_keys(path: Path) -> tuple[Key, ...]:
         if not parts:
             continue
         if len(parts) != 3 or not _NAME.fullmatch(parts[0]) or not _DIGEST.fullmatch(parts[2]):
-            raise InvalidInput("a line holds name, right and 64 hexadecimal digits", str(path), number)
+            raise InvalidInput("a line must have a name, a right and 64 hexadecimal digits", str(path), number)
         if parts[1] not in RIGHTS:
-            raise InvalidInput(f"{parts[1]!r} is no right: {', '.join(RIGHTS)}", str(path), number)
+            raise InvalidInput(f"{parts[1]!r} is not a right; use one of {', '.join(RIGHTS)}", str(path), number)
         if parts[0] in keys:
-            raise InvalidInput(f"there are two keys {parts[0]!r}", str(path), number)
+            raise InvalidInput(f"duplicate key name {parts[0]!r}", str(path), number)
         keys[parts[0]] = Key(parts[0], parts[1], bytes.fromhex(parts[2]))
     return tuple(keys.values())
 

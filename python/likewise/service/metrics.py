@@ -31,36 +31,36 @@ class Metrics:
         self.registry = CollectorRegistry()
         own = self.registry
         self.requests = Counter(
-            "likewise_http_requests", "Requests that were answered.", ["route", "method", "code"], registry=own
+            "likewise_http_requests", "Answered requests.", ["route", "method", "code"], registry=own
         )
         self.seconds = Histogram(
-            "likewise_http_request_duration_seconds", "Time to answer.", ["route"], buckets=_SECONDS, registry=own
+            "likewise_http_request_duration_seconds", "Request latency.", ["route"], buckets=_SECONDS, registry=own
         )
         self.work = Histogram(
             "likewise_check_duration_seconds",
-            "Time of the index for one batch, of one or more requests.",
+            "Index time per batch of one or more requests.",
             ["op"],
             buckets=_SECONDS,
             registry=own,
         )
         self.commit = Histogram(
             "likewise_commit_duration_seconds",
-            "Time of one addition or removal with its sync.",
+            "Time per addition or removal, including sync.",
             buckets=_SECONDS,
             registry=own,
         )
         self.joined = Histogram(
             "likewise_batch_documents",
-            "Documents that were decided together.",
+            "Documents per batch.",
             ["op"],
             buckets=_DOCUMENTS,
             registry=own,
         )
-        self.verdicts = Counter("likewise_verdicts", "Verdicts that were given.", ["verdict"], registry=own)
-        self.truncated = Counter("likewise_query_truncated", "Answers that were cut at a limit.", registry=own)
-        self.rejected = Counter("likewise_rejected", "Requests that were refused.", ["reason"], registry=own)
-        self.active = Gauge("likewise_http_requests_active", "Requests at work.", registry=own)
-        self.body_bytes = Gauge("likewise_http_body_bytes", "Bytes of bodies in memory.", registry=own)
+        self.verdicts = Counter("likewise_verdicts", "Verdicts returned.", ["verdict"], registry=own)
+        self.truncated = Counter("likewise_query_truncated", "Truncated responses.", registry=own)
+        self.rejected = Counter("likewise_rejected", "Rejected requests.", ["reason"], registry=own)
+        self.active = Gauge("likewise_http_requests_active", "Requests in progress.", registry=own)
+        self.body_bytes = Gauge("likewise_http_body_bytes", "Request body bytes in memory.", registry=own)
         build = Gauge("likewise_build_info", "Versions.", ["version", "python"], registry=own)
         build.labels(version("likewise"), "{}.{}.{}".format(*sys.version_info[:3])).set(1)
         self._counters: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
@@ -92,11 +92,11 @@ class _Sizes(Collector):
     def collect(self) -> "Iterable[Metric]":
         names = {
             "documents": "Documents held.",
-            "segments": "Segments of search tables.",
-            "tail_documents": "Documents that are in no segment yet.",
-            "index_size_bytes": "Bytes of database and segments.",
-            "segments_rebuilt": "Segments that were missing or damaged and were built again, since the opening.",
-            "poisoned": "Whether a write failed, so that nothing more is written.",
+            "segments": "Search table segments.",
+            "tail_documents": "Documents not yet in a segment.",
+            "index_size_bytes": "Size of database and segments in bytes.",
+            "segments_rebuilt": "Missing or damaged segments rebuilt since the index was opened.",
+            "poisoned": "Whether writes are disabled after a failed write.",
         }
         found = {
             name: GaugeMetricFamily(f"likewise_{name}", about, labels=["collection"]) for name, about in names.items()

@@ -29,30 +29,30 @@ class ProblemType(NamedTuple):
 
 
 TYPES = {
-    "bad-request": ProblemType(400, "The request is malformed"),
-    "unauthorized": ProblemType(401, "A key is needed"),
-    "forbidden": ProblemType(403, "The key lacks the right"),
-    "unknown-host": ProblemType(403, "The service is not known by that name"),
-    "cross-site": ProblemType(403, "Pages of other sites may change nothing"),
-    "not-found": ProblemType(404, "There is no such thing"),
-    "unknown-collection": ProblemType(404, "There is no such collection"),
-    "unknown-document": ProblemType(404, "No document has that id"),
-    "method-not-allowed": ProblemType(405, "The method is not allowed here"),
-    "too-slow": ProblemType(408, "The request took too long to arrive"),
-    "collection-exists": ProblemType(409, "There is such a collection already"),
-    "conflicting-document": ProblemType(409, "The id stands for another text"),
-    "read-only": ProblemType(409, "Nothing can be changed here"),
-    "too-large": ProblemType(413, "The body is too large"),
-    "unsupported-media-type": ProblemType(415, "The body is of a type that is not read"),
-    "invalid": ProblemType(422, "A value is not allowed"),
+    "bad-request": ProblemType(400, "Malformed request"),
+    "unauthorized": ProblemType(401, "API key required"),
+    "forbidden": ProblemType(403, "Insufficient rights"),
+    "unknown-host": ProblemType(403, "Unknown host name"),
+    "cross-site": ProblemType(403, "Cross-site requests are not allowed"),
+    "not-found": ProblemType(404, "Not found"),
+    "unknown-collection": ProblemType(404, "Unknown collection"),
+    "unknown-document": ProblemType(404, "Unknown document id"),
+    "method-not-allowed": ProblemType(405, "Method not allowed"),
+    "too-slow": ProblemType(408, "The request arrived too slowly"),
+    "collection-exists": ProblemType(409, "The collection already exists"),
+    "conflicting-document": ProblemType(409, "The id belongs to a different text"),
+    "read-only": ProblemType(409, "Read-only"),
+    "too-large": ProblemType(413, "Request body too large"),
+    "unsupported-media-type": ProblemType(415, "Unsupported content type"),
+    "invalid": ProblemType(422, "Invalid value"),
     "too-many-requests": ProblemType(429, "Too many requests"),
-    "head-too-large": ProblemType(431, "The head of the request is too large"),
-    "internal": ProblemType(500, "The service failed"),
-    "overloaded": ProblemType(503, "The service is at its limit"),
-    "draining": ProblemType(503, "The service is about to end"),
-    "poisoned": ProblemType(503, "The collection takes no more writes"),
+    "head-too-large": ProblemType(431, "Request headers too large"),
+    "internal": ProblemType(500, "Internal error"),
+    "overloaded": ProblemType(503, "The service is overloaded"),
+    "draining": ProblemType(503, "The service is shutting down"),
+    "poisoned": ProblemType(503, "The collection accepts no more writes"),
     "store": ProblemType(503, "The collection cannot be used"),
-    "deadline": ProblemType(504, "The work took too long"),
+    "deadline": ProblemType(504, "Time limit exceeded"),
 }
 
 # Where trying again soon may help.
@@ -148,7 +148,7 @@ def answered_problem(error: Exception, route: str, directory: Path) -> Problem:
         if isinstance(error, OSError):
             # Such as a full disk, or a directory that was removed.
             return Problem("store", f"a file of the service cannot be used: {error.strerror or type(error).__name__}")
-        return Problem("internal", "the log of the service says more")
+        return Problem("internal", "see the log of the service")
     if isinstance(error, LikewiseError):
         problem.detail = without_place(problem.detail, directory)
     return problem

@@ -78,7 +78,7 @@ def serve(
     if sys.stderr.isatty():
         # The log is for programs; who sits there is told what to do.
         here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)
-        sys.stderr.write(f"open http://{here}:{address[1]} in a browser; Ctrl-C ends\n")
+        sys.stderr.write(f"open http://{here}:{address[1]} in a browser; press Ctrl-C to stop\n")
     log(
         "listening",
         url=f"http://{shown}:{address[1]}",
@@ -105,7 +105,7 @@ def check_address(host: str, settings: Settings) -> None:
         is_own = is_own or ipaddress.ip_address(host).is_loopback
     if not is_own:
         raise InvalidParameter(
-            "host", f"{host} can be reached by others: give --keys, or set LIKEWISE_API_KEY; or listen on 127.0.0.1"
+            "host", f"{host} is reachable from other machines; use --keys, set LIKEWISE_API_KEY, or listen on 127.0.0.1"
         )
 
 

@@ -149,9 +149,7 @@ def open_collection(
         with open_documents(found.files, fold, rules, work=work, timing=Timing(), progress=progress) as documents:
             num_documents = len(documents)
             if num_documents < 2:
-                raise InvalidInput(
-                    f"{counted(num_documents, 'document')} among the inputs; tuning compares at least two"
-                )
+                raise InvalidInput(f"{counted(num_documents, 'document')} in the inputs; tuning needs at least two")
             fingerprints = documents.sketches.reshape(num_documents, -1)
             sampled = _sample(fingerprints, most_documents, seed)
             wanted = set(labelled_ids)

@@ -107,7 +107,7 @@ def read_labels(path: str | Path) -> Labels:
     with path.open("rb") as file:
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
-        raise InvalidInput(f"over {_MOST_BYTES:,} bytes; these are no labelled pairs", str(path))
+        raise InvalidInput(f"larger than {_MOST_BYTES:,} bytes; not a file of labeled pairs", str(path))
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -119,14 +119,14 @@ def read_labels(path: str | Path) -> Labels:
     try:
         rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except csv.Error as error:
-        raise InvalidInput(f"{error}; this is no CSV", str(path), reader.line_num) from error
+        raise InvalidInput(f"not CSV: {error}", str(path), reader.line_num) from error
     if not rows:
-        raise InvalidInput("the file holds no labels", str(path))
+        raise InvalidInput("the file contains no labels", str(path))
     columns = _columns(rows[0][1])
     if columns is None:
         if len(rows[0][1]) < 3 or _meaning(rows[0][1][2]) == "unknown":
             raise InvalidInput(
-                "this is no file of labelled pairs; its first line is doc_id_a,doc_id_b,label, or a pair with its "
+                "not a file of labeled pairs; the first line must be doc_id_a,doc_id_b,label, or a pair with its "
                 "label (1 or 0)",
                 str(path),
                 rows[0][0],
@@ -136,7 +136,7 @@ def read_labels(path: str | Path) -> Labels:
         others = [f"column {name!r}" for i, name in enumerate(rows[0][1]) if i not in columns]
         rows = rows[1:]
     if len(rows) > _MOST_LABELS:
-        raise InvalidInput(f"{len(rows):,} labels; {_MOST_LABELS:,} are the most", str(path))
+        raise InvalidInput(f"{len(rows):,} labels; the maximum is {_MOST_LABELS:,}", str(path))
     found = _checked([_label(row, columns, path, number) for number, row in rows])
     found.unwritten.extend(others)
     return found
@@ -161,10 +161,10 @@ def _meaning(cell: str) -> bool | str | None:
 def _label(row: Sequence[str], columns: tuple[int, int, int, int | None], path: Path, number: int) -> Label:
     a, b, label, weight = columns
     if len(row) <= max(a, b, label):
-        raise InvalidInput(f"{counted(len(row), 'field')}; a row is two ids and a label", str(path), number)
+        raise InvalidInput(f"{counted(len(row), 'field')}; a row must have two ids and a label", str(path), number)
     meaning = _meaning(row[label])
     if isinstance(meaning, str):
-        raise InvalidInput(f"the label {row[label]!r} is none of 1, 0, or empty for neither", str(path), number)
+        raise InvalidInput(f"the label {row[label]!r} is not valid; use 1, 0, or empty for neither", str(path), number)
     stands_for = 1.0
     if weight is not None and len(row) > weight and row[weight].strip():
         try:
@@ -172,7 +172,7 @@ def _label(row: Sequence[str], columns: tuple[int, int, int, int | None], path: 
         except ValueError:
             stands_for = math.nan
         if not (0 < stands_for < math.inf):
-            raise InvalidInput(f"the weight {row[weight]!r} is no number above 0", str(path), number)
+            raise InvalidInput(f"the weight {row[weight]!r} is not a number above 0", str(path), number)
     return Label(*ordered(id_of_cell(row[a]), id_of_cell(row[b])), meaning, stands_for)
 
 
@@ -198,16 +198,14 @@ def _checked(labels: Iterable[Label]) -> Labels:
     notes: list[str] = []
     unwritten: list[str] = []
     if num_alone:
-        notes.append(f"{counted(num_alone, 'pair')} of a document with itself left out")
+        notes.append(f"{counted(num_alone, 'pair')} of a document with itself ignored")
     if contradicted:
         a, b = min(contradicted)
-        notes.append(
-            f"{counted(len(contradicted), 'pair')} with labels that contradict each other left out, such as {a} and {b}"
-        )
-        unwritten.append("labels that contradict each other")
+        notes.append(f"{counted(len(contradicted), 'pair')} with contradictory labels ignored, such as {a} and {b}")
+        unwritten.append("contradictory labels")
     if num_again:
-        named = counted(num_again, "label is of a pair that stands", "labels are of pairs that stand")
-        notes.append(f"{named} there twice; {'it counts' if num_again == 1 else 'they count'} once")
+        named = counted(num_again, "label repeats an earlier one", "labels repeat earlier ones")
+        notes.append(f"{named}; each pair counts once")
     return Labels(list(found.values()), notes, unwritten)
 
 

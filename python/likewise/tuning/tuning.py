@@ -121,9 +121,9 @@ class Tuner:
         num_others = len(used) - num_duplicates
         if min(num_duplicates, num_others) < LEAST_LABELS:
             raise InvalidInput(
-                f"{counted(num_duplicates, 'pair is labelled a duplicate', 'pairs are labelled duplicates')} and "
-                f"{counted(num_others, 'is', 'are')} not; a threshold needs at least "
-                f"{LEAST_LABELS} of each, and some 60 in all tell well" + "".join(f"; {note}" for note in notes)
+                f"{counted(num_duplicates, 'pair is labeled a duplicate', 'pairs are labeled duplicates')} and "
+                f"{counted(num_others, 'is', 'are')} not; at least {LEAST_LABELS} of each are required, and about 60 "
+                f"in total are recommended" + "".join(f"; {note}" for note in notes)
             )
         pairs = np.array([[self._place[label.a], self._place[label.b]] for label in used], np.int64)
         evidence = self._evidence(
@@ -136,8 +136,8 @@ class Tuner:
         # The model can also learn that duplicates are less alike; no threshold does that.
         if not is_told_held_out or not are_told_apart(evidence.similarity[chosen.candidate], is_duplicate):
             raise InvalidInput(
-                "by no recipe that was tried are the pairs called duplicates more alike than the others, beyond "
-                "chance; look at the labels, or try other tokens" + "".join(f"; {note}" for note in notes)
+                "no recipe separates your labels better than chance; check the labels, or try other --tokens"
+                + "".join(f"; {note}" for note in notes)
             )
         best = next(one for one in tried if one.candidate is candidate)
         notes += self._doubts(evidence, chosen, held_out)
@@ -158,20 +158,20 @@ class Tuner:
         notes = list(labels.notes)
         said = [label for label in labels.labels if label.is_duplicate is not None]
         if len(said) < len(labels):
-            notes.append(f"{counted(len(labels) - len(said), 'pair was', 'pairs were')} passed over")
+            notes.append(f"{counted(len(labels) - len(said), 'pair was', 'pairs were')} skipped")
         unknown = [label for label in said if label.a not in self._place or label.b not in self._place]
         if unknown:
             first = next(name for name in (unknown[0].a, unknown[0].b) if name not in self._place)
-            named = counted(len(unknown), "label is of a document that is", "labels are of documents that are")
+            named = counted(len(unknown), "label names a document that is", "labels name documents that are")
             notes.append(f"{named} not in the input, such as {first!r}")
         used = [label for label in said if label.a in self._place and label.b in self._place]
         clear = [label for label in used if not {label.a, label.b} & self._shared_ids]
         if len(clear) < len(used):
             shared = (
-                "label is of an id that several documents have, and was",
-                "labels are of ids that several documents have, and were",
+                "label with an id that several documents share was",
+                "labels with ids that several documents share were",
             )
-            notes.append(f"{counted(len(used) - len(clear), *shared)} left out")
+            notes.append(f"{counted(len(used) - len(clear), *shared)} ignored")
         return clear, notes
 
     def _evidence(
@@ -271,20 +271,20 @@ class Tuner:
         left = similarity[~evidence.is_duplicate]
         if taken.min() > left.max():
             notes.append(
-                f"by the proposed recipe the labels leave a gap from {left.max():.2f} to {taken.min():.2f}: label "
-                "pairs between to know the threshold better"
+                f"no labeled pair has a similarity from {left.max():.2f} to {taken.min():.2f} by the proposed recipe; "
+                "label pairs in this range to refine the threshold"
             )
         if not held_out.precision.low >= _LEAST_PRECISION:
             notes.append(
-                f"of the pairs that it takes {held_out.precision.low:.0%} may be duplicates and no more: label more "
-                "(--questions N asks for N in all), and look at what a run removes before you rely on it"
+                f"precision may be as low as {held_out.precision.low:.0%}; label more pairs (--questions N asks for N "
+                "in total), and check what a run removes before you rely on it"
             )
         if held_out.f1.high - held_out.f1.low > 0.2:
-            notes.append("the interval of F1 is wider than 0.2: more labels would tell more (--questions N)")
+            notes.append("the interval of F1 is wider than 0.2; label more pairs (--questions N) to narrow it")
         if self.num_sampled < self.num_documents:
             notes.append(
-                f"all pairs of {self.num_sampled:,} of the {self.num_documents:,} documents were measured; in the "
-                "whole collection there are more unrelated pairs, so that precision may be lower"
+                f"all pairs of {self.num_sampled:,} of the {self.num_documents:,} documents were measured; the whole "
+                "collection has more unrelated pairs, so precision may be lower"
             )
         return notes
 
@@ -354,7 +354,7 @@ def tune_files(
     labels: Labels,
     **options: Any,  # noqa: ANN401 - those of open_tuner
 ) -> Proposal:
-    """Return the recipe that labelled pairs of documents in files speak for.
+    """Choose a recipe and threshold from labeled pairs of documents in files.
 
     Parameters
     ----------

@@ -227,7 +227,7 @@ def test_a_disk_that_is_too_small_is_refused(corpus, tmp_path, monkeypatch):
 def test_more_documents_than_memory_holds_are_refused_with_the_figure(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(plan_memory, "_BYTES_A_FIELD", 10**9)
     recipe = likewise.Recipe.minhash(keep="max:rank")
-    with pytest.raises(likewise.InvalidParameter, match=r"documents by this recipe need [\d,]+ MB.*--keep"):
+    with pytest.raises(likewise.InvalidParameter, match=r"documents with this recipe need [\d,]+ MB.*--keep"):
         dedup_files(corpus, tmp_path / "out", recipe, run=FileRun(memory_bytes="1GB", on_error="skip"))
 
 
@@ -242,7 +242,7 @@ def test_tables_that_memory_does_not_hold_come_slab_by_slab():
     assert many.held_bytes + 64_000_000 <= 256_000_000
     assert many.room(None).tables_bytes == many.tables_bytes
     assert f"{many.num_passes} passes" in " ".join(many.lines())
-    with pytest.raises(likewise.InvalidParameter, match=r"bytes a fingerprint in the tables"):
+    with pytest.raises(likewise.InvalidParameter, match=r"bytes per fingerprint for search tables"):
         plan_memory._Task(likewise.Recipe.simhash(recall=0.9).resolve(), 256_000_000, 2, 1, 10**9, 0, 0.0, 0).plan(
             10**8, is_estimated=False
         )
@@ -279,9 +279,7 @@ def test_digests_of_counted_documents_are_part_of_the_plan():
     few, many = (task.plan(num, is_estimated=False) for num in (100_000, 3_000_000))
     assert few.room(None).weighing_bytes == few.work_bytes // 2
     assert many.room(None).weighing_bytes + many.digests_bytes == many.work_bytes
-    with pytest.raises(
-        likewise.InvalidParameter, match=r"need \d+ MB: .*40 bytes a document while features are counted"
-    ):
+    with pytest.raises(likewise.InvalidParameter, match=r"need \d+ MB: .*40 bytes per document for counting features"):
         task.plan(6_000_000, is_estimated=False)
     # Counted in a run of its own.
     counted = likewise.Recipe.minhash(weights=likewise.Weights.from_terms({"one": 2})).resolve()

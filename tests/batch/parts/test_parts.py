@@ -290,7 +290,7 @@ def test_a_recipe_says_of_parts_what_it_says_of_documents(tmp_path):
     ran = likewise_command("repeats", tmp_path / "in.jsonl", "-o", tmp_path / "near", *near)
     assert "\nP(found) at the threshold: 0." in ran.err
     assert "\nMinHash: " in ran.err
-    assert "before it by exact jaccard similarity >= 0.8." in ran.err
+    assert "an earlier one by exact jaccard similarity >= 0.8." in ran.err
     coarse = ["--unit", "line", "--method", "simhash", "--within", "3"]
     ran = likewise_command("repeats", tmp_path / "in.jsonl", "-o", tmp_path / "coarse", *coarse)
     assert "texts under 64 features also by Jaccard similarity >= " in ran.err.splitlines()[0]

@@ -129,7 +129,7 @@ def test_documents_that_others_added_are_known_by_their_ids(tmp_path, texts):
     with likewise.Index(index) as opened:
         opened.remove("1")
         opened.add("1", "nothing of all this was said before")
-    with pytest.raises(InvalidInput, match=r"new\.jsonl:2.*'1' is in the index .*seen\.lw with another text"):
+    with pytest.raises(InvalidInput, match=r"new\.jsonl:2.*'1' is already in the index .*with a different text"):
         run(new, tmp_path / "refused", index)
     assert not (tmp_path / "refused").exists()
 

@@ -174,7 +174,7 @@ def test_what_does_not_fit_is_refused(tmp_path, texts):
 
     with pytest.raises(RecipeMismatch, match="shingle"):
         against(old, RECIPES["minhash"].replace(shingle=3))
-    with pytest.raises(InvalidInput, match="would replace"):
+    with pytest.raises(InvalidInput, match="would overwrite"):
         likewise.dedup_files(new, old, RECIPES["minhash"], against=[old], overwrite=True)
     # Another threshold decides otherwise on the same sketches.
     against(old, RECIPES["minhash"].replace(threshold=0.8))
@@ -184,7 +184,7 @@ def test_what_does_not_fit_is_refused(tmp_path, texts):
     against(moved)
     data = (moved / "kept" / "old.jsonl").read_bytes()
     (moved / "kept" / "old.jsonl").write_bytes(data.replace(b"e", b"f", 1))
-    with pytest.raises(InvalidInput, match="not the one that the run wrote"):
+    with pytest.raises(InvalidInput, match="the file has changed since the run wrote it"):
         against(moved)
     (moved / "kept" / "old.jsonl").write_bytes(data)
     part = next((moved / "sketches").glob("part-*"))
@@ -209,7 +209,7 @@ def test_days_of_news_from_the_command_line(tmp_path, texts):
     assert ran.status == 0, ran.err
     ran = likewise_command("dedup", "day1.jsonl", "-o", "out1", "--against", "out0", "--keep-sketches", cwd=tmp_path)
     assert ran.status == 0, ran.err
-    assert "removed for documents of out0" in ran.err
+    assert "removed as duplicates of documents in out0" in ran.err
     ran = likewise_command(
         "dedup", "day2.jsonl", "-o", "-", "--against", "out0", "--against", "out1", "--json", cwd=tmp_path
     )
@@ -232,9 +232,9 @@ def test_a_run_of_which_something_is_gone_is_refused(tmp_path, texts, keep_sketc
     likewise.dedup_files(new, tmp_path / "out", against=[tmp_path / "first"])
     shutil.copytree(tmp_path / "first", tmp_path / "second")
     next((tmp_path / "second" / "kept").iterdir()).unlink()
-    with pytest.raises(InvalidInput, match="a kept file of this run is gone"):
+    with pytest.raises(InvalidInput, match="a kept file of this run is missing"):
         likewise.dedup_files(new, tmp_path / "other", against=[tmp_path / "second"])
     if keep_sketches:
         next((tmp_path / "first" / "sketches").glob("part-*")).unlink()
-        with pytest.raises(InvalidInput, match="parts of the kept sketches are missing"):
+        with pytest.raises(InvalidInput, match="parts of the stored sketches are missing"):
             likewise.dedup_files(new, tmp_path / "other", against=[tmp_path / "first"])

@@ -303,7 +303,7 @@ def test_control_c_leaves_parts_for_the_same_command(tmp_path, forker, texts, mo
         during.setattr(files, "write_evidence", interrupt)
         with pytest.raises(KeyboardInterrupt):
             likewise.dedup_files(inputs, out, progress=events.append)
-    assert "the same command continues it" in events[-1].message
+    assert "repeat the command to continue" in events[-1].message
     assert sorted(os.listdir(out / UNFINISHED)) == ["identity.json", PARTS]
     # A fault of the input ends in nothing: it has to be mended, and is then another input.
     with monkeypatch.context() as during:

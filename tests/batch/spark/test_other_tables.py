@@ -12,5 +12,5 @@ def test_a_table_of_another_engine_is_refused():
     from likewise.spark import dedup, pairs, sketch
 
     for call in (dedup, pairs, sketch):
-        with pytest.raises(InvalidInput, match="expected a DataFrame of Spark"):
+        with pytest.raises(InvalidInput, match="expected a Spark DataFrame"):
             call(pa.table({"id": ["a"], "text": ["one fine day"]}))

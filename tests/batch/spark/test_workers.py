@@ -182,10 +182,10 @@ def test_what_spark_gave_up_for_is_told_in_a_sentence():
 
     assert raised(Py4JError(JOB)) == (
         "Spark failed: java.io.EOFException: nothing more (org.apache.spark.SparkException: Python worker exited "
-        "unexpectedly (crashed)); the same command goes on behind the stages that are finished in hdfs:///tmp/run"
+        "unexpectedly (crashed)); repeat the command to continue after the finished stages in hdfs:///tmp/run"
     )
-    assert "Spark failed: no room left; the" in raised(PySparkException("no room left\n\tat somewhere"))
-    assert "Spark failed: Answer from Java side is empty; the" in raised(
+    assert "Spark failed: no room left; repeat" in raised(PySparkException("no room left\n\tat somewhere"))
+    assert "Spark failed: Answer from Java side is empty; repeat" in raised(
         Py4JNetworkError("Answer from Java side is empty")
     )
     # Neither ours nor what the system says of our own files is Spark's.

@@ -183,7 +183,7 @@ def test_who_is_asked_to_end_says_what_is_stored(index):
         process.stdin.flush()
         process.stdout.readline()
         process.terminate()
-        assert b"what was printed is stored" in process.communicate()[1]
+        assert b"all printed documents are stored" in process.communicate()[1]
     assert process.returncode == 130
     assert json.loads(run("stats", index).out)["num_documents"] == 1
 
@@ -193,7 +193,7 @@ def test_mistakes_are_told(tmp_path, index):
     assert "Missing argument 'INPUT" in run("add", index, status=2).err
     assert "no index here" in run("add", tmp_path / "nothing", "-", status=2).err
     assert "exists already" in run("create", index, status=2).err
-    assert "--prefix: acts with --url only" in run("stats", index, "--prefix", "x", status=2).err
+    assert "--prefix: requires --url" in run("stats", index, "--prefix", "x", status=2).err
     assert "ghost" in run("remove", index, "ghost", status=2).err
     assert "ghost" in run("query", index, "--id", "ghost", status=2).err
     assert "unexpected extra argument" in run("stats", index, "more", status=2).err
@@ -268,7 +268,7 @@ def test_an_index_that_waits_for_its_name_is_no_killed_run_s(tmp_path, files):
 def test_against_an_index_what_it_has_seen_goes(tmp_path, files, texts):
     dedup("old.jsonl", "-o", "old", *OPTIONS, "--index", "seen.lw", cwd=tmp_path)
     ran = dedup("new.jsonl", "-o", "new", "--against", "seen.lw", cwd=tmp_path)
-    assert "removed for documents of the index" in ran.err
+    assert "removed as duplicates of documents in the index" in ran.err
     whole = likewise.dedup(texts, RECIPE)
     kept = [json.loads(line)["id"] for line in (tmp_path / "new" / "kept" / "new.jsonl").read_bytes().splitlines()]
     assert kept == [row for row in range(files, len(texts)) if whole.kept[row]]

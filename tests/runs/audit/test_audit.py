@@ -105,7 +105,7 @@ def test_a_run_with_lists_of_words_is_audited_with_them(tmp_path):
     for given in ([], ["--stop-words", stop], ["--dictionary", more]):
         ran = likewise_command("audit", run, *given)
         assert (ran.status, ran.out) == (2, b"")
-        assert "the run was given such a list" in ran.err
+        assert "the run used such a list" in ran.err
     ran = likewise_command("audit", run, "--stop-words", stop, "--dictionary", more)
     assert ran.status == 0, ran.out
     stop.write_text("word3\n")
@@ -123,7 +123,7 @@ def test_a_run_with_a_lexicon_is_audited_with_it(tmp_path):
     (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in graded(40, 5)))
     assert likewise_command("dedup", "in.jsonl", "-o", "out", *given, cwd=tmp_path).status == 0
     ran = likewise_command("audit", tmp_path / "out", "--stop-words", stop)
-    assert (ran.status, "the run was given a lexicon; name its file" in ran.err) == (2, True)
+    assert (ran.status, "the run used a lexicon; give its file" in ran.err) == (2, True)
     ran = likewise_command("audit", tmp_path / "out", *given)
     assert ran.status == 0, ran.err
     terms.write_text("word3 word4\t8\n")

@@ -13,9 +13,9 @@ from likewise.batch import FileRun
 from likewise.runs.audit import audit
 from tests.runs.audit.corpora import failed, graded, run_of
 
-COPIES = "the kept files hold the documents that stayed, and no others"
-INPUTS = "the inputs are those of the run"
-STATED = "what is said of recipe, measure and recall is so"
+COPIES = "the kept files contain exactly the kept documents"
+INPUTS = "the inputs are unchanged since the run"
+STATED = "the recipe, measure and recall in the summary are correct"
 RECIPE = Recipe.minhash(0.5)
 
 
@@ -149,7 +149,7 @@ def test_the_first_line_that_differs_is_named(tmp_path, texts):
     path = out / "kept" / "in.jsonl"
     path.write_text(path.read_text().replace("five", "0"))
     (failure,) = (failure for check in audit(out).checks for failure in check.failures)
-    assert failure == "in.jsonl: another line than stayed is number 2 of those kept"
+    assert failure == "in.jsonl: it differs at kept line 2"
 
 
 def test_changed_text_files_fail(tmp_path, texts):
@@ -195,8 +195,8 @@ def test_digests_of_inputs_depend_on_neither_threads_nor_memory(tmp_path, texts)
         ("recall", 1.0, STATED),
         ("recall", None, STATED),
         ("sketch_id", "0" * 32, STATED),
-        ("num_empty", 7, "the counts of the summary are right"),
-        ("num_bad_rows", 7, "the counts of the summary are right"),
+        ("num_empty", 7, "the counts in the summary are correct"),
+        ("num_bad_rows", 7, "the counts in the summary are correct"),
     ],
 )
 def test_what_a_summary_says_wrongly_fails(tmp_path, texts, name, value, check):

@@ -48,25 +48,25 @@ def no_such_row(columns):
 @pytest.mark.parametrize(
     ("change", "names"),
     [
-        (higher_similarity, {"the similarity measured again is the stated one"}),
+        (higher_similarity, {"the similarity equals the recorded one"}),
         (
             other_kept,
             {
-                "what speaks against a removed document stayed",
-                "the evidence names the documents of the inputs",
-                "the similarity measured again is the stated one",
-                "it reaches the threshold, or is marked as below",
+                "every removed document refers to a kept document",
+                "every row of the evidence names a document of the inputs",
+                "the similarity equals the recorded one",
+                "the similarity reaches the threshold or is marked below_threshold",
             },
         ),
-        (other_id, {"the evidence names the documents of the inputs"}),
+        (other_id, {"every row of the evidence names a document of the inputs"}),
         (
             no_such_row,
             {
-                "what speaks against a removed document stayed",
-                "it has a higher priority",
-                "the evidence names the documents of the inputs",
-                "the similarity measured again is the stated one",
-                "it reaches the threshold, or is marked as below",
+                "every removed document refers to a kept document",
+                "the kept document has the higher priority",
+                "every row of the evidence names a document of the inputs",
+                "the similarity equals the recorded one",
+                "the similarity reaches the threshold or is marked below_threshold",
             },
         ),
     ],
@@ -89,7 +89,7 @@ def test_a_removal_that_is_hidden_is_seen(tmp_path, texts):
             column.pop()
 
     rewritten(out, drop_last)
-    assert "the counts of the summary are right" in failed(audit(out))
+    assert "the counts in the summary are correct" in failed(audit(out))
 
 
 def test_a_requirement_that_was_changed_fails(tmp_path, texts):
@@ -100,12 +100,12 @@ def test_a_requirement_that_was_changed_fails(tmp_path, texts):
         columns["required"][0] = np.nextafter(columns["required"][0], 0.0)
 
     rewritten(out, lower)
-    assert failed(audit(out)) == ["the similarity measured again is the stated one"]
+    assert failed(audit(out)) == ["the similarity equals the recorded one"]
 
 
 def test_kept_files_that_were_changed_fail(tmp_path, texts):
     out = run_of(tmp_path, texts)
-    name = "the kept files hold the documents that stayed, and no others"
+    name = "the kept files contain exactly the kept documents"
     kept = out / "kept" / "in.jsonl"
     lines = kept.read_text().splitlines(keepends=True)
     for changed in (lines[:-1], lines[1:], [*lines, lines[0]], [lines[1], lines[0], *lines[2:]]):
@@ -126,9 +126,9 @@ def test_inputs_that_changed_fail(tmp_path, texts):
     out = run_of(tmp_path, texts)
     path = tmp_path / "in.jsonl"
     path.write_text(path.read_text().replace("otherword", "x") + json.dumps({"text": "new"}) + "\n")
-    assert "the inputs are those of the run" in failed(audit(out))
+    assert "the inputs are unchanged since the run" in failed(audit(out))
     path.write_text("")
-    with pytest.raises(InvalidInput, match="no document any more"):
+    with pytest.raises(InvalidInput, match="the inputs are now empty"):
         audit(out)
 
 
@@ -143,7 +143,7 @@ def test_a_run_that_did_less_than_its_recipe_says_fails(tmp_path, texts, monkeyp
         patched.setattr(candidates, "open_buckets", fewer_bands)
         out = run_of(tmp_path, texts, Recipe.minhash(0.5))
     found = audit(out)
-    assert failed(found) == ["the run acted on every match of the sample that its search finds"]
+    assert failed(found) == ["the run used all matches in the sample that its search finds"]
     assert found.recall.by_stage["found and not acted on"] > 0
     assert found.recall.removals.value < 0.9
 
@@ -160,7 +160,7 @@ def test_evidence_that_is_true_but_not_the_best_fails(tmp_path):
         columns |= {"kept_row": [1], "kept_id": ["d1"], "kept_offset": [offset], "similarity": [40 / 80]}
 
     rewritten(out, second_best)
-    assert failed(audit(out)) == ["the run acted on every match of the sample that its search finds"]
+    assert failed(audit(out)) == ["the run used all matches in the sample that its search finds"]
 
 
 def test_the_certificate_names_what_was_audited_and_tells_a_change(tmp_path, texts):
@@ -202,30 +202,30 @@ def test_the_command_says_what_was_missed_and_fails_where_recall_is_not_proved(t
     assert done.status == 0
     text = done.out.decode()
     assert text.count("ok  ") == 10
-    assert "not a candidate, both stayed" in text
+    assert "not a candidate, both kept" in text
     assert not (out / "audit.json").exists()
     low = json.loads((tmp_path / "mine.json").read_text())["pair_recall"]["low"]
     done = likewise_command("audit", out, "--least-recall", low + 0.01, "--json", "-q")
     assert done.status == 1
-    assert "was asked for" in done.err
+    assert "requires" in done.err
     assert json.loads(done.out)["pair_recall"]["low"] == low
     assert likewise_command("audit", out, "--least-recall", "nan").status == 2
     rewritten(out, higher_similarity)
     done = likewise_command("audit", out)
     assert done.status == 1
-    assert "FAIL the similarity measured again" in done.out.decode()
+    assert "FAIL the similarity equals the recorded one" in done.out.decode()
 
 
 def test_a_sample_that_shows_nothing_proves_no_recall(tmp_path):
     out = run_of(tmp_path, [made_up(40, number) for number in range(60)])
     done = likewise_command("audit", out, "--sample", 10, "--least-recall", 0.9)
     assert done.status == 1
-    assert "unknown: the sample shows none" in done.out.decode()
+    assert "unknown: the sample contains none" in done.out.decode()
     assert "the recall of pairs is unknown" in done.err
     # All of them looked at: there is nothing to find.
     done = likewise_command("audit", out, "--least-recall", 0.9)
     assert done.status == 0
-    assert "none to find" in done.out.decode()
+    assert "nothing to find" in done.out.decode()
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path):

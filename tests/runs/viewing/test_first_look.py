@@ -57,7 +57,7 @@ def test_a_kept_document_with_many_removals_is_named(tmp_path):
     # Equal ones do not count.
     texts += [text_of(1)] * 200
     (line,) = [line for line in ran(tmp_path, texts) if "share a template" in line]
-    assert line.startswith("70 similar but different documents were removed for d0 alone.")
+    assert line.startswith("70 similar but different documents were removed as duplicates of d0.")
 
 
 def test_the_family_is_found_among_many_leaders(tmp_path):

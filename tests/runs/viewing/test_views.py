@@ -106,12 +106,12 @@ def test_texts_that_are_gone_are_said_to_be_gone(tmp_path):
         (text,) = view.texts([(group.row, group.place)])
         assert isinstance(text, Missing)
         assert "changed" in text.reason
-        with pytest.raises(InvalidInput, match="not there any more, or have changed"):
+        with pytest.raises(InvalidInput, match="are missing or have changed"):
             view.neighbours("some text", 3)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "in.jsonl").rename(tmp_path / "elsewhere" / "in.jsonl")
     with RunView(out) as view:
-        assert "not there any more" in view.texts([(group.row, group.place)])[0].reason
+        assert "is missing" in view.texts([(group.row, group.place)])[0].reason
     with (tmp_path / "elsewhere/in.jsonl").open("r+b") as file:
         file.truncate((tmp_path / "elsewhere/in.jsonl").stat().st_size - 1)
     with RunView(out, inputs=tmp_path / "elsewhere") as view:
@@ -229,7 +229,7 @@ def test_groups_of_an_index_are_those_it_answers(tmp_path):
         index.add_batch(["a", "b"], ["one fine day", "One fine day!"])
         with IndexView(index, "bare") as view:
             (group,) = view.catalogue.list_groups().groups
-            assert "keeps no texts" in view.texts([(group.row, group.place)])[0].reason
+            assert "stores no texts" in view.texts([(group.row, group.place)])[0].reason
 
 
 def test_labels_are_stored_at_once_and_read_again(tmp_path):

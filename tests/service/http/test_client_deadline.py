@@ -39,7 +39,7 @@ def test_a_hung_service_holds_a_call_for_its_time_and_no_longer():
         assert read_s == write_s == pool_s
         # Nothing comes until the time to read is over.
         clock.now += read_s
-        with pytest.raises(ServiceError, match="did not answer within 30 s"):
+        with pytest.raises(ServiceError, match="did not respond within 30 s"):
             tried.after_failure(httpx2.ReadTimeout("x"), is_sent=True)
         assert clock.now == 130.0
 
@@ -124,13 +124,13 @@ def test_clients_of_a_hung_service(hung, monkeypatch):
     monkeypatch.setattr(Attempts, "request", patient)
     with (
         likewise.Client(hung, collection="c", timeout_s=0.2) as client,
-        pytest.raises(ServiceError, match=r"did not answer within 0\.2 s"),
+        pytest.raises(ServiceError, match=r"did not respond within 0\.2 s"),
     ):
         client.check("x")
 
     async def converse():
         async with likewise.AsyncClient(hung, collection="c", timeout_s=0.2) as client:
-            with pytest.raises(ServiceError, match=r"did not answer within 0\.2 s"):
+            with pytest.raises(ServiceError, match=r"did not respond within 0\.2 s"):
                 await client.check("x")
 
     asyncio.run(converse())

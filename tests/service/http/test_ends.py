@@ -138,7 +138,7 @@ def test_the_command(tmp_path):
         env=_environment(),
     )
     assert refused.returncode == 2, refused.stderr
-    assert "can be reached by others" in refused.stderr
+    assert "is reachable from other machines" in refused.stderr
     keys = tmp_path / "keys.txt"
     made = subprocess.run(
         [*likewise_command, "--keys", str(keys), "--new-key", "crawler:write"], capture_output=True, text=True

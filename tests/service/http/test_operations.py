@@ -239,7 +239,7 @@ def test_read_only_reads_beside_the_writer(begin, tmp_path):
 
 def test_what_cannot_be_served(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InvalidInput, match="it is a file"):
+    with pytest.raises(InvalidInput, match="not a directory"):
         create_app(tmp_path / "file")
 
 

@@ -93,7 +93,7 @@ def test_a_removal_that_exceeded_its_deadline_is_continued(begin, monkeypatch):
     def slow(doc_id):
         asked.append(doc_id)
         if asked == ["a", "b"]:
-            raise Problem("deadline", "it takes longer than a request may")
+            raise Problem("deadline", "the request exceeded its time limit")
         return remove(doc_id)
 
     monkeypatch.setattr(index, "remove", slow)

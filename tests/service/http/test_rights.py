@@ -115,6 +115,6 @@ def test_other_addresses_need_a_key():
     for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost"):
         check_address(host, Settings())
     for host in ("0.0.0.0", "::", "10.0.0.1", "example.org", ""):
-        with pytest.raises(InvalidParameter, match="can be reached by others"):
+        with pytest.raises(InvalidParameter, match="is reachable from other machines"):
             check_address(host, Settings())
         check_address(host, Settings(keys=(key_of(SECRETS["read"]),)))

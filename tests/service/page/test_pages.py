@@ -160,7 +160,7 @@ def test_the_threshold_page_counts_without_a_script(client, out):
     summary = json.loads((out / "summary.json").read_text())
     own = client.get("/look/out/threshold").text
     assert f'<b id="kept">{summary["num_kept"]}</b>' in own
-    assert "as the run" in own
+    assert "same as the run" in own
     data = json.loads(re.search(r'id="points">(.*?)</script>', own, re.S)[1])
     for at in (0, len(data["cuts"]) // 2, -1):
         text = client.get(f"/look/out/threshold?cut={data['cuts'][at]}").text
@@ -229,7 +229,7 @@ def test_a_service_that_is_read_only_stores_no_label(out):
         client.get("/look/out/")
         answer = client.post("/look/out/review/mark", data={"a": "x", "b": "y", "label": "1"})
         assert answer.status_code == 422
-        assert "read only" in answer.text
+        assert "read-only" in answer.text
         assert "Not a duplicate" not in client.get("/look/out/groups/1/pair/kept/kept").text
 
 
@@ -248,7 +248,7 @@ def test_collections_have_pages_as_runs_have(tmp_path):
             for view in ("", "groups", "groups/1", "groups/1/pair/1/kept", "compare", "near", "review", "review/next"):
                 assert client.get(f"/look/{name}/{view}").status_code == 200, (name, view)
         assert "one fine day in spring" in client.get("/look/news/groups/1").text
-        assert "keeps no texts" in client.get("/look/bare/groups/1").text
+        assert "stores no texts" in client.get("/look/bare/groups/1").text
         assert ">a</bdi>" in client.post("/look/news/near", data={"text": "one fine day in spring it rained"}).text
         client.post("/v1/collections/news/documents", json={"doc_id": "d", "text": "other words here"})
         assert client.post("/look/news/groups/sort", data={}).status_code == 200

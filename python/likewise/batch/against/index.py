@@ -66,9 +66,13 @@ class IndexUse:
 
     def __post_init__(self) -> None:
         if self.add and self.against is None:
-            raise InvalidParameter("add", "acts with --against PATH, the index to add to")
+            raise InvalidParameter("add", "requires --against PATH, the index to add to")
         if self.create is not None and self.against is not None:
-            raise InvalidParameter("index", "makes a new index; with --against give --add, or make it in another run")
+            raise InvalidParameter(
+                "index",
+                "creates a new index and cannot be combined with --against; use --add, or "
+                "create the index in a separate run",
+            )
 
     def check_recipe(self, recipe: Recipe) -> None:
         """Raise InvalidParameter if verdicts of an index could not be those of this recipe."""
@@ -76,14 +80,17 @@ class IndexUse:
             return
         name = "index" if self.create is not None else "against"
         if recipe.group != "leaders":
-            raise InvalidParameter(name, "an index knows leaders only; leave out --group components")
+            raise InvalidParameter(name, "an index supports --group leaders only; remove --group components")
         if self.create is not None and recipe.keep != "first":
-            raise InvalidParameter(name, f"an index keeps the first that came; the recipe has keep {recipe.keep}")
+            raise InvalidParameter(
+                name,
+                f"an index keeps the first copy to arrive and requires --keep first; the recipe has keep {recipe.keep}",
+            )
 
     def check_ids(self, duplicate_ids: str) -> None:
         """Raise InvalidParameter if one id may stand for two documents, and the index is to know them by it."""
         if duplicate_ids == "allow" and (self.create is not None or self.add):
-            raise InvalidParameter("duplicate_ids", "an index knows documents by their ids, which must be unique")
+            raise InvalidParameter("duplicate_ids", "an index identifies documents by id, so ids must be unique")
 
 
 def recipe_beside(recipe: Recipe, use: IndexUse | None) -> Recipe:
@@ -197,8 +204,8 @@ def check_ids(run: "BatchRun", path: Path, documents: Documents, rows: NDArray[n
         if place is not None:
             file, line = documents.place(int(some[place]))
             raise InvalidInput(
-                f"the id {ids[place].as_py()!r} is in the index {path} with another text; remove it there, or give "
-                "this document another id",
+                f"the id {ids[place].as_py()!r} is already in the index {path} with a different text; remove it from "
+                "the index, or give this document another id",
                 file,
                 line,
             )
@@ -356,7 +363,7 @@ class BesideIndex:
 
 def _open_against(path: Path, recipe: Recipe, *, add: bool, threads: int) -> "Index":
     if not path.is_dir():
-        raise InvalidInput("there is no index here", str(path))
+        raise InvalidInput("no index here", str(path))
     from likewise.index import Index
 
     # What stays is for the run to say; the index keeps the first that came.
@@ -383,4 +390,4 @@ def _delete_left(target: Path) -> None:
 def _check_absent(path: Path) -> None:
     check_place(path)
     if path.exists():
-        raise InvalidInput("it exists already; name a new directory, or use it with --against", str(path))
+        raise InvalidInput("already exists; choose a new directory, or use the index with --against", str(path))

@@ -73,10 +73,10 @@ def find_references(
 def check_references(against: Sequence[str | Path], recipe: Recipe, *, keep_sketches: bool) -> None:
     """Raise InvalidParameter if what is asked does not go together."""
     if against and recipe.group != "leaders":
-        raise InvalidParameter("against", "reference documents are no members of groups; leave out --group components")
+        raise InvalidParameter("against", "reference documents cannot be members of groups; remove --group components")
     if keep_sketches and recipe.method == "shingles":
         raise InvalidParameter(
-            "keep_sketches", "method shingles has no sketches: it counts the shingles of all documents in each run"
+            "keep_sketches", "method shingles has no sketches; it counts the shingles of all documents in each run"
         )
 
 
@@ -85,9 +85,9 @@ def tell_direction(recipe: Recipe, progress: Progress) -> None:
     if recipe.measure == "containment":
         progress(
             Warned(
-                "containment is the share of a new document's features that a document of --against has; a new one "
-                "that contains a document of --against, such as a quoted text or a test question, stays. To remove "
-                "those too, use --method shingles --measure overlap against a run or files"
+                "containment is the share of a new document's features found in a document of --against. A new "
+                "document that contains a document of --against, such as a quoted text or a test question, is kept. "
+                "To remove those too, use --method shingles --measure overlap against a run or files"
             )
         )
 
@@ -95,9 +95,7 @@ def tell_direction(recipe: Recipe, progress: Progress) -> None:
 def check_alone(against: Sequence[str | Path], index: IndexUse | None) -> None:
     """Raise InvalidParameter if an index is asked or made beside reference documents."""
     if against and index is not None and (index.against is not None or index.create is not None):
-        raise InvalidParameter(
-            "against", "an index goes with no other reference documents, and none is made beside them"
-        )
+        raise InvalidParameter("against", "reference documents cannot be combined with an index, existing or new")
 
 
 def about_references(
@@ -118,7 +116,9 @@ def about_references(
 
 def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress) -> Reference:
     if output is not None and path.exists() and path.resolve().is_relative_to(output.resolve()):
-        raise InvalidInput("the run would replace what it is compared with; name another directory with -o", str(path))
+        raise InvalidInput(
+            "the run would overwrite its --against documents; choose another directory with -o", str(path)
+        )
     if not is_finished_run(path):
         rules, form = run.read_rules(recipe), run.format_for(recipe)
         found = find_inputs([path], rules, file_format=form, delimiter=run.delimiter, output=output)
@@ -127,7 +127,7 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
     options = summary["options"]
     if options.get("output") != "kept" or not (path / KEPT).is_dir():
         raise InvalidInput(
-            "this run wrote no kept documents (--output evidence), so nothing can be compared with them", str(path)
+            "this run wrote no kept documents (--output evidence), so it cannot be used with --against", str(path)
         )
     as_then = FileRun(
         text_fields=tuple(options["text_field"]),
@@ -143,7 +143,7 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
         return Reference(())
     for name in (entry["path"] for entry in summary["inputs"] if entry["num_kept"]):
         if not (path / KEPT / name).exists():
-            raise InvalidInput("a kept file of this run is gone; repeat the run", str(path / KEPT / name))
+            raise InvalidInput("a kept file of this run is missing; repeat the run", str(path / KEPT / name))
     found = find_inputs(
         [path / KEPT],
         as_then.read_rules(recipe),
@@ -154,5 +154,9 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
     take_quotes(found.files, summary["inputs"])
     sketches = open_kept_sketches(path, found.files, recipe)
     if sketches is None:
-        progress(Warned(f"{path} keeps no sketches (--keep-sketches): its kept documents are read and sketched again"))
+        progress(
+            Warned(
+                f"{path} has no stored sketches (--keep-sketches), so its kept documents are read and sketched again"
+            )
+        )
     return Reference(found.files, sketches, keep_needs(summary["recipe"].get("keep", "first"))[1])

@@ -10,10 +10,14 @@ def crowd_warning(recipe: Recipe, num_crowded: int, num_capped: int) -> str | No
         return None
     bound, stated = recipe.recall_with(num_crowded, num_capped), recipe.stated_recall
     found = (
-        "" if bound is None else f" For such pairs P(found) at the threshold is {bound:.4f} or more, not {stated:.4f}."
+        ""
+        if bound is None
+        else f" For such pairs P(found) at the threshold is at least {bound:.4f} instead of {stated:.4f}."
     )
-    remedy = " A run without an index finds them by --overflow exact." if recipe.method == "minhash" else ""
+    remedy = " A run without an index finds them with --overflow exact." if recipe.method == "minhash" else ""
     who = (
-        counted(num_crowded, "document") + " came" if num_crowded else f"{counted(num_capped, 'time')} a document came"
+        f"{counted(num_crowded, 'document')} fell into full buckets"
+        if num_crowded
+        else f"documents fell into full buckets {counted(num_capped, 'time')}"
     )
-    return f"{who} to full buckets; pairs of two such documents may be missed.{found}{remedy}"
+    return f"{who}; pairs of two such documents may be missed.{found}{remedy}"

@@ -70,7 +70,7 @@ class PairCounts:
             raise InvalidParameter(
                 "max_pairs",
                 f"there are more than {self.max_pairs:,} pairs (about {max(self.num_expected, self.num_pairs):,} or "
-                "more expected); give a higher limit, or a higher threshold",
+                "more expected); raise --max-pairs or the threshold",
             )
 
     def expect(self, num_equal: int, num_similar: int, progress: Progress) -> None:
@@ -85,11 +85,11 @@ class PairCounts:
         if num_equal > self.max_pairs or num_similar > _FAR_ABOVE * self.max_pairs:
             raise InvalidParameter(
                 "max_pairs",
-                f"{num_equal:,} pairs of equal documents and about {num_similar:,} of documents with full buckets are "
-                f"more than {self.max_pairs:,}; give a higher limit, or a higher threshold",
+                f"{num_equal:,} pairs of equal documents and about {num_similar:,} of documents with full buckets "
+                f"exceed the limit of {self.max_pairs:,}; raise --max-pairs or the threshold",
             )
         if self.num_expected > self.max_pairs // 10:
-            progress(Warned(f"about {self.num_expected:,} pairs are expected; over {self.max_pairs:,} end the run"))
+            progress(Warned(f"about {self.num_expected:,} pairs are expected; the run fails above {self.max_pairs:,}"))
 
 
 @dataclass(frozen=True, eq=False)

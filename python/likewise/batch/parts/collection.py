@@ -151,8 +151,8 @@ class Collection:
             second, first = map(int, min(doubles))
             file, other = (self.files[int(self.file_of(np.array([row]))[0])].name for row in (second, first))
             raise InvalidInput(
-                f"the id {self._ids[second]!r} was already given by {other}:{int(self._lines[first]) + 1}; make ids "
-                "unique, or go by row with --duplicate-ids allow",
+                f"the id {self._ids[second]!r} is already used in {other}:{int(self._lines[first]) + 1}; make ids "
+                "unique, or use --duplicate-ids allow",
                 file,
                 int(self._lines[second]) + 1,
             )
@@ -166,7 +166,7 @@ def check_piece(file: JsonlFile, first_line: int, piece: Piece, on_error: str) -
     if piece.bad_rows and on_error == "fail":
         bad = piece.bad_rows[0]
         line = first_line + bad.line + 1
-        raise InvalidInput(f"{bad.reason}; mend the row, or go on with --on-error skip", file.name, line)
+        raise InvalidInput(f"{bad.reason}; fix the row, or use --on-error skip", file.name, line)
 
 
 def read_in_order(

@@ -88,7 +88,7 @@ def dedup_parts(
         progress or no_progress,
     )
     if run.memory_bytes is not None:
-        raise InvalidParameter("memory", "does not act on parts of documents")
+        raise InvalidParameter("memory", "does not apply to parts of documents")
     parts, rules, timing = parts.resolved(), run.run_rules(), Timing()
     _check(recipe, run, parts)
     if is_remote(output) and not dry_run:
@@ -164,25 +164,27 @@ def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
     if len(run.text_fields) != 1:
         raise InvalidParameter("text_field", "must be a single field, since its text is rewritten")
     if parts.unit == "span" and recipe.method != "exact":
-        raise InvalidParameter("method", f"{recipe.method} does not act on spans, which are equal word by word")
+        raise InvalidParameter("method", f"{recipe.method} does not apply to spans, which match word for word")
     plain = Recipe.exact()
     for name in ("fold", "markup") if parts.unit == "span" else ():
         if getattr(recipe, name) != getattr(plain, name):
-            raise InvalidParameter(name, "does not act on spans: their words are those of the text as it stands")
+            raise InvalidParameter(name, "does not apply to spans, which are compared in the original text")
     if recipe.keep != "first":
         raise InvalidParameter("keep", f"{recipe.keep} does not apply to parts: the first occurrence is kept")
     if recipe.needs_threshold:
         raise InvalidParameter("threshold", "auto does not apply to parts; give a number")
     if recipe.needs_counting or recipe.needs_filter_bits:
         name = "weights" if recipe.needs_counting else "filter_bits"
-        raise InvalidParameter(name, "what is counted in a first pass is counted of whole documents, not of parts")
+        raise InvalidParameter(
+            name, "counting in a first pass applies to whole documents, not to parts; give a table or a number"
+        )
 
 
 def _json_lines(found: Inputs) -> list[JsonlFile]:
     files = []
     for file in found.files:
         if not isinstance(file, JsonlFile):
-            raise InvalidInput("parts are taken out of JSON Lines only; convert the file", file.name)
+            raise InvalidInput("parts can be removed from JSON Lines only; convert the file", file.name)
         files.append(file)
     return files
 
@@ -227,10 +229,10 @@ def _summary(
     num_kept: list[int],
     found: Inputs,
 ) -> dict[str, Any]:
-    unit = f"stretch of {parts.min_tokens} words and more" if parts.unit == "span" else parts.unit
+    unit = f"removed span of at least {parts.min_tokens} words" if parts.unit == "span" else f"removed {parts.unit}"
     how = "word for word" if parts.unit == "span" else check_of(recipe)
     return {
-        "verification": f"Every {unit} that went matches one that stands before it {how}.",
+        "verification": f"Every {unit} matches an earlier one {how}.",
         "num_documents": len(collection),
         "num_kept": sum(num_kept),
         "num_removed": len(rewriter.emptied),

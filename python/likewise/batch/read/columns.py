@@ -133,7 +133,7 @@ class Columns:
         self._spooled.append(SpooledPiece(sum(self._num_documents[:number]) + self._num_texts[number], handle))
         self._num_texts[number] += num_documents
         if self._num_texts[number] > self._num_documents[number]:
-            raise InvalidInput("the file holds other documents than were kept of it", self._sources[number].name)
+            raise InvalidInput("the file does not contain the documents that the run kept", self._sources[number].name)
 
     def check_bad_rows(self) -> list[str]:
         """Return what a user should know of the bad rows; raises InvalidInput where they are too many."""

@@ -274,9 +274,9 @@ class Documents:
         (file, line), (other_file, other_line) = self.place(second), self.place(first)
         where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
         option = "--duplicate-ids allow" if other_file else 'duplicate_ids="allow"'
-        note = " (lone surrogates count as U+FFFD)" if "\ufffd" in ids[second] else ""
+        note = " (lone surrogates are read as U+FFFD)" if "\ufffd" in ids[second] else ""
         raise InvalidInput(
-            f"the id {ids[second]!r}{note} was already given by {where}; make ids unique, or go by row with {option}",
+            f"the id {ids[second]!r}{note} is already used in {where}; make ids unique, or use {option}",
             file,
             line,
         )

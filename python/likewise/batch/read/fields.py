@@ -18,7 +18,7 @@ _MOST_LOOKED_AT = 20
 def refusal(source: Source, bad: BadRow) -> InvalidInput:
     """Return the error of a bad row that is not to be passed over."""
     other = _other_fields(source, bad)
-    rest = f"{other}, or pass over rows without it with" if other else "; mend the row, or go on with"
+    rest = f"{other}, or skip such rows with" if other else "; fix the row, or use"
     return InvalidInput(f"{bad.reason}{rest} --on-error skip", source.name, bad.line + (source.name is not None))
 
 
@@ -30,7 +30,7 @@ def check_documents(documents: Documents) -> None:
     if len(documents) or not bad_rows or not all(_option(bad) for _, bad in bad_rows):
         return
     source, bad = bad_rows[0]
-    none = "the only row is no document" if len(bad_rows) == 1 else f"none of {len(bad_rows):,} rows is a document"
+    none = "the only row is not a document" if len(bad_rows) == 1 else f"none of {len(bad_rows):,} rows is a document"
     raise InvalidInput(f"{none}: {bad.reason}{_other_fields(source, bad)}", source.name)
 
 
@@ -84,10 +84,10 @@ def check_has_field(documents: Documents, name: str) -> None:
             if not is_reference:
                 listed = listed or (source.name, _listed(names))
     if listed is not None:
-        has = f" (the first has {listed[1]})" if listed[1] else ""
-        whose = ", nor has any of --against" if documents.num_references else ""
+        has = f" (found in the first: {listed[1]})" if listed[1] else ""
+        whose = ", nor do documents of --against" if documents.num_references else ""
         raise InvalidInput(
-            f"no document has the field {name!r} that keep asks for{has}{whose}; name the right one with --keep",
+            f"no document has the field {name!r} used by keep{has}{whose}; choose another field with --keep",
             listed[0],
         )
 
@@ -103,8 +103,8 @@ def _other_fields(source: Source, bad: BadRow) -> str:
     if option is None:
         return ""
     listed = _listed(source.field_names(bad.offset, bad.length))
-    there_are = f" (it has {listed})" if listed else ""
-    return f"{there_are}; name the right one with {option}"
+    there_are = f" (found: {listed})" if listed else ""
+    return f"{there_are}; choose a field with {option}"
 
 
 def _listed(names: list[str]) -> str:

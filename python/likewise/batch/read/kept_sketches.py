@@ -50,7 +50,7 @@ class KeptSketches:
         """
         if not is_whole(path):
             raise InvalidInput(
-                "the kept sketches are damaged; delete their directory to have texts read again", str(path)
+                "the stored sketches are damaged; delete their directory, and texts are read again", str(path)
             )
         return [
             (first_source + number, _with_empty_fields(piece, num_fields))
@@ -76,28 +76,30 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
         names = ("version", "sketch_id", "recipe", "files", "parts")
         version, sketch_id, fields, listed, labels = (listing[name] for name in names)
     except (ValueError, RecursionError, KeyError, TypeError) as error:
-        raise InvalidInput("the list of kept sketches cannot be read", str(directory / LISTING)) from error
+        raise InvalidInput("the list of stored sketches cannot be read", str(directory / LISTING)) from error
     if version != PARTS_VERSION:
         raise InvalidInput(
-            f"the sketches are of format {version}, this version reads {PARTS_VERSION}; delete the directory to have "
-            "texts read again",
+            f"the sketches have format {version}, but this version reads {PARTS_VERSION}; delete the directory, and "
+            "texts are read again",
             str(directory),
         )
     if sketch_id != recipe.sketch_id:
-        raise RecipeMismatch(f"{run} kept sketches by another recipe", _differing(fields, recipe.to_dict()))
+        raise RecipeMismatch(f"{run} has sketches made with another recipe", _differing(fields, recipe.to_dict()))
     by_path = {str(file.path): (place, file) for place, file in enumerate(files)}
     for place, entry in enumerate(listed):
         path = run / KEPT / entry["path"]
         here = by_path.get(str(path.absolute()))
         if here is None or here[0] != place:
-            raise InvalidInput("a kept file of this run is gone; repeat the run", str(path))
+            raise InvalidInput("a kept file of this run is missing; repeat the run", str(path))
         _check_stamp(path, entry)
     if len(listed) != len(files):
-        raise InvalidInput(f"{KEPT}/ holds {len(files)} files where the run wrote {len(listed)}", str(run))
+        raise InvalidInput(
+            f"{KEPT}/ contains {len(files)} files, but the run wrote {len(listed)}; repeat the run", str(run)
+        )
     parts = list(find_parts(directory))
     if [label for label, _ in parts] != labels:
         raise InvalidInput(
-            "parts of the kept sketches are missing; delete the directory to have texts read again", str(directory)
+            "parts of the stored sketches are missing; delete the directory, and texts are read again", str(directory)
         )
     return KeptSketches(tuple(path for _, path in parts))
 
@@ -115,7 +117,7 @@ def recipe_of_run(run: Path) -> Recipe:
     try:
         recipe = Recipe.from_file(run / SUMMARY)
     except InvalidParameter as error:
-        raise InvalidInput(f"the recipe of this run cannot be used: {error.message}", str(run / SUMMARY)) from error
+        raise InvalidInput(f"the recipe of this run is not valid: {error.message}", str(run / SUMMARY)) from error
     if not recipe.needs_counting:
         return recipe
     if (run / SKETCHES / TABLE).is_file():
@@ -141,7 +143,7 @@ def _check_stamp(path: Path, entry: dict[str, Any]) -> None:
     if stat.st_size == entry["num_bytes"] and stat.st_mtime_ns == entry["mtime_ns"]:
         return
     if stat.st_size != entry["num_bytes"] or stamp(path)["checksum"] != entry["checksum"]:
-        raise InvalidInput("the file is not the one that the run wrote; repeat the run", str(path))
+        raise InvalidInput("the file has changed since the run wrote it; repeat the run", str(path))
 
 
 def _with_empty_fields(piece: SketchedPiece, num_fields: int) -> SketchedPiece:

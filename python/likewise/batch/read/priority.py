@@ -109,7 +109,7 @@ def _field_ranks(documents: Documents, field: str, *, largest_first: bool) -> ND
         row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, Date) != _first_kind(values))
         file, line = documents.place(row)
         raise InvalidInput(
-            f"field {field!r} holds numbers in some rows and dates in others; keep needs one kind", file, line
+            f"field {field!r} has numbers in some rows and dates in others; keep requires one type", file, line
         )
     present: list[Any] = sorted({value for value in values if value is not None}, reverse=largest_first)
     ranks = {value: rank for rank, value in enumerate(present)}
@@ -139,14 +139,14 @@ def field_value(field: str, text: str) -> Decimal | Date | None:
         # Numbers of any length compare without rounding.
         value = json.loads(text, parse_int=Decimal, parse_float=Decimal, parse_constant=Decimal) if text else None
     except InvalidOperation:
-        raise InvalidInput(f"field {field!r} holds {text[:60]}; its exponent is too large") from None
+        raise InvalidInput(f"field {field!r} holds {text[:60]}; the exponent is too large") from None
     if value is None or (isinstance(value, Decimal) and value.is_nan()):
         return None
     if isinstance(value, Decimal):
         return value
     if isinstance(value, str) and (date := _date(value)) is not None:
         return date
-    raise InvalidInput(f"field {field!r} holds {text[:60]}; keep needs numbers or ISO 8601 dates")
+    raise InvalidInput(f"field {field!r} holds {text[:60]}; keep requires numbers or ISO 8601 dates")
 
 
 def _date(text: str) -> Date | None:

@@ -223,8 +223,8 @@ def open_parts(directory: Path, recipe: Recipe, files: Sequence[Source], progres
         if num_parts:
             progress(
                 Warned(
-                    "an unfinished run is continued: "
-                    f"{counted(num_parts, 'part of its input is', 'parts of its input are')} sketched already"
+                    "continuing an unfinished run: "
+                    f"{counted(num_parts, 'part of the input is', 'parts of the input are')} already sketched"
                 )
             )
     return RunParts(directory, recipe)

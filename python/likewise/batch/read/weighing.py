@@ -210,14 +210,14 @@ def doubts_of(table: Weights) -> list[str]:
     doubts = []
     if not table.is_exact:
         doubts.append(
-            "more distinct features than the memory of the counts holds (48 bytes each); counts come from a sketch and "
-            f"may be too high, by up to {table.excess:,} for all but {table.excess_probability:.1%} of the features. "
-            "likewise weights with a larger --memory counts exactly."
+            "the counts do not fit in memory (48 bytes per distinct feature), so they come from a sketch and may be "
+            f"too high, by up to {table.excess:,} for all but {table.excess_probability:.1%} of the features. For "
+            "exact counts, run likewise weights with a larger --memory."
         )
     if table.num_documents < _LEAST_DOCUMENTS:
         doubts.append(
-            f"only {counts.counted(table.num_documents, 'document')} with distinct feature sets; by such weights every "
-            "feature is as rare as any other"
+            f"only {counts.counted(table.num_documents, 'document')} with distinct feature sets; in so few documents, "
+            "all features look equally rare"
         )
     return doubts
 
@@ -232,7 +232,7 @@ def _count(
     for piece in job.read():
         if piece.bad_rows and on_error == "fail":
             bad = piece.bad_rows[0]
-            raise InvalidInput(f"{bad.reason}; mend the row, or go on with --on-error skip", source.name)
+            raise InvalidInput(f"{bad.reason}; fix the row, or use --on-error skip", source.name)
         if tally is not None:
             tally.add(source.name, None, piece)
         counter.add(piece.texts, threads=threads)

@@ -29,8 +29,8 @@ def with_bands_where_many(recipe: Recipe, documents: Documents, progress: Progre
     )
     progress(
         Warned(
-            f"{len(documents):,} documents: over {MOST_COMPARED:,} filters are not all compared, but those that share "
-            f"one of {chosen.bands} bands of {chosen.rows} slots"
+            f"{len(documents):,} documents: over {MOST_COMPARED:,} filters, only pairs that share one of "
+            f"{chosen.bands} bands of {chosen.rows} slots are compared"
         )
     )
     return chosen

@@ -39,7 +39,7 @@ def open_search(
         return BitBandSearch(documents, collapsed, recipe, threads)
     search = open_distance_search(documents, collapsed, recipe, threads)
     if search.predicted_seconds > _LONG_SECONDS:
-        advice = "; --recall 0.95 compares far fewer" if recipe.is_distance_only else ""
+        advice = "; --recall 0.95 compares far fewer pairs" if recipe.is_distance_only else ""
         progress(
             Warned(
                 f"comparing all fingerprints within {recipe.within} of {recipe.bits} bits takes about "

@@ -42,22 +42,22 @@ from likewise.stages.sketch import EMPTY, SHORT
 
 
 class SparkEngine:
-    """Spark in place of this machine.
+    """Runs deduplication of files on Spark.
 
     Parameters
     ----------
     master : str
-        Where Spark runs: ``local[4]``, ``spark://HOST:7077``, ``yarn``, ``sc://HOST``. A session that runs already in
-        this process is used whatever is named.
+        Where Spark runs: ``local[4]``, ``spark://HOST:7077``, ``yarn``, ``sc://HOST``. A session that already exists in
+        this process is used instead.
     checkpoint_dir : str, optional
-        A path or URL that driver and workers write to, where finished stages stay for a run that goes on. Where None,
-        the run's own directory, of which nothing is left when it is done.
+        A path or URL to which driver and workers can write. Finished stages are stored there so that a run can
+        continue. If None, the directory of the run, from which they are deleted at the end.
     driver_memory : str
-        What SimHash may take on the driver.
+        Memory limit for SimHash on the driver.
 
     Notes
     -----
-    The files must be there under the same names on all workers. Some 100 bytes a document stand on the driver, which
+    All workers must see the files under the same paths. The driver needs about 100 bytes of memory per document and
     writes the results.
     """
 
@@ -94,7 +94,7 @@ class SparkEngine:
         """
         directory = self._checkpoint_dir or str((work / PARTS / ENGINE_STAGES).absolute())
         # Java starts for many seconds, in which nothing else can be told.
-        progress(Planned((f"Spark on {self._master} starts; finished stages go to {directory}",)))
+        progress(Planned((f"Spark on {self._master} is starting; finished stages are saved in {directory}",)))
         with spark_failures(directory):
             with timing.wall("starting_spark"):
                 spark = open_session(self._master)

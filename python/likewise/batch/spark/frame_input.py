@@ -60,20 +60,20 @@ class FrameInput:
     ) -> None:
         if not hasattr(frame, "sparkSession"):
             raise InvalidInput(
-                f"{type(frame).__name__} given; expected a DataFrame of Spark (spark.createDataFrame makes one). "
-                "likewise.dedup takes pandas, Polars and PyArrow"
+                f"{type(frame).__name__} given; expected a Spark DataFrame (see spark.createDataFrame). For pandas, "
+                "Polars and PyArrow use likewise.dedup"
             )
         self._fields = [f"field{number}" for number in range(len(fields))]
         text = _column(frame, "text_field", text_field, (StringType, BinaryType))
         if isinstance(frame.select(text).schema[0].dataType, BinaryType) != (recipe.tokens in BYTE_TOKENS):
-            wanted = "binary" if recipe.tokens in BYTE_TOKENS else "strings"
-            raise InvalidParameter("text_field", f"tokens {recipe.tokens} are cut from a column of {wanted}")
+            wanted = "binary" if recipe.tokens in BYTE_TOKENS else "string"
+            raise InvalidParameter("text_field", f"tokens {recipe.tokens} require a {wanted} column")
         doc_id = _column(frame, "id_field", id_field, (StringType, *_INTEGERS)).cast("string")
         place = [] if order is None else [_column(frame, "order", order).alias("place")]
         further = [_column(frame, "keep", field).alias(name) for name, field in zip(self._fields, fields, strict=True)]
         chosen = frame.select(doc_id.alias("doc_id"), text.alias("text"), *place, *further)
         if any(isinstance(field.dataType, MapType) for field in chosen.schema):
-            raise InvalidParameter("order", "a column of maps has no order")
+            raise InvalidParameter("order", "a column of maps has no order; use another column")
         # Of all that decides, so that a changed input is told from the one that was begun with.
         self.chosen = chosen.withColumn("content", F.xxhash64(*chosen.columns))
         self._has_place = order is not None
@@ -94,7 +94,7 @@ class FrameInput:
         Raises
         ------
         InvalidInput
-            If a text or an id is null, or an id comes twice.
+            If a text or an id is null, or an id occurs twice.
         """
         is_bare = F.col("text").isNull()
         parts = documents.groupBy("part").agg(
@@ -108,15 +108,15 @@ class FrameInput:
         without_id, without_text = (sum(int(row[name]) for row in found) for name in ("without_id", "without_text"))
         if without_id:
             raise InvalidInput(
-                f"{counted(without_id, 'row has', 'rows have')} no id; filter such rows out, or give them one"
+                f"{counted(without_id, 'row has', 'rows have')} no id; filter these rows out, or give them ids"
             )
         if without_text:
             example = next(row["example"] for row in found if row["example"] is not None)
             have = counted(without_text, "row has", "rows have")
-            raise InvalidInput(f"{have} no text, such as that of id {example!r}; filter such rows out")
+            raise InvalidInput(f"{have} no text, such as id {example!r}; filter these rows out")
         doubles = documents.groupBy("doc_id").count().where("count > 1").agg(F.min("doc_id"), F.count("*")).collect()
         if doubles[0][1]:
-            come = counted(doubles[0][1], "id comes", "ids come")
+            come = counted(doubles[0][1], "id occurs", "ids occur")
             raise InvalidInput(f"{come} more than once, such as {doubles[0][0]!r}; make ids unique")
         facts = starts_of((int(row["part"]), int(row["count"])) for row in found)
         return {**facts, "content": [str(facts["num_rows"]), str(sum(int(row["content"]) for row in found))]}
@@ -125,8 +125,7 @@ class FrameInput:
         """Raise InvalidInput if the documents are not those that a stage was made of; reads them once."""
         if _content(self.chosen) != facts["content"]:
             raise InvalidInput(
-                f"the documents are not those that the stages in {directory} were made of; name another directory, "
-                "or delete it"
+                f"the stages in {directory} were made from other documents; choose another directory, or delete it"
             )
 
 
@@ -135,10 +134,10 @@ def _column(frame: DataFrame, parameter: str, name: str, types: tuple[type, ...]
     # A name with a dot is that of a column first, and of a nested field only where there is no such column.
     column = F.col(f"`{name}`") if name in frame.columns else F.col(name)
     if name not in frame.columns and name.partition(".")[0] not in frame.columns:
-        raise InvalidParameter(parameter, f"there is no column {name!r} among {', '.join(frame.columns)}")
+        raise InvalidParameter(parameter, f"no column {name!r}; found: {', '.join(frame.columns)}")
     kind = frame.select(column).schema[0].dataType
     if types and not isinstance(kind, types):
-        raise InvalidParameter(parameter, f"column {name!r} is of type {kind.simpleString()}, which cannot serve")
+        raise InvalidParameter(parameter, f"column {name!r} is of type {kind.simpleString()}, which is not supported")
     return column
 
 

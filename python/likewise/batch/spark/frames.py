@@ -99,28 +99,29 @@ def dedup(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> SparkDeduplication:
-    """Decide which documents stay, with evidence for each that goes.
+    """Remove near-duplicates from a Spark DataFrame and record why each was removed.
 
     Parameters
     ----------
     df : DataFrame
-        One row a document. It is read twice, and once more where a run goes on.
+        One row per document. It is read twice, and once more when a run continues.
     recipe : Recipe, optional
-        What a near-duplicate is: of method minhash, simhash or exact. The preset ``online`` where None.
+        When two documents match: method minhash, simhash or exact. If None, the preset ``online``.
     keep : str, optional
-        Which of several stays, instead of the recipe's own `keep`; fields are columns of `df`.
+        Which copy to keep, overriding `keep` of the recipe; fields are columns of `df`.
     order : str, optional
-        Column of the order in which documents count. Ties, and all where None, go by id, in the order of its UTF-8.
+        Column that defines the order of documents. Ties, and all documents if None, are ordered by the UTF-8 bytes of
+        the id.
     text_field, id_field : str
         Columns of the text and of the id (strings, or integers in decimal). Neither may be null, ids are unique.
     checkpoint_dir : str, optional
-        A path or URL that driver and workers write to. Each finished stage stays there as Parquet: the same call goes
-        on behind the last one, and what it returns is read from there. Where None, a temporary directory that goes
-        with this process; then Spark must run on this machine.
+        A path or URL to which driver and workers can write. Finished stages are stored there as Parquet: the same call
+        continues after the last one, and results are read from there. If None, a temporary directory that is deleted
+        with this process; Spark must then run on this machine.
     driver_memory : str
-        What SimHash may take on the driver, such as ``"16GB"``: it searches all distinct fingerprints there.
+        Memory limit for SimHash on the driver, such as ``"16GB"``: all distinct fingerprints are searched there.
     threads : int, optional
-        Of that search. They change no result.
+        Number of threads of that search. Results do not depend on it.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -191,12 +192,12 @@ def pairs(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> DataFrame:
-    """Find every pair of documents that match.
+    """List all verified pairs of near-duplicates in a Spark DataFrame.
 
     Parameters
     ----------
     df, recipe, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress
-        As for :func:`dedup`, whose checkpoints serve here and the other way round.
+        As for :func:`dedup`, which can share checkpoints with this function.
 
     Returns
     -------
@@ -256,7 +257,7 @@ def _temporary(spark: SparkSession) -> str:
     master = spark.conf.get("spark.master", "") or ""
     if not master.startswith("local"):
         raise InvalidParameter(
-            "checkpoint_dir", f"Spark runs on {master or 'another machine'}; name a directory that all machines share"
+            "checkpoint_dir", f"Spark runs on {master or 'another machine'}; choose a directory that all machines share"
         )
     path = tempfile.mkdtemp(prefix="likewise-spark-")
     atexit.register(shutil.rmtree, path, ignore_errors=True)

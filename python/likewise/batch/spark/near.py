@@ -100,9 +100,9 @@ def gather(
     if needed > memory_bytes:
         raise InvalidParameter(
             "driver_memory",
-            f"{num_positions:,} distinct fingerprints take about {needed / 1e9:.1f} GB on the driver, "
-            f"{memory_bytes / 1e9:.1f} GB are allowed; allow more, or use method minhash, which needs "
-            "17 bytes a document there",
+            f"{num_positions:,} distinct fingerprints take about {needed / 1e9:.1f} GB on the driver, above the limit "
+            f"of {memory_bytes / 1e9:.1f} GB; raise the limit, or use method minhash, which needs "
+            "17 bytes per document there",
         )
     is_short = F.lit(False)  # noqa: FBT003 - PySpark takes it by place only
     if recipe.is_distance_only:
@@ -165,9 +165,9 @@ def crowd_pairs(
     if needed > memory_bytes:
         raise InvalidParameter(
             "driver_memory",
-            f"{num_crowded:,} documents come to full buckets; to compare them takes about {needed / 1e9:.1f} GB on the "
-            f"driver, {memory_bytes / 1e9:.1f} GB are allowed; allow more, or give --overflow levels, which may miss "
-            "pairs of them",
+            f"{num_crowded:,} documents are in full buckets; comparing them takes about {needed / 1e9:.1f} GB on the "
+            f"driver, {memory_bytes / 1e9:.1f} GB are allowed; raise the limit, or use --overflow levels, which may "
+            "miss pairs of them",
         )
     ranks, features, held = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [Texts.from_list([])]
     for _, _, table in sorted_slices(texts, "rank", num_ranks, most=1 << 20):

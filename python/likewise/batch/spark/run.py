@@ -58,17 +58,19 @@ class Input(Protocol):
 def check_recipe(recipe: Recipe) -> None:
     """Raise InvalidParameter if a recipe cannot be done on Spark."""
     if recipe.method not in METHODS:
-        raise InvalidParameter("method", f"{recipe.method} needs all documents on one machine; use minhash or simhash")
+        raise InvalidParameter(
+            "method", f"{recipe.method} requires all documents on one machine; use minhash or simhash"
+        )
     if recipe.takes_tokens:
-        raise InvalidParameter("tokens", "own tokens are taken by the local engine alone")
+        raise InvalidParameter("tokens", "custom tokens require the local engine")
     if recipe.needs_threshold:
         raise InvalidParameter(
             "threshold",
-            "only the local engine chooses one. Run dedup --threshold auto on a sample, and give its number here",
+            "auto requires the local engine. Run dedup --threshold auto on a sample, then give the number it chooses",
         )
     if recipe.needs_counting:
         raise InvalidParameter(
-            "weights", f"{recipe.weights} needs a table here; count one first, with likewise weights, and give it"
+            "weights", f"{recipe.weights} requires a weight table with this engine; create one with likewise weights"
         )
 
 
@@ -163,7 +165,7 @@ class Run:
             lambda: self.stages.frame("documents", self.source.documents, self.source.describe),
         )
         if self.num_documents > _MOST_DOCUMENTS:
-            raise InvalidParameter("df", f"{self.num_documents} documents; one run takes up to {_MOST_DOCUMENTS}")
+            raise InvalidParameter("df", f"{self.num_documents} documents; the limit of a run is {_MOST_DOCUMENTS}")
         good = frame.where(F.col("kind") == DOCUMENT) if "kind" in frame.columns else frame
         documents = with_numbers(good, self.document_facts["starts"], "row")
         self.check_documents(frame, documents)

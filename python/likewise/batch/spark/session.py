@@ -18,7 +18,9 @@ _OLDEST = 4
 def check_version() -> None:
     """Raise MissingExtra if PySpark is too old."""
     if int(pyspark.__version__.split(".")[0]) < _OLDEST:
-        raise MissingExtra("spark", f"PySpark {pyspark.__version__} is installed, and Spark from {_OLDEST}.0 on")
+        raise MissingExtra(
+            "spark", f"PySpark {pyspark.__version__} is installed; Likewise requires Spark {_OLDEST}.0 or later"
+        )
 
 
 # What a session of one machine is started with. Spark's own 200 partitions of a shuffle are for clusters, and each
@@ -57,7 +59,7 @@ def open_session(master: str) -> Any:  # noqa: ANN401 - PySpark is an extra
         session = builder.getOrCreate()
     except Exception as error:
         # What PySpark raises here has many types, those of its Java side among them.
-        raise InvalidParameter("master", f"no Spark session on {master}: {_first_line(error)}") from error
+        raise InvalidParameter("master", f"cannot start a Spark session on {master}: {_first_line(error)}") from error
     return session
 
 

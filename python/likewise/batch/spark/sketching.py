@@ -94,7 +94,7 @@ def check_kinds(frame: DataFrame, recipe: Recipe) -> None:
             least, most = frame.agg(F.min(kind), F.max(kind)).collect()[0]
             if least != most:
                 raise InvalidInput(
-                    f"field {criterion.field!r} holds numbers in some rows and dates in others; keep needs one kind"
+                    f"field {criterion.field!r} has numbers in some rows and dates in others; keep requires one type"
                 )
 
 
@@ -102,7 +102,10 @@ def check_worker(recipe: Recipe) -> None:
     """Raise InvalidInput if this worker's package makes other sketches than the driver's."""
     ours, theirs = (TEXT_VERSION, SKETCH_VERSION), (recipe.text_version, recipe.sketch_version)
     if ours != theirs:
-        raise InvalidInput(f"workers have text and sketch versions {ours}, the driver has {theirs}; install one on all")
+        raise InvalidInput(
+            f"workers have text and sketch versions {ours}, but the driver has {theirs}; install the "
+            "same version of Likewise on all machines"
+        )
 
 
 @dataclass(frozen=True, eq=False)

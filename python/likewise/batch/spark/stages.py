@@ -59,7 +59,7 @@ def spark_failures(directory: str) -> Iterator[None]:
         if not is_of_spark and not (isinstance(error, ConnectionError) and _is_from_py4j(error)):
             raise
         raise EngineFailed(
-            f"Spark failed: {_reason(str(error))}; the same command goes on behind the stages that are finished in "
+            f"Spark failed: {_reason(str(error))}; repeat the command to continue after the finished stages in "
             f"{directory}"
         ) from error
 
@@ -119,7 +119,7 @@ class Stages:
         names = [name for name in sorted({*found, *ours}) if found.get(name) != ours.get(name)]
         if names:
             raise RecipeMismatch(
-                f"{self.directory} holds stages of another run; name another directory, or delete it",
+                f"{self.directory} contains stages of another run; choose another directory, or delete it",
                 {name: (ours.get(name), found.get(name)) for name in names},
             )
 
@@ -207,7 +207,7 @@ class Stages:
         try:
             facts: dict[str, Any] = json.loads(lines[0])
         except ValueError as error:
-            raise InvalidInput("this is no mark of a stage of Likewise", self._path(f"{name}.done")) from error
+            raise InvalidInput("not a stage marker of Likewise", self._path(f"{name}.done")) from error
         return facts
 
     def mark(self, name: str, facts: Mapping[str, Any]) -> None:

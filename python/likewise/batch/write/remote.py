@@ -37,7 +37,7 @@ def run_to_store(
     """
     for name in [inputs] if isinstance(inputs, str | Path) else inputs:
         if f"{output.rstrip('/')}/".startswith(f"{str(name).rstrip('/')}/"):
-            raise InvalidInput("the output lies inside this input; choose another directory", str(name))
+            raise InvalidInput("the output is inside this input; choose another directory", str(name))
     target = RemoteDirectory(output, FINAL_NAMES, overwrite=overwrite)
     with scratch_directory() as place:
         summary = run(place / "out")

@@ -23,7 +23,7 @@ def check_of(recipe: Recipe) -> str:
         if recipe.bands is not None:
             check += f", among pairs that share one of {recipe.bands} bands of {recipe.rows} sampled bits"
     elif recipe.method == "exact":
-        check = "by equal normalised texts (digests of 128 bits)"
+        check = "by equal normalized texts (128-bit digests)"
     else:
         check = f"by exact {recipe.measure} similarity >= {recipe.threshold}"
         if recipe.short_margin is not None:
@@ -38,10 +38,10 @@ def statement(recipe: Recipe) -> str:
         return f"Every pair was verified {check}, but groups are connected components: see below_threshold."
     if recipe.is_distance_only:
         return (
-            f"Every removal was verified {check}. No texts were compared: a radius that fits one collection can be far "
-            "too wide for another. Audit this run, or compare texts with --threshold."
+            f"Every removal was verified {check}. Texts were not compared. A radius that suits one collection can be "
+            "far too wide for another: run likewise audit, or compare texts with --threshold."
         )
-    return f"Every removal was verified {check}, measured on the removed and the kept document."
+    return f"Every removal was verified {check}, measured between the removed and the kept document."
 
 
 def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: Timing) -> dict[str, Any]:

@@ -45,7 +45,9 @@ def command(
 
     path, inputs = split_target(places, url, "INPUT")
     if url is not None and durability is not None:
-        raise InvalidParameter("durability", "is the server's own where --url is given (appendfsync)")
+        raise InvalidParameter(
+            "durability", "does not apply to --url: the server sets its own durability (appendfsync)"
+        )
     tally, skips = Tally(), options["on_error"] == "skip"
     # On a server each call is one transaction, so that a refused document leaves all of its call out.
     most = MOST_AT_ONCE if url is None else 2_000
@@ -54,7 +56,7 @@ def command(
             for documents in given_documents(inputs, index.recipe, options, tally, needs_ids=True, most_at_once=most):
                 _add(index, documents, tally, skips=skips)
     except KeyboardInterrupt:
-        click.echo("interrupted: what was printed is stored; give the same input again to go on", err=True)
+        click.echo("interrupted: all printed documents are stored; repeat the command to continue", err=True)
         return 130
     say_tally(tally, quiet=quiet)
     return 0

@@ -82,16 +82,16 @@ def command(
         recipe = recipe.replace(keep="first")
     if recipe.needs_counting:
         raise InvalidParameter(
-            "weights", "an index takes a table that is there already: make one by `likewise weights`"
+            "weights", "an index needs a precomputed weight table; create one with `likewise weights`"
         )
     if path and Path(path).exists():
-        raise InvalidInput("it exists already; name a new directory", path)
+        raise InvalidInput("already exists; choose a new directory", path)
     with open_index(path, url, prefix, recipe, store=store, ttl=ttl, layout=layout) as index:
         if not quiet:
             click.echo(recipe_line(index.recipe.resolve().to_dict()), err=True)
             # Of a server never the URL: it may hold a password.
-            place = path or f"{index.place}, which holds {counted(len(index), 'document')}"
-            click.echo(f"recipe {index.recipe.recipe_id}; an index in {place}", err=True)
+            place = path or f"{index.place}, with {counted(len(index), 'document')}"
+            click.echo(f"recipe {index.recipe.recipe_id}; index in {place}", err=True)
 
 
 def _recipe_of(run: Path, options: dict[str, Any]) -> "Recipe":
@@ -100,12 +100,12 @@ def _recipe_of(run: Path, options: dict[str, Any]) -> "Recipe":
 
     for name in sorted(options):
         if options.pop(name) not in (None, ()):
-            raise InvalidParameter(name, "does not go with --like, which takes the whole recipe of a run")
+            raise InvalidParameter(name, "cannot be combined with --like, which uses the whole recipe of a run")
     recipe = recipe_of_run(run)
     if recipe.needs_counting:
         raise InvalidParameter(
             "like",
-            f"{run} counted its own weights and did not keep them. Run it with --keep-sketches, or give the recipe "
-            "and a table of weights",
+            f"{run} counted its own weights and did not store them; repeat it with --keep-sketches, or use --recipe "
+            "and --weights TABLE",
         )
     return recipe

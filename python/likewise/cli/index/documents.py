@@ -183,10 +183,10 @@ def _checked(
             tally.bad_rows.add_rows(name, len(chosen), num_bad, first)
     if bad_line is not None:
         bad = next((bad for bad in piece.bad_rows if bad.line + first_line == bad_line), None)
-        reason = "the row has no id, by which an index knows it again; name its field with --id-field, or go on with "
+        reason = "the row has no id; choose its field with --id-field, or skip such rows with "
         reason += "--on-error skip"
         if bad is not None:
-            reason = f"{bad.reason}; mend the row, or go on with --on-error skip"
+            reason = f"{bad.reason}; fix the row, or use --on-error skip"
         raise InvalidInput(reason, name, bad_line + 1)
 
 

@@ -61,7 +61,7 @@ def _known(index: Any, doc_id: str) -> dict[str, Any]:  # noqa: ANN401 - of eith
 
     document = index.get(doc_id)
     if document is None:
-        raise InvalidInput(f"the index holds no document with the id {doc_id!r}")
+        raise InvalidInput(f"no document in the index has the id {doc_id!r}")
     known: dict[str, Any] = {"doc_id": doc_id, "seq": document.seq, "is_new": document.is_new}
     if not document.is_new:
         known |= {name: getattr(document, name) for name in ("kept_id", "measure", "similarity", "distance")}

@@ -80,21 +80,21 @@ def open_index(
 
     options = {name: value for name, value in options.items() if value is not None}
     if url is None and "layout" in options:
-        raise InvalidParameter("layout", "acts with --url only")
+        raise InvalidParameter("layout", "requires --url")
     if url is not None:
         if options.pop("store", None) not in (None, "sketch"):
-            raise InvalidParameter("store", "an index on a server keeps sketches")
+            raise InvalidParameter("store", "an index on a server supports --store sketch only")
         if prefix is not None:
             options["prefix"] = prefix
         # Imported only when a URL is given: it needs an extra.
         return importlib.import_module("likewise.redis").RedisIndex(url, recipe, **options)
     if prefix is not None:
-        raise InvalidParameter("prefix", "acts with --url only")
+        raise InvalidParameter("prefix", "requires --url")
     from likewise.index import Index
     from likewise.index.opening import is_there
     from likewise.io.places import check_place
 
     check_place(path)
     if recipe is None and not is_there(Path(path)):
-        raise InvalidInput("there is no index here; make one with `likewise index create`", path)
+        raise InvalidInput("no index here; create one with `likewise index create`", path)
     return Index(path, recipe, **options)

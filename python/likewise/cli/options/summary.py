@@ -29,7 +29,7 @@ def print_summary(
 def search_line(summary: dict[str, Any]) -> str:
     """Return the recall at the threshold and the number of candidate pairs."""
     recall, candidates = summary["recall"], summary["num_candidates"]
-    found = "no model of the recall" if recall is None else f"P(found) at the threshold: {recall:.4f}"
+    found = f"P(found) at the threshold: {'unknown for this measure' if recall is None else f'{recall:.4f}'}"
     if candidates is None:
         return found
     return f"{found}; {counted(candidates, 'candidate pair')}{crowd_words(summary)}"
@@ -41,8 +41,8 @@ def crowd_words(summary: dict[str, Any]) -> str:
     if not (num_crowded or num_capped):
         return ""
     if summary["recipe"].get("overflow") == "exact":
-        return f"; {counted(num_crowded, 'document')} with full buckets compared by an exact join"
-    return f"; {counted(num_crowded, 'document')} with full buckets, {num_capped:,} capped: pairs may be missed"
+        return f"; {counted(num_crowded, 'document')} in full buckets, compared by an exact join"
+    return f"; {counted(num_crowded, 'document')} in full buckets, {num_capped:,} capped; pairs may be missed"
 
 
 def bad_line(summary: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, Missi
 
 _HINTS: dict[type[BaseException], str] = {
     InvalidParameter: "`likewise COMMAND --help` lists options with their ranges.",
-    RecipeMismatch: "use the same recipe, or another place for the new one.",
+    RecipeMismatch: "use the same recipe, or a new output or index.",
 }
 
 
@@ -58,14 +58,14 @@ def explain(error: Exception) -> int:
     if isinstance(error, OSError):
         # Whoever writes to a file names it.
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        hint = "make room there, or name a place that has it." if is_full else None
+        hint = "free some space, or choose another location." if is_full else None
         place = error.filename or ("standard output" if is_full else "system")
         _say(f"{place}: {(error.strerror or str(error)).lower()}", hint)
         return 1
     if isinstance(error, LikewiseError):
         return _explain_ours(error)
     traceback.print_exc()
-    _say(f"unexpected: {error}", "this is a bug of likewise; the lines above help to find it.")
+    _say(f"unexpected: {error}", "this is a bug in likewise; please report it with the traceback above.")
     return 1
 
 
@@ -76,12 +76,12 @@ def _hint_of(error: OSError) -> str:
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
     for folder in reversed(Path(name).parents):
         if os.path.lexists(folder) and not folder.is_dir():
-            return f"{folder} is no directory: name another place."
+            return f"{folder} is not a directory: choose another path."
         # Part of a glob is no directory to be made.
         if isinstance(error, FileNotFoundError) and not glob.has_magic(str(folder)) and not folder.exists():
-            return f"there is no directory {folder}: make it first, or check the name."
+            return f"no directory {folder}: create it first, or check the path."
     if isinstance(error, PermissionError):
-        return "check who may read and write it."
+        return "check its permissions."
     return f"check the {'pattern; quote it so that likewise expands it' if glob.has_magic(name) else 'name'}."
 
 
@@ -104,4 +104,4 @@ def _say(text: str, hint: str | None) -> None:
 def skipped_line(names: Sequence[str]) -> str:
     """Return what of directories and globs was not read."""
     shown = ", ".join(map(printable, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
-    return f"skipped {counted(len(names), 'file')} of other kinds (or links, or directories of a glob): {shown}"
+    return f"skipped {counted(len(names), 'file')} of other kinds (or links, or directories matched by a glob): {shown}"

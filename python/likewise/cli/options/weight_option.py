@@ -41,8 +41,8 @@ def take_weights(given: dict[str, Any], fields: Mapping[str, Any], lists: "Mappi
         rules = ", ".join(name for name in WEIGHTS if name not in ("lexicon", OWN_WEIGHTS))
         raise InvalidParameter(
             "weights",
-            f"{text!r} given; it must be one of {rules}, or name a file: a table that likewise "
-            "weights made, or a lexicon of lines term <tab> weight",
+            f"{text!r} given; it must be one of {rules}, or a file: a table from likewise weights, or a lexicon with "
+            "lines of term <tab> weight",
         )
     given["table"] = read_table(path, {**fields, **lists})
     if rule:

@@ -90,7 +90,7 @@ def _plan_search(search: dict[str, Any], options: dict[str, Any]) -> None:
     search.update(bits=options.pop("bits"), within=options.pop("within"))
     for name, value in options.items():
         if value is not None and not (name == "method" and value == "simhash"):
-            raise InvalidParameter(name, "does not go with --n; only --bits and --within do")
+            raise InvalidParameter(name, "cannot be combined with --n; only --bits and --within can")
     plan_hamming.run(search)
 
 
@@ -103,24 +103,26 @@ def _draw(found: "Plan") -> None:
     axis = "Jaccard" if recipe.method == "minhash" else "cosine"
     console.print(recipe_line(recipe.to_dict()))
     if recipe.needs_threshold:
-        console.print("a run chooses the threshold, and the search by it; likewise plan --threshold T shows one")
+        console.print(
+            "each run chooses its threshold and search; likewise plan --threshold T shows the search for a threshold"
+        )
         return
     if recipe.method == "bloom":
         _draw_filters(found, console)
         return
     if not found.curve:
-        console.print("exact: every pair that matches is found")
+        console.print("exact: all matching pairs are found")
         return
-    console.print(f"{found.bytes_a_document} bytes a document")
+    console.print(f"{found.bytes_a_document} bytes per document")
     if recipe.threshold is None and recipe.bands is not None:
         console.print(
             f"{recipe.bands} bands of {recipe.rows} sampled bits; "
             f"P(found) at distance {recipe.within}: {found.recall:.4f}"
         )
     elif recipe.threshold is None:
-        console.print(f"exact: every pair within {recipe.within} bits is found")
+        console.print(f"exact: all pairs within {recipe.within} bits are found")
     elif found.recall is None:
-        console.print(f"no model states the recall for measure {recipe.measure}; the curve shows what the search finds")
+        console.print(f"no recall model for measure {recipe.measure}; the curve is that of the search")
     else:
         console.print(f"P(found) at {recipe.measure} {recipe.threshold}: {found.recall:.4f}")
     console.print(f"\n{axis:>8}  P(found)")
@@ -138,11 +140,11 @@ def _draw_filters(found: "Plan", console: "Console") -> None:
     size = (
         f"{found.bytes_a_document} bytes"
         if found.bytes_a_document
-        else "a quarter of a byte for each feature of the largest one,"
+        else "a quarter of a byte per feature of the largest document,"
     )
-    console.print(f"{size} a document")
+    console.print(f"{size} per document")
     threshold = f"{found.recipe.measure} {found.recipe.threshold}"
     if found.recall is None:
-        console.print(f"no model states the recall at {threshold}")
+        console.print(f"no recall model at {threshold}")
     else:
         console.print(f"P(found) at {threshold}: {found.recall:.4f}")

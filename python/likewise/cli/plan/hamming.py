@@ -30,9 +30,9 @@ def run(options: Mapping[str, Any]) -> None:
     if options["n"] is None:
         for name in ("explain", "memory", "interleaved", "sample", "without_ids"):
             if options[name]:
-                raise InvalidParameter(name.replace("_", "-"), "needs --n, the number of fingerprints")
+                raise InvalidParameter(name.replace("_", "-"), "requires --n, the number of fingerprints")
         if options["costs"] is not None:
-            raise InvalidParameter("costs", "needs --n, the number of fingerprints")
+            raise InvalidParameter("costs", "requires --n, the number of fingerprints")
         return
     within = 3 if options["within"] is None else options["within"]
     bits = 64 if options["bits"] is None else options["bits"]
@@ -40,7 +40,7 @@ def run(options: Mapping[str, Any]) -> None:
         for name in ("sample", "costs", "calibrate", "interleaved", "without_ids"):
             if options[name]:
                 raise InvalidParameter(
-                    name.replace("_", "-"), "does not go with --explain: the textbook knows neither data nor machine"
+                    name.replace("_", "-"), "cannot be combined with --explain, which ignores data and machine"
                 )
         searches = textbook_searches(options["n"], bits=bits, within=within)
         if options["as_json"]:
@@ -82,7 +82,7 @@ def _take_costs(stored: Path | None, to_be_written: Path | None) -> "Costs | Non
 
     if to_be_written is not None:
         if stored is not None:
-            raise InvalidParameter("costs", "does not go with --calibrate, which measures them anew")
+            raise InvalidParameter("costs", "cannot be combined with --calibrate, which measures costs again")
         costs = Costs.measure()
         costs.write(to_be_written)
         click.echo(f"costs of this machine written to {to_be_written}", err=True)
@@ -105,9 +105,9 @@ def _smallest(plan: "HammingPlan") -> "PlannedSearch":
 def _nothing_fits(plan: "HammingPlan") -> str:
     least = _smallest(plan)
     return (
-        f"nothing fits {_bytes(plan.memory_bytes or 0)}, not even without rows: "
-        f"the smallest is {_bytes(least.num_bytes)} ({least.name}). "
-        "Give more memory, or read the fingerprints in order from a file against the queries."
+        f"no search fits in {_bytes(plan.memory_bytes or 0)}, even without ids: the smallest takes "
+        f"{_bytes(least.num_bytes)} ({least.name}). "
+        "Increase --memory, or scan the fingerprints from a file for each batch of queries."
     )
 
 
@@ -117,11 +117,11 @@ def _draw(plan: "HammingPlan", *, with_ids: bool, least_with_ids: "PlannedSearch
 
     console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), soft_wrap=True)
     bound = "" if plan.memory_bytes is None else f" in {_bytes(plan.memory_bytes)}"
-    ids = "rows stored with them" if with_ids else "without ids"
+    ids = "stored with ids" if with_ids else "without ids"
     console.print(
-        f"{plan.num_fingerprints:,} fingerprints of {plan.bits} bits, {ids}: every one within {plan.within}{bound}\n"
+        f"{plan.num_fingerprints:,} fingerprints of {plan.bits} bits, {ids}: all within distance {plan.within}{bound}\n"
     )
-    rows = [["plan", "bytes a fp", "bytes", "buckets", "compared", "us, alone", "us, of many"]]
+    rows = [["plan", "bytes/fp", "bytes", "buckets", "compared", "us, single", "us, batch"]]
     for search in plan.searches:
         figures = [search.num_buckets, search.num_compared, search.single_us, search.batch_us]
         rows.append(
@@ -135,15 +135,15 @@ def _draw(plan: "HammingPlan", *, with_ids: bool, least_with_ids: "PlannedSearch
         styles.append("bold green" if is_chosen else "" if search.fits else "dim")
     for mark, line, style in zip(marks, _columns(rows), styles, strict=True):
         console.print(Text(f"{mark} {line}", style=style))
-    console.print("\n> taken   * on the frontier of size and speed   others: searches of the literature")
+    console.print("\n> chosen   * best trade-offs of size and speed   others: published searches")
     for sentence in plan.excess:
         console.print(sentence)
     if least_with_ids is not None and plan.chosen is not None:
         console.print(
-            f"Planned without rows (--without-ids; the index: ids=False): with them nothing fits "
-            f"{_bytes(plan.memory_bytes or 0)}, the smallest is {_bytes(least_with_ids.num_bytes)} "
+            "Planned without ids (--without-ids; in an index: ids=False): with ids nothing fits in "
+            f"{_bytes(plan.memory_bytes or 0)}; the smallest takes {_bytes(least_with_ids.num_bytes)} "
             f"({least_with_ids.name}). Without, {plan.chosen.name} takes {_bytes(plan.chosen.num_bytes)}, "
-            f"{_number(plan.chosen.num_bytes / plan.num_fingerprints)} bytes a fingerprint."
+            f"{_number(plan.chosen.num_bytes / plan.num_fingerprints)} bytes per fingerprint."
         )
 
 
@@ -152,10 +152,10 @@ def _fitting(search: "TextbookSearch", memory_bytes: int | None) -> dict[str, bo
 
 
 def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: int, memory_bytes: int | None) -> None:
-    click.echo(f"{n:,} fingerprints of {bits} bits, every one within {within}: plain sorted tables, uniform bits\n")
+    click.echo(f"{n:,} fingerprints of {bits} bits, all within distance {within}: plain sorted tables, uniform bits\n")
     rows = [
         ["search", "tables", "key bits", "probes", "candidates", "candidates", "bytes"],
-        ["", "", "", "", "a table", "in all", "a fingerprint"],
+        ["", "", "", "", "per table", "total", "per fp"],
     ]
     if memory_bytes is not None:
         rows[0].append("fits")
@@ -178,7 +178,7 @@ def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: 
     probed = next((search for search in searches if search.family == "probed neighbours"), None)
     if probed is not None:
         click.echo(
-            f"\n{_exact(probed.num_probes_exactly)} probes lie at exactly {within} of {bits} bits, "
+            f"\n{_exact(probed.num_probes_exactly)} probes are at exactly {within} of {bits} bits,  "
             f"{_exact(probed.num_probes)} within {within}."
         )
     click.echo("Matching p of the bits of n fingerprints leaves n / 2^p candidates (Manku, Jain, Das Sarma 2007).")

@@ -82,7 +82,7 @@ def check_target(path: Path) -> None:
         except (OSError, ValueError, RecursionError):
             fields = None
         if not isinstance(fields, dict) or "seal" not in fields:
-            raise InvalidInput("this file is no certificate of an audit; name another with -o", str(path))
+            raise InvalidInput("this file is not an audit certificate; choose another file with -o", str(path))
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path.parent))
     if not os.access(path.parent, os.W_OK):
@@ -112,7 +112,7 @@ def read_certificate(path: Path) -> dict[str, Any]:
     try:
         certificate = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"this is no certificate of an audit: {error}", str(path)) from error
+        raise InvalidInput(f"not an audit certificate: {error}", str(path)) from error
     if not isinstance(certificate, dict) or not is_sealed(certificate):
-        raise InvalidInput("this is no certificate of an audit, or it was changed since", str(path))
+        raise InvalidInput("not an audit certificate, or it was changed", str(path))
     return certificate

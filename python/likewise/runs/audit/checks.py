@@ -23,7 +23,7 @@ _MOST_NAMED = 5
 _ROWS_AT_ONCE = 1 << 16
 # Of another version, its last digits may differ.
 _SAME_RECALL = 1e-9
-_STAGE = "measuring every removal again"
+_STAGE = "checking all removals"
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,13 @@ def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
         _inputs(run),
         _counts(run),
         _statements(run),
-        named.check("the evidence names the documents of the inputs", exists & _same_places(run, rows, kept_rows)),
-        named.check("what speaks against a removed document stayed", speaks),
-        named.check("it has a higher priority", higher),
-        named.check("the similarity measured again is the stated one", states),
-        named.check("it reaches the threshold, or is marked as below", matches | owned),
+        named.check(
+            "every row of the evidence names a document of the inputs", exists & _same_places(run, rows, kept_rows)
+        ),
+        named.check("every removed document refers to a kept document", speaks),
+        named.check("the kept document has the higher priority", higher),
+        named.check("the similarity equals the recorded one", states),
+        named.check("the similarity reaches the threshold or is marked below_threshold", matches | owned),
         *_copies(run),
     ]
     return CheckedRemovals(tuple(checks), speaks & higher & matches)
@@ -144,13 +146,13 @@ def _inputs(run: OpenRun) -> Check:
         now = int(documents.starts[number + 1] - documents.starts[number])
         for found, name, what in ((file.num_bytes, "num_bytes", "bytes"), (now, "num_documents", "documents")):
             if found != was.get(name):
-                failures.append(f"{file.name} has {found:,} {what}, and had {was.get(name) or 0:,}")
+                failures.append(f"{file.name} has {found:,} {what}, expected {was.get(name) or 0:,}")
                 break
         else:
             content = was.get("content")
             if content is not None and content != content_digest(documents, number):
-                failures.append(f"{file.name} has as many bytes and documents as it had, but others")
-    return Check("the inputs are those of the run", len(stated), len(failures), tuple(failures[:_MOST_NAMED]))
+                failures.append(f"{file.name} has the same size and number of documents, but other content")
+    return Check("the inputs are unchanged since the run", len(stated), len(failures), tuple(failures[:_MOST_NAMED]))
 
 
 def _counts(run: OpenRun) -> Check:
@@ -169,12 +171,15 @@ def _counts(run: OpenRun) -> Check:
         "num_blank_lines": (summary.get("num_blank_lines"), run.documents.num_blank),
         "recipe_id": (summary["recipe_id"], run.recipe.recipe_id),
         "num_kept of the inputs": ([file.get("num_kept") for file in summary["inputs"]], kept_by_file.tolist()),
-        "rows of the evidence": ("each once, rising", "each once, rising" if (np.diff(rows) > 0).all() else "not so"),
+        "rows of the evidence": (
+            "unique and ascending",
+            "unique and ascending" if (np.diff(rows) > 0).all() else "not",
+        ),
     }
     ids = run.evidence.table.column("recipe_id").unique().to_pylist()
     told["recipe_id of the evidence"] = ([summary["recipe_id"]] if len(rows) else [], ids)
     failures = [f"{name}: stated {a}, found {b}" for name, (a, b) in told.items() if a != b]
-    return Check("the counts of the summary are right", len(told), len(failures), tuple(failures[:_MOST_NAMED]))
+    return Check("the counts in the summary are correct", len(told), len(failures), tuple(failures[:_MOST_NAMED]))
 
 
 def _recall_of(recipe: Recipe, summary: dict[str, Any]) -> float | None:
@@ -200,7 +205,7 @@ def _statements(run: OpenRun) -> Check:
         values = run.evidence.table.column(name).unique().to_pylist()
         told[f"{name} of the evidence"] = (values, [expected] if values else [])
     failures = [f"{name}: stated {a!r}, found {b!r}" for name, (a, b) in told.items() if a != b]
-    name = "what is said of recipe, measure and recall is so"
+    name = "the recipe, measure and recall in the summary are correct"
     return Check(name, len(told), len(failures), tuple(failures[:_MOST_NAMED]))
 
 
@@ -326,5 +331,5 @@ def _copies(run: OpenRun) -> list[Check]:
     if run.summary.get("options", {}).get("output") != "kept":
         return []
     failures = list(differing_copies(run))
-    name = "the kept files hold the documents that stayed, and no others"
+    name = "the kept files contain exactly the kept documents"
     return [Check(name, len(run.documents), len(failures), tuple(failures[:_MOST_NAMED]))]

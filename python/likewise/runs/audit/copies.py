@@ -50,7 +50,7 @@ def differing_copies(run: OpenRun) -> Iterator[str]:
             reason = _differing(run, number, file, work)
             if reason is not None:
                 yield f"{file.name}: {reason}"
-    yield from (f"{name}: no input has this name" for name in _strangers(run))
+    yield from (f"{name}: no input file has this name" for name in _strangers(run))
 
 
 def _strangers(run: OpenRun) -> Iterator[str]:
@@ -75,10 +75,10 @@ def _differing(run: OpenRun, number: int, file: InputFile, work: Path) -> str | 
     offsets, lengths = kept_places(run.documents, run.kept, number, on_error)
     if not path.is_file():
         # Text files of which nothing stays leave no file.
-        return None if isinstance(file, TextFile) and not len(offsets) else "there is no kept file"
+        return None if isinstance(file, TextFile) and not len(offsets) else "the kept file is missing"
     try:
         if isinstance(file, TextFile):
-            _compare(filecmp.cmp(file.path, path, shallow=False) and bool(len(offsets)), "it holds something else")
+            _compare(filecmp.cmp(file.path, path, shallow=False) and bool(len(offsets)), "its content differs")
         elif isinstance(file, LineFile):
             _compare_lines(file, _opened(run, path), offsets, lengths, work)
         elif isinstance(file, ParquetFile | ArrowFile):
@@ -137,7 +137,7 @@ class _Beside:
 def _compare_lines(
     file: LineFile, copy: InputFile, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], work: Path
 ) -> None:
-    _compare(isinstance(copy, LineFile), "it is of another format")
+    _compare(isinstance(copy, LineFile), "it has another format")
     assert isinstance(copy, LineFile)
     # Whatever is packed is unpacked by this.
     for _ in copy.plain_pieces(_PIECE_BYTES, work):
@@ -151,9 +151,9 @@ def _compare_lines(
             ends = np.cumsum(lengths.astype(np.int64) + 1) + file.head_bytes()
             place = int(np.searchsorted(ends, beside.num_bytes, "right"))
             is_early = not kept.read(1) and beside.num_bytes == copy.plain_path.stat().st_size
-            told = "it ends early, at" if is_early else "another line than stayed is"
-            raise _AnotherError(f"{told} number {place + 1} of those kept") from None
-        _compare(not kept.read(1), "it holds more")
+            told = "it ends before" if is_early else "it differs at"
+            raise _AnotherError(f"{told} kept line {place + 1}") from None
+        _compare(not kept.read(1), "it has extra content")
     if copy.plain_path != copy.path:
         copy.plain_path.unlink()
 
@@ -176,7 +176,7 @@ def _compare_tables(file: ParquetFile | ArrowFile, path: Path, offsets: NDArray[
             mine = taken_rows(batch, offsets[low:high].astype(np.int64) - first)
             first += batch.num_rows
             _compare_rows(mine, copies.take(mine.num_rows), int(low))
-        _compare(not copies.take(1), "it holds more")
+        _compare(not copies.take(1), "it has extra content")
     except pa.ArrowException as error:
         raise _AnotherError(str(error)) from error
 
@@ -184,14 +184,14 @@ def _compare_tables(file: ParquetFile | ArrowFile, path: Path, offsets: NDArray[
 def _compare_rows(mine: Any, theirs: list[Any], first: int) -> None:  # noqa: ANN401 - PyArrow has no types
     for part in theirs:
         some, mine = mine.slice(0, part.num_rows), mine.slice(part.num_rows)
-        _compare(some.schema.names == part.schema.names, "it has other columns")
+        _compare(some.schema.names == part.schema.names, "its columns differ")
         # Numbers that are none, and dictionaries in another order, differ to Arrow.
         if not some.equals(part):
             pairs = zip(some.to_pylist(), part.to_pylist(), strict=True)
             differing = next((i for i, (a, b) in enumerate(pairs) if repr(a) != repr(b)), None)
-            _compare(differing is None, f"another row than stayed is number {first + (differing or 0) + 1}")
+            _compare(differing is None, f"it differs at kept row {first + (differing or 0) + 1}")
         first += part.num_rows
-    _compare(not mine.num_rows, "it ends early")
+    _compare(not mine.num_rows, "it ends too early")
 
 
 class _Rows:
@@ -222,13 +222,13 @@ def _compare_texts(run: OpenRun, number: int, file: InputFile, path: Path, work:
     for hashes in _hashes(_opened(run, file.path), work):
         mine = hashes[kept[row : row + len(hashes)]]
         theirs = copies.take(len(mine))
-        _compare(len(theirs) == len(mine), "it ends early")
+        _compare(len(theirs) == len(mine), "it ends too early")
         differing = np.flatnonzero((mine != theirs).any(axis=1))
         if len(differing):
             at = row + int(np.flatnonzero(kept[row : row + len(hashes)])[differing[0]])
-            raise _AnotherError(f"document {at} of those read is another")
+            raise _AnotherError(f"document {at} of the input differs")
         row += len(hashes)
-    _compare(not len(copies.take(1)), "it holds more")
+    _compare(not len(copies.take(1)), "it has extra content")
 
 
 def _hashes(file: InputFile, work: Path) -> Iterator[NDArray[np.uint64]]:

@@ -133,9 +133,9 @@ class GivenFiles:
         for name, read in readers.items():
             file, identity = getattr(self, name), getattr(recipe, f"{name}_id")
             if file is None and identity is not None:
-                raise InvalidParameter(name, f"the run was given such a list ({identity}); name its file")
+                raise InvalidParameter(name, f"the run used such a list ({identity}); give its file")
             if file is not None and identity is None:
-                raise InvalidParameter(name, "the run was given no such list; leave it out")
+                raise InvalidParameter(name, "the run used no such list; remove the option")
             if file is not None:
                 recipe = recipe.replace(**{name: read(file)})
         if self.weights is not None:
@@ -143,7 +143,7 @@ class GivenFiles:
             fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
             return recipe.with_table(read_table(self.weights, fields))
         if recipe.weights == "lexicon":
-            raise InvalidParameter("weights", "the run was given a lexicon; name its file")
+            raise InvalidParameter("weights", "the run used a lexicon; give its file")
         return recipe
 
 
@@ -202,14 +202,15 @@ def open_run(
             opened = stack.enter_context(opened_run(found.files, recipe, context, work=work, bounded=bounded))
         except RecipeMismatch as error:
             raise RecipeMismatch(
-                "the weights of the run are not those of its inputs; name their file with --weights", error.differences
+                "the run used weights that were not counted from its inputs; give their file with --weights",
+                error.differences,
             ) from error
         documents, recipe = opened.documents, opened.recipe
         collapsed = ordered(documents, recipe, timing)
         evidence = read_evidence(path)
         if len(evidence.rows) and not len(documents):
             raise InvalidInput(
-                "the inputs hold no document any more, of which the run removed some; put back what it read",
+                "the inputs are now empty; restore the files that this run read",
                 str(found.files[0].path),
             )
         yield OpenRun(path, summary, recipe, run, found, documents, collapsed, evidence, opened.context.threads)
@@ -229,14 +230,14 @@ def _paths(path: Path, summary: dict[str, Any], inputs: Path | None) -> list[Pat
     stated = summary.get("input_directory")
     directory = inputs if inputs is not None else None if stated is None else Path(stated)
     if directory is None:
-        raise InvalidInput("the run read standard input or a store, which cannot be read again", str(path))
+        raise InvalidInput("the run read standard input or object storage, which audit cannot read again", str(path))
     if not summary["inputs"]:
-        raise InvalidInput("the summary names no input", str(path))
+        raise InvalidInput("the summary lists no inputs", str(path))
     paths = []
     for file in summary["inputs"]:
         paths.append(directory / file["path"])
         if not paths[-1].is_file():
-            raise InvalidInput("an input of the run is not there; name its directory with --inputs", str(paths[-1]))
+            raise InvalidInput("an input of the run is missing; give its directory with --inputs", str(paths[-1]))
     return paths
 
 
@@ -259,7 +260,7 @@ def read_evidence(path: Path) -> Evidence:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    damaged = InvalidInput("the run's evidence is missing or damaged; run it again", str(path / EVIDENCE))
+    damaged = InvalidInput("the evidence of the run is missing or damaged; repeat the run", str(path / EVIDENCE))
     try:
         table = pq.ParquetFile(path / EVIDENCE).read()
     except (OSError, pa.ArrowException) as error:

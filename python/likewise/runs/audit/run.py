@@ -74,27 +74,27 @@ def audit(
     memory: float | str | None = None,
     progress: Progress | None = None,
 ) -> Audit:
-    """Return what a finished run missed and what it wrongly took, measured anew.
+    """Measure the recall and precision of a finished run.
 
     Parameters
     ----------
     run : str or Path
         The output directory of ``dedup_files``; only read.
     num_sampled : int
-        Documents compared with all others, at most. All documents where there are no more: then the figures are
-        exact. Fewer where most documents share features, so that the audit takes less time than the run.
+        Maximum number of documents to compare with all others. If this covers all documents, the figures are exact.
+        Fewer are compared if most documents share features, so that the audit takes less time than the run.
     seed : int
-        Of the random sample.
+        Seed of the random sample.
     inputs : Path, optional
-        Where the inputs lie, if not where they were.
+        Current directory of the inputs, if they were moved.
     weights : Path, optional
-        The table of weights or the lexicon that the run was given, if any; weights that it counted are counted again.
+        Weight table or lexicon used by the run. Weights that the run counted are counted again.
     stop_words, dictionary : Path, optional
-        The files of these words that the run was given, if any.
+        Word files used by the run.
     threads : int, optional
-        Threads; all processors where None.
+        Number of threads; all processors if None.
     memory : float or str, optional
-        Bound of the memory for columns and buckets, as of a run, beside some 500 MB for the comparison.
+        Memory limit for columns and buckets, as in a run, plus about 500 MB for the comparison.
     progress : callable, optional
         Takes events.
 
@@ -195,7 +195,7 @@ def _acted_on(recall: Recall, missed: Missed, num_matches: int) -> Check:
     if recall.by_stage[STAGES[NOT_ACTED_ON]] and not num_failed:
         # Copies of one text, of which none is the match of another.
         num_failed = 1
-    name = "the run acted on every match of the sample that its search finds"
+    name = "the run used all matches in the sample that its search finds"
     return Check(name, num_matches, num_failed, failures[:_MOST_NAMED])
 
 

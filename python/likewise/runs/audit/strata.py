@@ -10,7 +10,7 @@ from likewise.batch.read.documents import Documents
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import shaped
 
-REMOVED, NEAR, OTHER = "removed", "kept, seem near another", "kept, others"
+REMOVED, NEAR, OTHER = "removed", "kept, similar to another", "kept, others"
 # Of the sample; what a stratum is too small for goes to the others.
 _SHARES = {REMOVED: 0.25, NEAR: 0.3, OTHER: 0.45}
 # Sorts by other parts of the sketches, and how many standard deviations below the threshold still seem near.

@@ -20,7 +20,7 @@ from likewise.runs.audit.rarest import RarestFeatures
 _FEATURES_AT_ONCE = 2_000_000
 _SAMPLE_FEATURES = 8_000_000
 _MOST_AT_ONCE = 1 << 16
-_STAGE = "comparing the sample with all"
+_STAGE = "comparing the sample with all documents"
 # 16 bytes each are held; a sample of near-copies of one template has very many.
 _MOST_MATCHES = 50_000_000
 # Documents that each document may be measured against, and pairs that are always affordable.
@@ -119,7 +119,7 @@ def exact_matches(
         num_found += len(some)
         if num_found > _MOST_MATCHES:
             raise InvalidParameter(
-                "sample", f"over {_MOST_MATCHES:,} matches of {len(sampled):,} documents; ask for fewer documents"
+                "sample", f"{len(sampled):,} documents have more than {_MOST_MATCHES:,} matches; lower --sample"
             )
     progress(StageFinished(_STAGE, Timing.now() - began))
     return _sorted(found)

@@ -56,12 +56,12 @@ def _document(view: RunView, *, samples: bool) -> Html:
     summary, recipe, catalogue = view.summary, view.recipe, view.catalogue
     chart, chosen = curve_chart(recipe), threshold_chart(summary)
     cards = [
-        _card("What was asked", recipe_facts(recipe, summary["recall"])),
-        _card("What was compared", search_facts(summary)),
+        _card("Recipe", recipe_facts(recipe, summary["recall"])),
+        _card("Comparisons", search_facts(summary)),
         *([_card("How the threshold was chosen", chosen)] if chosen is not None else []),
         _card("Similarities of removed documents", similarity_chart(catalogue, recipe)),
-        _card("Sizes of groups", size_chart(catalogue)),
-        *([_card("How surely a pair is found", chart)] if chart is not None else []),
+        _card("Group sizes", size_chart(catalogue)),
+        *([_card("Probability of finding a pair", chart)] if chart is not None else []),
         _card("Time", stage_chart(summary)),
     ]
     body = [
@@ -107,8 +107,10 @@ def _samples(view: RunView) -> Html:
     for group, member in pairs:
         texts = view.texts([(member.row, member.place), (group.row, group.place)])
         parts.append(element("div", [_why(view, group, member), _difference(view, texts)], class_="pair"))
-    title = f"{len(pairs)} removals, from the least to the most similar" if len(pairs) > 1 else "The removal"
-    about = element("p", "Struck out: only in the removed document. Underlined: only in the kept one.", class_="quiet")
+    title = f"{len(pairs)} removals, least similar first" if len(pairs) > 1 else "The removal"
+    about = element(
+        "p", "Struck through: only in the removed document. Underlined: only in the kept document.", class_="quiet"
+    )
     return _card(title, [about, *parts])
 
 
@@ -134,7 +136,7 @@ def _difference(view: RunView, texts: list[str | bytes | Missing]) -> Html:
         if isinstance(text, Missing):
             return element("p", text.reason, class_="quiet")
     if not isinstance(a, str) or not isinstance(b, str):
-        return element("p", "The documents are no texts.", class_="quiet")
+        return element("p", "The documents are binary.", class_="quiet")
     if max(len(a), len(b)) > MAX_CHARACTERS:
         return element("p", f"The texts are longer than {MAX_CHARACTERS:,} characters.", class_="quiet")
     cut = (a[:_SAMPLE_CHARACTERS], b[:_SAMPLE_CHARACTERS])

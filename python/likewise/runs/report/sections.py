@@ -59,7 +59,7 @@ def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
     if recipe.is_distance_only:
         match = f"Hamming distance ≤ {recipe.within} of {recipe.bits} bits"
     elif recipe.method == "exact":
-        match = "equal normalised texts"
+        match = "equal normalized texts"
     search: str | None = None
     if recipe.method == "minhash":
         search = f"{recipe.bands} bands of {recipe.rows} rows, {recipe.num_slots} slots"
@@ -67,17 +67,17 @@ def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
         search = f"within {recipe.within} of {recipe.bits} bits"
         if recipe.bands is not None:
             search += f", {recipe.bands} bands of {recipe.rows} sampled bits"
-    features = f"{recipe.tokens} tokens, {recipe.shingle} in a feature, weights {recipe.weights}"
+    features = f"{recipe.tokens} tokens, {recipe.shingle} per feature, weights {recipe.weights}"
     return facts(
         [
-            ("A match is", match),
+            ("Match", match),
             ("Method", recipe.method),
             ("Features", None if recipe.method == "exact" else features),
             ("Search", search),
             ("P(found) at the threshold", None if recall is None else f"{recall:.4f}"),
-            ("Stays", recipe.keep),
+            ("Keep", recipe.keep),
             ("Groups", "connected components" if recipe.group == "components" else None),
-            ("Recipe", element("code", recipe.recipe_id)),
+            ("Recipe id", element("code", recipe.recipe_id)),
         ]
     )
 
@@ -105,7 +105,7 @@ def similarity_chart(catalogue: Catalogue, recipe: Recipe) -> Html:
     return histogram(
         edges,
         counts[first:],
-        label=f"{recipe.measure} to the kept document",
+        label=f"{recipe.measure} similarity to the kept document",
         mark=threshold,
         mark_text="" if threshold is None else f"threshold {threshold:.4g}",
     )
@@ -120,7 +120,7 @@ def size_chart(catalogue: Catalogue) -> Html:
         if count:
             name = f"{low:,}" if low == high else f"over {low - 1:,}" if high is None else f"{low:,} to {high:,}"
             rows.append((f"{name} documents", count))
-    return bars(rows, label="Groups by the number of their documents") if rows else element("p", "There are no groups.")
+    return bars(rows, label="Number of groups by size") if rows else element("p", "There are no groups.")
 
 
 def curve_points(recipe: Recipe) -> list[tuple[float, float]]:
@@ -148,7 +148,7 @@ def curve_chart(recipe: Recipe, similarity: float | None = None) -> Html | None:
     mark = None
     if at is not None:
         mark = (at, points[min(_CURVE_POINTS, round(at * _CURVE_POINTS))][1])
-    label = f"{'Jaccard' if is_bands else 'cosine'} similarity of a pair; upward P(found)"
+    label = f"{'Jaccard' if is_bands else 'cosine'} similarity of a pair (x), P(found) (y)"
     return curve(points, label=label, mark=mark, mark_text=text if mark is None else f"{text}: {mark[1]:.3f}")
 
 
@@ -159,7 +159,7 @@ def threshold_chart(summary: Mapping[str, Any]) -> Html | None:
         return None
     drawn = density(
         [(similarity, pairs) for similarity, pairs in facts["density"]],
-        label=f"{facts['measure']} similarity; pairs in a hundredth",
+        label=f"{facts['measure']} similarity; pairs per 0.01",
         mark=facts["threshold"],
         mark_text=f"threshold {facts['threshold']:g}",
     )
@@ -169,14 +169,14 @@ def threshold_chart(summary: Mapping[str, Any]) -> Html | None:
 def stage_chart(summary: Mapping[str, Any]) -> Html:
     """Return the seconds of each stage."""
     stages = [(name.replace("_", " "), round(seconds * 1000)) for name, seconds in summary["timings"]["wall_s"].items()]
-    return bars(stages, label=f"Milliseconds of each stage; {summary['timings']['total_s']:.2f} s in all")
+    return bars(stages, label=f"Milliseconds per stage; {summary['timings']['total_s']:.2f} s in total")
 
 
 def search_facts(summary: Mapping[str, Any]) -> Html:
     """Return how much was compared, and what was left out of it."""
     capped, num_crowded = summary["num_capped"], summary.get("num_crowded", 0)
     is_exact = summary["recipe"].get("overflow") == "exact"
-    how = "compared by an exact join" if is_exact else "pairs of two of them may be missed"
+    how = "compared by an exact join" if is_exact else "pairs of two such documents may be missed"
     crowd = f"{num_crowded:,}; {how}" if num_crowded else None
     return facts(
         [
@@ -185,11 +185,13 @@ def search_facts(summary: Mapping[str, Any]) -> Html:
             ("Documents with full buckets", crowd or "none"),
             (
                 "Capped",
-                f"{counted(capped, 'time')} a document found the last bucket of a band full" if capped else None,
+                f"the last bucket of a band was full {counted(capped, 'time')}" if capped else None,
             ),
             (
                 "Below the threshold",
-                f"{summary['num_below_threshold']:,} joined through others" if summary["num_below_threshold"] else None,
+                f"{summary['num_below_threshold']:,} joined through other documents"
+                if summary["num_below_threshold"]
+                else None,
             ),
             ("Stored pairs", _stored(summary)),
             ("Version", summary["version"]),
@@ -199,4 +201,4 @@ def search_facts(summary: Mapping[str, Any]) -> Html:
 
 def _stored(summary: Mapping[str, Any]) -> str | None:
     stored = summary.get("stored_pairs")
-    return None if stored is None else f"{stored['num_pairs']:,} from similarity {stored['floor']:g} on"
+    return None if stored is None else f"{stored['num_pairs']:,} with similarity {stored['floor']:g} or more"

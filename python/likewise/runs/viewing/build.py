@@ -62,7 +62,7 @@ def build_from_evidence(
         table.select(_COLUMNS)
         keys = _group_keys(table)
     except (OSError, pa.ArrowException, KeyError) as error:
-        raise InvalidInput("the run's evidence is missing or damaged; run it again", str(evidence)) from error
+        raise InvalidInput("the evidence of the run is missing or damaged; repeat the run", str(evidence)) from error
     order = np.argsort(keys, kind="stable")
     bounds = np.flatnonzero(np.diff(keys[order], prepend=-1, append=-2))
     progress(StageStarted("sorting groups", len(bounds) - 1, "groups"))

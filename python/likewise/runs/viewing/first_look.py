@@ -64,11 +64,11 @@ def first_look(run: Path) -> list[str]:
         if near.family is not None:
             num, kept_id = near.family
             lines.append(
-                f"{num:,} similar but different documents were removed for {kept_id} alone. If they share a template, "
-                f"use --weights idf or a higher threshold, and check with likewise report {run}."
+                f"{num:,} similar but different documents were removed as duplicates of {kept_id}. If they share a "
+                f"template, use --weights idf or a higher threshold, and check with likewise report {run}."
             )
         if view.recipe.markup is None and _are_markup(_texts(view, near.samples)[::2]):
-            lines.append("Documents contain HTML. With --markup html, only the visible text counts.")
+            lines.append("Documents contain HTML. Use --markup html to compare only the visible text.")
         lines.append("To fit the threshold to pairs that you label, run likewise tune.")
         return lines
 

@@ -57,14 +57,16 @@ class Marks:
             If the two are one document, or there are too many labels.
         """
         if a == b or not a or not b or max(len(a), len(b)) > _MOST_ID_CHARACTERS:
-            raise InvalidInput("a label is of two documents, named by their ids")
+            raise InvalidInput("a label requires the ids of two different documents")
         with self._lock:
             before = dict(self._labels)
             self._labels.pop(_pair(a, b), None)
             if label is not None:
                 if len(self._labels) >= MOST_MARKS:
                     self._labels = before
-                    raise InvalidInput(f"there are {MOST_MARKS:,} labels; export them and begin a new file")
+                    raise InvalidInput(
+                        f"there are {MOST_MARKS:,} labels, the maximum; export them and start a new file"
+                    )
                 self._labels[_pair(a, b)] = label
             try:
                 self._write()
@@ -100,9 +102,9 @@ def _read(path: Path) -> dict[tuple[str, str], bool]:
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.reader(file)
         if tuple(next(rows, ())) != _HEADER:
-            raise InvalidInput(f"this is no file of labels; it begins with {','.join(_HEADER)}", str(path), 1)
+            raise InvalidInput(f"not a file of labels; such a file begins with {','.join(_HEADER)}", str(path), 1)
         for number, row in enumerate(rows, 2):
             if len(row) != len(_HEADER) or row[2] not in ("0", "1"):
-                raise InvalidInput("a label is doc_id_a, doc_id_b, and 1 or 0", str(path), number)
+                raise InvalidInput("a row must be doc_id_a, doc_id_b, and 1 or 0", str(path), number)
             labels[_pair(id_of_cell(row[0]), id_of_cell(row[1]))] = row[2] == "1"
     return labels

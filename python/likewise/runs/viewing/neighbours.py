@@ -122,11 +122,11 @@ class RunNeighbours:
     def _sketched(self) -> Documents:
         paths = self._reader.paths
         if not paths:
-            raise InvalidInput("the inputs of the run are not there any more, or have changed")
+            raise InvalidInput("the inputs of the run are missing or have changed")
         if self._reader.num_bytes > MOST_BYTES:
             raise InvalidInput(
-                f"the inputs have {self._reader.num_bytes:,} bytes; up to {MOST_BYTES:,} are read for this. "
-                "Make an index of the run (likewise dedup --index) and open that"
+                f"the inputs have {self._reader.num_bytes:,} bytes; this page reads up to {MOST_BYTES:,}. Create an "
+                "index of the run (likewise dedup --index) and open it"
             )
         work = self._stack.enter_context(scratch_directory())
         found = find_inputs(

@@ -96,7 +96,7 @@ class TextReader:
 
     def texts(self, places: Sequence[Place]) -> list[Shown]:
         """Return the documents at some places, each as text, as bytes, or with the reason why it cannot be shown."""
-        found: list[Shown] = [Missing("the document is one of an index, which keeps no place of it")] * len(places)
+        found: list[Shown] = [Missing("the document is in an index, which does not record its location")] * len(places)
         by_file: dict[str, list[int]] = {}
         for i, place in enumerate(places):
             if place.file is not None:
@@ -133,14 +133,14 @@ class TextReader:
     def _checked(self, name: str) -> Path | Missing:
         if Path(name).is_absolute():
             # A reference document, of --against.
-            return Path(name) if Path(name).is_file() else Missing(f"{name} is not there any more")
+            return Path(name) if Path(name).is_file() else Missing(f"{name} is missing")
         if self._directory is None:
-            return Missing("the run read standard input, which is gone")
+            return Missing("the run read standard input, which cannot be read again")
         path = self._directory / name
         if name not in self._sizes:
-            return Missing(f"{name} is no input of this run")
+            return Missing(f"{name} is not an input of this run")
         if not path.is_file():
-            return Missing(f"{path} is not there any more")
+            return Missing(f"{path} is missing")
         if path.stat().st_size != self._sizes[name]:
             return Missing(f"{path} has changed since the run")
         return path
@@ -264,5 +264,5 @@ class _Table(_File):
             if i < len(rows) and int(rows[i]) == place.offset:
                 found.append(self._spool.texts(self._handles[number])[i])
             else:
-                found.append(Missing("there is no such row any more"))
+                found.append(Missing("this row no longer exists"))
         return found

@@ -84,14 +84,14 @@ class Thresholds:
             file = pq.ParquetFile(path)
             if file.metadata.num_rows > _MOST_PAIRS:
                 raise InvalidInput(
-                    f"{file.metadata.num_rows:,} pairs are stored; up to {_MOST_PAIRS:,} can be decided again. Store "
-                    "those from a higher similarity on",
+                    f"{file.metadata.num_rows:,} pairs are stored; this page supports up to {_MOST_PAIRS:,}. Repeat "
+                    "the run with a higher --store-pairs",
                     str(path),
                 )
             has_margin = recipe.short_margin is not None
             columns = file.read(["rank_a", "rank_b", "similarity", *(["num_features"] if has_margin else [])])
         except (OSError, pa.ArrowException) as error:
-            raise InvalidInput("the stored pairs are damaged; run again", str(path)) from error
+            raise InvalidInput("the stored pairs are damaged; repeat the run", str(path)) from error
         ranks = np.stack([columns["rank_a"].to_numpy(), columns["rank_b"].to_numpy()], axis=1)
         # Documents without a pair stay at any threshold.
         known, places = np.unique(ranks, return_inverse=True)

@@ -331,10 +331,10 @@ class IndexView:
 
     def texts(self, documents: Sequence[tuple[int | None, Place]]) -> list[Shown]:
         """Return documents by their rows, where the index keeps texts."""
-        reason = Missing("this index keeps no texts; one made with --store text does")
+        reason = Missing("this index stores no texts; create one with --store text")
         if self.summary.get("store") != "text":
             return [reason] * len(documents)
-        gone = Missing("the document is gone")
+        gone = Missing("the document was removed")
         found = [None if row is None else self.catalogue.text(row) for row, _ in documents]
         return [gone if text is None else text for text in found]
 
@@ -380,7 +380,8 @@ def _recipe_of(summary: dict[str, Any]) -> tuple[Recipe, str | None]:
         threshold = fields.get("threshold")
         plain = Recipe.minhash(threshold, **options).resolve()
         lists = "weights" if recipe.needs_counting else "weights or word lists"
-        return plain, f"the {lists} of the run are not beside it: what is measured here counts each shared phrase once"
+        note = f"The {lists} of the run are not available, so measures on these pages count each shared feature once"
+        return plain, note
 
 
 def shared_rows(group: GroupRow, members: Sequence[Member]) -> list[tuple[int | None, str, Place]]:

@@ -82,18 +82,18 @@ class Administration:
 
     def _check_may_write(self) -> None:
         if self._service.settings.is_read_only:
-            raise Problem("read-only", "the service was started to be read only")
+            raise Problem("read-only", "the service is read-only")
 
     def _check(self, recipe: Recipe) -> None:
         """Raise InvalidParameter for a recipe by which one query may cost too much."""
         settings = self._service.settings
         if recipe.within is not None and recipe.within > settings.max_within:
             raise InvalidParameter(
-                "recipe.within", f"{recipe.within} given; over HTTP it is at most {settings.max_within}"
+                "recipe.within", f"{recipe.within} given; over HTTP the maximum is {settings.max_within}"
             )
         if recipe.bands is not None and recipe.bands * _MOST_A_BAND > settings.max_candidates:
             raise InvalidParameter(
                 "recipe.bands",
-                f"{recipe.bands} bands may bring {recipe.bands * _MOST_A_BAND} candidates; "
-                f"{settings.max_candidates} are allowed",
+                f"{recipe.bands} bands may give {recipe.bands * _MOST_A_BAND} candidates; the maximum is "
+                f"{settings.max_candidates}",
             )

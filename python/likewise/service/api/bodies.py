@@ -21,13 +21,13 @@ WHOLE = BeforeValidator(_whole)
 
 
 class Body(BaseModel):
-    """What a request holds: these fields and no other, of these types."""
+    """A request body. Fields other than these are rejected."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Verdict(BaseModel):
-    """Whether a document is new or a duplicate, and of what."""
+    """Whether a document is new or a duplicate, and of which document."""
 
     doc_id: str | None
     is_new: bool
@@ -46,7 +46,7 @@ class VerdictBatch(BaseModel):
 
 
 class Document(BaseModel):
-    """A document of a collection with its present verdict."""
+    """A stored document with its current verdict."""
 
     doc_id: str
     is_new: bool
@@ -59,13 +59,13 @@ class Document(BaseModel):
 
 
 class DocumentBatch(BaseModel):
-    """Documents in the order of the request; null where there is none."""
+    """Documents in the order of the request; null for unknown ids."""
 
     documents: list[Document | None]
 
 
 class Group(BaseModel):
-    """A kept document and its duplicates, or a page of them."""
+    """A kept document and a page of its duplicates."""
 
     leader_id: str
     is_leader_gone: bool
@@ -75,13 +75,13 @@ class Group(BaseModel):
 
 
 class GroupBatch(BaseModel):
-    """Groups in the order of the request; null where no document has the id."""
+    """Groups in the order of the request; null for unknown ids."""
 
     groups: list[Group | None]
 
 
 class Neighbour(BaseModel):
-    """A kept document that matches a text, and what was measured on the two."""
+    """A kept document that matches a text, with similarity and distance."""
 
     doc_id: str
     measure: str
@@ -90,7 +90,7 @@ class Neighbour(BaseModel):
 
 
 class Neighbours(BaseModel):
-    """Kept documents that match a text, best first; truncated where there are more than were asked for."""
+    """Kept documents that match a text, most similar first; `truncated` if there are more than requested."""
 
     neighbours: list[Neighbour]
     truncated: bool
@@ -103,14 +103,14 @@ class NeighboursBatch(BaseModel):
 
 
 class Moved(BaseModel):
-    """A duplicate, and the kept document that is now against it."""
+    """A duplicate and its new kept document."""
 
     doc_id: str
     kept_id: str
 
 
 class Removal(BaseModel):
-    """What became of the duplicates of a document that was removed."""
+    """A removed document and what happened to its duplicates."""
 
     doc_id: str
     was_kept: bool
@@ -119,13 +119,13 @@ class Removal(BaseModel):
 
 
 class RemovalBatch(BaseModel):
-    """Removals in the order of the request; null where no document had the id."""
+    """Removals in the order of the request; null for unknown ids."""
 
     removals: list[Removal | None]
 
 
 class CollectionInfo(BaseModel):
-    """A collection: what it holds, and by which recipe it decides."""
+    """A collection: its size and its recipe."""
 
     name: str
     num_documents: int
@@ -137,38 +137,38 @@ class CollectionInfo(BaseModel):
 
 
 class CollectionList(BaseModel):
-    """All collections by name; `broken` says why some could not be opened."""
+    """All collections by name; `broken` gives the reason for each one that could not be opened."""
 
     collections: list[CollectionInfo]
     broken: dict[str, str]
 
 
 class Deleted(BaseModel):
-    """What was deleted."""
+    """The name of the deleted item."""
 
     deleted: str
 
 
 class Snapshot(BaseModel):
-    """A copy of a collection, in the directory of the service."""
+    """A snapshot of a collection, in the directory of the service."""
 
     snapshot: str
 
 
 class SnapshotList(BaseModel):
-    """Copies of a collection, oldest first."""
+    """Snapshots of a collection, oldest first."""
 
     snapshots: list[str]
 
 
 class Verified(BaseModel):
-    """What is wrong with a collection, in words; nothing where all is well."""
+    """Problems found in a collection; empty if there are none."""
 
     problems: list[str]
 
 
 class Done(BaseModel):
-    """It is done."""
+    """The operation succeeded."""
 
     status: Literal["ok"]
 
@@ -183,14 +183,14 @@ class Comparison(BaseModel):
 
 
 class CurvePoint(BaseModel):
-    """A similarity, and the probability that a pair of it is found."""
+    """A similarity and the probability of finding a pair with it."""
 
     similarity: float
     found: float
 
 
 class Plan(BaseModel):
-    """What a recipe resolves into."""
+    """A resolved recipe and its probability of finding pairs."""
 
     recipe: dict[str, Any]
     recipe_id: str
@@ -200,7 +200,7 @@ class Plan(BaseModel):
 
 
 class ProblemShape(BaseModel):
-    """An error. `type` is stable: programs may go by it."""
+    """An error. `type` is stable and intended for programs."""
 
     type: str
     title: str
@@ -248,49 +248,53 @@ def make_bodies(settings: Settings) -> Bodies:
         made: type[BaseModel] = create_model(name, __base__=Body, __doc__=about, **fields)
         return made
 
-    document = body("DocumentGiven", "A document to be added.", doc_id=(doc_id, ...), text=(text, ...))
-    one_text = body("Text", "A text to be checked.", text=(text, ...))
+    document = body("DocumentGiven", "A document to add.", doc_id=(doc_id, ...), text=(text, ...))
+    one_text = body("Text", "A text to check.", text=(text, ...))
     texts = Annotated[list[text], batch]
     doc_ids = Annotated[list[doc_id], batch]
     return Bodies(
         text=one_text,
-        texts=body("Texts", "Texts to be checked.", texts=(texts, ...)),
+        texts=body("Texts", "Texts to check.", texts=(texts, ...)),
         document=document,
         documents=body(
             "Documents",
-            "Documents to be added, all or none.",
+            "Documents to add, all or none.",
             documents=(Annotated[list[document], batch], ...),  # type: ignore[valid-type]
         ),
         doc_id=body("DocId", "The id of a document.", doc_id=(doc_id, ...)),
         doc_ids=body("DocIds", "Ids of documents.", doc_ids=(doc_ids, ...)),
         group=body(
             "GroupAsked",
-            "The id of any document of a group; members are given from `offset` on, in order of arrival.",
+            "The id of any document of a group. Members are listed from `offset`, in order of arrival.",
             doc_id=(doc_id, ...),
             offset=(Annotated[int, Field(ge=0, le=2**31), WHOLE], 0),
             limit=(limit, settings.max_results),
         ),
         neighbours=body(
-            "NeighboursAsked", "A text, and how many neighbours to give.", text=(text, ...), limit=(limit, 10)
+            "NeighboursAsked", "A text and the maximum number of neighbors.", text=(text, ...), limit=(limit, 10)
         ),
         neighbours_batch=body(
-            "NeighboursAskedBatch", "Texts, and how many neighbours of each.", texts=(texts, ...), limit=(limit, 10)
+            "NeighboursAskedBatch",
+            "Texts and the maximum number of neighbors of each.",
+            texts=(texts, ...),
+            limit=(limit, 10),
         ),
         collection=body(
             "CollectionGiven",
-            "How the collection decides. `recipe` has a method (minhash or simhash) and any of its options, as in a "
-            "recipe's JSON; the preset online where it is left out: word 3-grams at 0.55, more for short documents.",
+            "How the collection matches documents. `recipe` has a method (minhash or simhash) and any of its options, "
+            "as in the JSON of a recipe. Without it, the preset online applies: word 3-grams at 0.55, more for short "
+            "documents.",
             recipe=(recipe | None, None),
             store=(Literal["sketch", "shingles", "text"] | None, None),
             ttl_s=(Annotated[float, Field(gt=0, le=1e10)] | None, None),
         ),
-        verify=body("VerifyAsked", "`full` reads every byte.", full=(bool, False)),
+        verify=body("VerifyAsked", "`full` checks all data.", full=(bool, False)),
         compare=body(
             "CompareAsked",
-            "Two texts, and the recipe whose features count.",
+            "Two texts and the recipe to compare them with.",
             a=(short, ...),
             b=(short, ...),
             recipe=(recipe | None, None),
         ),
-        plan=body("PlanAsked", "A recipe, as for a collection.", recipe=(recipe, ...)),
+        plan=body("PlanAsked", "A recipe, as in the request that creates a collection.", recipe=(recipe, ...)),
     )

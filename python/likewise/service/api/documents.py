@@ -174,12 +174,12 @@ class Documents:
         end = time.monotonic() + self._service.settings.deadline_s
         for one in given:
             if time.monotonic() > end:
-                raise Problem("deadline", "it takes longer than a request may")
+                raise Problem("deadline", "the request exceeded its time limit")
             yield one
 
     def _check_may_write(self) -> None:
         if self._service.settings.is_read_only:
-            raise Problem("read-only", "the service was started to be read only")
+            raise Problem("read-only", "the service is read-only")
 
 
 def _found(answer: Json | None, body: Any, *, is_replayed: bool = False) -> Json:  # noqa: ANN401

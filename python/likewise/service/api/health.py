@@ -11,15 +11,15 @@ from likewise.service.problems import Problem
 def add_health(app: FastAPI, service: Service) -> None:
     """Add ``/healthz``, ``/livez``, ``/readyz`` and ``/metrics``."""
 
-    @app.get("/healthz", tags=["service"], summary="Whether the process runs", operation_id="healthz")
-    @app.get("/livez", tags=["service"], summary="The same by another name", operation_id="livez")
+    @app.get("/healthz", tags=["service"], summary="Whether the process is running", operation_id="healthz")
+    @app.get("/livez", tags=["service"], summary="Alias of /healthz", operation_id="livez")
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
-    @app.get("/readyz", tags=["service"], summary="Whether the service takes requests", operation_id="readyz")
+    @app.get("/readyz", tags=["service"], summary="Whether the service accepts requests", operation_id="readyz")
     async def ready(request: Request) -> Response:
         if service.is_draining:
-            raise Problem("draining", "the service is about to end")
+            raise Problem("draining", "the service is shutting down")
         unwell = [*service.broken, *(one.name for one in service.collections.values() if one.is_poisoned)]
         if unwell:
             raise Problem("store", f"collections that cannot be used: {', '.join(unwell[:10])}")
@@ -28,7 +28,7 @@ def add_health(app: FastAPI, service: Service) -> None:
     @app.get(
         "/metrics",
         tags=["service"],
-        summary="Counters, in the format of Prometheus",
+        summary="Metrics in Prometheus format",
         operation_id="metrics",
         response_class=PlainTextResponse,
     )

@@ -47,9 +47,9 @@ class Lines:
     def described(self) -> dict[str, Any]:
         """Return what the description of the route says beside its JSON."""
         about = (
-            f"Lines of `{self.model.__name__}`, decided as they come; each is answered by a line of "
-            f"`{self.answer.__name__}`. An error ends the answer with a line of the shape of errors; "
-            "lines before it are done."
+            f"Lines of `{self.model.__name__}`, processed as they arrive; each is answered by a line of "
+            f"`{self.answer.__name__}`. An error ends the response with an error object on the last line; earlier "
+            "lines were processed."
         )
         return {"x-ndjson": {"request": self.model.__name__, "answer": self.answer.__name__, "description": about}}
 
@@ -78,7 +78,7 @@ class _Stream:
         """Return the lines that are there, at most so many; none where there will be no more."""
         while not self.lines and not self.is_ended:
             if service.is_draining:
-                raise Problem("draining", "the service is about to end; lines that were answered are done")
+                raise Problem("draining", "the service is shutting down; answered lines were processed")
             self.changed.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1.0):
@@ -223,7 +223,7 @@ async def _read(stream: _Stream, scope: Scope, receive: Receive, service: "Servi
                     stream.put(line)
                 rest = bytearray(piece[end + 1 :])
             if len(rest) > most_line:
-                raise Problem("too-large", f"a line has more than {most_line} bytes")
+                raise Problem("too-large", f"a line is longer than {most_line} bytes")
             await stream.has_room.wait()
         stream.put(bytes(rest))
     except Exception as error:

@@ -89,10 +89,10 @@ def reference_page(description: Json) -> str:
     schemas: Json = description["components"]["schemas"]
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
-        "<title>Likewise: the HTTP interface</title><link rel=stylesheet href=/docs.css>",
+        "<title>Likewise HTTP API</title><link rel=stylesheet href=/docs.css>",
         f"<h1>Likewise {escape(description['info']['version'])}</h1><p>{escape(description['info']['summary'])}",
-        "<p>Requests and answers are JSON. Where a service has keys, give one: <code>Authorization: Bearer KEY</code>. "
-        "<a href=/openapi.json>The same for programs</a>.",
+        "<p>Requests and responses are JSON. If the service has keys, send one: <code>Authorization: Bearer "
+        "KEY</code>. <a href=/openapi.json>OpenAPI description</a>.",
         "<h2>Operations</h2>",
     ]
     for path, methods in description["paths"].items():
@@ -101,17 +101,17 @@ def reference_page(description: Json) -> str:
             parts.append(f"<p>{escape(operation.get('summary', ''))}")
             content = operation.get("requestBody", {}).get("content", {})
             if "application/json" in content:
-                parts.append(f"<p>Takes {_kind(content['application/json']['schema'])}")
+                parts.append(f"<p>Request: {_kind(content['application/json']['schema'])}")
             if "application/x-ndjson" in content:
-                parts.append(f"<p>Or {escape(content['application/x-ndjson']['schema']['description'])}")
+                parts.append(f"<p>Or: {escape(content['application/x-ndjson']['schema']['description'])}")
             answer: Json = next((value for status, value in operation["responses"].items() if status < "300"), {})
             given = answer.get("content", {}).get("application/json", {}).get("schema")
             if given:
-                parts.append(f"<p>Gives {_kind(given)}")
+                parts.append(f"<p>Response: {_kind(given)}")
             refusals = [value["description"] for status, value in operation["responses"].items() if status >= "400"]
             if refusals:
                 parts.append(f"<p class=quiet>Errors: {escape(' '.join(refusals))}")
-    parts.append("<h2>Bodies and answers</h2>")
+    parts.append("<h2>Requests and responses</h2>")
     for name in sorted(schemas):
         schema = schemas[name]
         parts.append(f"<h3 id={escape(name)}>{escape(name)}</h3><p>{escape(schema.get('description', ''))}<table>")
@@ -126,7 +126,7 @@ def reference_page(description: Json) -> str:
                 f"<tr><td><code>{escape(field)}</code><td>{_kind(value)}<td>{escape(limits)}<td>{escape(needs)}"
             )
         parts.append("</table>")
-    parts.append("<h2>Types of errors</h2><table>")
+    parts.append("<h2>Error types</h2><table>")
     parts += [f"<tr><td><code>{kind}</code><td>{status}<td>{escape(title)}" for kind, (status, title) in TYPES.items()]
     parts.append("</table></html>")
     return "\n".join(parts)

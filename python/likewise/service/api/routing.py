@@ -94,7 +94,7 @@ class OperationRoute(APIRoute):
                     return
                 if media != JSON:
                     also = f" or {NDJSON}" if operation.lines is not None else ""
-                    raise Problem("unsupported-media-type", f"the body is to be {JSON}{also}", "content-type")
+                    raise Problem("unsupported-media-type", f"the content type must be {JSON}{also}", "content-type")
                 async with whole_body(scope, receive, service.settings, service.body_memory) as given:
                     arguments: dict[str, Any] = {**scope["path_params"], "body": parsed(operation.body, given)}
                     if operation.is_repeatable:
@@ -173,7 +173,7 @@ def _extra(operation: Operation) -> dict[str, Any]:
                 "name": "Idempotency-Key",
                 "in": "header",
                 "required": False,
-                "description": "A random key. A request that is sent again with its key gets the answer of the first.",
+                "description": "A random key. A repeated request with the same key gets the response of the first one.",
                 "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]*$"},
             }
         ]

@@ -51,11 +51,11 @@ def recipe_given(fields: Json | None) -> Recipe:
         return Recipe.preset("online")
     for name in _BESIDE:
         if fields.get(name) is not None:
-            raise InvalidParameter(f"recipe.{name}", "recipes that read files are not taken over HTTP")
+            raise InvalidParameter(f"recipe.{name}", "recipes that read files are not accepted over HTTP")
     try:
         return Recipe.from_dict({name: value for name, value in fields.items() if value is not None}).resolve()
     except InvalidParameter as error:
         name = error.name if error.name == "recipe" else f"recipe.{error.name}"
         raise InvalidParameter(name, error.message) from None
     except (TypeError, ValueError, OverflowError):
-        raise InvalidParameter("recipe", "it holds a value of a wrong kind") from None
+        raise InvalidParameter("recipe", "a value has the wrong type") from None

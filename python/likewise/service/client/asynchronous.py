@@ -15,21 +15,21 @@ from likewise.service.client.connection import Connections, is_sent, is_transpor
 
 
 class AsyncClient:
-    """A collection of an HTTP service, with the methods of :class:`likewise.Index`, each call to be awaited.
+    """Client for a collection of an HTTP service, with the methods of :class:`likewise.Index`, each call to be awaited.
 
     Parameters
     ----------
     url : str
         The address of the service.
     key : str, optional
-        The key, where the service has keys.
+        API key, if the service has keys.
     collection : str, optional
-        Its name; the only one of the service where None.
+        Name of the collection; if None, the only one of the service.
     timeout_s : float
         Seconds for one request, its retries included. Verifying, compacting, copying and deleting a collection have no
         limit.
     retries : int
-        Maximum number of retries of a request, with growing pauses, when the service is at its limit (429, 503) or the
+        Maximum number of retries of a request, with growing pauses, when the service is overloaded (429, 503) or the
         connection breaks.
 
     Raises
@@ -44,7 +44,7 @@ class AsyncClient:
     its verdict with ``added`` false, and a repeated removal raises ServiceError of the kind ``uncertain``. Creating or
     deleting a collection is retried only if the service reported that it was not done. Batches of any size are
     sent in requests of at most 1,000 documents, each of them all or none. Tasks may share one client;
-    each event loop has connections of its own, a forked process too.
+    each event loop and each forked process has its own connections.
 
     Examples
     --------

@@ -152,8 +152,8 @@ class Attempts:
         if is_unknown and self._is_uncertain and "idempotent-replayed" not in headers:
             raise ServiceError(
                 "uncertain",
-                "no document has the id, but an earlier attempt got no answer and may have removed it; "
-                "the service does not know the answer any more",
+                "no document has the id; an earlier attempt without a response may have removed it, and the service "
+                "no longer has its response",
                 status=status,
             )
         return None
@@ -163,8 +163,8 @@ class Attempts:
 
     def _unreachable(self, error: Exception) -> ServiceError:
         if self.clock() >= self._end:
-            return ServiceError("unreachable", f"{self.url} did not answer within {self.timeout_s:g} s")
-        return ServiceError("unreachable", f"{self.url} does not answer: {error or type(error).__name__}")
+            return ServiceError("unreachable", f"{self.url} did not respond within {self.timeout_s:g} s")
+        return ServiceError("unreachable", f"{self.url} does not respond: {error or type(error).__name__}")
 
 
 def check_retries(retries: int) -> int:
@@ -178,7 +178,7 @@ def check_url(url: str) -> str:
     """Return the address of a service without a slash at its end."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        raise InvalidParameter("url", f"{url!r} given; it must be such as http://127.0.0.1:8765")
+        raise InvalidParameter("url", f"{url!r} given; it must be a URL such as http://127.0.0.1:8765")
     return url.rstrip("/")
 
 
@@ -188,7 +188,7 @@ def headers_of(key: str | None) -> dict[str, str]:
         return {}
     if not _KEY.fullmatch(key):
         # Without the key itself: errors end in logs.
-        raise InvalidParameter("key", "a key is of visible ASCII characters, without spaces and line ends")
+        raise InvalidParameter("key", "a key must consist of visible ASCII characters, without spaces or newlines")
     return {"authorization": f"Bearer {key}"}
 
 
@@ -220,7 +220,7 @@ def chosen_collection(url: str, answer: Any) -> str:  # noqa: ANN401 - JSON
     names = [collection["name"] for collection in answer["collections"]]
     if len(names) != 1:
         found = ", ".join(names[:10]) or "none"
-        raise InvalidParameter("collection", f"name one: {url} has {found}")
+        raise InvalidParameter("collection", f"choose a collection; {url} has {found}")
     return str(names[0])
 
 
@@ -340,7 +340,7 @@ def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tupl
     num_texts = 0
     for text in texts:
         if not isinstance(text, str):
-            raise InvalidInput(f"a service takes texts; {type(text).__name__} was given", row=num_texts)
+            raise InvalidInput(f"{type(text).__name__} given; a service accepts only texts", row=num_texts)
         if some and (len(some) == MOST_DOCUMENTS or num_bytes + len(text) > MOST_BYTES):
             yield some_ids, some
             some_ids, some, num_bytes = [], [], 0
@@ -354,7 +354,7 @@ def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tupl
         num_bytes += len(text) if text.isascii() else 3 * len(text)
         num_texts += 1
     if rest is not None and next(rest, rest) is not rest:
-        raise InvalidInput(f"more ids than the {counted(num_texts, 'document')}")
+        raise InvalidInput(f"more ids than {counted(num_texts, 'document')}")
     if some:
         yield some_ids, some
 
@@ -362,7 +362,7 @@ def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tupl
 def _listed(values: Iterable[Any]) -> Iterable[Any]:
     """Return Arrow data (of PyArrow, Polars, DuckDB, pandas) as a list; others as they are."""
     if isinstance(values, str | bytes):
-        raise InvalidInput(f"give a list; one {type(values).__name__} was given")
+        raise InvalidInput(f"{type(values).__name__} given; it must be a list")
     if not hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
         return values
     import pyarrow as pa
@@ -414,7 +414,7 @@ def _removal_of(answer: dict[str, Any]) -> Removal:
 def _clean(text: str) -> str:
     """Return a text as the index would read it: a lone surrogate, which JSON cannot hold, is U+FFFD."""
     if not isinstance(text, str):
-        raise InvalidInput(f"a service takes texts; {type(text).__name__} was given")
+        raise InvalidInput(f"{type(text).__name__} given; a service accepts only texts")
     try:
         text.encode()
     except UnicodeEncodeError:

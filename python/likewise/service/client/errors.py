@@ -38,9 +38,7 @@ class ServiceError(LikewiseError):
 def error_of(status: int, shape: object) -> LikewiseError:
     """Return the error that an answer stands for."""
     if not isinstance(shape, dict) or not isinstance(shape.get("type"), str):
-        return ServiceError(
-            "unknown", f"status {status}, and no error of this service: is it the right address?", status=status
-        )
+        return ServiceError("unknown", f"status {status} without a Likewise error; check the URL", status=status)
     kind, detail, field = shape["type"], str(shape.get("detail", "")), shape.get("field")
     match kind:
         case "conflicting-document" | "unknown-document":

@@ -102,7 +102,7 @@ class Answers:
 def check_same(content: int, other: int) -> None:
     """Raise Problem if the bodies of two requests with one idempotency key differ."""
     if content != other:
-        raise Problem("invalid", "the key was used with another body; use a new key for each request", HEADER)
+        raise Problem("invalid", "this key was used with a different body; use a new key for each request", HEADER)
 
 
 def repeatable_of(scope: Scope, path: str, body: bytes) -> Repeatable | None:
@@ -116,6 +116,6 @@ def repeatable_of(scope: Scope, path: str, body: bytes) -> Repeatable | None:
     for name, value in scope["headers"]:
         if name == b"idempotency-key":
             if not _KEY.fullmatch(value):
-                raise Problem("invalid", "a key has 1 to 128 visible ASCII characters", HEADER)
+                raise Problem("invalid", "a key must have 1 to 128 visible ASCII characters", HEADER)
             return Repeatable((scope["state"]["key"].name, path, value.decode()), hash(body))
     return None

@@ -127,7 +127,7 @@ class Lane:
 
 def _gone() -> Problem:
     """Return what requests hear that waited for a collection while it was deleted."""
-    return Problem("unknown-collection", "the collection was deleted meanwhile", "collection")
+    return Problem("unknown-collection", "the collection was deleted during the request", "collection")
 
 
 class Budget:

@@ -78,7 +78,7 @@ class Service:
         largest = max(settings.max_body_bytes, settings.max_decoded_bytes)
         self.body_memory = self._budget(settings.max_body_memory_bytes, "bytes of request bodies", least=largest)
         self.streams = self._budget(settings.max_streams, "open streams")
-        self.at_work = self._budget(settings.max_concurrency, "requests at work")
+        self.at_work = self._budget(settings.max_concurrency, "concurrent requests")
         self.routes: dict[tuple[str, str], Route] = {}
         # What clients may make costly waits in a line of its own, and is dropped there at its deadline.
         self._computing = ThreadPoolExecutor(_NUM_COMPUTING, thread_name_prefix="compute")
@@ -96,7 +96,7 @@ class Service:
         check_place(self.path)
         if self.path.exists() and not self.path.is_dir():
             raise InvalidInput(
-                "it is a file; give a directory of indexes, an index, or the output of a run", str(self.path)
+                "not a directory; give a directory of indexes, an index, or the output of a run", str(self.path)
             )
         if exists(self.path):
             self._is_one_index = True
@@ -128,7 +128,7 @@ class Service:
             return found
         if name in self.broken:
             raise Problem("store", self.broken[name], "collection")
-        raise Problem("unknown-collection", f"there is no collection {name!r}", "collection")
+        raise Problem("unknown-collection", f"no collection {name!r}", "collection")
 
     def describe(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
         """Return the descriptions of all collections that can be read, and why others cannot be used."""
@@ -145,12 +145,12 @@ class Service:
         with self._changing:
             self._check_may_change()
             if name in self.collections or name in self.broken:
-                raise Problem("collection-exists", f"there is a collection {name!r}", "collection")
+                raise Problem("collection-exists", f"the collection {name!r} already exists", "collection")
             if len(self.collections) >= self.settings.max_collections:
-                raise Problem("overloaded", f"there are {len(self.collections)} collections, which is the most")
+                raise Problem("overloaded", f"there are {len(self.collections)} collections, the maximum")
             directory = self.path / name
             if directory.exists() and not exists(directory) and any(directory.iterdir()):
-                raise Problem("collection-exists", f"something else is called {name!r}", "collection")
+                raise Problem("collection-exists", f"the name {name!r} is used by another file", "collection")
             self._keep_life(name, ttl_s)
             index = Index(
                 directory,
@@ -188,7 +188,7 @@ class Service:
         folder = self.path / _SNAPSHOTS / name
         folder.mkdir(parents=True, exist_ok=True)
         if len(self.snapshots(name)) >= self.settings.max_results:
-            raise Problem("overloaded", f"{name} has {self.settings.max_results} snapshots; delete some")
+            raise Problem("overloaded", f"{name} has {self.settings.max_results} snapshots, the maximum; delete some")
         snapshot = f"{stamp}-{secrets.token_hex(4)}"
         self.collection(name).index.snapshot(folder / snapshot)
         return snapshot
@@ -210,11 +210,13 @@ class Service:
 
     def _check_may_change(self) -> None:
         if self.settings.is_read_only:
-            raise Problem("read-only", "the service was started to be read only")
+            raise Problem("read-only", "the service is read-only")
         if self.run_path is not None:
-            raise Problem("read-only", "the service shows a finished run")
+            raise Problem("read-only", "the service shows a finished run, which cannot be changed")
         if self._is_one_index:
-            raise Problem("read-only", "the service serves one index; start it on a directory to have collections")
+            raise Problem(
+                "read-only", "the service has a single index; start it on a directory of indexes to manage collections"
+            )
 
     def _open_one(self, name: str, directory: Path) -> None:
         ttl_s = self._lives().get(name)
@@ -239,7 +241,9 @@ class Service:
         except FileNotFoundError:
             return {}
         except ValueError:
-            raise InvalidInput("it is no JSON; it holds the lives of collections", str(self.path / _LIVES)) from None
+            raise InvalidInput(
+                "not valid JSON; the file stores the time to live of each collection", str(self.path / _LIVES)
+            ) from None
         return found
 
     def _keep_life(self, name: str, ttl_s: float | None) -> None:
@@ -274,7 +278,9 @@ class Service:
             async with asyncio.timeout(self.settings.deadline_s if has_deadline else None):
                 return await work(**given)
         except TimeoutError:
-            raise Problem("deadline", f"it takes longer than {self.settings.deadline_s:g} s") from None
+            raise Problem(
+                "deadline", f"the request exceeded the time limit of {self.settings.deadline_s:g} s"
+            ) from None
         finally:
             self.at_work.give_back(key, 1)
 
@@ -289,7 +295,8 @@ class Service:
         """Raise InvalidParameter for a name that no collection may have."""
         if not re.fullmatch(NAME, name):
             raise InvalidParameter(
-                "collection", "names are of 1 to 64 of a-z, 0-9, _ and -, and begin with neither of the last"
+                "collection",
+                "a name must have 1 to 64 characters of a-z, 0-9, _ and -, and start with a letter or digit",
             )
 
     async def compute(self, work: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401

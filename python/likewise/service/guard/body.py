@@ -43,7 +43,7 @@ async def whole_body(scope: Scope, receive: Receive, settings: Settings, memory:
     most = settings.max_body_bytes
     length = _length(scope)
     if length > most:
-        raise Problem("too-large", f"{length} bytes; {most} are allowed")
+        raise Problem("too-large", f"{length} bytes; the maximum is {most}")
     body = bytearray()
     key: str = scope["state"]["key"].name
     taken = 0
@@ -86,13 +86,13 @@ async def pieces(
             async with asyncio.timeout(wait_s):
                 message = await receive()
         except TimeoutError:
-            raise Problem("too-slow", f"{num_bytes} bytes of the body came in time") from None
+            raise Problem("too-slow", f"only {num_bytes} bytes of the body arrived in time") from None
         if message["type"] == "http.disconnect":
             raise Disconnected
         piece: bytes = message.get("body", b"")
         num_bytes += len(piece)
         if num_bytes > most:
-            raise Problem("too-large", f"{most} bytes are allowed")
+            raise Problem("too-large", f"the maximum is {most} bytes")
         for part in unpacked.feed(piece):
             yield part
             if len(part) == _PIECE:
@@ -110,7 +110,7 @@ def parsed(model: type[BaseModel], given: bytes) -> BaseModel:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if first["type"] == "json_invalid":
-            raise Problem("bad-request", "the body is no JSON in UTF-8") from None
+            raise Problem("bad-request", "the body is not JSON in UTF-8") from None
         # Behind a field stand the types that were tried.
         known = itertools.takewhile(lambda part: isinstance(part, int) or part.isidentifier(), first["loc"])
         place = ".".join(map(str, known))[:200]
@@ -142,17 +142,17 @@ class _Gzip:
             try:
                 part = self._member.decompress(piece, _PIECE)
             except zlib.error:
-                raise Problem("bad-request", "the body is no gzip", "content-encoding") from None
+                raise Problem("bad-request", "the body is not gzip data", "content-encoding") from None
             self._num_bytes += len(part)
             if self._num_bytes > self._most:
-                raise Problem("too-large", f"unpacked, {self._most} bytes are allowed")
+                raise Problem("too-large", f"the maximum decompressed size is {self._most} bytes")
             if part:
                 yield part
             piece = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
 
     def check_end(self) -> None:
         if not self._member.eof:
-            raise Problem("bad-request", "the gzip of the body ends too soon", "content-encoding")
+            raise Problem("bad-request", "the gzip data of the body is truncated", "content-encoding")
 
 
 def _unpacking(scope: Scope, settings: Settings, most: int) -> "_Plain | _Gzip":
@@ -164,7 +164,7 @@ def _unpacking(scope: Scope, settings: Settings, most: int) -> "_Plain | _Gzip":
             # A stream of lines is unpacked as it comes, and may be as long as it may be unpacked.
             return _Gzip(max(settings.max_decoded_bytes, most if most > settings.max_body_bytes else 0))
         case _:
-            raise Problem("unsupported-media-type", "bodies are plain or packed by gzip", "content-encoding")
+            raise Problem("unsupported-media-type", "only gzip and identity are supported", "content-encoding")
 
 
 def _length(scope: Scope) -> int:

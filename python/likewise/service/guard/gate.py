@@ -86,7 +86,7 @@ class Gate:
                     raise
                 log_failure("failure", error, path=scope["path"])
                 reason = "internal"
-                await self._answer(Problem("internal", "the log of the service says more"), scope, passage)
+                await self._answer(Problem("internal", "see the log of the service"), scope, passage)
         finally:
             metrics.active.dec()
             self._count(scope, passage, reason, time.perf_counter() - began)
@@ -101,26 +101,30 @@ class Gate:
             state["key"] = _ANYBODY
             return
         if self._service.is_draining:
-            raise Problem("draining", "the service is about to end")
+            raise Problem("draining", "the service is shutting down")
         if not self._settings.keys:
             host = headers.get(b"host", b"").decode("latin-1").lower()
             if _without_port(host) not in self._hosts:
-                raise Problem("unknown-host", "the service has no keys, and answers to its own address only", "host")
+                raise Problem(
+                    "unknown-host", "without keys, the service accepts only its own host name; see --allow-host", "host"
+                )
             state["key"] = _ANYBODY
             caller = str((scope.get("client") or ("",))[0])
         else:
             key = find_key(self._settings.keys, _secret_of(headers.get(b"authorization", b"")))
             if key is None:
-                raise Problem("unauthorized", "give a key: Authorization: Bearer KEY", "authorization")
+                raise Problem("unauthorized", "send a key: Authorization: Bearer KEY", "authorization")
             state["key"] = key
             caller = key.name
         is_reading = scope["method"] in _READING
         if not path.startswith("/v1/") and not state["key"].allows("read" if is_reading else "write"):
-            raise Problem("forbidden", f"the key {state['key'].name} may only {state['key'].right}")
+            raise Problem("forbidden", f"the key {state['key'].name} has only the right {state['key'].right}")
         if not is_reading and headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
-            raise Problem("cross-site", "a page of another site sent this")
+            raise Problem("cross-site", "the request was sent by a page of another site")
         if not self._rates.take(caller):
-            raise Problem("too-many-requests", f"{self._settings.max_requests_per_second:g} a second are allowed")
+            raise Problem(
+                "too-many-requests", f"the maximum is {self._settings.max_requests_per_second:g} requests per second"
+            )
 
     def _shortcut(self, scope: Scope) -> ASGIApp | None:
         """Return the route of an operation on a collection, found without trying all routes one by one."""
@@ -260,7 +264,7 @@ def _check_single(headers: Iterable[tuple[bytes, bytes]]) -> None:
     seen = set()
     for name, _ in headers:
         if name in seen:
-            raise Problem("bad-request", "the header is given more than once", name.decode("latin-1"))
+            raise Problem("bad-request", "the header occurs more than once", name.decode("latin-1"))
         if name in _SINGLE:
             seen.add(name)
 

@@ -72,7 +72,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP, or has too large a head, in the shape of all errors."""
-        self._refuse(_head_too_large() if self._is_too_large else Problem("bad-request", "this is no HTTP request"))
+        self._refuse(_head_too_large() if self._is_too_large else Problem("bad-request", "not an HTTP request"))
 
     def on_message_begin(self) -> None:
         """Give the head of a request its time."""
@@ -90,7 +90,7 @@ class BoundedProtocol(HttpToolsProtocol):
             if num_bytes > _MOST_HEAD_BYTES:
                 self._is_too_large = True
                 # Stops the parser, which then asks for send_400_response.
-                raise ValueError("the head is too large")
+                raise ValueError("the request headers are too large")
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
@@ -141,4 +141,4 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def _head_too_large() -> Problem:
-    return Problem("head-too-large", f"{_MOST_HEAD_BYTES} bytes are allowed")
+    return Problem("head-too-large", f"the maximum is {_MOST_HEAD_BYTES} bytes")

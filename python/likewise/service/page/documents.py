@@ -108,7 +108,7 @@ def find(place: Place, request: Request, fields: dict[str, str]) -> Response:
     doc_id = request.query_params.get("id", "")
     number = place.view.catalogue.find_id(doc_id)
     if number is None:
-        raise InvalidInput(f"no group holds a document {doc_id!r}; what nothing was removed for stands in no group")
+        raise InvalidInput(f"no group contains the document {doc_id!r}; documents without duplicates are in no group")
     return RedirectResponse(place.plain(f"groups/{number}"), 303)
 
 
@@ -153,16 +153,16 @@ def compared(place: Place, a: Text, b: Text, names: tuple[str, str]) -> Drawn:
     assert not isinstance(a, Missing)
     assert not isinstance(b, Missing)
     if max(len(a), len(b)) > MAX_CHARACTERS:
-        told = f"The texts have {len(a):,} and {len(b):,} characters; up to {MAX_CHARACTERS:,} are compared here."
+        told = f"The texts have {len(a):,} and {len(b):,} characters; this page compares up to {MAX_CHARACTERS:,}."
         return Drawn(None, element("p", told, class_="notice"), None, None, None)
     recipe = place.view.recipe
     if isinstance(a, bytes) != isinstance(b, bytes):
-        raise InvalidInput("one of the documents is text, the other is not")
+        raise InvalidInput("one document is text and the other is binary")
     found = compare(a, b, recipe)
     if isinstance(a, str):
         difference = side_by_side(found.alignment, names)
     else:
-        difference = element("p", "These documents are bytes, which are not aligned.", class_="notice")
+        difference = element("p", "These documents are binary and have no word alignment.", class_="notice")
     measures = found.measures
     curve = sections.curve_chart(recipe, measures.jaccard if recipe.method == "minhash" else measures.cosine)
     return Drawn(
@@ -183,11 +183,11 @@ def why(place: Place, member: Member) -> str:
     if recipe.short_margin is not None:
         required += f" + {recipe.short_margin:g} / √(distinct features of the smaller document)"
     if measure == "hamming":
-        told = f"{member.distance} of {fields.get('bits')} bits differ, at most {fields.get('within')} may"
+        told = f"{member.distance} of {fields.get('bits')} bits differ (maximum {fields.get('within')})"
     elif measure == "equality":
-        return "the normalised texts are equal"
+        return "the normalized texts are equal"
     elif member.similarity == 1.0 and not member.is_below:
-        told = f"{measure} 1: no feature tells them apart"
+        told = f"{measure} 1: all features are equal"
     elif member.is_below:
         return f"{measure} {member.similarity:.4f} is below {required}: joined through other documents"
     else:
@@ -198,7 +198,7 @@ def why(place: Place, member: Member) -> str:
 def _measured(measures: Measures) -> Html:
     in_a, in_b = measures.num_features
     edits = f"{measures.edit_distance:,} {measures.unit}s to change"
-    bound = "" if measures.is_alignment_exact else " (a bound)"
+    bound = "" if measures.is_alignment_exact else " (bound)"
     return sections.facts(
         [
             ("Jaccard", f"{measures.jaccard:.4f}"),
@@ -256,7 +256,7 @@ def _matrix(place: Place, found: GroupRow, members: Sequence[Member], texts: Seq
             cells.append(element("td", link, class_=f"heat-{int(value * 10)}{' below' if is_below[a, b] else ''}"))
         body.append(element("tr", cells))
     table = element("table", [element("thead", head), element("tbody", body)], class_="matrix")
-    caption = f"{measure} of all pairs; {'grey, slanted numbers are below the threshold' if has_threshold else ''}"
+    caption = f"{measure} of all pairs; {'gray italic values are below the threshold' if has_threshold else ''}"
     return element(
         "div", [element("p", caption.strip("; "), class_="quiet"), element("div", table, class_="scroll", tabindex=0)]
     )
@@ -277,14 +277,14 @@ def _where(place: TextPlace) -> str:
 def _group(place: Place, request: Request) -> GroupRow:
     found = place.view.catalogue.group(min(request.path_params["number"], 2**62))
     if found is None:
-        raise InvalidInput("there is no group of this number")
+        raise InvalidInput("no group with this number")
     return found
 
 
 def _member(place: Place, found: GroupRow, name: str) -> Member:
     member = place.view.catalogue.member(found.number, _number(name))
     if member is None:
-        raise InvalidInput("the group has no such document")
+        raise InvalidInput("no such document in this group")
     return member
 
 

@@ -18,13 +18,13 @@ async def fields_of(request: Request, service: Service) -> dict[str, str]:
     Raises
     ------
     Problem
-        If the body is no form, too large or too slow.
+        If the body is not a form, too large or too slow.
     """
     if request.method != "POST":
         return {}
     is_empty = request.headers.get("content-length") == "0"
     if media_type(request.scope) != _TYPE and not is_empty:
-        raise Problem("unsupported-media-type", f"the body is to be {_TYPE}")
+        raise Problem("unsupported-media-type", f"the content type must be {_TYPE}")
     async with whole_body(request.scope, request.receive, service.settings, service.body_memory) as body:
         try:
             found = parse_qs(
@@ -32,6 +32,6 @@ async def fields_of(request: Request, service: Service) -> dict[str, str]:
                 errors="replace",
             )  # fmt: skip
         except ValueError:
-            raise Problem("bad-request", "the body is no form") from None
+            raise Problem("bad-request", "the body is not a form") from None
     # Browsers send line ends of forms as CR LF.
     return {name: values[0].replace("\r\n", "\n") for name, values in found.items()}

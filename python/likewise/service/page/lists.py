@@ -44,8 +44,8 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
     if view.kind == "run":
         numbers = sections.run_figures(summary, catalogue.num_groups())
         cards = [
-            ("What was asked", sections.recipe_facts(recipe, summary["recall"])),
-            ("What was compared", sections.search_facts(summary)),
+            ("Recipe", sections.recipe_facts(recipe, summary["recall"])),
+            ("Comparisons", sections.search_facts(summary)),
         ]
         if (chosen := sections.threshold_chart(summary)) is not None:
             cards.append(("How the threshold was chosen", chosen))
@@ -59,15 +59,15 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
                 ("segments", len(summary["segment_rows"])),
             ]
         )
-        cards = [("What was asked", sections.recipe_facts(recipe, recipe.stated_recall))]
+        cards = [("Recipe", sections.recipe_facts(recipe, recipe.stated_recall))]
     cards.append(("Similarities of duplicates", sections.similarity_chart(catalogue, recipe)))
-    cards.append(("Sizes of groups", sections.size_chart(catalogue)))
+    cards.append(("Group sizes", sections.size_chart(catalogue)))
     curve = sections.curve_chart(recipe)
     if curve is not None:
-        cards.append(("How surely a pair is found", curve))
+        cards.append(("Probability of finding a pair", curve))
     if view.kind == "run":
         cards.append(("Time", sections.stage_chart(summary)))
-    about = summary["verification"] if view.kind == "run" else "An index: what was seen, and what it was seen as."
+    about = summary["verification"] if view.kind == "run" else "All documents checked so far and their verdicts."
     return place.show("overview.html", "overview", view.title, about=about, numbers=numbers, cards=cards)
 
 

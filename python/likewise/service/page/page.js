@@ -88,9 +88,9 @@
     one("#kept").textContent = number.format(kept);
     one("#share").textContent = `${((100 * kept) / (points.total || 1)).toFixed(1)} %`;
     one("#change").textContent = change
-      ? `${change > 0 ? "+" : "\u2212"}${number.format(Math.abs(change))} against the run`
-      : "as the run";
-    one("#found").textContent = points.found[at] === null ? "not known" : points.found[at].toFixed(4);
+      ? `${change > 0 ? "+" : "\u2212"}${number.format(Math.abs(change))} compared with the run`
+      : "same as the run";
+    one("#found").textContent = points.found[at] === null ? "unknown" : points.found[at].toFixed(4);
     slider.setAttribute("aria-valuetext", `${cut.toFixed(4)}: ${number.format(kept)} kept`);
     command.textContent = commandAt(cut);
     drawMarks(cut);
@@ -108,7 +108,7 @@
     copy.addEventListener("click", async () => {
       await navigator.clipboard.writeText(command.textContent);
       copy.textContent = "Copied";
-      setTimeout(() => (copy.textContent = "Copy the command"), 1500);
+      setTimeout(() => (copy.textContent = "Copy command"), 1500);
     });
   }
 })();

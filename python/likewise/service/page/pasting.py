@@ -55,16 +55,16 @@ def near(place: Place, request: Request, fields: dict[str, str]) -> Response:
             number = view.catalogue.find_id(found.doc_id)
             address = None if number is None else place.address(f"groups/{number}")
             rows.append(ListedNear(found.doc_id, found.similarity, found.distance, found.matches, difference, address))
-    return place.show("near.html", "near", "Find what is near", text=text, rows=rows, most=MAX_CHARACTERS)
+    return place.show("near.html", "near", "Find similar documents", text=text, rows=rows, most=MAX_CHARACTERS)
 
 
 def _check_texts(place: Place) -> None:
     recipe = place.view.recipe
     if recipe.tokens in BYTE_TOKENS or recipe.takes_tokens:
-        raise InvalidInput(f"the documents have tokens {recipe.tokens}: pasted text cannot be compared with them")
+        raise InvalidInput(f"documents with tokens {recipe.tokens} cannot be compared with pasted text")
 
 
 def _check_length(*texts: str) -> None:
     for text in texts:
         if len(text) > MAX_CHARACTERS:
-            raise InvalidInput(f"{len(text):,} characters were pasted; up to {MAX_CHARACTERS:,} are compared here")
+            raise InvalidInput(f"{len(text):,} characters; this page compares up to {MAX_CHARACTERS:,}")

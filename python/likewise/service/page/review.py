@@ -61,10 +61,10 @@ def next_pair(place: Place, request: Request, fields: dict[str, str]) -> Respons
 def mark(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """Store or take back a label, then go where the form says, within these pages."""
     if not place.can_mark:
-        raise InvalidInput("the service was started to be read only, so that labels cannot be stored")
+        raise InvalidInput("the service is read-only; labels cannot be stored")
     labels = {"1": True, "0": False, "": None}
     if fields.get("label") not in labels:
-        raise InvalidInput("a label is 1 for duplicates, 0 for others, and empty to take it back")
+        raise InvalidInput("a label must be 1 for duplicates, 0 for others, or empty to remove it")
     place.view.marks.mark(fields.get("a", ""), fields.get("b", ""), labels[fields["label"]])
     return RedirectResponse(_inside(place, fields.get("then", "")), 303)
 

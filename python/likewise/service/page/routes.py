@@ -107,7 +107,9 @@ def _routed(shelf: Shelf, service: Service, shows: Shows) -> Callable[[Request],
             return Response(status_code=400)
         except Problem as problem:
             detail = (
-                f"{problem.detail}; it goes on, so ask again soon" if problem.kind == "deadline" else problem.detail
+                f"{problem.detail}; the work continues, try again soon"
+                if problem.kind == "deadline"
+                else problem.detail
             )
             return shown("error.html", problem.status, title="Not done", detail=detail, root=root)
         return answered
@@ -120,15 +122,15 @@ def _shown(shelf: Shelf, name: str, root: str, shows: Shows, request: Request, f
     try:
         prepared = shelf.open(name)
         if prepared is None:
-            return shown("error.html", 404, title="Not found", detail="There is nothing of this name.", root=root)
+            return shown("error.html", 404, title="Not found", detail="Page not found.", root=root)
         if not prepared.wait(_WAIT_S):
             return shown("wait.html", title="Sorting groups", share=f"{prepared.share:.0%}", root=root)
         return shows(Place(shelf, name, prepared.view, root, _here(request)), request, fields)
     except LikewiseError as error:
-        return shown("error.html", 422, title="This cannot be shown", detail=str(error), root=root)
+        return shown("error.html", 422, title="This page cannot be shown", detail=str(error), root=root)
     except OSError as error:
-        detail = f"{error.filename or 'The system'}: {error.strerror or error}"
-        return shown("error.html", 500, title="The system refused", detail=detail, root=root)
+        detail = f"{error.filename or 'System error'}: {error.strerror or error}"
+        return shown("error.html", 500, title="System error", detail=detail, root=root)
 
 
 def _here(request: Request) -> str:

@@ -43,7 +43,7 @@ def threshold(place: Place, request: Request, fields: dict[str, str]) -> Respons
         total=stored.facts.num_documents, position=[point for point, _ in points].index(cut), data=json.dumps(data),
         found=stored.found(cut),
         chart=histogram(edges, counts, label="similarity of stored pairs", mark=cut, mark_text="cut"),
-        curve=steps(points, label="cut; upward documents kept", mark=cut, mark_text="cut"),
+        curve=steps(points, label="threshold (x), documents kept (y)", mark=cut, mark_text="cut"),
         command=command(place, cut), above=above, below=below, num_pairs=len(stored.similarity),
         measure=stored.facts.measure,
     )  # fmt: skip
@@ -61,7 +61,7 @@ def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
     stored = _stored(place)
     found = stored.pair(request.path_params["number"])
     if found is None:
-        raise InvalidInput("there is no stored pair of this number")
+        raise InvalidInput("no stored pair with this number")
     texts = place.view.texts([(found.row_a, found.place_a), (found.row_b, found.place_b)])
     sides = (Side(found.doc_id_a, "", "", texts[0]), Side(found.doc_id_b, "", "", texts[1]))
     required = stored.required(found.number)
@@ -102,7 +102,7 @@ def command(place: Place, cut: float) -> str:
 def _stored(place: Place) -> Thresholds:
     stored = place.view.thresholds
     if stored is None:
-        raise InvalidInput("the run stored no pairs; run it with --store-pairs FLOOR")
+        raise InvalidInput("the run stored no pairs; repeat it with --store-pairs FLOOR")
     return stored
 
 

@@ -25,7 +25,7 @@ def binary_column(rows: NDArray[np.uint8]) -> Any:  # noqa: ANN401
     offsets = np.arange(num_rows + 1, dtype=np.int64) * width
     data = np.ascontiguousarray(rows)
     if data.nbytes >= 2**31:
-        raise OverflowError("a batch holds over 2 GB; lower spark.sql.execution.arrow.maxRecordsPerBatch")
+        raise OverflowError("a batch is larger than 2 GB; lower spark.sql.execution.arrow.maxRecordsPerBatch")
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), num_rows, buffers)
 
