@@ -18,7 +18,7 @@ use super::bytes;
 use super::events::ChangesTally;
 use super::place;
 use super::process::OpenMark;
-use super::types::{Description, Durability, Keeps};
+use super::types::{Description, Durability, Keeps, Position};
 use crate::environment::Environment;
 use crate::error::Error;
 
@@ -189,6 +189,39 @@ pub(super) fn open_to_read(environment: &Environment, dir: &Path) -> Result<Data
         }
         opened => opened,
     }
+}
+
+/// How far the pages of the database reach without its log; nothing where that cannot be told, as after a checkpoint that was cut off.
+///
+/// Only sealed records count, which were committed once.
+pub(super) fn reach_without_log(environment: &Environment, dir: &Path) -> Option<Position> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let uri = place::without_log(&dir.join(DATABASE_NAME))?;
+    let connection = open(environment, &uri, flags).ok()?;
+    let last = |sql: &str| -> Option<(i64, u32, Vec<u8>)> {
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        connection.query_row(sql, [], row).ok()
+    };
+    let proven = |number: i64, record: &[u8]| {
+        let number = u64::try_from(number).ok()?;
+        bytes::open(record, number).ok().map(|_| number)
+    };
+    let chunk =
+        last("SELECT first_row, num_rows, data FROM chunks ORDER BY first_row DESC LIMIT 1");
+    let num_rows = chunk.and_then(|(first_row, num_rows, record)| {
+        let first_row = u32::try_from(proven(first_row, &record)?).ok()?;
+        first_row.checked_add(num_rows)
+    });
+    let event = last("SELECT seq, 0, data FROM events ORDER BY seq DESC LIMIT 1");
+    let last_event = event.and_then(|(number, _, record)| proven(number, &record));
+    Some(Position {
+        num_rows: num_rows.unwrap_or(0),
+        last_event: last_event.unwrap_or(0),
+        expired_below: 0,
+    })
 }
 
 /// A connection as SQLite opens it.

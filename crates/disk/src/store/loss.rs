@@ -3,7 +3,7 @@
 use super::Store;
 use super::database::DATABASE_NAME;
 use super::mark::{self, Loss, Mark, MarkFile, Reached};
-use super::types::{ClockTime, Durability};
+use super::types::{ClockTime, Durability, Position};
 use crate::error::Error;
 
 impl Store {
@@ -95,6 +95,25 @@ impl Store {
             });
         }
         Ok(())
+    }
+
+    /// Notes how far the database had reached before its log came into it. A log is synced before any of it comes into the database, so one that leads
+    /// to an older state was damaged, and what was lost is in neither. The mark keeps the proof for every opening to come.
+    pub(super) fn mark_reached(&mut self, reached: Position) {
+        let is_ahead = reached.num_rows > self.position.num_rows
+            || reached.last_event > self.position.last_event;
+        if is_ahead {
+            self.mark(|mark, _, _| {
+                let past = mark.committed.position;
+                let position = Position {
+                    num_rows: past.num_rows.max(reached.num_rows),
+                    last_event: past.last_event.max(reached.last_event),
+                    ..past
+                };
+                mark.committed = Reached { position, batch: 0 };
+                mark.synced = mark.committed;
+            });
+        }
     }
 
     /// Notes that what the store shows is committed, with the identity of the last batch where that is a new one.

@@ -245,7 +245,9 @@ impl Store {
         let (dir, before) = present(environment, given)?;
         let files = environment.files.as_ref();
         let lock = place::lock(files, &dir)?;
+        let mut reached = None;
         if place::harden_log(files, &dir, database::DATABASE_NAME)? {
+            reached = database::reach_without_log(environment, &dir);
             // Into the database, so that the next commit begins another: what stands in this one behind a damaged place, or before one that is damaged
             // later, never counts again. What is checked from here on is what the disk has.
             let connection = database::open_to_write(environment, &dir, durability)?;
@@ -259,7 +261,11 @@ impl Store {
         log::leave(&connection);
         let watch = Watch::new(&environment.files, given, &dir, Some(before), true)?;
         let lock = Some((lock, durability));
-        Store::with(environment, dir, connection, watch, lock)
+        let mut store = Store::with(environment, dir, connection, watch, lock)?;
+        if let Some(reached) = reached {
+            store.mark_reached(reached);
+        }
+        Ok(store)
     }
 
     /// Opens the store of a directory for reading, beside its writer and other readers.

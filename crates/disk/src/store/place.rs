@@ -172,15 +172,20 @@ pub(super) fn unchanging(
             "its writer did not close it, and its log cannot be brought into the database on a read-only file system",
         );
     }
-    let path = dir.join(name);
-    let Some(path) = path.to_str() else {
-        return refused("on a read-only file system its path must be UTF-8");
-    };
-    let path = path
+    match without_log(&dir.join(name)) {
+        Some(uri) => Ok(Some(uri)),
+        None => refused("on a read-only file system its path must be UTF-8"),
+    }
+}
+
+/// How SQLite is asked for a database as if it had no log and nobody could change it; nothing where the path is not UTF-8.
+pub(super) fn without_log(database: &Path) -> Option<PathBuf> {
+    let path = database
+        .to_str()?
         .replace('%', "%25")
         .replace('?', "%3f")
         .replace('#', "%23");
-    Ok(Some(format!("file:{path}?immutable=1").into()))
+    Some(format!("file:{path}?immutable=1").into())
 }
 
 /// Makes the names in a directory safe from power loss.

@@ -43,7 +43,7 @@ class RedisIndex:
 
     Is this a near-duplicate of anything seen before, and of what? Any number of clients may check and add at once; of
     two that add the same page one is new. Verdicts are those of the index in a directory and of
-    :func:`likewise.dedup`. As durable as the server is (docs/developers/redis.md): where the server has lost writes that
+    :func:`likewise.dedup`. As durable as the server is (docs/developers/redis.md): where the server lost writes that
     it had acknowledged to this client, the next call raises :class:`likewise.errors.LostWrites`, which names them.
 
     Parameters
