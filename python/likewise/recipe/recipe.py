@@ -1,22 +1,89 @@
 """A recipe: everything that decides a result, frozen, checked, and hashed into an identity."""
 
 import contextlib
-import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Self, TypeVar, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe.defaults import FeatureChoice, default_bits, default_tokens, features_of, package_defaults
-from likewise.recipe.fields import RecipeFields
+from likewise.recipe.identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
+from likewise.recipe.methods import Asked, Bloom, MinHash, SimHashDistance, Sketch, sketch_of
 from likewise.recipe.presets import with_preset
-from likewise.recipe.rules import COMPANIONS, FIELDS_OF_METHOD, default_keep, default_measure
-from likewise.recipe.text import TextOptions, checked_fold, libraries_of, text_options
-from likewise.recipe.weighing import Weighing, weighing_of
+from likewise.recipe.rules import (
+    AUTO,
+    COMPANIONS,
+    COUNTED_WEIGHTS,
+    FIELDS_OF_METHOD,
+    OWN_WEIGHTS,
+    check_fields,
+    default_keep,
+    default_measure,
+)
+from likewise.recipe.text import (
+    USER_TOKENS,
+    TextOptions,
+    checked_fold,
+    checked_text,
+    libraries_of,
+    text_options,
+    text_rules_of,
+)
+from likewise.recipe.weighing import Weighing, check_weighable, checked_weights_id, weighing_of
 from likewise.recipe.weights import Weights
+from likewise.recipe.word_lists import WordList
+
+# All fields by name, in the order in which they are written, as they are where nothing is said.
+_FIELDS: Mapping[str, Any] = {
+    "method": None,
+    "tokens": "auto",
+    "shingle": 3,
+    "weights": "none",
+    "weights_id": None,
+    "seed": 0,
+    "markup": None,
+    "fold": None,
+    "stop_words_id": None,
+    "dictionary_id": None,
+    "chunking": None,
+    "chunk_bytes": None,
+    "tokenizer": None,
+    "libraries": None,
+    "hash": "xxh3",
+    "bits": None,
+    "num_slots": None,
+    "slot_bits": None,
+    "scheme": None,
+    "filter_bits": None,
+    "num_hashes": None,
+    "threshold": None,
+    "within": None,
+    "measure": "jaccard",
+    "recall": None,
+    "short_threshold": None,
+    "short_margin": None,
+    "bands": None,
+    "rows": None,
+    "overflow": None,
+    "keep": "first",
+    "group": "leaders",
+    "text_version": _native.TEXT_VERSION,
+    "sketch_version": _native.SKETCH_VERSION,
+    "table": None,
+    "stop_words": None,
+    "dictionary": None,
+}
+_Kind = TypeVar("_Kind")
+_FEATURE_NAMES = (
+    *("tokens", "shingle", "weights", "table", "seed", "hash", "markup", "fold", "stop_words", "stop_words_id"),
+    *("dictionary", "dictionary_id", "chunking", "chunk_bytes", "tokenizer"),
+)
 
 
 def feature_fields(
@@ -83,7 +150,7 @@ def fields_of_file(path: Path) -> dict[str, Any]:
     return fields_of_text(text)
 
 
-def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
+def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that a constructor of the recipe's method takes; null is as good as a field left out.
 
     Raises
@@ -93,7 +160,8 @@ def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     RecipeMismatch
         If the recipe was made by another version of the text rules or of the sketches.
     """
-    unknown = sorted(set(fields) - known)
+    known = _FIELDS.keys() - set(COMPANIONS)
+    unknown = sorted(fields.keys() - known)
     if unknown:
         raise InvalidParameter("recipe", f"unknown fields {', '.join(unknown)}; known are {', '.join(sorted(known))}")
     if "method" not in fields:
@@ -116,8 +184,8 @@ def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None and name not in left_out}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recipe(RecipeFields):
+@dataclass(frozen=True, init=False)
+class Recipe:
     """Everything that decides a result: text rules, sketch, candidates, verification, decision.
 
     Make one with :meth:`minhash`, :meth:`simhash`, :meth:`bloom`, :meth:`shingles` or :meth:`exact`; what these do not
@@ -216,6 +284,65 @@ class Recipe(RecipeFields):
     >>> Recipe.from_json(recipe.to_json()) == recipe
     True
     """
+
+    sketch: Sketch
+    tokens: str
+    shingle: int
+    weights: str
+    weights_id: str | None
+    seed: int
+    markup: str | None
+    fold: tuple[str, ...] | None
+    stop_words_id: str | None
+    dictionary_id: str | None
+    chunking: str | None
+    chunk_bytes: int | None
+    tokenizer: str | None
+    libraries: str | None
+    hash: str
+    threshold: float | str | None
+    measure: str
+    short_margin: float | None
+    keep: str
+    group: str
+    text_version: str
+    sketch_version: int
+    table: Weights | None = field(repr=False, compare=False)
+    stop_words: WordList | None = field(repr=False, compare=False)
+    dictionary: WordList | None = field(repr=False, compare=False)
+
+    def __init__(self, *, method: str, **fields: Any) -> None:  # noqa: ANN401 - values are checked one by one
+        for name in fields:
+            if name not in _FIELDS:
+                raise InvalidParameter(name, "there is no such option of a recipe")
+        checked = check_fields({**_FIELDS, "method": method, **fields})
+        checked |= checked_text(checked)
+        checked |= {"weights_id": checked_weights_id(checked), "sketch": sketch_of(checked)}
+        for name in self.__dataclass_fields__:
+            object.__setattr__(self, name, checked[name])
+
+    @property
+    def method(self) -> str:
+        """Name of the method: that of its `sketch`."""
+        return self.sketch.name
+
+    def method_as(self, kind: type[_Kind]) -> _Kind:
+        """Return the `sketch`, which is of this kind.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is of another.
+        """
+        if not isinstance(self.sketch, kind):
+            raise InvalidParameter("method", f"{self.method} by measure {self.measure} does not act here")
+        return self.sketch
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """All fields by name, None where the method does not use one."""
+        mine = {"method": self.method, **vars(self), **vars(self.sketch)}
+        return {name: mine.get(name) for name in _FIELDS}
 
     @classmethod
     def minhash(
@@ -330,9 +457,9 @@ class Recipe(RecipeFields):
 
         Examples
         --------
-        >>> Recipe.simhash().bits, Recipe.simhash().within
+        >>> Recipe.simhash().sketch.bits, Recipe.simhash().sketch.within
         (128, 20)
-        >>> Recipe.simhash(within=3).bits
+        >>> Recipe.simhash(within=3).sketch.bits
         64
         >>> Recipe.simhash(threshold=0.9).measure
         'cosine'
@@ -516,8 +643,7 @@ class Recipe(RecipeFields):
         RecipeMismatch
             If it was made by another version of the text rules or of the sketches.
         """
-        options = options_of(fields, {known.name for known in dataclasses.fields(cls)} - set(COMPANIONS))
-        return cls.from_options(str(fields["method"]), **options)
+        return cls.from_options(str(fields["method"]), **options_of(fields))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -531,6 +657,232 @@ class Recipe(RecipeFields):
             return cls.from_dict(fields_of_file(Path(path)))
         except RecipeMismatch as error:
             raise RecipeMismatch(f"{path}: {error.message}", error.differences) from error
+
+    @property
+    def is_distance_only(self) -> bool:
+        """Whether the Hamming distance alone decides."""
+        return self.measure == "hamming"
+
+    @property
+    def feature_rules(self) -> _native.FeatureRules:
+        """What makes features of a document, for the native core.
+
+        Raises
+        ------
+        InvalidParameter
+            If the weights are read from a table that is not there, or a list of words is not there.
+        """
+        check_weighable(self.weights, self.table)
+        table = None if self.table is None else self.table.native
+        tokens = USER_TOKENS if self.takes_tokens else self.tokens
+        return _native.FeatureRules(tokens, self.shingle, self.weights, self.seed, table, self.hash, self.text_rules)
+
+    @property
+    def text_rules(self) -> _native.TextRules:
+        """What is done to a text before it is cut, for the native core."""
+        return text_rules_of(vars(self))
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether documents are lists of tokens that the user cut."""
+        return self.tokens == USER_TOKENS or self.weights == OWN_WEIGHTS
+
+    def feature_options(self) -> dict[str, Any]:
+        """Return what makes the same features in a recipe of another method: options of its constructor."""
+        return {name: value for name in _FEATURE_NAMES if (value := getattr(self, name)) is not None}
+
+    @property
+    def unweighted_rules(self) -> _native.FeatureRules:
+        """What makes the same features where each counts once."""
+        tokens = USER_TOKENS if self.takes_tokens else self.tokens
+        return _native.FeatureRules(tokens, self.shingle, "none", self.seed, None, self.hash, self.text_rules)
+
+    @property
+    def needs_counting(self) -> bool:
+        """Whether the weights are still to be counted on the input."""
+        return self.weights in COUNTED_WEIGHTS and self.table is None
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether it names a table or a list of words that is not there: one that was read from JSON."""
+        pairs = ((self.weights_id, self.table), (self.stop_words_id, self.stop_words))
+        return any(
+            name is not None and found is None for name, found in (*pairs, (self.dictionary_id, self.dictionary))
+        )
+
+    @property
+    def needs_filter_bits(self) -> bool:
+        """Whether the size of the filters is still to be proposed, from the largest document of the input."""
+        return isinstance(self.sketch, Bloom) and self.sketch.filter_bits is None
+
+    @property
+    def needs_threshold(self) -> bool:
+        """Whether the threshold is still to be chosen, from the similarities of the input."""
+        return self.threshold == AUTO
+
+    @property
+    def similarity_threshold(self) -> float:
+        """The least similarity of a match as a number.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is still to be chosen, or the distance alone decides.
+        """
+        if self.threshold is None or isinstance(self.threshold, str):
+            raise InvalidParameter(
+                "threshold",
+                f"{self.threshold} given, but a number is needed here; dedup and pairs choose one from their documents "
+                "and write it into the recipe of their summary",
+            )
+        return self.threshold
+
+    def with_table(self, table: Weights) -> Self:
+        """Return the recipe with its weight table.
+
+        Raises
+        ------
+        RecipeMismatch
+            If the recipe names another table, or this one weighs other features.
+        """
+        return self.replace(table=table)
+
+    def required_similarity(self, num_features: NDArray[np.integer[Any]] | int) -> NDArray[np.float64]:
+        """Return the similarity that pairs must reach whose smaller documents have so many distinct features.
+
+        It is what the core requires, to the bit: `threshold` + `short_margin` / sqrt(features), at most 1.
+        """
+        if self.short_margin is None:
+            return np.full(np.shape(num_features), self.similarity_threshold)
+        roots = np.sqrt(np.maximum(num_features, 1, dtype=np.float64))
+        return np.asarray(np.minimum(self.similarity_threshold + self.short_margin / roots, 1.0))
+
+    def without_margin(
+        self, similarity: NDArray[np.float64], num_features: NDArray[np.integer[Any]]
+    ) -> NDArray[np.float64]:
+        """Return similarities less what short documents need in addition, at least 0; 1 of equal documents.
+
+        These are on the scale of the threshold: where documents of any size with such similarities would match.
+        """
+        if self.short_margin is None:
+            return similarity
+        lowered = similarity - self.short_margin / np.sqrt(np.maximum(num_features, 1, dtype=np.float64))
+        return np.where(similarity >= 1.0, 1.0, np.maximum(lowered, 0.0))
+
+    @property
+    def least_similarity(self) -> float:
+        """The least similarity of a match; by distance alone 1 - within / bits, of equal texts 1."""
+        if isinstance(self.sketch, SimHashDistance):
+            return 1.0 - self.sketch.within / self.sketch.bits
+        return 1.0 if self.threshold is None else self.similarity_threshold
+
+    @property
+    def asked(self) -> Asked:
+        """What is asked of the pairs that the search finds."""
+        return Asked(self.measure, self.weights, 1.0 if self.threshold is None else self.similarity_threshold)
+
+    @property
+    def candidate_threshold(self) -> float:
+        """The Jaccard similarity that bands are chosen for: that of two sets of equal size at the threshold."""
+        return self.asked.as_jaccard
+
+    def as_jaccard(self, similarity: NDArray[np.float64] | np.float64) -> NDArray[np.float64] | np.float64:
+        """Return the Jaccard similarities of two sets of equal size with such similarities by the recipe's measure."""
+        return similarity if self.measure == "jaccard" else similarity / (2.0 - similarity)
+
+    @property
+    def stated_recall(self) -> float | None:
+        """P(found) for a pair exactly at the threshold, from the model; None where no model or no threshold exists."""
+        return None if self.needs_threshold else self.resolve().sketch.stated_recall(self.asked)
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether documents that come to a full bucket go on to further levels, which may miss pairs of them."""
+        return not (isinstance(self.sketch, MinHash) and self.sketch.overflow == "exact")
+
+    def for_index(self) -> Self:
+        """Return the recipe as an index works by it: one with levels of buckets, since it has no lists of features."""
+        return self if self.has_levels else self.replace(overflow="levels")
+
+    def recall_with(self, num_crowded: int, num_capped: int) -> float | None:
+        """Return P(found) for any pair at the threshold, of a run where so many documents came to full buckets.
+
+        Parameters
+        ----------
+        num_crowded : int
+            Documents that came to a full bucket.
+        num_capped : int
+            How often one came to a full bucket of the last level.
+
+        Returns
+        -------
+        float or None
+            The stated recall; a lower bound of it where full buckets may hide pairs.
+        """
+        stated = self.stated_recall
+        if stated is None or not self.has_levels or not (num_crowded or num_capped):
+            return stated
+        return min(stated, self.resolve().sketch.recall_of_crowd(self.asked, num_capped))
+
+    def resolve(self) -> Self:
+        """Return the recipe with bands and rows, or the radius, filled in; not before its threshold is chosen.
+
+        Raises
+        ------
+        InvalidParameter
+            If no bands reach the recall at this threshold.
+        """
+        if self.needs_threshold:
+            return self
+        opened = self.sketch.open_search(self.asked)
+        return self.replace(**opened) if opened else self
+
+    def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - values are checked one by one
+        """Return the recipe with some fields changed, checked again.
+
+        Raises
+        ------
+        InvalidParameter
+            If a value is out of range, or there is no such field.
+        """
+        return type(self)(**{**self.fields, **changes})
+
+    @property
+    def sketch_id(self) -> str:
+        """Identity of what makes sketch bytes: 32 hexadecimal digits."""
+        return identity(self.fields, SKETCH_FIELDS)
+
+    @property
+    def recipe_id(self) -> str:
+        """Identity of all that decides a result: 32 hexadecimal digits. Raises as :meth:`resolve` does."""
+        # Filters have no field that a recall is resolved into.
+        acting = ("recall",) if isinstance(self.sketch, Bloom) else ()
+        return identity(self.resolve().fields, SKETCH_FIELDS + DECISION_FIELDS + acting)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the fields that this method uses, by name; `overflow` where it is not that of the first version."""
+        used = {"method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version"} - set(COMPANIONS)
+        if self.has_levels:
+            used.discard("overflow")
+        return {name: value for name, value in self.fields.items() if value is not None and name in used}
+
+    def to_json(self) -> str:
+        """Return the recipe as canonical JSON: sorted keys, no blanks, ASCII."""
+        return canonical_json(self.to_dict())
+
+    def differences(self, other: "Recipe") -> dict[str, tuple[object, object]]:
+        """Return the fields in which two resolved recipes differ, each with both values."""
+        mine, theirs = self.resolve().fields, other.resolve().fields
+        # A recall acts by what it was resolved into, but for filters.
+        are_filters = isinstance(self.sketch, Bloom) and isinstance(other.sketch, Bloom)
+        silent = COMPANIONS if are_filters else ("recall", *COMPANIONS)
+        names = [name for name in mine if name not in silent]
+        return {name: (mine[name], theirs[name]) for name in names if mine[name] != theirs[name]}
+
+    def sketch_differences(self, other: "Recipe") -> dict[str, tuple[object, object]]:
+        """Return the fields in which two recipes make other sketches, each with both values."""
+        mine, theirs = self.fields, other.fields
+        return {name: (mine[name], theirs[name]) for name in SKETCH_FIELDS if mine[name] != theirs[name]}
 
 
 def as_recipe(given: object, preset: str | None = None) -> Recipe:

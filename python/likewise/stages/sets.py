@@ -18,6 +18,7 @@ from likewise import _native
 from likewise.checks import check_choice, check_integer, num_threads
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe.identity import SKETCH_FIELDS
+from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe, check_is_recipe
 from likewise.stages.documents import as_documents
 from likewise.stages.weights import with_counted
@@ -381,7 +382,7 @@ def sample(
     2
     """
     recipe = check_is_recipe(Recipe.shingles() if recipe is None else recipe)
-    if recipe.method == "exact":
+    if isinstance(recipe.sketch, Exact):
         raise InvalidParameter("recipe", "method exact has no features to sample")
     check_choice("kind", kind, KINDS)
     size = check_integer("size", _SIZES[kind] if size is None else size, 1, _MOST[kind])

@@ -27,6 +27,7 @@ from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import is_remote, local_path
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
+from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe, check_is_recipe
 
 _MOST_SHOWN = 5
@@ -163,7 +164,7 @@ def dedup_parts(
 def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
     if len(run.text_fields) != 1:
         raise InvalidParameter("text_field", "with --unit it is one field, since it is written anew")
-    if parts.unit == "span" and recipe.method != "exact":
+    if parts.unit == "span" and not isinstance(recipe.sketch, Exact):
         raise InvalidParameter("method", f"{recipe.method} does not act on spans, which are equal word by word")
     plain = Recipe.exact()
     for name in ("fold", "markup") if parts.unit == "span" else ():

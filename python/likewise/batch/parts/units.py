@@ -18,6 +18,7 @@ from likewise.errors import InvalidParameter
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.source.source import Job, Piece, ReadOnce, as_array
 from likewise.progress import Progress, Warned
+from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
 
 UNITS = ("line", "paragraph", "sentence", "span")
@@ -159,7 +160,7 @@ def repeated_units(
         raise InvalidParameter("group", f"{recipe.group} does not act with --unit")
     files = [UnitFile(file, number, parts, collection) for number, file in enumerate(collection.files)]
     of_parts = RunRules(rules.threads, rules.on_error, "allow")
-    is_measured = recipe.method != "exact"
+    is_measured = not isinstance(recipe.sketch, Exact)
     with open_documents(
         files, recipe, of_parts, work=work, timing=timing, progress=progress, needs_texts=is_measured
     ) as documents:

@@ -27,6 +27,7 @@ from likewise.io.lines.lines import LineFile
 from likewise.io.source.source import Job, Piece, Source
 from likewise.io.source.spool import Spool
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
+from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import sketch_texts
 
@@ -175,7 +176,7 @@ def ingest(
     spool = _open_spool(sources, rules, work, parts)
     # What a stream holds is not known beforehand.
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
-    rarity = Rarity(num_bytes) if recipe.method == "shingles" else None
+    rarity = Rarity(num_bytes) if isinstance(recipe.sketch, Shingles) else None
     references = references or References()
     columns = Columns(sources, recipe, spool, rules, rarity, room or Room(), len(references.files))
     pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-read")

@@ -36,6 +36,7 @@ from likewise.io.output.directory import ENGINE_STAGES, PARTS
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.source import BadRow, Source
 from likewise.progress import Planned, Progress, Warned
+from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import BYTE_TOKENS
 from likewise.stages.sketch import EMPTY, SHORT
@@ -191,7 +192,7 @@ class _Run(Run):
         self._gathered = replace(self.gathered, num_without_field=without)
         parts: list[tuple[NDArray[Any], ...]] = []
         names = ("row", "kept_row", "similarity", "below_threshold")
-        is_near = self.recipe.method == "simhash"
+        is_near = isinstance(self.recipe.sketch, SimHash)
         for _, _, table in sorted_slices(removed, "row", self.num_documents):
             distance = numbers_of(table.column("distance")) if is_near else np.zeros(0, np.int32)
             parts.append((*(numbers_of(table.column(name)) for name in names), distance))

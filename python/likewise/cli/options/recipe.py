@@ -1,6 +1,5 @@
 """Options that several commands share, and the recipe that they make."""
 
-import dataclasses
 import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
@@ -420,8 +419,7 @@ def take_recipe(options: dict[str, Any], base: str = "online") -> "Recipe":
         take_weights(given, complete(given), lists)
         given = complete(given) | lists
         return Recipe.from_options(given.pop("method"), **given)
-    fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
-    take_weights(given, fields, lists)
+    take_weights(given, recipe.fields, lists)
     table, rule = given.pop("table", None), given.pop("weights", recipe.weights)
     if rule != recipe.weights:
         raise InvalidParameter(

@@ -140,8 +140,7 @@ class GivenFiles:
                 recipe = recipe.replace(**{name: read(file)})
         if self.weights is not None:
             # Terms of a lexicon are cut as the texts are.
-            fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
-            return recipe.with_table(read_table(self.weights, fields))
+            return recipe.with_table(read_table(self.weights, recipe.fields))
         if recipe.weights == "lexicon":
             raise InvalidParameter("weights", "the run was given a lexicon; name its file")
         return recipe
