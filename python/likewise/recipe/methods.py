@@ -98,7 +98,20 @@ class _Banded(_Method):
 class MinHash(_Banded):
     """Signatures whose share of equal slots estimates the Jaccard similarity; pairs that agree in a band are compared.
 
-    The parameters are those of :meth:`likewise.Recipe.minhash`.
+    Parameters
+    ----------
+    num_slots, slot_bits : int
+        Slots of a signature (1 to 65535), and how many bits of each are kept (8, 16 or 32).
+    scheme : {"bucket", "classical", "affine32", "legacy"}
+        How slots are filled; the last two as the package datasketch does.
+    recall : float
+        Probability of finding a pair exactly at the threshold that bands are chosen for; above 0, below 1.
+    bands, rows : int, optional
+        Bands, and slots in each.
+    overflow : {"exact", "levels"}
+        How documents are compared that come to a full bucket, one that holds 64 documents already: with each other by
+        an exact join of their feature sets, so that the stated recall holds for them too; or in further levels of
+        buckets keyed by more rows, which find fewer pairs the more documents share text.
     """
 
     name: ClassVar[str] = "minhash"
@@ -164,7 +177,15 @@ def _recall_within(bits: int, threshold: float, within: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class SimHash(_Method):
-    """Fingerprints, whose Hamming distance estimates the cosine: all pairs within a radius are found."""
+    """Fingerprints, whose Hamming distance estimates the cosine: all pairs within a radius are found.
+
+    Parameters
+    ----------
+    bits : int
+        Width of a fingerprint: 32, 64, ... 256.
+    within : int, optional
+        Greatest Hamming distance of a candidate.
+    """
 
     name: ClassVar[str] = "simhash"
     bits: int
@@ -196,7 +217,13 @@ class SimHash(_Method):
 
 @dataclass(frozen=True, kw_only=True)
 class SimHashMeasured(SimHash):
-    """Fingerprints that only find candidates, each of which is measured on the documents."""
+    """Fingerprints that only find candidates, each of which is measured on the documents.
+
+    Parameters
+    ----------
+    recall : float
+        Probability of finding a pair exactly at the threshold that the radius is chosen for; above 0, below 1.
+    """
 
     recall: float
 
@@ -214,7 +241,14 @@ class SimHashMeasured(SimHash):
 class SimHashDistance(SimHash, _Banded):
     """Fingerprints whose distance alone decides, but for short documents.
 
-    All pairs within the radius are found, or with a `recall` those that agree in one of some bands of sampled bits.
+    Parameters
+    ----------
+    recall : float, optional
+        Probability of finding a pair at distance `within`, by bands of sampled bits; all pairs are found where None.
+    bands, rows : int, optional
+        With a recall: those bands, and bits in each.
+    short_threshold : float
+        The Jaccard similarity also asked of pairs with under 64 features on either side.
     """
 
     within: int
@@ -247,7 +281,15 @@ class SimHashDistance(SimHash, _Banded):
 class Bloom(_Banded):
     """Bloom filters: pairs are compared that share so many bits as pairs at the threshold do.
 
-    Where bands are chosen, only pairs that agree in a band of their signatures are looked at.
+    Parameters
+    ----------
+    filter_bits, num_hashes : int
+        Bits of a filter, a multiple of 64 up to 65,536, and how many of them a feature sets. Where `filter_bits` is
+        None it is proposed from the largest document: twice its features, rounded up to a multiple of 512.
+    recall : float
+        Probability of finding a pair exactly at the threshold.
+    bands, rows : int, optional
+        Bands of the signatures that nominate pairs; all pairs are compared where None, up to 200,000 documents.
     """
 
     name: ClassVar[str] = "bloom"

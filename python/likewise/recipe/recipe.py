@@ -189,12 +189,20 @@ class Recipe:
     """Everything that decides a result: text rules, sketch, candidates, verification, decision.
 
     Make one with :meth:`minhash`, :meth:`simhash`, :meth:`bloom`, :meth:`shingles` or :meth:`exact`; what these do not
-    take does not act.
+    take does not act. All fields stand flat in its JSON and in :attr:`fields`. What acts with one method alone is an
+    attribute of `sketch`, as in ``Recipe.minhash().sketch.num_slots``.
 
     Parameters
     ----------
     method : {"minhash", "simhash", "bloom", "shingles", "exact"}
         The sketch; full shingle sets; or equal normalised texts.
+    **fields
+        Those below, and those of the method.
+
+    Attributes
+    ----------
+    sketch : MinHash, SimHashMeasured, SimHashDistance, Bloom, Shingles or Exact
+        The method with its own fields, of :mod:`likewise.recipe.methods`.
     tokens : {"auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
         How documents are cut. ``auto`` takes words in spaced scripts and single characters elsewhere, ``script`` words
         and overlapping pairs of such characters, ``chinese`` the words of a dictionary. ``bytes`` and ``chunks`` take
@@ -230,39 +238,15 @@ class Recipe:
     hash : {"xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"}
         Hash of a token; only xxh3 takes the seed. The last two are those of packages, whose stored sketches they
         meet bit for bit (docs/howto/move-stored-data.md).
-    bits : int, optional
-        Width of a SimHash fingerprint: 32, 64, ... 256.
-    num_slots, slot_bits : int, optional
-        Slots of a MinHash signature (1 to 65535), and how many bits of each are kept (8, 16 or 32).
-    scheme : {"bucket", "classical", "affine32", "legacy"}, optional
-        How MinHash slots are filled; the last two as the package datasketch does.
-    filter_bits, num_hashes : int, optional
-        Bits of a Bloom filter, a multiple of 64 up to 65,536, and how many of them a feature sets. Where `filter_bits`
-        is None it is proposed from the largest document: twice its features, rounded up to a multiple of 512.
     threshold : float or "auto", optional
         Least similarity of a match, above 0 and up to 1; None in a distance-only run. With ``auto`` dedup and pairs
         choose it from the similarities of their documents, and their resolved recipe holds the number.
-    within : int, optional
-        Greatest Hamming distance of a candidate (SimHash).
     measure : {"jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality"}
         What is measured on the two documents of a pair. ``hamming`` is the distance of the fingerprints alone,
         ``equality`` that of the normalised texts (method exact).
-    recall : float, optional
-        Probability of finding a pair exactly at the threshold that bands or radius are chosen for; above 0, below 1.
-        In a distance-only run, of finding a pair at distance `within`; exact where None.
-    short_threshold : float, optional
-        In a distance-only run, the Jaccard similarity also asked of pairs with under 64 features on either side.
     short_margin : float, optional
         How much more short documents need: a pair matches from `threshold` + `short_margin` / sqrt(n) on, at most 1,
         where n is the number of distinct features of the smaller document. From 0 on; 0 where None.
-    bands, rows : int, optional
-        Bands of a MinHash signature and slots in each; in a distance-only run with `recall` bands of sampled bits and
-        bits in each. Chosen by :meth:`resolve` where None. Of Bloom filters, bands of the signatures that nominate
-        pairs; all pairs are compared where None, up to 200,000 documents.
-    overflow : {"exact", "levels"}, optional
-        How MinHash documents are compared that come to a full bucket, one that holds 64 documents already: with each
-        other by an exact join of their feature sets, so that the stated recall holds for them too; or in further levels
-        of buckets keyed by more rows, which find fewer pairs the more documents share text.
     keep : str
         Which document stays: ``first``, ``longest``, ``shortest``, ``max:FIELD``, ``min:FIELD``, ``newest:FIELD``,
         or several with commas, the later ones for ties.
@@ -643,7 +627,8 @@ class Recipe:
         RecipeMismatch
             If it was made by another version of the text rules or of the sketches.
         """
-        return cls.from_options(str(fields["method"]), **options_of(fields))
+        options = options_of(fields)
+        return cls.from_options(str(fields["method"]), **options)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

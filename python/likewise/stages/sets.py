@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.checks import check_choice, check_integer, num_threads
 from likewise.errors import InvalidParameter, RecipeMismatch
-from likewise.recipe.identity import SKETCH_FIELDS
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe, check_is_recipe
 from likewise.stages.documents import as_documents
@@ -321,10 +320,10 @@ class Samples:
             return self
         if not isinstance(other, Samples):
             raise InvalidParameter("other", f"{type(other).__name__} given; it must be Samples")
-        names = [name for name in SKETCH_FIELDS if name not in _OF_SKETCHES]
-        pairs = {name: (getattr(self.recipe, name), getattr(other.recipe, name)) for name in names}
-        pairs |= {"kind": (self.kind, other.kind), "size": (self.size, other.size)}
-        differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        found = self.recipe.sketch_differences(other.recipe)
+        differing = {name: pair for name, pair in found.items() if name not in _OF_SKETCHES}
+        pairs = {"kind": (self.kind, other.kind), "size": (self.size, other.size)}
+        differing |= {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
         if differing:
             raise RecipeMismatch("these samples were made in another way; sample the texts again in one", differing)
         return other

@@ -89,13 +89,13 @@ class Administration:
         """Raise InvalidParameter for a recipe by which one query may cost too much."""
         settings = self._service.settings
         method = recipe.sketch
-        if isinstance(method, SimHash) and method.radius > settings.max_within:
+        if isinstance(method, SimHash) and (method.within or 0) > settings.max_within:
             raise InvalidParameter(
                 "recipe.within", f"{method.within} given; over HTTP it is at most {settings.max_within}"
             )
-        if isinstance(method, MinHash) and method.banding[0] * _MOST_A_BAND > settings.max_candidates:
+        if isinstance(method, MinHash) and (method.bands or 0) * _MOST_A_BAND > settings.max_candidates:
             raise InvalidParameter(
                 "recipe.bands",
-                f"{method.bands} bands may bring {method.banding[0] * _MOST_A_BAND} candidates; "
+                f"{method.bands} bands may bring {(method.bands or 0) * _MOST_A_BAND} candidates; "
                 f"{settings.max_candidates} are allowed",
             )
