@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from likewise.arrays import ArraySpace
-from likewise.batch.budget.estimated_documents import PARQUET_TEXT, estimated_documents, unpacked_bytes
+from likewise.batch.budget.estimated_documents import estimated_documents
 from likewise.batch.budget.room import Room
 from likewise.batch.read.priority import keep_needs
 from likewise.batch.search.distance import slab_length, table_bytes
 from likewise.errors import InvalidParameter
-from likewise.io.archives.warc import WarcFile
-from likewise.io.inputs import InputFile
-from likewise.io.lines.lines import LineFile
-from likewise.io.tables.parquet import ParquetFile
+from likewise.io.source.files import InputFile
+from likewise.io.tables.parquet import PARQUET_TEXT
 from likewise.recipe.methods import Bloom, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import lowest_threshold
@@ -29,9 +27,7 @@ _LEAST_WORK_BYTES = 64_000_000
 _LEAST_TABLES_BYTES = 8_000_000
 _BYTES_A_FILE = 2_500
 # A row group of Parquet in work, decoded and encoded; the stored bytes of the largest column of one come beside it.
-_PARQUET_BYTES = 48_000_000
 # A process of its own beside each thread that reads pages of web archives.
-_WEB_BYTES = 100_000_000
 # Bytes of a pair while it is found, sorted and measured; of a row of evidence with its ids.
 _BYTES_A_PAIR = 100
 _BYTES_A_ROW = 700
@@ -318,7 +314,7 @@ class BoundedRun:
             )
         num_documents, text_bytes = estimated_documents(files)
         spooled = sum(file.num_bytes for file in files if not file.can_read_again)
-        packed = sum(unpacked_bytes(file) for file in files if isinstance(file, LineFile) and file.codec)
+        packed = sum(file.unpacked_bytes() for file in files)
         copied = sum(file.num_bytes for file in files) if writes_copies else 0
         self._task = _Task(
             recipe=_planned(recipe),
@@ -328,7 +324,7 @@ class BoundedRun:
             text_bytes=text_bytes,
             copied_bytes=int(copied + packed + PARQUET_TEXT * spooled),
             spooled_share=spooled / max(1, sum(file.num_bytes for file in files)),
-            format_bytes=max((_bytes_in_work(file) for file in files), default=0),
+            format_bytes=max((file.work_bytes() for file in files), default=0),
         )
         self.plan = self._task.plan(num_documents, is_estimated=True)
         self._check_disk(self.plan)
@@ -378,10 +374,3 @@ class BoundedRun:
 def _planned(recipe: Recipe) -> Recipe:
     """Return the recipe that a plan is made for: the dearest, where the threshold is yet to be chosen."""
     return recipe.replace(threshold=lowest_threshold(recipe.measure)).resolve() if recipe.needs_threshold else recipe
-
-
-def _bytes_in_work(file: InputFile) -> int:
-    """Return what a thread takes more for the format of a file."""
-    if isinstance(file, ParquetFile):
-        return _PARQUET_BYTES + file.largest_chunk_bytes()
-    return _WEB_BYTES if isinstance(file, WarcFile) else 0

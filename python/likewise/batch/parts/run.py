@@ -18,9 +18,9 @@ from likewise.batch.parts.units import PartRules, repeated_units
 from likewise.batch.parts.writing import Rewriter, evidence_of, write_documents, write_emptied
 from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.summary import check_of, write_summary
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidParameter
 from likewise.io.inputs import Inputs, find_inputs
-from likewise.io.lines.jsonl import JsonlFile
+from likewise.io.kept import json_lines
 from likewise.io.output.directory import EMPTIED, ERRORS, EVIDENCE, KEPT, OutputDirectory, check_free
 from likewise.io.output.evidence import write_evidence
 from likewise.io.output.scratch import scratch_directory
@@ -112,7 +112,7 @@ def dedup_parts(
             spool_directory=stack.enter_context(scratch_directory()),
             progress=report,
         )
-        files = _json_lines(found)
+        files = json_lines(found.files)
         options = {**run.identity(), "output": "kept", "unit": parts.unit, "min_tokens": parts.min_tokens}
         read = stamps(found)
         directory = None
@@ -177,15 +177,6 @@ def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
     if recipe.needs_counting or recipe.needs_filter_bits:
         name = "weights" if recipe.needs_counting else "filter_bits"
         raise InvalidParameter(name, "what is counted in a first pass is counted of whole documents, not of parts")
-
-
-def _json_lines(found: Inputs) -> list[JsonlFile]:
-    files = []
-    for file in found.files:
-        if not isinstance(file, JsonlFile):
-            raise InvalidInput("parts are taken out of JSON Lines only; convert the file", file.name)
-        files.append(file)
-    return files
 
 
 def _places(rows: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.uint64]:

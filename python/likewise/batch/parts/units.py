@@ -16,7 +16,7 @@ from likewise.batch.run import RunRules, decided, open_documents
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidParameter
 from likewise.io.lines.jsonl import JsonlFile
-from likewise.io.source.source import Job, Piece, ReadOnce, as_array
+from likewise.io.source.source import BaseSource, Job, Piece, as_array
 from likewise.progress import Progress, Warned
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
@@ -55,7 +55,7 @@ class PartRules:
         return PartRules(self.unit, check_integer("min_tokens", self.min_tokens, least, 100_000))
 
 
-class UnitFile(ReadOnce):
+class UnitFile(BaseSource):
     """A file whose documents are the parts of another one's.
 
     Parameters

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.batch.read.sketched import SketchedPiece
 from likewise.checks import counted
-from likewise.io.lines.lines import LineFile
 from likewise.io.output.parts import Part, find_parts, is_whole, read_facts, read_part, write_part
 from likewise.io.source.source import BadRow, Piece, Source
 from likewise.io.source.spool import Spool
@@ -217,8 +216,7 @@ def open_parts(directory: Path, recipe: Recipe, files: Sequence[Source], progres
     if isinstance(recipe.sketch, Shingles):
         return None
     for file in files:
-        if isinstance(file, LineFile):
-            file.keeps_unpacked = file.codec is not None
+        file.keep_unpacked()
     if directory.is_dir():
         num_parts = sum(_is_of_jobs(label) for label, _ in find_parts(directory))
         if num_parts:

@@ -12,7 +12,6 @@ from likewise.errors import InvalidInput
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import Job, Source
-from likewise.io.tables.arrow import BatchStream
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.defaults import without_counts
 from likewise.recipe.methods import Bloom
@@ -61,7 +60,7 @@ def weighed(
         If the recipe names a table and the count comes to another.
     """
     if recipe.needs_counting or recipe.needs_filter_bits:
-        sources = [source.put_aside(work) if isinstance(source, BatchStream) else source for source in sources]
+        sources = [source.put_aside(work) for source in sources]
     return sources, counted(sources, recipe, threads=threads, timing=timing, progress=progress)
 
 

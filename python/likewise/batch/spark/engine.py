@@ -31,7 +31,6 @@ from likewise.batch.spark.run import BAD, TALLY, Run, check_recipe
 from likewise.batch.spark.session import open_session
 from likewise.batch.spark.stages import Stages, spark_failures
 from likewise.checks import parse_size
-from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import ENGINE_STAGES, PARTS
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.source import BadRow, Source
@@ -132,9 +131,8 @@ class SparkEngine:
         decision = run.decision()
         for one in sources:
             # What workers unpacked is theirs; kept lines are copied from what is unpacked here.
-            if isinstance(one, LineFile) and one.codec is not None:
-                for _ in one.jobs(PIECE_BYTES, work):
-                    pass
+            for _ in one.unpacking(PIECE_BYTES, work):
+                pass
         return run.gathered, decision
 
 

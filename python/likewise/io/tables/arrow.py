@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
-from likewise.io.source.source import Job, Piece, ReadOnce, ReadRules
+from likewise.io.source.files import InputFile
+from likewise.io.source.source import BaseSource, Job, KeptTexts, Piece, ReadRules
 from likewise.io.tables.columns import taken_rows
 from likewise.io.tables.tables import TableRows
 
@@ -21,26 +22,11 @@ _FILE_MAGIC = b"ARROW1"
 _CODECS = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-@dataclass(frozen=True)
-class ArrowFile(ReadOnce):
-    """An Arrow IPC file (Feather) or stream.
+@dataclass(eq=False)
+class ArrowFile(InputFile):
+    """An Arrow IPC file (Feather) or stream."""
 
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    name : str
-        Path relative to the common parent of the inputs, with slashes.
-    num_bytes : int
-        Its size.
-    rules : ReadRules
-        What is read of it.
-    """
-
-    path: Path
-    name: str
-    num_bytes: int
-    rules: ReadRules = field(default_factory=ReadRules)
+    is_parquet: ClassVar[bool] = False
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Read the batches; the jobs take documents out of parts of them."""
@@ -60,19 +46,15 @@ class ArrowFile(ReadOnce):
             return sum(batch.num_rows for batch, _ in batches)
 
     def write_kept(
-        self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
+        self,
+        target: Path,
+        offsets: NDArray[np.uint64],
+        lengths: NDArray[np.uint32],
+        *,
+        threads: int,
+        texts: KeptTexts | None = None,
     ) -> None:
-        """Write kept rows to a new file of the same kind, schema, metadata and codec, batch by batch.
-
-        Parameters
-        ----------
-        target : Path
-            The new file.
-        offsets, lengths : ndarray of shape (n,)
-            The kept rows, rising; ones.
-        threads : int
-            Threads of this call.
-        """
+        """Write kept rows to a new file of the same kind, schema, metadata and codec, batch by batch."""
         import pyarrow as pa
 
         rows = offsets.astype(np.int64)
@@ -163,7 +145,7 @@ class ArrowFile(ReadOnce):
 
 
 @dataclass(frozen=True, eq=False)
-class BatchStream(ReadOnce):
+class BatchStream(BaseSource):
     """A stream of record batches in memory, read once: what verification needs again is put aside on disk.
 
     Parameters
@@ -207,7 +189,7 @@ class BatchStream(ReadOnce):
 
 
 @dataclass(frozen=True, eq=False)
-class StreamCopy(ReadOnce):
+class StreamCopy(BaseSource):
     """A stream of record batches that was put aside whole: single texts are dear to read again, all are not.
 
     Parameters

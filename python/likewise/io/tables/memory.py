@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.io.source.source import Job, Piece
+from likewise.io.source.source import BaseSource, Job, Piece
 
 
 @dataclass(frozen=True)
-class MemorySource:
+class MemorySource(BaseSource):
     """Texts in memory.
 
     Parameters

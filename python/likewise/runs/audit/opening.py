@@ -17,10 +17,11 @@ from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.run import RunContext, ordered
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.io.inputs import InputFile, Inputs, find_inputs
+from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
+from likewise.io.source.files import InputFile
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.word_lists import WordList
