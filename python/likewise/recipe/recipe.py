@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack
@@ -86,31 +86,50 @@ _FEATURE_NAMES = (
 )
 
 
+class RecipeOptions(TextOptions, total=False):
+    """Options of every constructor that makes features; :class:`Recipe` explains them."""
+
+    tokens: str | None
+    shingle: int | None
+    weights: str | Weights | None
+    weights_id: str | None
+    table: Weights | None
+    seed: int | None
+    hash: str
+    short_margin: float | None
+    measure: str
+    keep: str | None
+    group: str
+
+
 def feature_fields(
-    method: str, tokens: str, weighing: Weighing, *, weights_id: str | None, hash: str, text: Mapping[str, Any]
+    method: str, options: Mapping[str, Any], tokens_of: Callable[[Weighing], str]
 ) -> tuple[FeatureChoice, dict[str, Any]]:
-    """Return the features chosen, and the fields of a recipe that say so.
+    """Return the features chosen, and the fields of a recipe that say so, with what is decided by them.
 
     Parameters
     ----------
     method : str
         The method, which has features.
-    tokens : str
-        Kind of token.
-    weighing : Weighing
-        What the user named, completed from the table.
-    weights_id : str, optional
-        Identity of the table.
-    hash : str
-        Hash of a token.
-    text : mapping
-        Options of :class:`likewise.recipe.text.TextOptions` that the user named.
+    options : mapping
+        Those of :class:`RecipeOptions` that the user named, and the measure.
+    tokens_of : callable
+        Gives the kind of token where none is named.
 
     Raises
     ------
     InvalidParameter
         If there is no such kind of token, or no such option.
     """
+    rest = dict(options)
+    hash_name, weights_id, measure = rest.pop("hash", "xxh3"), rest.pop("weights_id", None), rest.pop("measure")
+    keep, group, short_margin = rest.pop("keep", None), rest.pop("group", "leaders"), rest.pop("short_margin", None)
+    named = {name: rest.pop(name, None) for name in ("weights", "table", "tokens", "shingle", "seed")}
+    for name, value in package_defaults(hash_name, named["weights"]).items():
+        if name in named and named[name] is None and not (name == "weights" and named["table"] is not None):
+            named[name] = value
+    weighing = weighing_of(method, **named)
+    tokens = weighing.tokens or tokens_of(weighing)
     features = features_of(method, tokens, weighing.shingle, weighing.weights)
     fields = {
         "method": method,
@@ -120,8 +139,12 @@ def feature_fields(
         "weights_id": weights_id,
         "table": weighing.table,
         "seed": weighing.seed,
-        "hash": hash,
-        **text_options(text, weighing.rules),
+        "hash": hash_name,
+        "short_margin": short_margin,
+        "measure": measure,
+        "keep": default_keep(measure) if keep is None else keep,
+        "group": group,
+        **text_options(rest, weighing.rules),
     }
     return features, fields
 
@@ -333,25 +356,14 @@ class Recipe:
         cls,
         threshold: float | str | None = None,
         *,
-        tokens: str | None = None,
-        shingle: int | None = None,
-        weights: str | Weights | None = None,
-        weights_id: str | None = None,
-        table: Weights | None = None,
-        seed: int | None = None,
-        hash: str = "xxh3",
         num_slots: int = 128,
         slot_bits: int | None = None,
         scheme: str | None = None,
-        short_margin: float | None = None,
-        measure: str = "jaccard",
         recall: float = 0.95,
         bands: int | None = None,
         rows: int | None = None,
         overflow: str = "exact",
-        keep: str | None = None,
-        group: str = "leaders",
-        **text: Unpack[TextOptions],
+        **options: Unpack[RecipeOptions],
     ) -> Self:
         """Make a recipe that finds candidates by MinHash bands and measures each on its feature sets.
 
@@ -374,27 +386,11 @@ class Recipe:
         >>> Recipe.minhash().threshold, Recipe.minhash(shingle=2).threshold
         (0.55, 0.8)
         """
-        package = package_defaults(hash, weights)
-        shingle = package.get("shingle") if shingle is None else shingle
-        seed = package.get("seed") if seed is None else seed
-        weighing = weighing_of("minhash", weights, table, tokens, shingle, seed)
-        tokens = weighing.tokens or "auto"
-        features, fields = feature_fields("minhash", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
-        return cls(
-            **fields,
-            num_slots=num_slots,
-            slot_bits=package.get("slot_bits", 16) if slot_bits is None else slot_bits,
-            scheme=package.get("scheme", "bucket") if scheme is None else scheme,
-            threshold=features.threshold(measure) if threshold is None else threshold,
-            short_margin=short_margin,
-            measure=measure,
-            recall=recall,
-            bands=bands,
-            rows=rows,
-            overflow=overflow,
-            keep=default_keep(measure) if keep is None else keep,
-            group=group,
-        )
+        package = package_defaults(options.get("hash", "xxh3"), options.get("weights"))
+        slot_bits = package.get("slot_bits", 16) if slot_bits is None else slot_bits
+        scheme = package.get("scheme", "bucket") if scheme is None else scheme
+        own = {"num_slots": num_slots, "slot_bits": slot_bits, "scheme": scheme, "recall": recall, "bands": bands}
+        return cls._of_sets("minhash", threshold, options, **own, rows=rows, overflow=overflow)
 
     @classmethod
     def simhash(
@@ -403,22 +399,11 @@ class Recipe:
         within: int | None = None,
         threshold: float | str | None = None,
         bits: int | None = None,
-        tokens: str | None = None,
-        shingle: int | None = None,
-        weights: str | Weights | None = None,
-        weights_id: str | None = None,
-        table: Weights | None = None,
-        seed: int | None = None,
-        hash: str = "xxh3",
-        short_margin: float | None = None,
-        measure: str | None = None,
         recall: float | None = None,
         bands: int | None = None,
         rows: int | None = None,
         short_threshold: float | None = None,
-        keep: str | None = None,
-        group: str = "leaders",
-        **text: Unpack[TextOptions],
+        **options: Unpack[RecipeOptions],
     ) -> Self:
         """Make a recipe that finds all fingerprints within a Hamming distance.
 
@@ -448,16 +433,15 @@ class Recipe:
         >>> Recipe.simhash(threshold=0.9).measure
         'cosine'
         """
-        measure = default_measure(threshold) if measure is None else measure
+        measure = options.get("measure") or default_measure(threshold)
         alone = measure == "hamming"
-        package = package_defaults(hash, weights)
-        tokens = package.get("tokens") if tokens is None else tokens
-        shingle = package.get("shingle") if shingle is None else shingle
-        weights = package.get("weights") if weights is None and table is None else weights
-        bits = package.get("bits") if bits is None else bits
-        weighing = weighing_of("simhash", weights, table, tokens, shingle, seed)
-        tokens = weighing.tokens or default_tokens(measure, within, weighing.shingle, weighing.weights)
-        features, fields = feature_fields("simhash", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
+        if bits is None:
+            bits = package_defaults(options.get("hash", "xxh3"), options.get("weights")).get("bits")
+        features, fields = feature_fields(
+            "simhash",
+            {**options, "measure": measure},
+            lambda named: default_tokens(measure, within, named.shingle, named.weights),
+        )
         bits = default_bits(within) if bits is None else bits
         if threshold is None and measure == "cosine":
             threshold = features.threshold(measure)
@@ -466,93 +450,45 @@ class Recipe:
             bits=bits,
             threshold=threshold,
             within=features.within(bits) if within is None and alone else within,
-            short_margin=short_margin,
-            measure=measure,
             recall=0.95 if recall is None and not alone else recall,
             bands=bands,
             rows=rows,
             short_threshold=0.8 if short_threshold is None and alone else short_threshold,
-            keep=default_keep(measure) if keep is None else keep,
-            group=group,
         )
 
     @classmethod
-    def shingles(
-        cls,
-        threshold: float | str | None = None,
-        *,
-        tokens: str | None = None,
-        shingle: int | None = None,
-        weights: str | Weights | None = None,
-        weights_id: str | None = None,
-        table: Weights | None = None,
-        seed: int | None = None,
-        hash: str = "xxh3",
-        short_margin: float | None = None,
-        measure: str = "jaccard",
-        keep: str | None = None,
-        group: str = "leaders",
-        **text: Unpack[TextOptions],
-    ) -> Self:
+    def shingles(cls, threshold: float | str | None = None, **options: Unpack[RecipeOptions]) -> Self:
         """Make a recipe that finds every pair at or above the threshold, by full feature sets.
 
         Parameters are those of :class:`Recipe`, their defaults those of :meth:`minhash`. Nothing is sketched or missed.
         """
-        weighing = weighing_of("shingles", weights, table, tokens, shingle, seed)
-        tokens = weighing.tokens or "auto"
-        features, fields = feature_fields("shingles", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
-        return cls(
-            **fields,
-            threshold=features.threshold(measure) if threshold is None else threshold,
-            short_margin=short_margin,
-            measure=measure,
-            keep=default_keep(measure) if keep is None else keep,
-            group=group,
-        )
+        return cls._of_sets("shingles", threshold, options)
 
     @classmethod
     def bloom(
         cls,
         threshold: float | str | None = None,
         *,
-        tokens: str | None = None,
-        shingle: int | None = None,
-        weights: str | Weights | None = None,
-        weights_id: str | None = None,
-        table: Weights | None = None,
-        seed: int | None = None,
-        hash: str = "xxh3",
         filter_bits: int | None = None,
         num_hashes: int = 1,
-        short_margin: float | None = None,
-        measure: str = "jaccard",
         recall: float = 0.95,
         bands: int | None = None,
         rows: int | None = None,
-        keep: str | None = None,
-        group: str = "leaders",
-        **text: Unpack[TextOptions],
+        **options: Unpack[RecipeOptions],
     ) -> Self:
         """Make a recipe that finds candidates by the bits their Bloom filters share and measures each on its sets.
 
         Parameters are those of :class:`Recipe`, features and threshold as for :meth:`minhash`.
         """
-        weighing = weighing_of("bloom", weights, table, tokens, shingle, seed)
-        tokens = weighing.tokens or "auto"
-        features, fields = feature_fields("bloom", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
-        return cls(
-            **fields,
-            filter_bits=filter_bits,
-            num_hashes=num_hashes,
-            threshold=features.threshold(measure) if threshold is None else threshold,
-            short_margin=short_margin,
-            measure=measure,
-            recall=recall,
-            bands=bands,
-            rows=rows,
-            keep=default_keep(measure) if keep is None else keep,
-            group=group,
-        )
+        own = {"filter_bits": filter_bits, "num_hashes": num_hashes, "recall": recall, "bands": bands, "rows": rows}
+        return cls._of_sets("bloom", threshold, options, **own)
+
+    @classmethod
+    def _of_sets(cls, method: str, threshold: object, options: RecipeOptions, **own: Any) -> Self:  # noqa: ANN401
+        """Make a recipe of a method that measures feature sets: all of these have the same features and thresholds."""
+        measure = options.get("measure", "jaccard")
+        features, fields = feature_fields(method, {**options, "measure": measure}, lambda _: "auto")
+        return cls(**fields, threshold=features.threshold(measure) if threshold is None else threshold, **own)
 
     @classmethod
     def exact(
