@@ -23,6 +23,7 @@ pytest.importorskip("resiliparse", reason="web archives need the extra likewise[
 from likewise.io.archives.html_text import HtmlReaders
 from likewise.io.archives.warc import WarcFile
 from likewise.io.archives.warc_documents import opened_record, record_bytes
+from likewise.io.source.files import Kept
 from likewise.io.source.source import ReadRules
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "warc-real"
@@ -392,6 +393,6 @@ def test_records_that_an_earlier_run_had_read(tmp_path, name):
                     lengths += piece.lengths.tolist()
         assert file.facts()["num_records"]["response"] == 5
         places = np.array(offsets, np.uint64), np.array(lengths, np.uint32)
-        file.write_kept(tmp_path / f"kept-{is_continued}", *places, threads=2)
+        file.write_kept(tmp_path / f"kept-{is_continued}", Kept(*places, threads=2))
         kept = (tmp_path / f"kept-{is_continued}").read_bytes()
         assert kept == (by_member(RECORDS) if codec else data) or members(kept) == RECORDS

@@ -42,6 +42,7 @@ from likewise.io.output.evidence import write_evidence
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.refusals import place_named
 from likewise.io.remote import is_remote, local_path
+from likewise.io.source.files import Kept
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe.recipe import Recipe
@@ -174,7 +175,7 @@ class _Decided:
         for number, file in enumerate(found.files, len(reading.references.files)):
             offsets, lengths = kept_places(documents, decision.kept, number, on_error)
             texts = kept_texts(documents, decision, number, on_error)
-            write_kept(file, work / KEPT / file.name, offsets, lengths, threads=self.context.threads, texts=texts)
+            write_kept(file, work / KEPT / file.name, Kept(offsets, lengths, self.context.threads, texts))
             num_kept.append(len(offsets))
         write_descriptions(found, work / KEPT, num_kept, self.recipe.recipe_id)
 

@@ -14,39 +14,16 @@ from likewise.io.inputs import Inputs
 from likewise.io.lines.csv import CsvFile
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.lines.lines import LineFile
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import KeptTexts
+from likewise.io.source.files import InputFile, Kept
 from likewise.io.tables.datasets import write_companions
 
 
-def write_kept(
-    file: InputFile,
-    target: Path,
-    offsets: NDArray[np.uint64],
-    lengths: NDArray[np.uint32],
-    *,
-    threads: int,
-    texts: KeptTexts | None = None,
-) -> None:
-    """Write the kept documents of one input.
-
-    Parameters
-    ----------
-    file : InputFile
-        The input.
-    target : Path
-        The new file; its directory is made.
-    offsets, lengths : ndarray of shape (n,)
-        The kept lines (bytes, without newline) or rows, rising.
-    threads : int
-        Threads of this call.
-    texts : callable, optional
-        Gives the texts of a slice of the kept documents again, where the run put them aside.
-    """
-    if file.is_document and not len(offsets):
+def write_kept(file: InputFile, target: Path, kept: Kept) -> None:
+    """Write the kept documents of one input to a new file, whose directory is made."""
+    if file.is_document and not len(kept.offsets):
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    file.write_kept(target, offsets, lengths, threads=threads, texts=texts)
+    file.write_kept(target, kept)
 
 
 def write_descriptions(inputs: Inputs, kept: Path, num_kept: Sequence[int], answer: str) -> None:

@@ -39,46 +39,13 @@ from likewise.recipe.weighing import Weighing, check_weighable, checked_weights_
 from likewise.recipe.weights import Weights
 from likewise.recipe.word_lists import WordList
 
-# All fields by name, in the order in which they are written, as they are where nothing is said.
-_FIELDS: Mapping[str, Any] = {
-    "method": None,
-    "tokens": "auto",
-    "shingle": 3,
-    "weights": "none",
-    "weights_id": None,
-    "seed": 0,
-    "markup": None,
-    "fold": None,
-    "stop_words_id": None,
-    "dictionary_id": None,
-    "chunking": None,
-    "chunk_bytes": None,
-    "tokenizer": None,
-    "libraries": None,
-    "hash": "xxh3",
-    "bits": None,
-    "num_slots": None,
-    "slot_bits": None,
-    "scheme": None,
-    "filter_bits": None,
-    "num_hashes": None,
-    "threshold": None,
-    "within": None,
-    "measure": "jaccard",
-    "recall": None,
-    "short_threshold": None,
-    "short_margin": None,
-    "bands": None,
-    "rows": None,
-    "overflow": None,
-    "keep": "first",
-    "group": "leaders",
-    "text_version": _native.TEXT_VERSION,
-    "sketch_version": _native.SKETCH_VERSION,
-    "table": None,
-    "stop_words": None,
-    "dictionary": None,
-}
+# All fields by name, in the order in which they are written.
+_FIELDS = (
+    *("method", "tokens", "shingle", "weights", "weights_id", "seed", "markup", "fold", "stop_words_id"),
+    *("dictionary_id", "chunking", "chunk_bytes", "tokenizer", "libraries", "hash", "bits", "num_slots", "slot_bits"),
+    *("scheme", "filter_bits", "num_hashes", "threshold", "within", "measure", "recall", "short_threshold"),
+    *("short_margin", "bands", "rows", "overflow", "keep", "group", "text_version", "sketch_version", *COMPANIONS),
+)
 _Kind = TypeVar("_Kind")
 _FEATURE_NAMES = (
     *("tokens", "shingle", "weights", "table", "seed", "hash", "markup", "fold", "stop_words", "stop_words_id"),
@@ -183,7 +150,7 @@ def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
     RecipeMismatch
         If the recipe was made by another version of the text rules or of the sketches.
     """
-    known = _FIELDS.keys() - set(COMPANIONS)
+    known = set(_FIELDS) - set(COMPANIONS)
     unknown = sorted(fields.keys() - known)
     if unknown:
         raise InvalidParameter("recipe", f"unknown fields {', '.join(unknown)}; known are {', '.join(sorted(known))}")
@@ -293,36 +260,38 @@ class Recipe:
     """
 
     sketch: Sketch
-    tokens: str
-    shingle: int
-    weights: str
-    weights_id: str | None
-    seed: int
-    markup: str | None
-    fold: tuple[str, ...] | None
-    stop_words_id: str | None
-    dictionary_id: str | None
-    chunking: str | None
-    chunk_bytes: int | None
-    tokenizer: str | None
-    libraries: str | None
-    hash: str
-    threshold: float | str | None
-    measure: str
-    short_margin: float | None
-    keep: str
-    group: str
-    text_version: str
-    sketch_version: int
-    table: Weights | None = field(repr=False, compare=False)
-    stop_words: WordList | None = field(repr=False, compare=False)
-    dictionary: WordList | None = field(repr=False, compare=False)
+    tokens: str = "auto"
+    shingle: int = 3
+    weights: str = "none"
+    weights_id: str | None = None
+    seed: int = 0
+    markup: str | None = None
+    fold: tuple[str, ...] | None = None
+    stop_words_id: str | None = None
+    dictionary_id: str | None = None
+    chunking: str | None = None
+    chunk_bytes: int | None = None
+    tokenizer: str | None = None
+    libraries: str | None = None
+    hash: str = "xxh3"
+    threshold: float | str | None = None
+    measure: str = "jaccard"
+    short_margin: float | None = None
+    keep: str = "first"
+    group: str = "leaders"
+    text_version: str = _native.TEXT_VERSION
+    sketch_version: int = _native.SKETCH_VERSION
+    table: Weights | None = field(default=None, repr=False, compare=False)
+    stop_words: WordList | None = field(default=None, repr=False, compare=False)
+    dictionary: WordList | None = field(default=None, repr=False, compare=False)
 
     def __init__(self, *, method: str, **fields: Any) -> None:  # noqa: ANN401 - values are checked one by one
         for name in fields:
             if name not in _FIELDS:
                 raise InvalidParameter(name, "there is no such option of a recipe")
-        checked = check_fields({**_FIELDS, "method": method, **fields})
+        # What is left out has the value of the class, or None where it is of one method.
+        left_out = {name: getattr(type(self), name, None) for name in _FIELDS}
+        checked = check_fields({**left_out, "method": method, **fields})
         checked |= checked_text(checked)
         checked |= {"weights_id": checked_weights_id(checked), "sketch": sketch_of(checked)}
         for name in self.__dataclass_fields__:

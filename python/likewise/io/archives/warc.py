@@ -26,8 +26,8 @@ from likewise.io.archives.warc_records import (
     is_arc,
     plain_places,
 )
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import BadRow, Job, KeptTexts, Piece
+from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import BadRow, Job, Piece
 
 _WORK_BYTES = 100_000_000
 _GZIP_LEVEL = 6
@@ -118,20 +118,12 @@ class WarcFile(InputFile):
             "num_marked_cut": self._num_marked_cut,
         }
 
-    def write_kept(
-        self,
-        target: Path,
-        offsets: NDArray[np.uint64],
-        lengths: NDArray[np.uint32],
-        *,
-        threads: int,
-        texts: KeptTexts | None = None,
-    ) -> None:
+    def write_kept(self, target: Path, kept: Kept) -> None:
         """Write kept records to a new file, and those that are no documents, in their order; at least a gzip member."""
         self._read_rest()
         others = np.array(self._others, np.uint64).reshape(-1, 2)
-        starts = np.concatenate([offsets.astype(np.uint64), others[:, 0]])
-        sizes = np.concatenate([lengths.astype(np.uint64), others[:, 1]])
+        starts = np.concatenate([kept.offsets.astype(np.uint64), others[:, 0]])
+        sizes = np.concatenate([kept.lengths.astype(np.uint64), others[:, 1]])
         order = np.argsort(starts, kind="stable")
         starts, sizes = starts[order], sizes[order]
         if self.codec is not None and not len(starts):
@@ -139,9 +131,9 @@ class WarcFile(InputFile):
             with target.open("xb") as out:
                 out.write(_packed(b""))
         elif self._read_path == self.path:
-            _native.copy_lines(str(self.path), str(target), starts, sizes, threads=threads)
+            _native.copy_lines(str(self.path), str(target), starts, sizes, threads=kept.threads)
         else:
-            self._pack(target, starts, sizes, threads)
+            self._pack(target, starts, sizes, kept.threads)
 
     def _pack(self, target: Path, starts: NDArray[np.uint64], sizes: NDArray[np.uint64], threads: int) -> None:
         ranges = iter(zip(starts.tolist(), sizes.tolist(), strict=True))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.errors import InvalidInput
 from likewise.io.refusals import FULL
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import BadRow, Job, KeptTexts, Piece, as_array
+from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import BadRow, Job, Piece, as_array
 from likewise.io.source.unpacked import tell_unpacked, unpacked_path, unpacked_pieces
 
 _COPY_BYTES = 4 << 20
@@ -196,25 +196,17 @@ class LineFile(InputFile):
             # It is not this file that is too large.
             raise OSError(error.errno, error.strerror, str(self.plain_path)) from error
 
-    def write_kept(
-        self,
-        target: Path,
-        offsets: NDArray[np.uint64],
-        lengths: NDArray[np.uint32],
-        *,
-        threads: int,
-        texts: KeptTexts | None = None,
-    ) -> None:
+    def write_kept(self, target: Path, kept: Kept) -> None:
         """Write kept lines to a new file, byte for byte."""
         source = str(self.plain_path)
-        offsets, sizes = touching(offsets, lengths)
+        offsets, sizes = touching(kept.offsets, kept.lengths)
         if head := self.head_bytes():
             offsets = np.concatenate([np.zeros(1, np.uint64), offsets])
             sizes = np.concatenate([np.array([head], np.uint64), sizes])
         if self.codec is None:
-            _native.copy_lines(source, str(target), offsets, sizes, threads=threads)
+            _native.copy_lines(source, str(target), offsets, sizes, threads=kept.threads)
         else:
-            _native.pack_lines(source, str(target), offsets, sizes, codec=self.codec, threads=threads)
+            _native.pack_lines(source, str(target), offsets, sizes, codec=self.codec, threads=kept.threads)
 
     def stream_kept(
         self, out: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, with_head: bool

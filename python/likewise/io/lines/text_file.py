@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import BadRow, Job, KeptTexts, Piece
+from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import BadRow, Job, Piece
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _COPY_BYTES = 4 << 20
@@ -63,17 +63,9 @@ class TextFile(InputFile):
             raise InvalidInput(f"the file changed while it was in use: {reason}", self.name)
         return document.take(np.zeros(len(offsets), np.int64))
 
-    def write_kept(
-        self,
-        target: Path,
-        offsets: NDArray[np.uint64],
-        lengths: NDArray[np.uint32],
-        *,
-        threads: int,
-        texts: KeptTexts | None = None,
-    ) -> None:
+    def write_kept(self, target: Path, kept: Kept) -> None:
         """Copy the file if it is kept; one that is removed has no copy."""
-        if not len(offsets):
+        if not len(kept.offsets):
             return
         with self.path.open("rb") as source, target.open("xb") as copy:
             while data := source.read(_COPY_BYTES):

@@ -15,6 +15,26 @@ from likewise.io.source.source import BaseSource, Job, KeptTexts, ReadRules
 _DOCUMENT_BYTES = 1000
 
 
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What of an input is written back.
+
+    Parameters
+    ----------
+    offsets, lengths : ndarray of shape (n,)
+        The kept lines (bytes, without newline), records or rows, rising.
+    threads : int
+        Threads that write.
+    texts : callable, optional
+        Gives the texts of a slice of them again, where the run put them aside: it may spare decoding them.
+    """
+
+    offsets: NDArray[np.uint64]
+    lengths: NDArray[np.uint32]
+    threads: int
+    texts: KeptTexts | None = None
+
+
 @dataclass(eq=False)
 class InputFile(BaseSource, ABC):
     """A file that a run reads, and whose kept documents it writes back in the same format.
@@ -46,27 +66,15 @@ class InputFile(BaseSource, ABC):
         """Cut the file into parts of about this size, in order."""
 
     @abstractmethod
-    def write_kept(
-        self,
-        target: Path,
-        offsets: NDArray[np.uint64],
-        lengths: NDArray[np.uint32],
-        *,
-        threads: int,
-        texts: KeptTexts | None = None,
-    ) -> None:
+    def write_kept(self, target: Path, kept: Kept) -> None:
         """Write kept documents to a new file of the same kind, packed as this one.
 
         Parameters
         ----------
         target : Path
             The new file.
-        offsets, lengths : ndarray of shape (n,)
-            The kept lines (bytes, without newline), records or rows, rising.
-        threads : int
-            Threads of this call.
-        texts : callable, optional
-            Gives the texts of a slice of the kept documents, which may spare decoding them again.
+        kept : Kept
+            What of it stays.
         """
 
     def text_bytes(self) -> float:

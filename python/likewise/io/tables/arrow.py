@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import BaseSource, Job, KeptTexts, Piece, ReadRules
+from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import BaseSource, Job, Piece, ReadRules
 from likewise.io.tables.columns import taken_rows
 from likewise.io.tables.tables import TableRows
 
@@ -45,20 +44,12 @@ class ArrowFile(InputFile):
         with self._batches() as (_, batches, _):
             return sum(batch.num_rows for batch, _ in batches)
 
-    def write_kept(
-        self,
-        target: Path,
-        offsets: NDArray[np.uint64],
-        lengths: NDArray[np.uint32],
-        *,
-        threads: int,
-        texts: KeptTexts | None = None,
-    ) -> None:
+    def write_kept(self, target: Path, kept: Kept) -> None:
         """Write kept rows to a new file of the same kind, schema, metadata and codec, batch by batch."""
         import pyarrow as pa
 
-        rows = offsets.astype(np.int64)
-        options = pa.ipc.IpcWriteOptions(compression=self._codec(), use_threads=threads > 1)
+        rows = kept.offsets.astype(np.int64)
+        options = pa.ipc.IpcWriteOptions(compression=self._codec(), use_threads=kept.threads > 1)
         with self._batches() as (schema, batches, is_file), target.open("xb") as sink:
             # The metadata of a file's footer cannot be read by PyArrow; that of the schema is kept.
             make = pa.ipc.new_file if is_file else pa.ipc.new_stream
@@ -66,10 +57,10 @@ class ArrowFile(InputFile):
                 row = 0
                 for batch, metadata in batches:
                     low, high = np.searchsorted(rows, [row, row + batch.num_rows])
-                    kept = rows[low:high] - row
+                    some = rows[low:high] - row
                     row += batch.num_rows
-                    if len(kept):
-                        part = batch if len(kept) == batch.num_rows else taken_rows(batch, kept)
+                    if len(some):
+                        part = batch if len(some) == batch.num_rows else taken_rows(batch, some)
                         writer.write_batch(part, custom_metadata=metadata)
 
     def _share(self, num_bytes: int, of: int) -> int:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import Job, KeptTexts, Piece
+from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import Job, Piece
 from likewise.io.tables.parquet_kept import Batches, KeptRows, write_parquet
 from likewise.io.tables.tables import TableRows
 
@@ -92,20 +91,14 @@ class ParquetFile(InputFile):
             largest = max((g.column(i).total_compressed_size for g in groups for i in range(g.num_columns)), default=0)
         return _WORK_BYTES + int(largest)
 
-    def write_kept(
-        self,
-        target: Path,
-        offsets: NDArray[np.uint64],
-        lengths: NDArray[np.uint32],
-        *,
-        threads: int,
-        texts: KeptTexts | None = None,
-    ) -> None:
+    def write_kept(self, target: Path, kept: Kept) -> None:
         """Write kept rows to a new file of the same schema, metadata and codecs."""
         with self._open() as file:
             source = Batches(self.name, file.metadata, file.schema_arrow, self._footer(), self._read_again)
             name = self.rules.text_fields[0] if len(self.rules.text_fields) == 1 else None
-            write_parquet(target, KeptRows(source, offsets.astype(np.int64), name, texts), threads=threads)
+            write_parquet(
+                target, KeptRows(source, kept.offsets.astype(np.int64), name, kept.texts), threads=kept.threads
+            )
 
     def _footer(self) -> bytes:
         """Return the bytes of the footer, which was found whole when the file was opened."""
