@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from likewise.checks import parse_size
-from likewise.cli.options.text_options import TEXT_OPTIONS, take_word_lists
+from likewise.cli.options.text_options import TEXT_OPTIONS, facts, named_options, take_word_lists
 from likewise.cli.options.weight_option import take_weights
 
 if TYPE_CHECKING:
@@ -57,16 +57,13 @@ def count(text: str) -> int:
     raise click.BadParameter(f"{text!r} is not a whole number such as 17000000000, 17e9 or 8_000_000")
 
 
-_OPTIONS = {
-    **TEXT_OPTIONS,
-    "method": click.option(
-        "--method",
+_NAMED = {
+    "method": facts(
         type=click.Choice(["bloom", "exact", "minhash", "shingles", "simhash"]),
         help="The sketch; shingles: full feature sets, every pair found; exact: equal normalised texts.  "
         "[default: minhash]",
     ),
-    "tokens": click.option(
-        "--tokens",
+    "tokens": facts(
         type=click.Choice(
             ["auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks"],
         ),
@@ -75,59 +72,47 @@ _OPTIONS = {
         "auto; simhash with log-count-idf: script; by distance alone: char, but where --within up to 10 or --shingle "
         "is named]",
     ),
-    "shingle": click.option(
-        "--shingle",
+    "shingle": facts(
         type=int,
         metavar="N",
         help="Consecutive tokens in a feature, 1 to 64.  [default: 2 with weights by rarity, else 3; of "
         "char 9; simhash 2, of char 5]",
     ),
-    "weights": click.option(
-        "--weights",
+    "weights": facts(
         metavar="RULE|FILE",
         help="Weight of a feature: none; by its occurrences: count, log-count; by how few documents hold it: idf, "
         "log-count-idf (the input is read twice); by a FILE: a table of likewise weights (also idf:FILE, "
         "log-count-idf:FILE) or a lexicon.  [default: dedup and pairs without a threshold idf, else none; "
         "simhash log-count]",
     ),
-    "seed": click.option(
-        "--seed", type=int, metavar="N", help="Seed of all hashes that take one.  [default: 0; of datasketch 1]"
-    ),
-    "hash": click.option(
-        "--hash",
+    "seed": facts(type=int, metavar="N", help="Seed of all hashes that take one.  [default: 0; of datasketch 1]"),
+    "hash": facts(
         type=click.Choice(["xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"]),
         help="Hash of a token; simhash-1e0ng and datasketch make the very sketches of these packages.  [default: xxh3]",
     ),
-    "bits": click.option(
-        "--bits",
+    "bits": facts(
         type=int,
         metavar="N",
         help="SimHash: width, 32 to 256.  [default: 128; 64 if --within is 10 or less]",
     ),
-    "num_slots": click.option("--num-slots", type=int, metavar="N", help="MinHash: slots.  [default: 128]"),
-    "slot_bits": click.option(
-        "--slot-bits",
+    "num_slots": facts(type=int, metavar="N", help="MinHash: slots.  [default: 128]"),
+    "slot_bits": facts(
         type=click.Choice(["8", "16", "32"]),
         help="MinHash: bits kept of each slot.  [default: 16; of datasketch 32]",
     ),
-    "scheme": click.option(
-        "--scheme",
+    "scheme": facts(
         type=click.Choice(["bucket", "classical", "affine32", "legacy"]),
         help="MinHash: how slots are filled; of hash datasketch, the scheme of its version 2 or of those before.  "
         "[default: bucket; of datasketch affine32]",
     ),
-    "filter_bits": click.option(
-        "--filter-bits",
+    "filter_bits": facts(
         type=int,
         metavar="M",
         help="Bloom: bits of a filter, a multiple of 64.  [default: twice the features of the largest document, which "
         "is found by reading the input once more]",
     ),
-    "num_hashes": click.option(
-        "--num-hashes", type=int, metavar="N", help="Bloom: bits that a feature sets.  [default: 1]"
-    ),
-    "threshold": click.option(
-        "--threshold",
+    "num_hashes": facts(type=int, metavar="N", help="Bloom: bits that a feature sets.  [default: 1]"),
+    "threshold": facts(
         type=threshold,
         metavar="T|auto",
         help="Minimum similarity for a match (0 < T <= 1). auto: dedup and pairs choose it where the similarities of "
@@ -135,132 +120,113 @@ _OPTIONS = {
         "commands, and with weights none, 0.55; of char 0.7; simhash: distance alone, with --measure cosine 0.8, of "
         "char 0.85; with other features 0.8]",
     ),
-    "within": click.option(
-        "--within",
+    "within": facts(
         type=count,
         metavar="K",
         help="SimHash: greatest Hamming distance.  [default: 20 of 128 bits, of auto and word 24, and so in proportion "
         "from 96 bits on; below, or with another shingle or weights, 3 of 64; with a threshold, as it needs]",
     ),
-    "measure": click.option(
-        "--measure",
+    "measure": facts(
         type=click.Choice(["jaccard", "containment", "cosine", "dice", "overlap", "hamming"]),
         help="What is measured on both documents.  [default: jaccard; simhash: hamming, with a threshold cosine]",
     ),
-    "recall": click.option(
-        "--recall",
+    "recall": facts(
         type=float,
         metavar="P",
         help="Find a pair at the threshold with this probability; SimHash by distance alone: one at distance K, by "
         "bands of sampled bits.  [default: 0.95; distance alone: all]",
     ),
-    "bands": click.option("--bands", type=int, metavar="N", help="Bands, instead of those chosen by recall."),
-    "rows": click.option("--rows", type=int, metavar="N", help="Slots in a band; SimHash: bits."),
-    "overflow": click.option(
-        "--overflow",
+    "bands": facts(type=int, metavar="N", help="Bands, instead of those chosen by recall."),
+    "rows": facts(type=int, metavar="N", help="Slots in a band; SimHash: bits."),
+    "overflow": facts(
         type=click.Choice(["exact", "levels"]),
         help="MinHash: compare documents with full buckets by an exact join, or in further levels of buckets, which "
         "may miss pairs.  [default: exact]",
     ),
-    "short_threshold": click.option(
-        "--short-threshold",
+    "short_threshold": facts(
         type=float,
         metavar="T",
         help="SimHash by distance alone: Jaccard similarity also asked of texts under 64 features.  [default: 0.8]",
     ),
-    "short_margin": click.option(
-        "--short-margin",
+    "short_margin": facts(
         type=float,
         metavar="M",
         help="Margin for short documents: similarity >= T + M / sqrt(n), at most 1, n the distinct features of the "
         "smaller document.  [default: 1 where no threshold is named, of words; else 0]",
     ),
-    "keep": click.option(
-        "--keep",
+    "keep": facts(
         metavar="WHICH",
         help="Which one stays: first, longest, shortest, max:FIELD, min:FIELD, newest:FIELD; several with commas, the "
         "later ones for ties.  [default: first; containment, overlap: longest]",
     ),
-    "group": click.option(
-        "--group",
+    "group": facts(
         type=click.Choice(["leaders", "components"]),
         help="leaders: a document goes only for a kept one that it matches. components: whole chains become one.  "
         "[default: leaders]",
     ),
-    "text_field": click.option(
-        "--text-field",
+    "text_field": facts(
         multiple=True,
         metavar="NAME",
         help="Field of the text, dotted for nested ones; given several times, joined with a newline.  [default: text]",
     ),
-    "id_field": click.option(
-        "--id-field",
+    "id_field": facts(
         metavar="NAME",
         help="Field of the id; none: use file:line.  [default: id where there is one, else file:line]",
     ),
-    "on_error": click.option(
-        "--on-error",
+    "on_error": facts(
         type=click.Choice(["fail", "skip", "keep"]),
         default="fail",
         show_default=True,
         help="Bad rows: stop, list them in errors.jsonl, or pass them through unchanged.",
     ),
-    "duplicate_ids": click.option(
-        "--duplicate-ids",
+    "duplicate_ids": facts(
         type=click.Choice(["fail", "allow"]),
         default="fail",
         show_default=True,
         help="Whether two documents may have one id.",
     ),
-    "max_document": click.option(
-        "--max-document", default="64MB", show_default=True, metavar="SIZE", help="A longer document is a bad row."
-    ),
-    "file_format": click.option(
-        "--format",
-        "file_format",
-        type=click.Choice(["jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary"]),
-        help="What the inputs are, standard input above all.  [default: by name, then by content; of -: jsonl; with "
-        "--tokens bytes or chunks: binary, a file a document]",
-    ),
-    "quote": click.option(
-        "--quote",
+    "max_document": facts(default="64MB", show_default=True, metavar="SIZE", help="A longer document is a bad row."),
+    "quote": facts(
         type=click.Choice(["none", "double"]),
         help="double: a quote at the beginning of a CSV field opens a quoted field; none: it is plain text.  [default: "
         "double; of TSV none, unless the file has doubled quotes or a quoted header]",
     ),
-    "max_bad_rows": click.option(
-        "--max-bad-rows",
+    "max_bad_rows": facts(
         default="50%",
         show_default=True,
         metavar="SHARE|N",
         help="Fail if more rows are bad: a share such as 1%, or a count.",
     ),
-    "delimiter": click.option(
-        "--delimiter", metavar="C", help="Character between the fields of CSV.  [default: comma; tsv: tab]"
-    ),
-    "max_unpacked": click.option(
-        "--max-unpacked",
+    "delimiter": facts(metavar="C", help="Character between the fields of CSV.  [default: comma; tsv: tab]"),
+    "max_unpacked": facts(
         default="1000GB",
         show_default=True,
         metavar="SIZE",
         help="Refuse a .gz or .zst that holds more.",
     ),
-    "max_unpack_ratio": click.option(
-        "--max-unpack-ratio",
+    "max_unpack_ratio": facts(
         type=int,
         default=250,
         show_default=True,
         metavar="N",
         help="Refuse one that holds over N times its size (and over 64MB): a decompression bomb.",
     ),
-    "threads": click.option(
-        "--threads", type=int, metavar="N", help="Threads; they change no result.  [default: all processors]"
-    ),
-    "preset": click.option(
-        "--preset",
+    "threads": facts(type=int, metavar="N", help="Threads; they change no result.  [default: all processors]"),
+    "preset": facts(
         type=click.Choice(["default", "online", "strict", "templates", "titles", "classic-simhash", "code"]),
         help="Take the recipe from a preset; other options replace single fields of it. `likewise plan --preset NAME "
         "--json` shows the fields.",
+    ),
+}
+_OPTIONS = {
+    **TEXT_OPTIONS,
+    **named_options(_NAMED),
+    "file_format": click.option(
+        "--format",
+        "file_format",
+        type=click.Choice(["jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary"]),
+        help="What the inputs are, standard input above all.  [default: by name, then by content; of -: jsonl; with "
+        "--tokens bytes or chunks: binary, a file a document]",
     ),
     "recipe_file": click.option(
         "--recipe",
