@@ -201,9 +201,7 @@ def _decided(
     work, timing, progress = directory.work, context.timing, context.progress
     if asked.engine is not None:
         recipe = weighed_files(reading.all.files, recipe, context.rules, timing, progress, directory.parts)
-        decided = asked.engine.decided(
-            reading.found.files, recipe, context.rules, work=work, timing=timing, progress=progress
-        )
+        decided = asked.engine.decided(reading.found.files, recipe, context, work=work)
         with decided as (documents, decision):
             yield _Decided(documents, recipe, context, decision, (), {})
         return

@@ -136,7 +136,7 @@ def dedup(
     rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
     source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
     with _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
-        decision = decided(documents, recipe, rules, timing, report)
+        decision = decided(documents, recipe, RunContext(rules, timing, report))
         removed = evidence(documents, recipe, decision)
         return Deduplication(decision.kept, removed, summarize(documents, recipe, decision, timing) | choice)
 

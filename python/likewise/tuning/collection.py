@@ -13,7 +13,7 @@ from likewise.arrays import slices
 from likewise.batch import FileRun
 from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import found_inputs
-from likewise.batch.run import RunRules, open_documents
+from likewise.batch.run import RunContext, RunRules, open_documents
 from likewise.batch.weights import weighed_files
 from likewise.checks import counted
 from likewise.errors import InvalidInput
@@ -146,7 +146,7 @@ def open_collection(
     """
     rules = run.run_rules()
     with found_inputs(inputs, fold, run, output, progress) as found, scratch_directory() as work:
-        with open_documents(found.files, fold, rules, work=work, timing=Timing(), progress=progress) as documents:
+        with open_documents(found.files, fold, RunContext(rules, Timing(), progress), work=work) as documents:
             num_documents = len(documents)
             if num_documents < 2:
                 raise InvalidInput(

@@ -16,6 +16,7 @@ from likewise.batch.parts.collection import Collection, Repeats
 from likewise.batch.parts.spans import repeated_spans
 from likewise.batch.parts.units import PartRules, repeated_units
 from likewise.batch.parts.writing import Rewriter, evidence_of, write_documents, write_emptied
+from likewise.batch.run import RunContext
 from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.summary import check_of, write_summary
 from likewise.errors import InvalidParameter
@@ -121,11 +122,11 @@ def dedup_parts(
             identity["version"] = _native.__version__
             directory = stack.enter_context(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh))
         work = directory.work if directory is not None else stack.enter_context(scratch_directory())
-        collection = Collection(files)
+        collection, context = Collection(files), RunContext(rules, timing, report)
         if parts.unit == "span":
-            repeats, about = repeated_spans(collection, parts, rules, work=work, timing=timing, progress=report)
+            repeats, about = repeated_spans(collection, parts, context, work=work)
         else:
-            repeats, about = repeated_units(collection, recipe, parts, rules, work=work, timing=timing, progress=report)
+            repeats, about = repeated_units(collection, recipe, parts, context, work=work)
         repeats = _in_order(repeats)
         rewriter = Rewriter(collection, repeats, keeps_words_apart=parts.unit == "span", threads=rules.threads)
         report(StageStarted("writing", 0, "bytes"))

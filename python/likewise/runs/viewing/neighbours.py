@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from likewise.batch import FileRun
 from likewise.batch.budget.timing import Timing
 from likewise.batch.read.documents import Documents
-from likewise.batch.run import open_documents
+from likewise.batch.run import RunContext, open_documents
 from likewise.errors import InvalidInput
 from likewise.hamming.pairs import hamming_distance
 from likewise.io.inputs import find_inputs
@@ -136,10 +136,8 @@ class RunNeighbours:
             file_format=self._run.format_for(self._sketching),
             delimiter=self._run.delimiter,
         )
-        opened = open_documents(
-            found.files, self._sketching.replace(keep="first"), self._run.run_rules(), work=work, timing=Timing(),
-            progress=no_progress,
-        )  # fmt: skip
+        context = RunContext(self._run.run_rules(), Timing(), no_progress)
+        opened = open_documents(found.files, self._sketching.replace(keep="first"), context, work=work)
         return self._stack.enter_context(opened)
 
 
