@@ -197,8 +197,9 @@ def _check_recipe(queries: Any, bits: int, source: FlatFile | ParquetFile) -> No
         if differing:
             raise RecipeMismatch("queries and file were sketched by different recipes", differing)
     method = source.recipe.sketch
-    if isinstance(method, SimHash) and method.bits != bits:
-        raise InvalidInput(f"its fingerprints have {method.bits} bits, the queries {bits}", str(source.path))
+    held = method.bits if isinstance(method, SimHash) else None
+    if held != bits:
+        raise InvalidInput(f"its fingerprints have {held} bits, the queries {bits}", str(source.path))
 
 
 def _check_unchanged(source: FlatFile | ParquetFile, before: dict[str, object]) -> None:

@@ -134,14 +134,7 @@ def open_buckets(
     """Return the band buckets of signatures in order of priority."""
     bands, rows = method.banding
     return _native.BandBuckets(
-        np.ascontiguousarray(signatures).reshape(-1).view(np.uint8),
-        method.num_slots,
-        method.slot_bytes,
-        order,
-        bands=bands,
-        rows=rows,
-        num_levels=num_levels,
-        threads=threads,
+        *_slots(signatures, method), order, bands=bands, rows=rows, num_levels=num_levels, threads=threads
     )
 
 
@@ -158,9 +151,7 @@ def open_spilled_buckets(
     """Return the band buckets of signatures as :func:`open_buckets`, in files of a folder, in about so much memory."""
     bands, rows = method.banding
     return _native.SpilledBuckets(
-        np.ascontiguousarray(signatures).reshape(-1).view(np.uint8),
-        method.num_slots,
-        method.slot_bytes,
+        *_slots(signatures, method),
         order,
         bands=bands,
         rows=rows,
@@ -169,6 +160,11 @@ def open_spilled_buckets(
         num_levels=num_levels,
         threads=threads,
     )
+
+
+def _slots(signatures: NDArray[Any], method: MinHash) -> tuple[NDArray[np.uint8], int, int]:
+    """Bytes of all signatures, slots of one, and bytes of a slot."""
+    return np.ascontiguousarray(signatures).reshape(-1).view(np.uint8), method.num_slots, method.slot_bytes
 
 
 def min_equal_slots(recipe: Recipe) -> int:

@@ -217,6 +217,15 @@ class BaseSource:
         return []
 
 
+class Unnamed(BaseSource):
+    """A source that is no file."""
+
+    @property
+    def name(self) -> None:
+        """It has no path."""
+        return
+
+
 def as_array(data: Any, dtype: Any) -> NDArray[Any]:  # noqa: ANN401 - anything with the buffer protocol
     """Return native data as an array of this type, without a copy where it is one."""
     return np.asarray(data).astype(dtype, copy=False)

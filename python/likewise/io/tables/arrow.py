@@ -12,7 +12,7 @@ import numpy as np
 
 from likewise.errors import InvalidInput
 from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import BaseSource, Job, Piece, ReadRules
+from likewise.io.source.source import Job, Piece, ReadRules, Unnamed
 from likewise.io.tables.columns import taken_rows
 from likewise.io.tables.tables import TableRows
 
@@ -136,7 +136,7 @@ class ArrowFile(InputFile):
 
 
 @dataclass(frozen=True, eq=False)
-class BatchStream(BaseSource):
+class BatchStream(Unnamed):
     """A stream of record batches in memory, read once: what verification needs again is put aside on disk.
 
     Parameters
@@ -149,11 +149,6 @@ class BatchStream(BaseSource):
 
     reader: Any
     rules: ReadRules = field(default_factory=ReadRules)
-
-    @property
-    def name(self) -> None:
-        """A stream has no path."""
-        return
 
     @property
     def num_bytes(self) -> int:
@@ -180,7 +175,7 @@ class BatchStream(BaseSource):
 
 
 @dataclass(frozen=True, eq=False)
-class StreamCopy(BaseSource):
+class StreamCopy(Unnamed):
     """A stream of record batches that was put aside whole: single texts are dear to read again, all are not.
 
     Parameters
@@ -193,11 +188,6 @@ class StreamCopy(BaseSource):
 
     path: Path
     rules: ReadRules = field(default_factory=ReadRules)
-
-    @property
-    def name(self) -> None:
-        """A stream has no path."""
-        return
 
     @property
     def num_bytes(self) -> int:
