@@ -126,8 +126,7 @@ def distance_of_unrelated(entry: LabelledSet, recipe: likewise.Recipe) -> dict[s
     pairs = entry.pairs[entry.label_of(entry.pairs) == NEGATIVE]
     distance = likewise.hamming_distance(array[pairs[:, 0]], array[pairs[:, 1]])
     mean, deviation = float(distance.mean()), float(distance.std())
-    within = recipe.within
-    assert within is not None
+    within = recipe.fields["within"]
     return {
         "mean": round(mean, 2),
         "deviation": round(deviation, 2),

@@ -44,8 +44,8 @@ def measure(data: Path, recipes: dict[str, likewise.Recipe]) -> list[dict[str, o
 
 def _chance(documents: list[str], recipe: likewise.Recipe) -> dict[str, float]:
     sketches = likewise.sketch(documents, recipe)
-    assert recipe.within is not None
-    pairs, _ = likewise.hamming_pairs(sketches, within=recipe.within)
+    within = recipe.fields["within"]
+    pairs, _ = likewise.hamming_pairs(sketches, within=within)
     threes = likewise.Recipe.minhash(RELATED, shingle=3, weights="none")
     similarity = np.nan_to_num(verify_pairs(documents, pairs, threes))
     steps = range(1, min(300, len(documents)))
@@ -54,5 +54,5 @@ def _chance(documents: list[str], recipe: likewise.Recipe) -> dict[str, float]:
     num_pairs = len(documents) * (len(documents) - 1) / 2
     return {
         "within_per_million": round(float((similarity < RELATED).sum()) / num_pairs * 1e6, 3),
-        "deviations_to_radius": round(float((distance.mean() - recipe.within) / distance.std()), 2),
+        "deviations_to_radius": round(float((distance.mean() - within) / distance.std()), 2),
     }

@@ -144,7 +144,7 @@ def _distance_curve(entry: LabelledSet, features: Features, fingerprints: likewi
     recipe = recipe_of(entry, "simhash-distance", features, bits, widest)
     few = np.flatnonzero(fingerprints.num_features[pairs].min(axis=1) < FEW_FEATURES)
     passes = np.ones(len(pairs), bool)
-    passes[few] = verify_pairs(entry.texts, pairs[few], recipe) >= recipe.short_threshold
+    passes[few] = verify_pairs(entry.texts, pairs[few], recipe) >= recipe.fields["short_threshold"]
     labels = entry.label_of(pairs)
     settings = np.arange(widest + 1)
     return _curve(
@@ -199,6 +199,6 @@ def _as_cosine(jaccard: float) -> float:
 
 
 def _radius(bits: int, threshold: float) -> int:
-    radius = likewise.Recipe.simhash(threshold=float(threshold), bits=bits).resolve().within
+    radius = likewise.Recipe.simhash(threshold=float(threshold), bits=bits).resolve().fields["within"]
     assert radius is not None
     return radius

@@ -11,37 +11,38 @@ from tests.oracle.features import Rules
 
 def oracle_recipe(recipe):
     """The oracle's form of a package recipe; bands and radius are the oracle's own."""
-    resolved = recipe.resolve()
-    within = 3 if recipe.within is None else recipe.within
-    if recipe.method == "simhash" and recipe.within is None and recipe.threshold is not None:
-        within, _ = radius_for(recipe.bits, recipe.threshold, recipe.recall)
+    given, resolved = recipe.fields, recipe.resolve().fields
+    within = 3 if given["within"] is None else given["within"]
+    if recipe.method == "simhash" and given["within"] is None and recipe.threshold is not None:
+        within, _ = radius_for(given["bits"], recipe.threshold, given["recall"])
+    bands = (given["bands"], given["rows"]) if given["bands"] else None
     return OracleRecipe(
-        method=resolved.method,
-        rules=Rules(resolved.tokens, resolved.shingle, resolved.weights, resolved.seed),
-        threshold=1.0 if resolved.method == "exact" else resolved.threshold,
-        recall=resolved.recall,
-        measure={"hamming": None, "equality": "jaccard"}.get(resolved.measure, resolved.measure),
-        num_slots=resolved.num_slots or 128,
-        slot_bits=resolved.slot_bits or 16,
-        scheme=resolved.scheme or "bucket",
-        bits=resolved.bits or 64,
+        method=recipe.method,
+        rules=Rules(recipe.tokens, recipe.shingle, recipe.weights, recipe.seed),
+        threshold=1.0 if recipe.method == "exact" else resolved["threshold"],
+        recall=resolved["recall"],
+        measure={"hamming": None, "equality": "jaccard"}.get(recipe.measure, recipe.measure),
+        num_slots=resolved["num_slots"] or 128,
+        slot_bits=resolved["slot_bits"] or 16,
+        scheme=resolved["scheme"] or "bucket",
+        bits=resolved["bits"] or 64,
         within=within,
-        short_threshold=resolved.short_threshold if resolved.short_threshold is not None else 0.8,
-        short_margin=resolved.short_margin or 0.0,
+        short_threshold=0.8 if resolved["short_threshold"] is None else resolved["short_threshold"],
+        short_margin=recipe.short_margin or 0.0,
         bit_bands=_bit_bands(recipe),
-        filter_bits=resolved.filter_bits or 512,
-        num_hashes=resolved.num_hashes or 1,
-        bands=(recipe.bands, recipe.rows) if recipe.method == "minhash" and recipe.bands else None,
-        overflow=resolved.overflow or "levels",
-        filter_bands=(recipe.bands, recipe.rows) if recipe.method == "bloom" and recipe.bands else None,
+        filter_bits=resolved["filter_bits"] or 512,
+        num_hashes=resolved["num_hashes"] or 1,
+        bands=bands if recipe.method == "minhash" else None,
+        overflow=resolved["overflow"] or "levels",
+        filter_bands=bands if recipe.method == "bloom" else None,
     )
 
 
 def _bit_bands(recipe):
-    if recipe.method != "simhash" or recipe.measure != "hamming" or recipe.recall is None:
+    if recipe.measure != "hamming" or recipe.sketch.recall is None:
         return None
-    given = recipe.bands, recipe.rows
-    return given if recipe.bands is not None else plan_bit_bands(recipe.bits, recipe.within, recipe.recall)
+    near = recipe.sketch
+    return plan_bit_bands(near.bits, near.within, near.recall) if near.bands is None else (near.bands, near.rows)
 
 
 def verdicts(result):

@@ -23,6 +23,7 @@ pytest.importorskip("resiliparse", reason="web archives need the extra likewise[
 from likewise.io.archives.html_text import HtmlReaders
 from likewise.io.archives.warc import WarcFile
 from likewise.io.archives.warc_documents import opened_record, record_bytes
+from likewise.io.source.files import Kept
 from likewise.io.source.source import ReadRules
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "warc-real"
@@ -155,7 +156,7 @@ def test_a_record_shorter_than_it_says(tmp_path):
         assert list(bad) == [line]
         assert "of the 5000 bytes declared in its header" in bad[line]
         assert len(texts) == count
-        assert file.record_counts()["num_cut"] == 1
+        assert file.facts()["num_cut"] == 1
 
 
 @pytest.mark.parametrize("length", [10**9, 10**17, 1])
@@ -246,7 +247,7 @@ def test_arc(tmp_path):
             "http://example.org/a%20page": "an old page of an old archive, from before the standard"
         }
         assert not bad
-        assert file.record_counts()["num_records"] == {"response": 2, "warcinfo": 1}
+        assert file.facts()["num_records"] == {"response": 2, "warcinfo": 1}
 
 
 class OnceItHangs(threading.Thread):
@@ -342,7 +343,7 @@ def test_real_archives():
         _, bad, file = read(REAL / name)
         assert not bad, (name, bad)
         counts = dict(of_one["counts"])
-        assert file.record_counts()["num_records"] == dict(sorted(counts.items())), name
+        assert file.facts()["num_records"] == dict(sorted(counts.items())), name
         found = [found for found in bodies(file) if found[0] == "response"]
         wanted = [entry for entry in of_one["records"] if entry["type"] == "response"]
         assert len(found) == len(wanted), name
@@ -390,8 +391,8 @@ def test_records_that_an_earlier_run_had_read(tmp_path, name):
                 if not is_continued:
                     offsets += piece.offsets.tolist()
                     lengths += piece.lengths.tolist()
-        assert file.record_counts()["num_records"]["response"] == 5
+        assert file.facts()["num_records"]["response"] == 5
         places = np.array(offsets, np.uint64), np.array(lengths, np.uint32)
-        file.write_kept(tmp_path / f"kept-{is_continued}", *places, threads=2)
+        file.write_kept(tmp_path / f"kept-{is_continued}", Kept(*places, threads=2))
         kept = (tmp_path / f"kept-{is_continued}").read_bytes()
         assert kept == (by_member(RECORDS) if codec else data) or members(kept) == RECORDS

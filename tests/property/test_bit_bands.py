@@ -112,7 +112,7 @@ def test_what_cannot_be_planned_is_refused():
 def test_an_exact_call_is_exact_and_one_with_a_recall_says_so():
     texts = [f"the quick brown fox {i} jumps over the lazy dog {i % 7}" for i in range(60)]
     exact = likewise.Recipe.simhash(bits=128, within=40, shingle=1, short_threshold=0.0)
-    assert exact.resolve().bands is None
+    assert exact.resolve().sketch.bands is None
     assert exact.stated_recall == 1.0
     rng = np.random.default_rng(1)
     words = rng.integers(0, 2**64, (400, 2), dtype=np.uint64) & np.uint64(0x0F0F)

@@ -116,7 +116,7 @@ def test_filters_are_twice_the_largest_set(size, expected):
                 [[(word, 1) for word in text.split()]], likewise.Recipe.bloom(shingle=1, weights="own")
             ).recipe,
         ):
-            assert found.filter_bits == expected
+            assert found.sketch.filter_bits == expected
 
 
 def test_a_run_proposes_its_filters_and_says_so(tmp_path):

@@ -35,4 +35,4 @@ def test_long_unrelated_texts_are_far_beyond_the_default_radius(labelled, name):
     array = likewise.sketch(joined, recipe).array
     a, b = np.triu_indices(len(joined), 1)
     distance = likewise.hamming_distance(array[a], array[b])
-    assert (distance.mean() - recipe.within) / distance.std() > LEAST_DEVIATIONS
+    assert (distance.mean() - recipe.sketch.within) / distance.std() > LEAST_DEVIATIONS

@@ -69,7 +69,7 @@ def test_batch_is_online_on_a_planted_corpus(planted_name):
     assert verdicts(result) == [model.verdicts[row] for row in range(len(texts))]
     if recipe.method == "minhash":
         assert result.summary["num_crowded"] == len(model.bands.crowd)
-        assert result.summary["num_capped"] == (0 if recipe.overflow == "exact" else model.bands.num_capped)
+        assert result.summary["num_capped"] == (0 if recipe.sketch.overflow == "exact" else model.bands.num_capped)
 
 
 def test_evidence_holds_when_measured_again(planted_name):

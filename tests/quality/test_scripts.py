@@ -9,7 +9,7 @@ import likewise
 # Made-up texts of many words over few characters, as laws are; no two have more in common than their vocabulary.
 CHARACTERS = "国家法律规定人民机关责任处罚情节严重以上下年有期徒刑或者并应当依照前款之罪公司财产数额"
 NUM_WORDS, WORDS_A_TEXT, NUM_TEXTS = 4000, 500, 200
-RADIUS = likewise.Recipe.simhash(weights="log-count-idf").within
+RADIUS = likewise.Recipe.simhash(weights="log-count-idf").sketch.within
 
 
 def texts():

@@ -174,7 +174,7 @@ def test_levels_say_what_they_may_have_missed():
 def test_a_lower_bound_is_that_of_the_last_level():
     recipe = Minhash(0.8, overflow="levels").resolve()
     # 128 slots hold four keys of 28 slots.
-    assert recipe.rows == 7
+    assert recipe.sketch.rows == 7
     assert recipe.recall_with(1, 0) == pytest.approx(1 - (1 - 0.8**28) ** 4)
     assert recipe.recall_with(1, 1) == 0.0
     assert recipe.recall_with(0, 0) == recipe.stated_recall
@@ -206,14 +206,14 @@ def test_an_index_keeps_levels(tmp_path):
         assert index.stats["recall"] == recipe.stated_recall
         assert index.stats["recall_full_buckets"] == 0.0
     with likewise.Index(tmp_path / "seen.lw", recipe) as index:
-        assert index.recipe.overflow == "levels"
+        assert index.recipe.sketch.overflow == "levels"
     (tmp_path / "in.jsonl").write_text('{"text": "a b c d"}\n', encoding="utf-8")
     from likewise.batch import IndexUse
 
     use = IndexUse(against=tmp_path / "seen.lw")
     summary = dedup_files(tmp_path / "in.jsonl", tmp_path / "out", recipe, index=use)
     assert "overflow" not in summary["recipe"]
-    assert likewise.Recipe.from_dict(summary["recipe"]).overflow == "levels"
+    assert likewise.Recipe.from_dict(summary["recipe"]).sketch.overflow == "levels"
 
 
 def test_estimated_pairs_are_near_those_that_are_found():

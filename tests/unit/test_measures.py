@@ -214,7 +214,7 @@ def test_recipes_by_dice_and_overlap():
     minhash, shingles = likewise.Recipe.minhash, likewise.Recipe.shingles
     # Dice of .75 is Jaccard of .6, for any two sets: the same bands and the same recall.
     dice, jaccard = minhash(0.75, measure="dice").resolve(), minhash(0.6).resolve()
-    assert (dice.bands, dice.rows) == (jaccard.bands, jaccard.rows)
+    assert (dice.sketch.bands, dice.sketch.rows) == (jaccard.sketch.bands, jaccard.sketch.rows)
     assert dice.stated_recall == pytest.approx(jaccard.stated_recall)
     assert dice.recipe_id != jaccard.recipe_id
     assert dice.keep == "first"

@@ -83,9 +83,13 @@ def test_other_features_get_the_strict_threshold_and_radius():
     assert Minhash(shingle=2).threshold == Minhash(weights="count").threshold == 0.8
     assert Minhash(measure="containment").threshold == Minhash(measure="cosine").threshold == 0.8
     assert Simhash(measure="cosine", shingle=3).threshold == 0.8
-    assert (Simhash(shingle=1).tokens, Simhash(shingle=1).bits, Simhash(shingle=1).within) == ("auto", 128, 6)
-    assert Simhash(weights="none", bits=64).within == 3
-    assert Simhash(shingle=3, bits=32).within == 1
+    assert (Simhash(shingle=1).tokens, Simhash(shingle=1).sketch.bits, Simhash(shingle=1).sketch.within) == (
+        "auto",
+        128,
+        6,
+    )
+    assert Simhash(weights="none", bits=64).sketch.within == 3
+    assert Simhash(shingle=3, bits=32).sketch.within == 1
 
 
 @pytest.mark.parametrize(

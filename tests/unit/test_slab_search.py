@@ -61,7 +61,7 @@ def test_candidates_are_the_same(num, slab, sizes, max_pairs, late, most, seed):
     documents = SimpleNamespace(sketches=frozen(codes), room=Room(ArraySpace()))
     collapsed = SimpleNamespace(order=order)
     states = np.full(num, 0, np.uint8)
-    whole = DistanceSearch(documents, collapsed, RECIPE, 1)
+    whole = DistanceSearch(documents, collapsed, RECIPE.sketch, 1)
     wanted, verdicts = all_candidates(whole, 0, [num], states, 2**40)
     first = int(late * num)
     # A run that is continued knows the verdicts before.
@@ -69,7 +69,7 @@ def test_candidates_are_the_same(num, slab, sizes, max_pairs, late, most, seed):
     with pytest.MonkeyPatch.context() as context:
         context.setattr(slab_search, "_MOST_PUT_ASIDE", most)
         context.setattr(slab_search, "_RANGE", 7)
-        search = SlabSearch(documents, collapsed, RECIPE, 1, slab)
+        search = SlabSearch(documents, collapsed, RECIPE.sketch, 1, slab)
         found, ended = all_candidates(search, first, sizes, states, max_pairs)
     assert found == [pair for pair in wanted if pair[0] >= first]
     assert (ended == verdicts).all()
@@ -82,8 +82,8 @@ def test_all_pairs_without_verdicts(most, monkeypatch):
     codes, _ = near_fingerprints(300, 1)
     documents = SimpleNamespace(sketches=frozen(codes), room=Room(ArraySpace()))
     collapsed = SimpleNamespace(order=np.arange(300, dtype=np.uint32))
-    whole = DistanceSearch(documents, collapsed, RECIPE, 1).candidates(0, 300, None, 2**40)
-    search, found, low = SlabSearch(documents, collapsed, RECIPE, 2, 70), [], 0
+    whole = DistanceSearch(documents, collapsed, RECIPE.sketch, 1).candidates(0, 300, None, 2**40)
+    search, found, low = SlabSearch(documents, collapsed, RECIPE.sketch, 2, 70), [], 0
     while low < 300:
         some = search.candidates(low, 300, None, 100)
         found += zip(some.later.tolist(), some.earlier.tolist(), some.distance.tolist(), strict=True)
@@ -96,8 +96,8 @@ def test_slabs_where_memory_does_not_hold_all(monkeypatch):
     codes, _ = near_fingerprints(300, 2)
     collapsed = SimpleNamespace(order=np.arange(300, dtype=np.uint32))
     monkeypatch.setattr(slab_search, "_LEAST_POSITIONS", 10)
-    assert table_bytes(RECIPE) == 72
+    assert table_bytes(RECIPE.sketch) == 72
     for bound, kind in ((None, DistanceSearch), (300 * 72, DistanceSearch), (300 * 72 - 1, SlabSearch)):
         documents = SimpleNamespace(sketches=frozen(codes), room=Room(ArraySpace(), tables_bytes=bound))
-        assert type(open_distance_search(documents, collapsed, RECIPE, 1)) is kind
-    assert slab_length(RECIPE, 300 * 72 - 1) == pytest.approx(300 / 2 * 72 / (72 + 16), abs=1)
+        assert type(open_distance_search(documents, collapsed, RECIPE.sketch, 1)) is kind
+    assert slab_length(RECIPE.sketch, 300 * 72 - 1) == pytest.approx(300 / 2 * 72 / (72 + 16), abs=1)

@@ -10,9 +10,7 @@ from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.options import FileRun
 from likewise.batch.read.documents import Documents
-from likewise.batch.write.web import provenance, record_counts
 from likewise.io.inputs import Inputs
-from likewise.io.lines.csv import CsvFile
 from likewise.io.output.directory import OutputDirectory
 from likewise.progress import Progress, Warned
 
@@ -35,8 +33,7 @@ def about_inputs(
                 "num_documents": rows.stop - rows.start,
                 "num_kept": int(decision.kept[rows].sum()),
                 "num_bad_rows": len(documents.bad_rows[number]),
-                **record_counts(file),
-                **({"quote": file.quote} if isinstance(file, CsvFile) else {}),
+                **file.facts(),
             }
         )
     return {
@@ -44,7 +41,7 @@ def about_inputs(
         "inputs": inputs,
         "skipped_files": list(found.skipped),
         "options": {**run.identity(), "output": write},
-        **provenance(found),
+        **found.provenance(),
     }
 
 

@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Protocol
 
 from likewise.batch.against.index import IndexUse
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
-from likewise.batch.run import RunRules
+from likewise.batch.run import RunContext
 from likewise.errors import InvalidParameter
 from likewise.io.source.source import Source
-from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
 
 
@@ -26,11 +24,9 @@ class Engine(Protocol):
         self,
         sources: Sequence[Source],
         recipe: Recipe,
-        rules: RunRules,
+        context: RunContext,
         *,
         work: Path,
-        timing: Timing,
-        progress: Progress,
     ) -> AbstractContextManager[tuple[Documents, Decision]]:
         """Return documents without sketches, and the verdicts on them.
 
@@ -40,12 +36,10 @@ class Engine(Protocol):
             In the order in which their documents count.
         recipe : Recipe
             Resolved.
-        rules : RunRules
-            What else is asked.
+        context : RunContext
+            Rules, seconds and events.
         work : Path
             A directory of this run.
-        timing, progress
-            Take seconds and events.
         """
 
 

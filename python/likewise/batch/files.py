@@ -33,17 +33,16 @@ from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_ro
 from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.sketches import write_kept_sketches
 from likewise.batch.write.summary import summarize, write_summary
-from likewise.batch.write.web import provenance
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import Inputs
-from likewise.io.kept import KeptStream, check_stream, write_descriptions, write_kept
-from likewise.io.lines.lines import LineFile
+from likewise.io.kept import KeptStream, stream_files, write_descriptions, write_kept
 from likewise.io.output.directory import ERRORS, EVIDENCE, KEPT, PAIRS, OutputDirectory, check_free
 from likewise.io.output.evidence import write_evidence
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.refusals import place_named
 from likewise.io.remote import is_remote, local_path
+from likewise.io.source.files import Kept
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
 from likewise.recipe.recipe import Recipe
@@ -98,7 +97,7 @@ class _Asked:
             "version": __version__,
             "parts": PARTS_VERSION,
             **self.run.identity(),
-            **provenance(reading.found),
+            **reading.found.provenance(),
             **({"against": reading.reference_stamps} if self.against else {}),
             **({"keep_sketches": True} if self.keep_sketches else {}),
             **({} if self.store_pairs is None else {"store_pairs": self.store_pairs}),
@@ -177,7 +176,7 @@ class _Decided:
         for number, file in enumerate(found.files, len(reading.references.files)):
             offsets, lengths = kept_places(documents, decision.kept, number, on_error)
             texts = kept_texts(documents, decision, number, on_error)
-            write_kept(file, work / KEPT / file.name, offsets, lengths, threads=self.context.threads, texts=texts)
+            write_kept(file, work / KEPT / file.name, Kept(offsets, lengths, self.context.threads, texts))
             num_kept.append(len(offsets))
         write_descriptions(found, work / KEPT, num_kept, self.recipe.recipe_id)
 
@@ -203,9 +202,7 @@ def _decided(
     work, timing, progress = directory.work, context.timing, context.progress
     if asked.engine is not None:
         recipe = weighed_files(reading.all.files, recipe, context.rules, timing, progress, directory.parts)
-        decided = asked.engine.decided(
-            reading.found.files, recipe, context.rules, work=work, timing=timing, progress=progress
-        )
+        decided = asked.engine.decided(reading.found.files, recipe, context, work=work)
         with decided as (documents, decision):
             yield _Decided(documents, recipe, context, decision, (), {})
         return
@@ -395,7 +392,7 @@ def stream_dedup(
         found_inputs(inputs, recipe, run, None, report) as found,
         scratch_directory() as work,
     ):
-        check_stream(found.files)
+        lines = stream_files(found.files)
         if against or (index is not None and index.against is not None):
             tell_direction(recipe, report)
         references = find_references(against, recipe, run, None, report)
@@ -410,8 +407,7 @@ def stream_dedup(
                 stream = KeptStream(out)
                 stream.check_headers(found.files)
                 with place_named("standard output"):
-                    for number, file in enumerate(found.files, len(references.files)):
-                        assert isinstance(file, LineFile)
+                    for number, file in enumerate(lines, len(references.files)):
                         stream.write(file, *kept_places(documents, decision.kept, number, run.on_error))
                     out.flush()
             beside.add_kept(documents, decision)

@@ -6,15 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from likewise.arrays import ArraySpace
-from likewise.batch.budget.estimated_documents import PARQUET_TEXT, estimated_documents, unpacked_bytes
+from likewise.batch.budget.estimated_documents import estimated_documents
 from likewise.batch.budget.room import Room
 from likewise.batch.read.priority import keep_needs
 from likewise.batch.search.distance import slab_length, table_bytes
 from likewise.errors import InvalidParameter
-from likewise.io.archives.warc import WarcFile
-from likewise.io.inputs import InputFile
-from likewise.io.lines.lines import LineFile
-from likewise.io.tables.parquet import ParquetFile
+from likewise.io.source.files import InputFile
+from likewise.io.tables.parquet import PARQUET_TEXT
+from likewise.recipe.methods import Bloom, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import lowest_threshold
 
@@ -28,9 +27,7 @@ _LEAST_WORK_BYTES = 64_000_000
 _LEAST_TABLES_BYTES = 8_000_000
 _BYTES_A_FILE = 2_500
 # A row group of Parquet in work, decoded and encoded; the stored bytes of the largest column of one come beside it.
-_PARQUET_BYTES = 48_000_000
 # A process of its own beside each thread that reads pages of web archives.
-_WEB_BYTES = 100_000_000
 # Bytes of a pair while it is found, sorted and measured; of a row of evidence with its ids.
 _BYTES_A_PAIR = 100
 _BYTES_A_ROW = 700
@@ -164,11 +161,13 @@ class _Task:
             If it does not hold one.
         """
         threads, held, tables = self._division(num_documents, is_estimated=is_estimated)
-        num_bands = self.recipe.bands or 0
         parts = max(1, -(-60 * threads * num_documents // max(1, (self.memory_bytes - held) * 4 // 5)))
         disk = num_documents * (2 * (self._sketch_bytes() + _COLUMN_BYTES) + _ORDER_BYTES) + self.copied_bytes
         seconds = self.text_bytes / (_TEXT_BYTES_A_SECOND * threads)
-        if self.recipe.method == "minhash":
+        num_passes = self._num_slabs(num_documents, tables)
+        if isinstance(self.recipe.sketch, MinHash):
+            num_bands = self.recipe.sketch.banding[0]
+            num_passes = num_bands * parts
             disk += int(num_documents * num_bands * _MEETING_SHARE * _BYTES_A_MEETING)
             seconds += num_documents * num_bands * parts * _SECONDS_A_BUCKET / threads
         elif tables is not None:
@@ -180,7 +179,7 @@ class _Task:
             is_estimated=is_estimated,
             text_bytes=self.text_bytes,
             held_bytes=held,
-            num_passes=num_bands * parts if self.recipe.method == "minhash" else self._num_slabs(num_documents, tables),
+            num_passes=num_passes,
             disk_bytes=disk,
             seconds=seconds,
             tables_bytes=tables,
@@ -201,8 +200,9 @@ class _Task:
             held = self._held_bytes(num_documents, threads)
             if held + least <= self.memory_bytes:
                 return threads, held, None
-        if self._has_slabs():
-            tables = int(num_documents * table_bytes(self.recipe))
+        near = self.recipe.sketch
+        if isinstance(near, SimHash) and near.compares_all:
+            tables = int(num_documents * table_bytes(near))
             for threads in range(self.threads, 0, -1):
                 held = self._held_bytes(num_documents, threads) - tables
                 # Time goes by the square of the slabs, so that they get the most of what is free.
@@ -215,11 +215,11 @@ class _Task:
             f"documents with this recipe need {(held + least) / 1e6:,.0f} MB: {self._why(num_documents)}",
         )
 
-    def _has_slabs(self) -> bool:
-        return self.recipe.method == "simhash" and self.recipe.bands is None
-
     def _num_slabs(self, num_documents: int, tables_bytes: int | None) -> int:
-        return 1 if tables_bytes is None else -(-num_documents // slab_length(self.recipe, tables_bytes))
+        near = self.recipe.sketch
+        if tables_bytes is None or not isinstance(near, SimHash):
+            return 1
+        return -(-num_documents // slab_length(near, tables_bytes))
 
     def _held_bytes(self, num_documents: int, threads: int) -> int:
         fixed = _BASE_BYTES + threads * _BYTES_A_THREAD + self.num_files * _BYTES_A_FILE
@@ -236,21 +236,19 @@ class _Task:
 
     def _tables_bytes(self, threads: int) -> float:
         """Return what a search holds of a fingerprint: codes, and tables on blocks or the scratch of bands."""
-        if self.recipe.method != "simhash":
+        near = self.recipe.sketch
+        if not isinstance(near, SimHash):
             return 0.0
-        assert self.recipe.bits is not None
-        words = self.recipe.num_words
-        if self.recipe.bands is not None:
-            return 8 * words + threads * (12 + 8 * words)
-        return table_bytes(self.recipe)
+        return table_bytes(near) if near.compares_all else 8 * near.num_words + threads * (12 + 8 * near.num_words)
 
     def _sketch_bytes(self) -> int:
-        recipe = self.recipe
-        if recipe.method == "minhash":
-            assert recipe.num_slots is not None
-            assert recipe.slot_bits is not None
-            return recipe.num_slots * recipe.slot_bits // 8
-        return 8 * recipe.num_words if recipe.method == "simhash" else 0
+        match self.recipe.sketch:
+            case MinHash() as signature:
+                return signature.num_bytes
+            case SimHash() as fingerprint:
+                return 8 * fingerprint.num_words
+            case _:
+                return 0
 
     def _why(self, num_documents: int) -> str:
         tables, fields = self._tables_bytes(1), keep_needs(self.recipe.keep)[1]
@@ -308,7 +306,7 @@ class BoundedRun:
         self.plan: MemoryPlan | None = None
         if memory_bytes is None:
             return
-        if recipe.method in ("shingles", "bloom"):
+        if isinstance(recipe.sketch, Shingles | Bloom):
             raise InvalidParameter(
                 "memory",
                 f"method {recipe.method} keeps lists of all documents in memory without a limit; remove --memory, or "
@@ -316,7 +314,7 @@ class BoundedRun:
             )
         num_documents, text_bytes = estimated_documents(files)
         spooled = sum(file.num_bytes for file in files if not file.can_read_again)
-        packed = sum(unpacked_bytes(file) for file in files if isinstance(file, LineFile) and file.codec)
+        packed = sum(file.unpacked_bytes() for file in files)
         copied = sum(file.num_bytes for file in files) if writes_copies else 0
         self._task = _Task(
             recipe=_planned(recipe),
@@ -326,7 +324,7 @@ class BoundedRun:
             text_bytes=text_bytes,
             copied_bytes=int(copied + packed + PARQUET_TEXT * spooled),
             spooled_share=spooled / max(1, sum(file.num_bytes for file in files)),
-            format_bytes=max((_bytes_in_work(file) for file in files), default=0),
+            format_bytes=max((file.work_bytes() for file in files), default=0),
         )
         self.plan = self._task.plan(num_documents, is_estimated=True)
         self._check_disk(self.plan)
@@ -376,10 +374,3 @@ class BoundedRun:
 def _planned(recipe: Recipe) -> Recipe:
     """Return the recipe that a plan is made for: the dearest, where the threshold is yet to be chosen."""
     return recipe.replace(threshold=lowest_threshold(recipe.measure)).resolve() if recipe.needs_threshold else recipe
-
-
-def _bytes_in_work(file: InputFile) -> int:
-    """Return what a thread takes more for the format of a file."""
-    if isinstance(file, ParquetFile):
-        return _PARQUET_BYTES + file.largest_chunk_bytes()
-    return _WEB_BYTES if isinstance(file, WarcFile) else 0

@@ -168,10 +168,8 @@ def opened_run(
     with open_documents(
         sources,
         recipe,
-        context.rules,
+        context,
         work=work,
-        timing=timing,
-        progress=progress,
         needs_texts=is_compared,
         parts=left,
         references=references,

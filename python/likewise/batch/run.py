@@ -88,11 +88,9 @@ class RunContext:
 def open_documents(
     sources: Sequence[Source],
     recipe: Recipe,
-    rules: RunRules,
+    context: RunContext,
     *,
     work: Path,
-    timing: Timing,
-    progress: Progress,
     needs_texts: bool = True,
     parts: RunParts | None = None,
     references: References | None = None,
@@ -106,12 +104,10 @@ def open_documents(
         In the order in which their documents count.
     recipe : Recipe
         Resolved.
-    rules : RunRules
-        What else is asked.
+    context : RunContext
+        Rules, seconds and events.
     work : Path
         A directory for what must be put aside.
-    timing, progress
-        Take seconds and events.
     needs_texts : bool
         Whether texts will be read again.
     parts : RunParts, optional
@@ -132,14 +128,15 @@ def open_documents(
         If no row is a document, no document has a field that `keep` asks for, or two have one id.
     """
     needs_lengths, fields = keep_needs(recipe.keep)
+    rules = context.rules
     wanted = IngestRules(needs_lengths, fields, rules.on_error, needs_texts, rules.max_bad_rows)
     documents = ingest(
         sources,
         recipe,
         wanted,
         threads=rules.threads,
-        progress=progress,
-        timing=timing,
+        progress=context.progress,
+        timing=context.timing,
         work=work if parts is None else parts.directory,
         parts=parts,
         references=references,
@@ -151,7 +148,7 @@ def open_documents(
         ranked_by = () if references is None else references.ranked_by
         documents = replace(documents, num_without_field=num_without_field(documents, ranked_by))
         if rules.duplicate_ids == "fail":
-            with timing.wall("ordering"):
+            with context.timing.wall("ordering"):
                 own = documents.without_references() if documents.num_references else documents
                 own.check_ids()
         if len(documents) >= 2**32 - 1:
@@ -172,10 +169,11 @@ def ordered(documents: Documents, recipe: Recipe, timing: Timing) -> Collapsed:
         return collapse(documents, recipe, with_references_first(documents, recipe.keep))
 
 
-def decided(documents: Documents, recipe: Recipe, rules: RunRules, timing: Timing, progress: Progress) -> Decision:
+def decided(documents: Documents, recipe: Recipe, context: RunContext) -> Decision:
     """Return the verdicts on documents, by a resolved recipe."""
+    timing, progress = context.timing, context.progress
     collapsed = ordered(documents, recipe, timing)
-    return decide(documents, collapsed, recipe, threads=rules.threads, timing=timing, progress=progress)
+    return decide(documents, collapsed, recipe, threads=context.threads, timing=timing, progress=progress)
 
 
 def evidence(documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()) -> Any:  # noqa: ANN401 - PyArrow has no types

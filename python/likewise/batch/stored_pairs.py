@@ -22,6 +22,7 @@ from likewise.batch.search.search import Candidates
 from likewise.errors import InvalidParameter
 from likewise.io.output.near_pairs import NearPairFacts, pair_schema, pair_table
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import lowest_threshold
 from likewise.stages.bands import min_equal_slots
@@ -45,7 +46,7 @@ def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False
     """
     if floor is None:
         return
-    if recipe.method == "exact":
+    if isinstance(recipe.sketch, Exact):
         raise InvalidParameter("store_pairs", "method exact measures no similarity; choose another method")
     if is_against:
         raise InvalidParameter(
@@ -53,19 +54,10 @@ def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False
             "cannot be combined with --against: reference documents are compared only at the run's threshold",
         )
     # A threshold that is yet to be chosen may be as low as this one.
-    threshold = lowest_threshold(recipe.measure) if recipe.needs_threshold else own_threshold(recipe)
+    threshold = lowest_threshold(recipe.measure) if recipe.needs_threshold else recipe.least_similarity
     if not 0.0 < floor <= threshold:
         what = "the lowest threshold that auto chooses" if recipe.needs_threshold else "the threshold of the run"
         raise InvalidParameter("store_pairs", f"{floor} given; it must be above 0 and at most {what}, {threshold:g}")
-
-
-def own_threshold(recipe: Recipe) -> float:
-    """Return the least similarity of a match; of a distance-only recipe 1 - within / bits."""
-    if recipe.threshold is not None:
-        return recipe.similarity_threshold
-    assert recipe.within is not None
-    assert recipe.bits is not None
-    return 1.0 - recipe.within / recipe.bits
 
 
 def store_pairs(
@@ -136,11 +128,10 @@ def store_pairs(
 
 def _lowered(recipe: Recipe, floor: float) -> Recipe:
     """Return the recipe that matches from `floor` on, with the search of the run."""
-    if not recipe.is_distance_only:
+    near = recipe.sketch
+    if not isinstance(near, SimHashDistance):
         return recipe.replace(threshold=floor)
-    assert recipe.bits is not None
-    within = max(d for d in range(recipe.bits + 1) if 1.0 - d / recipe.bits >= floor)
-    return recipe.replace(within=within)
+    return recipe.replace(within=max(d for d in range(near.bits + 1) if near.similarity(d) >= floor))
 
 
 def _found(
@@ -184,10 +175,10 @@ def _were_compared(
     It leaves out candidates whose estimate is far below its threshold, also the rare one that is above it in truth.
     """
     compared = np.ones(len(similarity), bool)
-    min_equal = min_equal_slots(recipe) if recipe.method == "minhash" else 0
+    min_equal = min_equal_slots(recipe)
     if not min_equal:
         return compared
-    matching = np.flatnonzero(similarity >= own_threshold(recipe))
+    matching = np.flatnonzero(similarity >= recipe.least_similarity)
     slots, order = shaped(documents.sketches, recipe), collapsed.order
     for start in range(0, len(matching), _PAIRS_AT_ONCE):
         part = matching[start : start + _PAIRS_AT_ONCE]

@@ -27,6 +27,7 @@ from likewise.io.tables.columns import number_column
 from likewise.io.tables.memory import MemorySource
 from likewise.io.tables.tables import column_as_json
 from likewise.progress import Progress, no_progress
+from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe, batch_recipe
 from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized
 from likewise.stages.text import as_texts, is_stream, is_table, table_column
@@ -135,7 +136,7 @@ def dedup(
     rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
     source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
     with _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
-        decision = decided(documents, recipe, rules, timing, report)
+        decision = decided(documents, recipe, RunContext(rules, timing, report))
         removed = evidence(documents, recipe, decision)
         return Deduplication(decision.kept, removed, summarize(documents, recipe, decision, timing) | choice)
 
@@ -205,7 +206,7 @@ def pairs(
         by_row = np.lexsort((row_b, row_a))
         distances = [batch.distance for batch in batches if batch.distance is not None]
         distance = pa.nulls(len(row_a), pa.int32())
-        if recipe.method == "simhash":
+        if isinstance(recipe.sketch, SimHash):
             distance = number_column(np.concatenate([np.zeros(0, np.int32), *distances])[by_row])
         about = {"chosen_threshold": json.dumps(choice["chosen_threshold"])} if choice else None
         return pa.table(

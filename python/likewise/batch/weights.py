@@ -113,7 +113,7 @@ def _keep(parts: Path, recipe: Recipe) -> None:
     parts.mkdir(exist_ok=True)
     if recipe.table is not None:
         recipe.table.write(parts / _TABLE)
-    facts = json.dumps({"filter_bits": recipe.filter_bits, "has_table": recipe.table is not None})
+    facts = json.dumps({"filter_bits": recipe.fields["filter_bits"], "has_table": recipe.table is not None})
     unfinished = parts / "counted.unfinished"
     unfinished.write_text(facts, encoding="utf-8", newline="\n")
     unfinished.replace(parts / _COUNTED)

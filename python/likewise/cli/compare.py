@@ -95,6 +95,7 @@ def _find(files: tuple[str, ...], ids: tuple[str, str], text_field: tuple[str, .
 
 
 def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, colour: bool) -> None:
+    from likewise.recipe.methods import Exact, SimHashDistance
     from likewise.recipe.text import BYTE_TOKENS
 
     measures, recipe = found.measures, found.recipe
@@ -107,9 +108,9 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
         fewest = min(measures.num_features)
         required = float(recipe.required_similarity(fewest))
         asked = f"{recipe.measure} >= {required:.4f} ({recipe.threshold} + {recipe.short_margin} / sqrt({fewest}))"
-    if recipe.is_distance_only:
-        asked = f"Hamming distance <= {recipe.within}"
-    elif recipe.method == "exact":
+    if isinstance(recipe.sketch, SimHashDistance):
+        asked = f"Hamming distance <= {recipe.sketch.within}"
+    elif isinstance(recipe.sketch, Exact):
         asked = "equal normalized texts"
     say(f"A = {printable(names[0])}")
     say(f"B = {printable(names[1])}")

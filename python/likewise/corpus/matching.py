@@ -30,6 +30,7 @@ from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import number_column
 from likewise.progress import Progress, Warned, no_progress
+from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe, check_is_recipe
 from likewise.stages.documents import Tokenizer
 from likewise.stages.weights import with_counted
@@ -344,7 +345,7 @@ class Asking:
 
 def _checked(recipe: Recipe | None) -> Recipe:
     recipe = check_is_recipe(default_recipe() if recipe is None else recipe)
-    if recipe.method == "exact":
+    if isinstance(recipe.sketch, Exact):
         raise InvalidParameter("recipe", "method exact has no features to match by; use another method")
     return recipe
 

@@ -13,6 +13,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.fingerprints.arrays import read_array
 from likewise.io.fingerprints.flat import FlatFile, flat_from_parquet, how_to_store, read_recipe_beside
 from likewise.io.refusals import check_regular
+from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import Sketches
 from likewise.stages.text import is_table
@@ -172,11 +173,12 @@ def take_fingerprints(name: str, given: Any) -> Fingerprints:  # noqa: ANN401 - 
     if isinstance(given, str | Path):
         return _read(Path(given))
     if isinstance(given, Sketches):
-        if given.recipe.bits is None:
+        method = given.recipe.sketch
+        if not isinstance(method, SimHash):
             raise InvalidParameter(name, "MinHash signatures need band_pairs")
         is_empty = given.is_empty.astype(np.uint8) if given.is_empty.any() else None
         words = np.ascontiguousarray(given.array).reshape(-1)
-        return Fingerprints(words, given.recipe.bits, is_empty, given.recipe, given.doc_ids)
+        return Fingerprints(words, method.bits, is_empty, given.recipe, given.doc_ids)
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
         given = _from_arrow(name, given)
     array = as_words(name, given)

@@ -17,6 +17,7 @@ from likewise.hamming.ids import id_column
 from likewise.io.fingerprints.files import FlatFile, Found, ParquetFile, file_identity, open_fingerprints
 from likewise.io.fingerprints.resumable_parquet import ResumableParquet
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
+from likewise.recipe.methods import SimHash
 from likewise.stages.sketch import Sketches
 
 # Rows of the file searched by one call are so many that it takes about this long.
@@ -197,10 +198,10 @@ def _check_recipe(queries: Any, bits: int, source: FlatFile | ParquetFile) -> No
         differing = queries.recipe.sketch_differences(source.recipe)
         if differing:
             raise RecipeMismatch("queries and file were sketched with different recipes", differing)
-    if source.recipe.bits != bits:
-        raise InvalidInput(
-            f"its fingerprints have {source.recipe.bits} bits, but the queries have {bits}", str(source.path)
-        )
+    method = source.recipe.sketch
+    held = method.bits if isinstance(method, SimHash) else None
+    if held != bits:
+        raise InvalidInput(f"its fingerprints have {held} bits, but the queries have {bits}", str(source.path))
 
 
 def _check_unchanged(source: FlatFile | ParquetFile, before: dict[str, object]) -> None:

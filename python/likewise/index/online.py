@@ -26,6 +26,7 @@ from likewise.index.opening import (
     ttl_of,
 )
 from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
+from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe, as_recipe
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
@@ -348,7 +349,7 @@ class Index:
         facts["recipe_id"] = self._recipe.recipe_id
         facts["recipe"] = self._recipe.to_dict()
         facts["recall"] = self._recipe.stated_recall
-        if self._recipe.method == "minhash":
+        if isinstance(self._recipe.sketch, MinHash):
             # How full they are is not counted.
             facts["recall_full_buckets"] = self._recipe.recall_with(1, 1)
         return facts

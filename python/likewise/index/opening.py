@@ -11,6 +11,7 @@ from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
 from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.io.places import check_place
+from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe, check_is_recipe
 
 DATABASE = "documents.sqlite"
@@ -111,7 +112,8 @@ def attached_parts(recipe: Recipe, ttl_s: int | None) -> dict[str, bytes]:
 def check_recipe(recipe: Recipe) -> Recipe:
     """Return the recipe with its search chosen, or raise InvalidParameter if an index cannot go by it."""
     check_is_recipe(recipe)
-    if recipe.method not in ("minhash", "simhash"):
+    method = recipe.sketch
+    if not isinstance(method, MinHash | SimHash):
         raise InvalidParameter("method", f"an index supports minhash and simhash, not {recipe.method}")
     if recipe.keep != "first":
         raise InvalidParameter(
@@ -129,7 +131,7 @@ def check_recipe(recipe: Recipe) -> Recipe:
             "an index cannot choose a threshold in advance. Run likewise dedup --threshold auto on a "
             "sample, and create the index with --like OUT",
         )
-    if recipe.is_distance_only and recipe.recall is not None:
+    if isinstance(method, SimHashDistance) and method.recall is not None:
         raise InvalidParameter(
             "recall", "recall does not apply: an index finds every document within the distance; remove it"
         )
@@ -190,20 +192,18 @@ def recipe_of(path: Path, given: Recipe | None) -> tuple[Recipe, str]:
     return with_companions(recipe, kept).resolve(), store
 
 
+# None where the method has no such field.
+_NATIVE_FIELDS = ("bits", "within", "num_slots", "slot_bits", "scheme", "bands", "rows", "short_threshold")
+
+
 def recipe_parts(recipe: Recipe, store: str, attached: Mapping[str, bytes]) -> dict[str, Any]:
     """Return what the native core takes of a resolved recipe."""
+    fields = recipe.fields
     return {
-        "bits": recipe.bits,
-        "within": recipe.within,
-        "num_slots": recipe.num_slots,
-        "slot_bits": recipe.slot_bits,
-        "scheme": recipe.scheme,
-        "bands": recipe.bands,
-        "rows": recipe.rows,
+        **{name: fields[name] for name in _NATIVE_FIELDS},
         "measure": recipe.measure,
         "threshold": recipe.threshold,
         "short_margin": recipe.short_margin or 0.0,
-        "short_threshold": recipe.short_threshold,
         "seed": recipe.seed,
         "takes_tokens": recipe.takes_tokens,
         "recipe_json": recipe.to_json(),

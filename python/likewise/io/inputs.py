@@ -28,6 +28,7 @@ from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.lines.text_file import BinaryFile, TextFile
 from likewise.io.output.directory import EVIDENCE, IDENTITY, SUMMARY, UNFINISHED
 from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
+from likewise.io.source.files import InputFile
 from likewise.io.source.source import ReadRules
 from likewise.io.tables.arrow import ArrowFile
 from likewise.io.tables.datasets import COMPANIONS, SPLITS, Dataset, open_dataset
@@ -36,8 +37,6 @@ from likewise.progress import Progress, no_progress
 
 STDIN_STEM = "stdin"
 _CODEC_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst"}
-
-InputFile = JsonlFile | CsvFile | ParquetFile | ArrowFile | TextFile | WarcFile
 
 
 @dataclass(frozen=True)
@@ -67,6 +66,17 @@ class Inputs:
     companions: tuple[tuple[str, Path], ...] = ()
     copies: tuple[Path, ...] = ()
     parent: Path | None = None
+
+    def provenance(self) -> dict[str, object]:
+        """Return what decides on the texts beside the recipe: which reader extracted the pages of web archives.
+
+        Raises
+        ------
+        MissingExtra
+            If what reads them is not installed.
+        """
+        found = next((facts for file in self.files if (facts := file.provenance()) is not None), None)
+        return {} if found is None else {"extractors": found}
 
 
 @dataclass

@@ -10,46 +10,20 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
 from likewise.io.formats import LINE_FORMATS
-from likewise.io.inputs import InputFile, Inputs
+from likewise.io.inputs import Inputs
 from likewise.io.lines.csv import CsvFile
+from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.lines.lines import LineFile
-from likewise.io.lines.text_file import TextFile
+from likewise.io.source.files import InputFile, Kept
 from likewise.io.tables.datasets import write_companions
-from likewise.io.tables.parquet import ParquetFile
-from likewise.io.tables.parquet_kept import KeptTexts
 
 
-def write_kept(
-    file: InputFile,
-    target: Path,
-    offsets: NDArray[np.uint64],
-    lengths: NDArray[np.uint32],
-    *,
-    threads: int,
-    texts: KeptTexts | None = None,
-) -> None:
-    """Write the kept documents of one input.
-
-    Parameters
-    ----------
-    file : InputFile
-        The input.
-    target : Path
-        The new file; its directory is made.
-    offsets, lengths : ndarray of shape (n,)
-        The kept lines (bytes, without newline) or rows, rising.
-    threads : int
-        Threads of this call.
-    texts : callable, optional
-        Gives the texts of a slice of the kept documents again, where the run put them aside.
-    """
-    if isinstance(file, TextFile) and not len(offsets):
+def write_kept(file: InputFile, target: Path, kept: Kept) -> None:
+    """Write the kept documents of one input to a new file, whose directory is made."""
+    if file.is_document and not len(kept.offsets):
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(file, ParquetFile):
-        file.write_kept(target, offsets, lengths, threads=threads, texts=texts)
-    else:
-        file.write_kept(target, offsets, lengths, threads=threads)
+    file.write_kept(target, kept)
 
 
 def write_descriptions(inputs: Inputs, kept: Path, num_kept: Sequence[int], answer: str) -> None:
@@ -78,8 +52,15 @@ def write_descriptions(inputs: Inputs, kept: Path, num_kept: Sequence[int], answ
         shutil.copyfile(path, kept / name)
 
 
-def check_stream(files: Sequence[InputFile]) -> None:
-    """Raise InvalidInput unless the kept documents of these inputs can follow one another on one stream."""
+def stream_files(files: Sequence[InputFile]) -> list[LineFile]:
+    """Return files whose kept documents can follow one another on one stream.
+
+    Raises
+    ------
+    InvalidInput
+        If there is another.
+    """
+    found = []
     for file in files:
         if not isinstance(file, LineFile):
             raise InvalidInput(
@@ -89,6 +70,24 @@ def check_stream(files: Sequence[InputFile]) -> None:
             raise InvalidInput(
                 "JSON Lines and CSV cannot be mixed on standard output; give a directory with -o", file.name
             )
+        found.append(file)
+    return found
+
+
+def json_lines(files: Sequence[InputFile]) -> list[JsonlFile]:
+    """Return files that are all JSON Lines.
+
+    Raises
+    ------
+    InvalidInput
+        If there is another.
+    """
+    found = []
+    for file in files:
+        if not isinstance(file, JsonlFile):
+            raise InvalidInput("parts can be removed from JSON Lines only; convert the file", file.name)
+        found.append(file)
+    return found
 
 
 class KeptStream:

@@ -7,6 +7,7 @@ from typing import Any
 
 from likewise import _native
 from likewise.measures import Measures, measure
+from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe, as_recipe
 from likewise.stages.documents import Tokenizer
 
@@ -103,7 +104,7 @@ def compare(
     """
     recipe = as_recipe(recipe).resolve()
     measures = measure(a, b, recipe, tokenizer=tokenizer)
-    is_match = _are_equal(a, b, recipe) if recipe.method == "exact" else matches(measures, recipe)
+    is_match = _are_equal(a, b, recipe) if isinstance(recipe.sketch, Exact) else matches(measures, recipe)
     are_texts = isinstance(a, str) and isinstance(b, str)
     return Comparison(measures, is_match, recipe, _align(a, b) if are_texts else ())
 
@@ -117,13 +118,10 @@ def matches(measures: Measures, recipe: Recipe) -> bool:
     """Return whether two texts of these measures match by a resolved recipe, of any method but exact."""
     if "empty" in measures.shapes:
         return measures.shapes == ("empty", "empty")
-    if recipe.is_distance_only:
-        assert recipe.within is not None
-        assert recipe.short_threshold is not None
-        is_near = measures.distance <= recipe.within
-        return is_near and (
-            not recipe.is_short(min(measures.num_features)) or measures.jaccard >= recipe.short_threshold
-        )
+    near = recipe.sketch
+    if isinstance(near, SimHashDistance):
+        is_short = near.is_short(min(measures.num_features))
+        return measures.distance <= near.within and (not is_short or measures.jaccard >= near.short_threshold)
     required = float(recipe.required_similarity(min(measures.num_features)))
     if recipe.measure == "containment":
         return max(measures.containment_a_in_b, measures.containment_b_in_a) >= required

@@ -12,6 +12,7 @@ from likewise.errors import InvalidParameter
 from likewise.measures.alignment import Alignment
 from likewise.measures.table import TABLE
 from likewise.measures.texts import fingerprint_distance
+from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe, check_is_recipe
 from likewise.recipe.weighing import check_weighable
 from likewise.stages.verify import verify_pairs
@@ -87,10 +88,10 @@ def _of_texts(a: str, b: str, measure: str, recipe: Recipe | None) -> float:
         return aligned.lcs if measure == "lcs" else aligned.edit
     if measure == "hamming":
         recipe = Recipe.simhash() if recipe is None else recipe
-        if recipe.method != "simhash":
+        method = recipe.sketch
+        if not isinstance(method, SimHash):
             raise InvalidParameter("recipe", "hamming requires SimHash fingerprints; give a recipe with method simhash")
-        assert recipe.bits is not None
-        return 1.0 - fingerprint_distance(a, b, recipe) / recipe.bits
+        return 1.0 - fingerprint_distance(a, b, recipe) / method.bits
     if recipe is not None:
         check_weighable(recipe.weights, recipe.table)
     return float(verify_pairs([a, b], np.array([[0, 1]]), recipe, measure=measure, threads=1)[0])

@@ -10,6 +10,7 @@ from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.hamming.pairs import hamming_distance
 from likewise.measures.table import TABLE
+from likewise.recipe.methods import SimHash
 from likewise.stages.bloom import filter_similarities
 from likewise.stages.sketch import Sketches
 
@@ -77,5 +78,4 @@ def sketch_similarities(sketches: Sketches, pairs: NDArray[np.int64], *, measure
 
 def _distance_share(sketches: Sketches, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float64]:
     distances: NDArray[Any] = hamming_distance(sketches.array[left], sketches.array[right])
-    assert sketches.recipe.bits is not None
-    return np.asarray(distances / sketches.recipe.bits, np.float64)
+    return np.asarray(distances / sketches.recipe.method_as(SimHash).bits, np.float64)

@@ -8,6 +8,7 @@ import numpy as np
 from likewise import _native
 from likewise.hamming.pairs import hamming_distance
 from likewise.measures.alignment import Alignment
+from likewise.recipe.methods import Bloom, MinHash, SimHash
 from likewise.recipe.recipe import Recipe, as_recipe
 from likewise.recipe.rules import PACKAGE_HASHES
 from likewise.stages.bloom import BIT_MEASURES, filter_similarities
@@ -140,11 +141,10 @@ def measure(
     if recipe.hash in PACKAGE_HASHES:
         # A package has sketches of one kind; those of the other kinds are made without it.
         common["hash"] = "xxh3"
-    fingerprints = _fingerprints(texts, recipe, common)
+    fingerprints, bits = _fingerprints(texts, recipe, common)
     signatures = _signatures(texts, recipe, common)
     distance = int(hamming_distance(fingerprints.array[0:1], fingerprints.array[1:2])[0])
     shapes = np.asarray(sketch_texts(texts, fingerprints.recipe, sets=False, threads=1).shapes).tolist()
-    bits = fingerprints.recipe.bits or 64
     aligned = _aligned(a, b, texts, recipe)
     return Measures(
         jaccard=values["jaccard"][0],
@@ -181,10 +181,11 @@ def _aligned(a: object, b: object, texts: _native.Texts, recipe: Recipe) -> Alig
     return Alignment.of_sequences(left, right)
 
 
-def _fingerprints(texts: _native.Texts, recipe: Recipe, common: dict[str, Any]) -> Sketches:
-    if recipe.method == "simhash":
-        return sketch(texts, recipe, threads=1)
-    return sketch(texts, Recipe.from_options("simhash", bits=64, **common), threads=1)
+def _fingerprints(texts: _native.Texts, recipe: Recipe, common: dict[str, Any]) -> tuple[Sketches, int]:
+    """Return the fingerprints of the texts, and their bits."""
+    if isinstance(recipe.sketch, SimHash):
+        return sketch(texts, recipe, threads=1), recipe.sketch.bits
+    return sketch(texts, Recipe.from_options("simhash", bits=64, **common), threads=1), 64
 
 
 def fingerprint_distance(a: str, b: str, recipe: Recipe) -> int:
@@ -194,13 +195,13 @@ def fingerprint_distance(a: str, b: str, recipe: Recipe) -> int:
 
 
 def _signatures(texts: _native.Texts, recipe: Recipe, common: dict[str, Any]) -> Sketches:
-    if recipe.method == "minhash":
+    if isinstance(recipe.sketch, MinHash):
         return sketch(texts, recipe, threads=1)
     return sketch(texts, Recipe.from_options("minhash", **common), threads=1)
 
 
 def _filters(texts: _native.Texts, recipe: Recipe) -> dict[str, float] | None:
-    if recipe.method != "bloom":
+    if not isinstance(recipe.sketch, Bloom):
         return None
     found = sketch(texts, recipe, threads=1)
     return {name: float(filter_similarities(found, np.array([[0, 1]]), measure=name)[0]) for name in BIT_MEASURES}

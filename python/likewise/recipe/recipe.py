@@ -1,49 +1,102 @@
 """A recipe: everything that decides a result, frozen, checked, and hashed into an identity."""
 
 import contextlib
-import dataclasses
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Self, TypeVar, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe.defaults import FeatureChoice, default_bits, default_tokens, features_of, package_defaults
-from likewise.recipe.fields import RecipeFields
+from likewise.recipe.identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
+from likewise.recipe.methods import Asked, Bloom, MinHash, SimHashDistance, Sketch, sketch_of
 from likewise.recipe.presets import with_preset
-from likewise.recipe.rules import COMPANIONS, FIELDS_OF_METHOD, default_keep, default_measure
-from likewise.recipe.text import TextOptions, checked_fold, libraries_of, text_options
-from likewise.recipe.weighing import Weighing, weighing_of
+from likewise.recipe.rules import (
+    AUTO,
+    COMPANIONS,
+    COUNTED_WEIGHTS,
+    FIELDS_OF_METHOD,
+    OWN_WEIGHTS,
+    check_fields,
+    default_keep,
+    default_measure,
+)
+from likewise.recipe.text import (
+    USER_TOKENS,
+    TextOptions,
+    checked_fold,
+    checked_text,
+    libraries_of,
+    text_options,
+    text_rules_of,
+)
+from likewise.recipe.weighing import Weighing, check_weighable, checked_weights_id, weighing_of
 from likewise.recipe.weights import Weights
+from likewise.recipe.word_lists import WordList
+
+# All fields by name, in the order in which they are written.
+_FIELDS = (
+    *("method", "tokens", "shingle", "weights", "weights_id", "seed", "markup", "fold", "stop_words_id"),
+    *("dictionary_id", "chunking", "chunk_bytes", "tokenizer", "libraries", "hash", "bits", "num_slots", "slot_bits"),
+    *("scheme", "filter_bits", "num_hashes", "threshold", "within", "measure", "recall", "short_threshold"),
+    *("short_margin", "bands", "rows", "overflow", "keep", "group", "text_version", "sketch_version", *COMPANIONS),
+)
+_Kind = TypeVar("_Kind")
+_FEATURE_NAMES = (
+    *("tokens", "shingle", "weights", "table", "seed", "hash", "markup", "fold", "stop_words", "stop_words_id"),
+    *("dictionary", "dictionary_id", "chunking", "chunk_bytes", "tokenizer"),
+)
+
+
+class RecipeOptions(TextOptions, total=False):
+    """Options of every constructor that makes features; :class:`Recipe` explains them."""
+
+    tokens: str | None
+    shingle: int | None
+    weights: str | Weights | None
+    weights_id: str | None
+    table: Weights | None
+    seed: int | None
+    hash: str
+    short_margin: float | None
+    measure: str
+    keep: str | None
+    group: str
 
 
 def feature_fields(
-    method: str, tokens: str, weighing: Weighing, *, weights_id: str | None, hash: str, text: Mapping[str, Any]
+    method: str, options: Mapping[str, Any], tokens_of: Callable[[Weighing], str]
 ) -> tuple[FeatureChoice, dict[str, Any]]:
-    """Return the features chosen, and the fields of a recipe that say so.
+    """Return the features chosen, and the fields of a recipe that say so, with what is decided by them.
 
     Parameters
     ----------
     method : str
         The method, which has features.
-    tokens : str
-        Kind of token.
-    weighing : Weighing
-        What the user named, completed from the table.
-    weights_id : str, optional
-        Identity of the table.
-    hash : str
-        Hash of a token.
-    text : mapping
-        Options of :class:`likewise.recipe.text.TextOptions` that the user named.
+    options : mapping
+        Those of :class:`RecipeOptions` that the user named, and the measure.
+    tokens_of : callable
+        Gives the kind of token where none is named.
 
     Raises
     ------
     InvalidParameter
         If there is no such kind of token, or no such option.
     """
+    rest = dict(options)
+    hash_name, weights_id, measure = rest.pop("hash", "xxh3"), rest.pop("weights_id", None), rest.pop("measure")
+    keep, group, short_margin = rest.pop("keep", None), rest.pop("group", "leaders"), rest.pop("short_margin", None)
+    named = {name: rest.pop(name, None) for name in ("weights", "table", "tokens", "shingle", "seed")}
+    for name, value in package_defaults(hash_name, named["weights"]).items():
+        if name in named and named[name] is None and not (name == "weights" and named["table"] is not None):
+            named[name] = value
+    weighing = weighing_of(method, **named)
+    tokens = weighing.tokens or tokens_of(weighing)
     features = features_of(method, tokens, weighing.shingle, weighing.weights)
     fields = {
         "method": method,
@@ -53,8 +106,12 @@ def feature_fields(
         "weights_id": weights_id,
         "table": weighing.table,
         "seed": weighing.seed,
-        "hash": hash,
-        **text_options(text, weighing.rules),
+        "hash": hash_name,
+        "short_margin": short_margin,
+        "measure": measure,
+        "keep": default_keep(measure) if keep is None else keep,
+        "group": group,
+        **text_options(rest, weighing.rules),
     }
     return features, fields
 
@@ -83,7 +140,7 @@ def fields_of_file(path: Path) -> dict[str, Any]:
     return fields_of_text(text)
 
 
-def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
+def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that a constructor of the recipe's method takes; null is as good as a field left out.
 
     Raises
@@ -93,7 +150,8 @@ def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     RecipeMismatch
         If the recipe was made by another version of the text rules or of the sketches.
     """
-    unknown = sorted(set(fields) - known)
+    known = set(_FIELDS) - set(COMPANIONS)
+    unknown = sorted(fields.keys() - known)
     if unknown:
         raise InvalidParameter(
             "recipe", f"unknown fields {', '.join(unknown)}; known fields are {', '.join(sorted(known))}"
@@ -118,17 +176,25 @@ def options_of(fields: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None and name not in left_out}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recipe(RecipeFields):
+@dataclass(frozen=True, init=False)
+class Recipe:
     """Everything that decides a result: text rules, sketch, candidates, verification, decision.
 
     Make one with :meth:`minhash`, :meth:`simhash`, :meth:`bloom`, :meth:`shingles` or :meth:`exact`; what these do not
-    take does not act.
+    take does not act. All fields stand flat in its JSON and in :attr:`fields`. What acts with one method alone is an
+    attribute of `sketch`, as in ``Recipe.minhash().sketch.num_slots``.
 
     Parameters
     ----------
     method : {"minhash", "simhash", "bloom", "shingles", "exact"}
         The sketch; full shingle sets; or equal normalised texts.
+    **fields
+        Those below, and those of the method.
+
+    Attributes
+    ----------
+    sketch : MinHash, SimHashMeasured, SimHashDistance, Bloom, Shingles or Exact
+        The method with its own fields, of :mod:`likewise.recipe.methods`.
     tokens : {"auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
         How documents are cut. ``auto`` takes words in spaced scripts and single characters elsewhere, ``script`` words
         and overlapping pairs of such characters, ``chinese`` the words of a dictionary. ``bytes`` and ``chunks`` take
@@ -164,39 +230,15 @@ class Recipe(RecipeFields):
     hash : {"xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"}
         Hash of a token; only xxh3 takes the seed. The last two are those of packages, whose stored sketches they
         meet bit for bit (docs/howto/move-stored-data.md).
-    bits : int, optional
-        Width of a SimHash fingerprint: 32, 64, ... 256.
-    num_slots, slot_bits : int, optional
-        Slots of a MinHash signature (1 to 65535), and how many bits of each are kept (8, 16 or 32).
-    scheme : {"bucket", "classical", "affine32", "legacy"}, optional
-        How MinHash slots are filled; the last two as the package datasketch does.
-    filter_bits, num_hashes : int, optional
-        Bits of a Bloom filter, a multiple of 64 up to 65,536, and how many of them a feature sets. Where `filter_bits`
-        is None it is proposed from the largest document: twice its features, rounded up to a multiple of 512.
     threshold : float or "auto", optional
         Least similarity of a match, above 0 and up to 1; None in a distance-only run. With ``auto`` dedup and pairs
         choose it from the similarities of their documents, and their resolved recipe holds the number.
-    within : int, optional
-        Greatest Hamming distance of a candidate (SimHash).
     measure : {"jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality"}
         What is measured on the two documents of a pair. ``hamming`` is the distance of the fingerprints alone,
         ``equality`` that of the normalised texts (method exact).
-    recall : float, optional
-        Probability of finding a pair exactly at the threshold that bands or radius are chosen for; above 0, below 1.
-        In a distance-only run, of finding a pair at distance `within`; exact where None.
-    short_threshold : float, optional
-        In a distance-only run, the Jaccard similarity also asked of pairs with under 64 features on either side.
     short_margin : float, optional
         How much more short documents need: a pair matches from `threshold` + `short_margin` / sqrt(n) on, at most 1,
         where n is the number of distinct features of the smaller document. From 0 on; 0 where None.
-    bands, rows : int, optional
-        Bands of a MinHash signature and slots in each; in a distance-only run with `recall` bands of sampled bits and
-        bits in each. Chosen by :meth:`resolve` where None. Of Bloom filters, bands of the signatures that nominate
-        pairs; all pairs are compared where None, up to 200,000 documents.
-    overflow : {"exact", "levels"}, optional
-        How MinHash documents are compared that come to a full bucket, one that holds 64 documents already: with each
-        other by an exact join of their feature sets, so that the stated recall holds for them too; or in further levels
-        of buckets keyed by more rows, which find fewer pairs the more documents share text.
     keep : str
         Which document stays: ``first``, ``longest``, ``shortest``, ``max:FIELD``, ``min:FIELD``, ``newest:FIELD``,
         or several with commas, the later ones for ties.
@@ -219,30 +261,80 @@ class Recipe(RecipeFields):
     True
     """
 
+    sketch: Sketch
+    tokens: str = "auto"
+    shingle: int = 3
+    weights: str = "none"
+    weights_id: str | None = None
+    seed: int = 0
+    markup: str | None = None
+    fold: tuple[str, ...] | None = None
+    stop_words_id: str | None = None
+    dictionary_id: str | None = None
+    chunking: str | None = None
+    chunk_bytes: int | None = None
+    tokenizer: str | None = None
+    libraries: str | None = None
+    hash: str = "xxh3"
+    threshold: float | str | None = None
+    measure: str = "jaccard"
+    short_margin: float | None = None
+    keep: str = "first"
+    group: str = "leaders"
+    text_version: str = _native.TEXT_VERSION
+    sketch_version: int = _native.SKETCH_VERSION
+    table: Weights | None = field(default=None, repr=False, compare=False)
+    stop_words: WordList | None = field(default=None, repr=False, compare=False)
+    dictionary: WordList | None = field(default=None, repr=False, compare=False)
+
+    def __init__(self, *, method: str, **fields: Any) -> None:  # noqa: ANN401 - values are checked one by one
+        for name in fields:
+            if name not in _FIELDS:
+                raise InvalidParameter(name, "there is no such option of a recipe")
+        # What is left out has the value of the class, or None where it is of one method.
+        left_out = {name: getattr(type(self), name, None) for name in _FIELDS}
+        checked = check_fields({**left_out, "method": method, **fields})
+        checked |= checked_text(checked)
+        checked |= {"weights_id": checked_weights_id(checked), "sketch": sketch_of(checked)}
+        for name in self.__dataclass_fields__:
+            object.__setattr__(self, name, checked[name])
+
+    @property
+    def method(self) -> str:
+        """Name of the method: that of its `sketch`."""
+        return self.sketch.name
+
+    def method_as(self, kind: type[_Kind]) -> _Kind:
+        """Return the `sketch`, which is of this kind.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is of another.
+        """
+        if not isinstance(self.sketch, kind):
+            raise InvalidParameter("method", f"{self.method} by measure {self.measure} does not act here")
+        return self.sketch
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """All fields by name, None where the method does not use one."""
+        mine = {"method": self.method, **vars(self), **vars(self.sketch)}
+        return {name: mine.get(name) for name in _FIELDS}
+
     @classmethod
     def minhash(
         cls,
         threshold: float | str | None = None,
         *,
-        tokens: str | None = None,
-        shingle: int | None = None,
-        weights: str | Weights | None = None,
-        weights_id: str | None = None,
-        table: Weights | None = None,
-        seed: int | None = None,
-        hash: str = "xxh3",
         num_slots: int = 128,
         slot_bits: int | None = None,
         scheme: str | None = None,
-        short_margin: float | None = None,
-        measure: str = "jaccard",
         recall: float = 0.95,
         bands: int | None = None,
         rows: int | None = None,
         overflow: str = "exact",
-        keep: str | None = None,
-        group: str = "leaders",
-        **text: Unpack[TextOptions],
+        **options: Unpack[RecipeOptions],
     ) -> Self:
         """Make a recipe that finds candidates by MinHash bands and measures each on its feature sets.
 
@@ -265,27 +357,11 @@ class Recipe(RecipeFields):
         >>> Recipe.minhash().threshold, Recipe.minhash(shingle=2).threshold
         (0.55, 0.8)
         """
-        package = package_defaults(hash, weights)
-        shingle = package.get("shingle") if shingle is None else shingle
-        seed = package.get("seed") if seed is None else seed
-        weighing = weighing_of("minhash", weights, table, tokens, shingle, seed)
-        tokens = weighing.tokens or "auto"
-        features, fields = feature_fields("minhash", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
-        return cls(
-            **fields,
-            num_slots=num_slots,
-            slot_bits=package.get("slot_bits", 16) if slot_bits is None else slot_bits,
-            scheme=package.get("scheme", "bucket") if scheme is None else scheme,
-            threshold=features.threshold(measure) if threshold is None else threshold,
-            short_margin=short_margin,
-            measure=measure,
-            recall=recall,
-            bands=bands,
-            rows=rows,
-            overflow=overflow,
-            keep=default_keep(measure) if keep is None else keep,
-            group=group,
-        )
+        package = package_defaults(options.get("hash", "xxh3"), options.get("weights"))
+        slot_bits = package.get("slot_bits", 16) if slot_bits is None else slot_bits
+        scheme = package.get("scheme", "bucket") if scheme is None else scheme
+        own = {"num_slots": num_slots, "slot_bits": slot_bits, "scheme": scheme, "recall": recall, "bands": bands}
+        return cls._of_sets("minhash", threshold, options, **own, rows=rows, overflow=overflow)
 
     @classmethod
     def simhash(
@@ -294,22 +370,11 @@ class Recipe(RecipeFields):
         within: int | None = None,
         threshold: float | str | None = None,
         bits: int | None = None,
-        tokens: str | None = None,
-        shingle: int | None = None,
-        weights: str | Weights | None = None,
-        weights_id: str | None = None,
-        table: Weights | None = None,
-        seed: int | None = None,
-        hash: str = "xxh3",
-        short_margin: float | None = None,
-        measure: str | None = None,
         recall: float | None = None,
         bands: int | None = None,
         rows: int | None = None,
         short_threshold: float | None = None,
-        keep: str | None = None,
-        group: str = "leaders",
-        **text: Unpack[TextOptions],
+        **options: Unpack[RecipeOptions],
     ) -> Self:
         """Make a recipe that finds all fingerprints within a Hamming distance.
 
@@ -332,23 +397,22 @@ class Recipe(RecipeFields):
 
         Examples
         --------
-        >>> Recipe.simhash().bits, Recipe.simhash().within
+        >>> Recipe.simhash().sketch.bits, Recipe.simhash().sketch.within
         (128, 20)
-        >>> Recipe.simhash(within=3).bits
+        >>> Recipe.simhash(within=3).sketch.bits
         64
         >>> Recipe.simhash(threshold=0.9).measure
         'cosine'
         """
-        measure = default_measure(threshold) if measure is None else measure
+        measure = options.get("measure") or default_measure(threshold)
         alone = measure == "hamming"
-        package = package_defaults(hash, weights)
-        tokens = package.get("tokens") if tokens is None else tokens
-        shingle = package.get("shingle") if shingle is None else shingle
-        weights = package.get("weights") if weights is None and table is None else weights
-        bits = package.get("bits") if bits is None else bits
-        weighing = weighing_of("simhash", weights, table, tokens, shingle, seed)
-        tokens = weighing.tokens or default_tokens(measure, within, weighing.shingle, weighing.weights)
-        features, fields = feature_fields("simhash", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
+        if bits is None:
+            bits = package_defaults(options.get("hash", "xxh3"), options.get("weights")).get("bits")
+        features, fields = feature_fields(
+            "simhash",
+            {**options, "measure": measure},
+            lambda named: default_tokens(measure, within, named.shingle, named.weights),
+        )
         bits = default_bits(within) if bits is None else bits
         if threshold is None and measure == "cosine":
             threshold = features.threshold(measure)
@@ -357,93 +421,45 @@ class Recipe(RecipeFields):
             bits=bits,
             threshold=threshold,
             within=features.within(bits) if within is None and alone else within,
-            short_margin=short_margin,
-            measure=measure,
             recall=0.95 if recall is None and not alone else recall,
             bands=bands,
             rows=rows,
             short_threshold=0.8 if short_threshold is None and alone else short_threshold,
-            keep=default_keep(measure) if keep is None else keep,
-            group=group,
         )
 
     @classmethod
-    def shingles(
-        cls,
-        threshold: float | str | None = None,
-        *,
-        tokens: str | None = None,
-        shingle: int | None = None,
-        weights: str | Weights | None = None,
-        weights_id: str | None = None,
-        table: Weights | None = None,
-        seed: int | None = None,
-        hash: str = "xxh3",
-        short_margin: float | None = None,
-        measure: str = "jaccard",
-        keep: str | None = None,
-        group: str = "leaders",
-        **text: Unpack[TextOptions],
-    ) -> Self:
+    def shingles(cls, threshold: float | str | None = None, **options: Unpack[RecipeOptions]) -> Self:
         """Make a recipe that finds every pair at or above the threshold, by full feature sets.
 
         Parameters are those of :class:`Recipe`, their defaults those of :meth:`minhash`. Nothing is sketched or missed.
         """
-        weighing = weighing_of("shingles", weights, table, tokens, shingle, seed)
-        tokens = weighing.tokens or "auto"
-        features, fields = feature_fields("shingles", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
-        return cls(
-            **fields,
-            threshold=features.threshold(measure) if threshold is None else threshold,
-            short_margin=short_margin,
-            measure=measure,
-            keep=default_keep(measure) if keep is None else keep,
-            group=group,
-        )
+        return cls._of_sets("shingles", threshold, options)
 
     @classmethod
     def bloom(
         cls,
         threshold: float | str | None = None,
         *,
-        tokens: str | None = None,
-        shingle: int | None = None,
-        weights: str | Weights | None = None,
-        weights_id: str | None = None,
-        table: Weights | None = None,
-        seed: int | None = None,
-        hash: str = "xxh3",
         filter_bits: int | None = None,
         num_hashes: int = 1,
-        short_margin: float | None = None,
-        measure: str = "jaccard",
         recall: float = 0.95,
         bands: int | None = None,
         rows: int | None = None,
-        keep: str | None = None,
-        group: str = "leaders",
-        **text: Unpack[TextOptions],
+        **options: Unpack[RecipeOptions],
     ) -> Self:
         """Make a recipe that finds candidates by the bits their Bloom filters share and measures each on its sets.
 
         Parameters are those of :class:`Recipe`, features and threshold as for :meth:`minhash`.
         """
-        weighing = weighing_of("bloom", weights, table, tokens, shingle, seed)
-        tokens = weighing.tokens or "auto"
-        features, fields = feature_fields("bloom", tokens, weighing, weights_id=weights_id, hash=hash, text=text)
-        return cls(
-            **fields,
-            filter_bits=filter_bits,
-            num_hashes=num_hashes,
-            threshold=features.threshold(measure) if threshold is None else threshold,
-            short_margin=short_margin,
-            measure=measure,
-            recall=recall,
-            bands=bands,
-            rows=rows,
-            keep=default_keep(measure) if keep is None else keep,
-            group=group,
-        )
+        own = {"filter_bits": filter_bits, "num_hashes": num_hashes, "recall": recall, "bands": bands, "rows": rows}
+        return cls._of_sets("bloom", threshold, options, **own)
+
+    @classmethod
+    def _of_sets(cls, method: str, threshold: object, options: RecipeOptions, **own: Any) -> Self:  # noqa: ANN401
+        """Make a recipe of a method that measures feature sets: all of these have the same features and thresholds."""
+        measure = options.get("measure", "jaccard")
+        features, fields = feature_fields(method, {**options, "measure": measure}, lambda _: "auto")
+        return cls(**fields, threshold=features.threshold(measure) if threshold is None else threshold, **own)
 
     @classmethod
     def exact(
@@ -518,7 +534,7 @@ class Recipe(RecipeFields):
         RecipeMismatch
             If it was made by another version of the text rules or of the sketches.
         """
-        options = options_of(fields, {known.name for known in dataclasses.fields(cls)} - set(COMPANIONS))
+        options = options_of(fields)
         return cls.from_options(str(fields["method"]), **options)
 
     @classmethod
@@ -533,6 +549,232 @@ class Recipe(RecipeFields):
             return cls.from_dict(fields_of_file(Path(path)))
         except RecipeMismatch as error:
             raise RecipeMismatch(f"{path}: {error.message}", error.differences) from error
+
+    @property
+    def is_distance_only(self) -> bool:
+        """Whether the Hamming distance alone decides."""
+        return self.measure == "hamming"
+
+    @property
+    def feature_rules(self) -> _native.FeatureRules:
+        """What makes features of a document, for the native core.
+
+        Raises
+        ------
+        InvalidParameter
+            If the weights are read from a table that is not there, or a list of words is not there.
+        """
+        check_weighable(self.weights, self.table)
+        table = None if self.table is None else self.table.native
+        tokens = USER_TOKENS if self.takes_tokens else self.tokens
+        return _native.FeatureRules(tokens, self.shingle, self.weights, self.seed, table, self.hash, self.text_rules)
+
+    @property
+    def text_rules(self) -> _native.TextRules:
+        """What is done to a text before it is cut, for the native core."""
+        return text_rules_of(vars(self))
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether documents are lists of tokens that the user cut."""
+        return self.tokens == USER_TOKENS or self.weights == OWN_WEIGHTS
+
+    def feature_options(self) -> dict[str, Any]:
+        """Return what makes the same features in a recipe of another method: options of its constructor."""
+        return {name: value for name in _FEATURE_NAMES if (value := getattr(self, name)) is not None}
+
+    @property
+    def unweighted_rules(self) -> _native.FeatureRules:
+        """What makes the same features where each counts once."""
+        tokens = USER_TOKENS if self.takes_tokens else self.tokens
+        return _native.FeatureRules(tokens, self.shingle, "none", self.seed, None, self.hash, self.text_rules)
+
+    @property
+    def needs_counting(self) -> bool:
+        """Whether the weights are still to be counted on the input."""
+        return self.weights in COUNTED_WEIGHTS and self.table is None
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether it names a table or a list of words that is not there: one that was read from JSON."""
+        pairs = ((self.weights_id, self.table), (self.stop_words_id, self.stop_words))
+        return any(
+            name is not None and found is None for name, found in (*pairs, (self.dictionary_id, self.dictionary))
+        )
+
+    @property
+    def needs_filter_bits(self) -> bool:
+        """Whether the size of the filters is still to be proposed, from the largest document of the input."""
+        return isinstance(self.sketch, Bloom) and self.sketch.filter_bits is None
+
+    @property
+    def needs_threshold(self) -> bool:
+        """Whether the threshold is still to be chosen, from the similarities of the input."""
+        return self.threshold == AUTO
+
+    @property
+    def similarity_threshold(self) -> float:
+        """The least similarity of a match as a number.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is still to be chosen, or the distance alone decides.
+        """
+        if self.threshold is None or isinstance(self.threshold, str):
+            raise InvalidParameter(
+                "threshold",
+                f"{self.threshold} given, but a number is needed here; dedup and pairs choose one from their documents "
+                "and write it into the recipe of their summary",
+            )
+        return self.threshold
+
+    def with_table(self, table: Weights) -> Self:
+        """Return the recipe with its weight table.
+
+        Raises
+        ------
+        RecipeMismatch
+            If the recipe names another table, or this one weighs other features.
+        """
+        return self.replace(table=table)
+
+    def required_similarity(self, num_features: NDArray[np.integer[Any]] | int) -> NDArray[np.float64]:
+        """Return the similarity that pairs must reach whose smaller documents have so many distinct features.
+
+        It is what the core requires, to the bit: `threshold` + `short_margin` / sqrt(features), at most 1.
+        """
+        if self.short_margin is None:
+            return np.full(np.shape(num_features), self.similarity_threshold)
+        roots = np.sqrt(np.maximum(num_features, 1, dtype=np.float64))
+        return np.asarray(np.minimum(self.similarity_threshold + self.short_margin / roots, 1.0))
+
+    def without_margin(
+        self, similarity: NDArray[np.float64], num_features: NDArray[np.integer[Any]]
+    ) -> NDArray[np.float64]:
+        """Return similarities less what short documents need in addition, at least 0; 1 of equal documents.
+
+        These are on the scale of the threshold: where documents of any size with such similarities would match.
+        """
+        if self.short_margin is None:
+            return similarity
+        lowered = similarity - self.short_margin / np.sqrt(np.maximum(num_features, 1, dtype=np.float64))
+        return np.where(similarity >= 1.0, 1.0, np.maximum(lowered, 0.0))
+
+    @property
+    def least_similarity(self) -> float:
+        """The least similarity of a match; by distance alone 1 - within / bits, of equal texts 1."""
+        if isinstance(self.sketch, SimHashDistance):
+            return 1.0 - self.sketch.within / self.sketch.bits
+        return 1.0 if self.threshold is None else self.similarity_threshold
+
+    @property
+    def asked(self) -> Asked:
+        """What is asked of the pairs that the search finds."""
+        return Asked(self.measure, self.weights, 1.0 if self.threshold is None else self.similarity_threshold)
+
+    @property
+    def candidate_threshold(self) -> float:
+        """The Jaccard similarity that bands are chosen for: that of two sets of equal size at the threshold."""
+        return self.asked.as_jaccard
+
+    def as_jaccard(self, similarity: NDArray[np.float64] | np.float64) -> NDArray[np.float64] | np.float64:
+        """Return the Jaccard similarities of two sets of equal size with such similarities by the recipe's measure."""
+        return similarity if self.measure == "jaccard" else similarity / (2.0 - similarity)
+
+    @property
+    def stated_recall(self) -> float | None:
+        """P(found) for a pair exactly at the threshold, from the model; None where no model or no threshold exists."""
+        return None if self.needs_threshold else self.resolve().sketch.stated_recall(self.asked)
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether documents that come to a full bucket go on to further levels, which may miss pairs of them."""
+        return not (isinstance(self.sketch, MinHash) and self.sketch.overflow == "exact")
+
+    def for_index(self) -> Self:
+        """Return the recipe as an index works by it: one with levels of buckets, since it has no lists of features."""
+        return self if self.has_levels else self.replace(overflow="levels")
+
+    def recall_with(self, num_crowded: int, num_capped: int) -> float | None:
+        """Return P(found) for any pair at the threshold, of a run where so many documents came to full buckets.
+
+        Parameters
+        ----------
+        num_crowded : int
+            Documents that came to a full bucket.
+        num_capped : int
+            How often one came to a full bucket of the last level.
+
+        Returns
+        -------
+        float or None
+            The stated recall; a lower bound of it where full buckets may hide pairs.
+        """
+        stated = self.stated_recall
+        if stated is None or not self.has_levels or not (num_crowded or num_capped):
+            return stated
+        return min(stated, self.resolve().sketch.recall_of_crowd(self.asked, num_capped))
+
+    def resolve(self) -> Self:
+        """Return the recipe with bands and rows, or the radius, filled in; not before its threshold is chosen.
+
+        Raises
+        ------
+        InvalidParameter
+            If no bands reach the recall at this threshold.
+        """
+        if self.needs_threshold:
+            return self
+        opened = self.sketch.open_search(self.asked)
+        return self.replace(**opened) if opened else self
+
+    def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - values are checked one by one
+        """Return the recipe with some fields changed, checked again.
+
+        Raises
+        ------
+        InvalidParameter
+            If a value is out of range, or there is no such field.
+        """
+        return type(self)(**{**self.fields, **changes})
+
+    @property
+    def sketch_id(self) -> str:
+        """Identity of what makes sketch bytes: 32 hexadecimal digits."""
+        return identity(self.fields, SKETCH_FIELDS)
+
+    @property
+    def recipe_id(self) -> str:
+        """Identity of all that decides a result: 32 hexadecimal digits. Raises as :meth:`resolve` does."""
+        # Filters have no field that a recall is resolved into.
+        acting = ("recall",) if isinstance(self.sketch, Bloom) else ()
+        return identity(self.resolve().fields, SKETCH_FIELDS + DECISION_FIELDS + acting)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the fields that this method uses, by name; `overflow` where it is not that of the first version."""
+        used = {"method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version"} - set(COMPANIONS)
+        if self.has_levels:
+            used.discard("overflow")
+        return {name: value for name, value in self.fields.items() if value is not None and name in used}
+
+    def to_json(self) -> str:
+        """Return the recipe as canonical JSON: sorted keys, no blanks, ASCII."""
+        return canonical_json(self.to_dict())
+
+    def differences(self, other: "Recipe") -> dict[str, tuple[object, object]]:
+        """Return the fields in which two resolved recipes differ, each with both values."""
+        mine, theirs = self.resolve().fields, other.resolve().fields
+        # A recall acts by what it was resolved into, but for filters.
+        are_filters = isinstance(self.sketch, Bloom) and isinstance(other.sketch, Bloom)
+        silent = COMPANIONS if are_filters else ("recall", *COMPANIONS)
+        names = [name for name in mine if name not in silent]
+        return {name: (mine[name], theirs[name]) for name in names if mine[name] != theirs[name]}
+
+    def sketch_differences(self, other: "Recipe") -> dict[str, tuple[object, object]]:
+        """Return the fields in which two recipes make other sketches, each with both values."""
+        mine, theirs = self.fields, other.fields
+        return {name: (mine[name], theirs[name]) for name in SKETCH_FIELDS if mine[name] != theirs[name]}
 
 
 def as_recipe(given: object, preset: str | None = None) -> Recipe:

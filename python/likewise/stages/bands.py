@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.checks import num_threads
 from likewise.errors import InvalidParameter
+from likewise.recipe.methods import NUM_LEVELS, MinHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import Sketches
 
 _POSITIONS_AT_ONCE = 4096
 # Of buckets that are keyed by more rows where those before are full.
-NUM_LEVELS = 3
 
 
 class BandPlan(NamedTuple):
@@ -75,8 +75,7 @@ def plan_bands(num_slots: int = 128, *, threshold: float, recall: float = 0.95) 
     True
     """
     recipe = Recipe.minhash(threshold, num_slots=num_slots, recall=recall)
-    assert recipe.recall is not None
-    return BandPlan(*_native.plan_bands(num_slots, recipe.candidate_threshold, recipe.recall))
+    return BandPlan(*_native.plan_bands(num_slots, recipe.candidate_threshold, recall))
 
 
 def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.int64]:
@@ -115,11 +114,12 @@ def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.
             "sketches", f"{type(sketches).__name__} is not Sketches; create them with likewise.sketch"
         )
     recipe = sketches.recipe.resolve()
-    if recipe.method != "minhash":
+    signature = recipe.sketch
+    if not isinstance(signature, MinHash):
         raise InvalidParameter("sketches", "SimHash fingerprints need hamming_pairs")
     workers = num_threads(threads)
     order = np.flatnonzero(~sketches.is_empty).astype(np.uint32)
-    buckets = open_buckets(sketches.array, recipe, order, threads=workers)
+    buckets = open_buckets(sketches.array, signature, order, threads=workers)
     min_equal = min_equal_slots(recipe)
     found = [np.zeros((0, 2), np.int64)]
     for low in range(0, len(order), _POSITIONS_AT_ONCE):
@@ -131,25 +131,18 @@ def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.
 
 
 def open_buckets(
-    signatures: NDArray[Any], recipe: Recipe, order: NDArray[np.uint32], *, num_levels: int = NUM_LEVELS, threads: int
+    signatures: NDArray[Any], method: MinHash, order: NDArray[np.uint32], *, num_levels: int = NUM_LEVELS, threads: int
 ) -> _native.BandBuckets:
-    """Return the band buckets of signatures in order of priority, by a resolved MinHash recipe."""
-    num_slots, slot_bytes, bands, rows = _shape(recipe)
+    """Return the band buckets of signatures in order of priority."""
+    bands, rows = method.banding
     return _native.BandBuckets(
-        np.ascontiguousarray(signatures).reshape(-1).view(np.uint8),
-        num_slots,
-        slot_bytes,
-        order,
-        bands=bands,
-        rows=rows,
-        num_levels=num_levels,
-        threads=threads,
+        *_slots(signatures, method), order, bands=bands, rows=rows, num_levels=num_levels, threads=threads
     )
 
 
 def open_spilled_buckets(
     signatures: NDArray[Any],
-    recipe: Recipe,
+    method: MinHash,
     order: NDArray[np.uint32],
     *,
     folder: Path,
@@ -158,11 +151,9 @@ def open_spilled_buckets(
     threads: int,
 ) -> _native.SpilledBuckets:
     """Return the band buckets of signatures as :func:`open_buckets`, in files of a folder, in about so much memory."""
-    num_slots, slot_bytes, bands, rows = _shape(recipe)
+    bands, rows = method.banding
     return _native.SpilledBuckets(
-        np.ascontiguousarray(signatures).reshape(-1).view(np.uint8),
-        num_slots,
-        slot_bytes,
+        *_slots(signatures, method),
         order,
         bands=bands,
         rows=rows,
@@ -173,17 +164,13 @@ def open_spilled_buckets(
     )
 
 
-def _shape(recipe: Recipe) -> tuple[int, int, int, int]:
-    """Slots of a signature, bytes of a slot, bands, and rows of a band."""
-    assert recipe.num_slots
-    assert recipe.slot_bits
-    assert recipe.bands
-    assert recipe.rows
-    return recipe.num_slots, recipe.slot_bits // 8, recipe.bands, recipe.rows
+def _slots(signatures: NDArray[Any], method: MinHash) -> tuple[NDArray[np.uint8], int, int]:
+    """Bytes of all signatures, slots of one, and bytes of a slot."""
+    return np.ascontiguousarray(signatures).reshape(-1).view(np.uint8), method.num_slots, method.slot_bytes
 
 
 def min_equal_slots(recipe: Recipe) -> int:
     """Return how many slots of a candidate pair must be equal for it to be measured."""
-    if recipe.measure != "jaccard" or recipe.num_slots is None or recipe.threshold is None:
+    if recipe.measure != "jaccard" or not isinstance(recipe.sketch, MinHash):
         return 0
-    return _native.min_equal_slots(recipe.num_slots, recipe.similarity_threshold)
+    return _native.min_equal_slots(recipe.sketch.num_slots, recipe.similarity_threshold)

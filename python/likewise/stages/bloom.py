@@ -10,6 +10,7 @@ from likewise import _native
 from likewise.arrays import as_row_pairs
 from likewise.checks import check_choice, check_integer, num_threads
 from likewise.errors import InvalidParameter
+from likewise.recipe.methods import Bloom
 from likewise.stages.filter_size import propose_filter_bits
 from likewise.stages.sketch import Sketches
 
@@ -91,7 +92,7 @@ def filter_similarities(sketches: Sketches, pairs: NDArray[Any], *, measure: str
     >>> filter_similarities(filters, np.array([[0, 1], [0, 2]])).tolist()
     [1.0, 0.0]
     """
-    filter_bits = _filter_bits(sketches)
+    filter_bits = _filters(sketches).num_bits
     rows = as_row_pairs(pairs, len(sketches))
     a, b = (np.ascontiguousarray(rows[:, side], np.uint32) for side in (0, 1))
     check_choice("measure", measure, BIT_MEASURES)
@@ -136,7 +137,7 @@ def filter_pairs(
     >>> filter_pairs(filters, threshold=0.8).pairs.tolist()
     [[0, 1]]
     """
-    filter_bits, workers = _filter_bits(sketches), num_threads(threads)
+    filter_bits, workers = _filters(sketches).num_bits, num_threads(threads)
     check_choice("measure", measure, BIT_MEASURES)
     if isinstance(threshold, bool | str) or not hasattr(threshold, "__float__"):
         raise InvalidParameter("threshold", f"{threshold!r} is not a number from 0 to 1")
@@ -181,7 +182,8 @@ def set_size(sketches: Sketches, row: int) -> FilterEstimate:
     >>> round(set_size(filters, 0).value)
     6
     """
-    m, h = _filter_bits(sketches), _num_hashes(sketches)
+    filters = _filters(sketches)
+    m, h = filters.num_bits, filters.num_hashes
     row = check_integer("row", row, 0, len(sketches) - 1)
     num_set = _num_set(sketches.array[row])
     load = _load(m, num_set)
@@ -209,7 +211,7 @@ def resemblance(sketches: Sketches, a: int, b: int) -> FilterEstimate:
     >>> round(resemblance(filters, 0, 1).value, 2)
     0.5
     """
-    m = _filter_bits(sketches)
+    m = _filters(sketches).num_bits
     a, b = (check_integer(name, row, 0, len(sketches) - 1) for name, row in (("a", a), ("b", b)))
     if sketches.is_empty[a] or sketches.is_empty[b]:
         return FilterEstimate(float(sketches.is_empty[a] and sketches.is_empty[b]), 0.0, is_exact=True)
@@ -225,18 +227,13 @@ def resemblance(sketches: Sketches, a: int, b: int) -> FilterEstimate:
     return FilterEstimate(value, math.sqrt(max(0.0, variance) / m) / u, is_exact=False)
 
 
-def _filter_bits(sketches: Sketches) -> int:
-    if sketches.recipe.method != "bloom":
+def _filters(sketches: Sketches) -> Bloom:
+    found = sketches.recipe.sketch
+    if not isinstance(found, Bloom):
         raise InvalidParameter(
-            "sketches", f"sketches of method {sketches.recipe.method} are not supported; sketch with Recipe.bloom()"
+            "sketches", f"sketches of method {found.name} are not supported; sketch with Recipe.bloom()"
         )
-    assert sketches.recipe.filter_bits is not None
-    return sketches.recipe.filter_bits
-
-
-def _num_hashes(sketches: Sketches) -> int:
-    assert sketches.recipe.num_hashes is not None
-    return sketches.recipe.num_hashes
+    return found
 
 
 def _flat(sketches: Sketches) -> NDArray[np.uint64]:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from likewise import _native
+from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import MAX_FILTER_BITS
 
@@ -31,13 +32,14 @@ class FilterSize:
     Parameters
     ----------
     recipe : Recipe
-        Of method bloom, with its weights.
+        With its weights.
+    filters : Bloom
+        Its method.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
-        assert recipe.num_hashes is not None
+    def __init__(self, recipe: Recipe, filters: Bloom) -> None:
         self._rules = recipe.feature_rules
-        self._num_hashes = recipe.num_hashes
+        self._num_hashes = filters.num_hashes
         self._largest = 0
         self._lock = threading.Lock()
 
@@ -54,9 +56,11 @@ class FilterSize:
 
 def with_filter_bits(recipe: Recipe, batches: Sequence[_native.Texts], *, threads: int) -> Recipe:
     """Return the recipe with the size of its filters, proposed from these texts if it names none."""
-    if not recipe.needs_filter_bits:
-        return recipe
-    size = FilterSize(recipe)
-    for batch in batches:
-        size.add(batch, threads=threads)
-    return recipe.replace(filter_bits=size.finish())
+    match recipe.sketch:
+        case Bloom(filter_bits=None) as filters:
+            size = FilterSize(recipe, filters)
+            for batch in batches:
+                size.add(batch, threads=threads)
+            return recipe.replace(filter_bits=size.finish())
+        case _:
+            return recipe

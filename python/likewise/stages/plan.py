@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-from likewise.errors import InvalidParameter
+from likewise.recipe.methods import Bloom, MinHash, SimHash
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.search import recall_within
-from likewise.stages.bands import s_curve
 
 _SIMILARITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 
@@ -67,29 +65,21 @@ def plan(recipe: Recipe) -> Plan:
     True
     """
     resolved = recipe.resolve()
-    num_bytes = _bytes_a_document(resolved)
     curve: tuple[tuple[float, float], ...] = ()
-    if resolved.method == "minhash" and not resolved.needs_threshold:
-        points = sorted({*_SIMILARITIES, resolved.candidate_threshold})
-        curve = tuple((point, found(resolved, point)) for point in points)
-    elif resolved.method == "simhash" and not resolved.needs_threshold:
-        assert resolved.bits is not None
-        assert resolved.within is not None
-        points = sorted({*_SIMILARITIES, 1.0 if resolved.threshold is None else resolved.similarity_threshold})
-        curve = tuple((point, recall_within(resolved.bits, point, resolved.within)) for point in points)
-    return Plan(resolved, resolved.stated_recall, curve, num_bytes)
+    if isinstance(resolved.sketch, MinHash | SimHash) and not resolved.needs_threshold:
+        asked = resolved.asked
+        at_threshold = asked.as_jaccard if isinstance(resolved.sketch, MinHash) else asked.threshold
+        curve = tuple((point, resolved.sketch.found(point)) for point in sorted({*_SIMILARITIES, at_threshold}))
+    return Plan(resolved, resolved.stated_recall, curve, _bytes_a_document(resolved))
 
 
 def _bytes_a_document(recipe: Recipe) -> int:
-    if recipe.method == "minhash":
-        assert recipe.num_slots is not None
-        assert recipe.slot_bits is not None
-        return recipe.num_slots * recipe.slot_bits // 8
-    return (recipe.filter_bits or 0) // 8 if recipe.method == "bloom" else 8 * recipe.num_words
-
-
-def found(recipe: Recipe, similarity: float) -> float:
-    """Return P(found) of a pair of this Jaccard similarity by the bands of a resolved MinHash recipe."""
-    if recipe.bands is None or recipe.rows is None:
-        raise InvalidParameter("recipe", "only a resolved MinHash recipe has bands")
-    return s_curve(similarity, recipe.bands, recipe.rows)
+    match recipe.sketch:
+        case MinHash() as signature:
+            return signature.num_bytes
+        case SimHash() as fingerprint:
+            return 8 * fingerprint.num_words
+        case Bloom() as bloom:
+            return (bloom.filter_bits or 0) // 8
+        case _:
+            return 0

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.checks import check_choice, check_integer, num_threads
 from likewise.errors import InvalidParameter, RecipeMismatch
-from likewise.recipe.identity import SKETCH_FIELDS
+from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe, check_is_recipe
 from likewise.stages.documents import as_documents
 from likewise.stages.weights import with_counted
@@ -320,10 +320,10 @@ class Samples:
             return self
         if not isinstance(other, Samples):
             raise InvalidParameter("other", f"{type(other).__name__} is not Samples")
-        names = [name for name in SKETCH_FIELDS if name not in _OF_SKETCHES]
-        pairs = {name: (getattr(self.recipe, name), getattr(other.recipe, name)) for name in names}
-        pairs |= {"kind": (self.kind, other.kind), "size": (self.size, other.size)}
-        differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        found = self.recipe.sketch_differences(other.recipe)
+        differing = {name: pair for name, pair in found.items() if name not in _OF_SKETCHES}
+        pairs = {"kind": (self.kind, other.kind), "size": (self.size, other.size)}
+        differing |= {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
         if differing:
             raise RecipeMismatch(
                 "the samples were made with different settings; sample all texts with the same settings", differing
@@ -383,7 +383,7 @@ def sample(
     2
     """
     recipe = check_is_recipe(Recipe.shingles() if recipe is None else recipe)
-    if recipe.method == "exact":
+    if isinstance(recipe.sketch, Exact):
         raise InvalidParameter("recipe", "method exact has no features to sample")
     check_choice("kind", kind, KINDS)
     size = check_integer("size", _SIZES[kind] if size is None else size, 1, _MOST[kind])

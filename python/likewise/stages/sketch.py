@@ -13,6 +13,7 @@ from likewise import _native
 from likewise.arrays import GrowingArray
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe, as_recipe, check_is_recipe
 from likewise.stages.documents import Tokenizer, document_batches
 from likewise.stages.filter_size import with_filter_bits
@@ -246,7 +247,7 @@ def batch_of_one(document: Any) -> Any:  # noqa: ANN401 - a text, bytes, tokens,
 
 def check_has_sketch(recipe: Recipe) -> None:
     """Raise InvalidParameter if the method makes no sketch of a fixed size."""
-    if recipe.method in ("shingles", "exact"):
+    if isinstance(recipe.sketch, Shingles | Exact):
         raise InvalidParameter(
             "method",
             f"method {recipe.method} has no sketches; use minhash, simhash or bloom, or samples of the sets "
@@ -262,54 +263,49 @@ def sketch_texts(
     For method shingles there are no sketches, but the documents of each feature are counted in `rarity`; for method
     exact the digests are those of the normalised texts.
     """
-    if recipe.method == "exact":
+    method = recipe.sketch
+    if isinstance(method, Exact):
         return _native.digest_texts(texts, recipe.text_rules, threads=threads)
     rules = recipe.feature_rules
-    if recipe.method == "shingles":
-        assert rarity is not None
-        return _native.count_sets(texts, rules, rarity, threads=threads)
-    if recipe.method == "simhash":
-        assert recipe.bits is not None
-        return _native.sketch_simhash(texts, rules, bits=recipe.bits, sets=sets, threads=threads)
-    if recipe.method == "bloom":
-        assert recipe.filter_bits is not None
-        assert recipe.num_hashes is not None
-        return _native.sketch_bloom(
-            texts, rules, filter_bits=recipe.filter_bits, num_hashes=recipe.num_hashes, sets=sets, threads=threads
-        )
-    assert recipe.num_slots is not None
-    assert recipe.slot_bits is not None
-    assert recipe.scheme is not None
-    return _native.sketch_minhash(
-        texts,
-        rules,
-        num_slots=recipe.num_slots,
-        slot_bits=recipe.slot_bits,
-        scheme=recipe.scheme,
-        sets=sets,
-        threads=threads,
-    )
+    match method:
+        case Shingles():
+            assert rarity is not None
+            return _native.count_sets(texts, rules, rarity, threads=threads)
+        case SimHash():
+            return _native.sketch_simhash(texts, rules, bits=method.bits, sets=sets, threads=threads)
+        case Bloom():
+            return _native.sketch_bloom(
+                texts, rules, filter_bits=method.num_bits, num_hashes=method.num_hashes, sets=sets, threads=threads
+            )
+        case MinHash():
+            return _native.sketch_minhash(
+                texts,
+                rules,
+                num_slots=method.num_slots,
+                slot_bits=method.slot_bits,
+                scheme=method.scheme,
+                sets=sets,
+                threads=threads,
+            )
 
 
 def shaped(flat: NDArray[Any], recipe: Recipe) -> NDArray[Any]:
     """Return flat native sketches in the shape and type that a user sees."""
-    if recipe.method == "simhash":
-        return flat if recipe.num_words == 1 else flat.reshape(-1, recipe.num_words)
-    if recipe.method == "bloom":
-        assert recipe.filter_bits is not None
-        return flat.reshape(-1, recipe.filter_bits // 64)
-    assert recipe.num_slots is not None
-    assert recipe.slot_bits is not None
-    return flat.view(f"<u{recipe.slot_bits // 8}").reshape(-1, recipe.num_slots)
+    dtype, row = _type_of(recipe)
+    return flat.view(dtype).reshape(-1, *filter(None, row))
 
 
 def _type_of(recipe: Recipe) -> tuple[np.dtype[Any], tuple[int | None, ...]]:
     """Type of an array of sketches, and the shape of one of them; None where a width is not found yet."""
-    if recipe.method == "simhash":
-        return np.dtype(np.uint64), () if recipe.num_words == 1 else (recipe.num_words,)
-    if recipe.method == "minhash":
-        return np.dtype(f"u{(recipe.slot_bits or 0) // 8}"), (recipe.num_slots,)
-    return np.dtype(np.uint64), (None if recipe.filter_bits is None else recipe.filter_bits // 64,)
+    match recipe.sketch:
+        case MinHash() as signature:
+            return np.dtype(f"u{signature.slot_bytes}"), (signature.num_slots,)
+        case SimHash() as fingerprint:
+            return np.dtype(np.uint64), () if fingerprint.num_words == 1 else (fingerprint.num_words,)
+        case Bloom(filter_bits=int(bits)):
+            return np.dtype(np.uint64), (bits // 64,)
+        case _:
+            return np.dtype(np.uint64), (None,)
 
 
 def _fits(shape: tuple[int, ...], row: tuple[int | None, ...]) -> bool:

@@ -8,6 +8,7 @@ from likewise import _native
 from likewise.checks import num_threads, take_bytes
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lexicon import read_lexicon
+from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe, check_is_recipe
 from likewise.recipe.weights import Weights, table_rules
 from likewise.stages.documents import Tokenizer, document_batches
@@ -42,7 +43,7 @@ class Counter:
 
     def __init__(self, recipe: Recipe, memory_bytes: float | str = DEFAULT_MEMORY_BYTES) -> None:
         check_is_recipe(recipe)
-        if recipe.method == "exact":
+        if isinstance(recipe.sketch, Exact):
             raise InvalidParameter("recipe", "method exact has no features to count")
         self._rules = table_rules("idf", recipe.to_dict())
         self._feature_rules = recipe.unweighted_rules

@@ -13,7 +13,7 @@ from likewise.arrays import slices
 from likewise.batch import FileRun
 from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import found_inputs
-from likewise.batch.run import RunRules, open_documents
+from likewise.batch.run import RunContext, RunRules, open_documents
 from likewise.batch.weights import weighed_files
 from likewise.checks import counted
 from likewise.errors import InvalidInput
@@ -21,6 +21,7 @@ from likewise.hamming.pairs import hamming_distance
 from likewise.io.inputs import Inputs
 from likewise.io.output.scratch import scratch_directory
 from likewise.progress import Progress, no_progress
+from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import sketch
 from likewise.stages.verify import verify_pairs
@@ -79,31 +80,30 @@ class Collection:
         """Return how alike pairs of documents are by a candidate, exactly; weights are those of the whole input.
 
         For a distance it is 1 - distance / bits, and 0 for a pair with few features that would not pass its further
-        check (:attr:`likewise.Recipe.short_threshold`) at any radius.
+        check (`short_threshold`) at any radius.
         """
         threads = self.rules.threads
         recipe = candidate.features()
         if recipe.needs_counting:
             recipe = weighed_files(self.inputs.files, recipe, self.rules, Timing(), no_progress)
-        if candidate.measure != "hamming":
+        near = recipe.sketch
+        if not isinstance(near, SimHashDistance):
             if len(pairs) >= _LEAST_PAIRS_AT_ONCE and len(pairs) * 4 >= len(self.texts) ** 2:
                 found = similarity_of_all(self.texts, pairs, recipe, measure=candidate.measure, threads=threads)
                 if found is not None:
                     return found
             return verify_pairs(self.texts, pairs, recipe, measure=candidate.measure, threads=threads)
         fingerprints = sketch(self.texts, recipe, threads=threads)
-        assert recipe.bits is not None
         array, num_features = fingerprints.array, fingerprints.num_features
         found = np.empty(len(pairs))
         for part in slices(len(pairs), _AT_ONCE * 16):
-            found[part] = 1 - hamming_distance(array[pairs[part, 0]], array[pairs[part, 1]]) / recipe.bits
-        few = np.flatnonzero(recipe.is_short(np.minimum(num_features[pairs[:, 0]], num_features[pairs[:, 1]])))
+            found[part] = 1 - hamming_distance(array[pairs[part, 0]], array[pairs[part, 1]]) / near.bits
+        few = np.flatnonzero(near.is_short(np.minimum(num_features[pairs[:, 0]], num_features[pairs[:, 1]])))
         if len(few):
             plain = {**recipe.feature_options(), "weights": "none"}
             plain.pop("table", None)
-            assert recipe.short_threshold is not None
             alike = verify_pairs(self.texts, pairs[few], Recipe.shingles(0.5, **plain), threads=threads)
-            found[few[alike < recipe.short_threshold]] = 0.0
+            found[few[alike < near.short_threshold]] = 0.0
         # An empty text matches only another one.
         differs = fingerprints.is_empty[pairs[:, 0]] != fingerprints.is_empty[pairs[:, 1]]
         found[differs] = 0.0
@@ -146,7 +146,7 @@ def open_collection(
     """
     rules = run.run_rules()
     with found_inputs(inputs, fold, run, output, progress) as found, scratch_directory() as work:
-        with open_documents(found.files, fold, rules, work=work, timing=Timing(), progress=progress) as documents:
+        with open_documents(found.files, fold, RunContext(rules, Timing(), progress), work=work) as documents:
             num_documents = len(documents)
             if num_documents < 2:
                 raise InvalidInput(f"{counted(num_documents, 'document')} in the inputs; tuning needs at least two")

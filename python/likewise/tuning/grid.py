@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidParameter
+from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
 
 # Of words (or single characters where a script has no spaces), and of characters; those that need no counting first.
@@ -89,11 +90,11 @@ class Candidate:
             return features.replace(threshold=setting)
         try:
             found = Recipe.minhash(setting, **features.feature_options())
-            rows = found.resolve().rows
+            _, rows = found.resolve().method_as(MinHash).banding
         except InvalidParameter:
             # So low that no bands reach the usual recall.
             return features.replace(threshold=setting)
-        return found if rows is not None and rows >= _LEAST_ROWS else features.replace(threshold=setting)
+        return found if rows >= _LEAST_ROWS else features.replace(threshold=setting)
 
 
 def grid(

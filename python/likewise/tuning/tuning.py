@@ -86,10 +86,6 @@ class Tuner:
         counts = np.histogram(self.similarities(candidate), np.arange(_STEPS + 1) / _STEPS)[0]
         return [(i / _STEPS, int(count)) for i, count in enumerate(counts)]
 
-    def similarity_of(self, pair: int, candidate: int = 0) -> float:
-        """Return how alike a pair of the questions is."""
-        return float(self.similarities(candidate)[pair])
-
     def questions(self, seed: int | None = None) -> Questions:
         """Return the pairs of the sample to ask about, drawn by the tuner's seed where None is given."""
         sample = self._sampled()

@@ -16,13 +16,14 @@ from likewise.batch.read.priority import field_value
 from likewise.errors import InvalidInput
 from likewise.io.inputs import find_inputs
 from likewise.io.source.source import ReadRules
+from likewise.recipe.methods import NUM_LEVELS
 from likewise.stages.bands import open_buckets
 
 pytest.importorskip("pyspark", reason='PySpark is missing: pip install "likewise[spark]"')
 
 from likewise.batch.spark.measures import matches
 from likewise.batch.spark.rows.arrow_columns import binary_column, bytes_of, numbers_of
-from likewise.batch.spark.rows.buckets import NUM_LEVELS, band_keys, look
+from likewise.batch.spark.rows.buckets import band_keys, look
 from likewise.batch.spark.rows.cells import measure_cells
 from likewise.batch.spark.rows.numbering import starts_of
 from likewise.batch.spark.rows.sort_keys import sort_key
@@ -74,7 +75,7 @@ def test_buckets_by_shuffle_are_those_of_a_local_run(distinct, num, sizes, bands
     random = np.random.default_rng(seed)
     signatures = random.integers(0, distinct, (num, 6), np.uint16)
     recipe = likewise.Recipe.minhash(0.5, num_slots=6, bands=min(bands, 6 // rows), rows=rows).resolve()
-    buckets = open_buckets(signatures, recipe, np.arange(num, dtype=np.uint32), threads=1)
+    buckets = open_buckets(signatures, recipe.sketch, np.arange(num, dtype=np.uint32), threads=1)
     later, earlier, _ = buckets.candidates(0, num)
     wanted = set(zip(np.asarray(later).tolist(), np.asarray(earlier).tolist(), strict=True))
     assert shuffled_pairs(signatures, recipe, sizes) == (wanted, buckets.num_capped)

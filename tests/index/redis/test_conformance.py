@@ -21,7 +21,7 @@ LAYOUTS = [
     (name, layout)
     for name, recipe in SERVED.items()
     for layout in ("packed", "classic")
-    if layout == "packed" or recipe.within <= 3
+    if layout == "packed" or recipe.sketch.within <= 3
 ]
 
 

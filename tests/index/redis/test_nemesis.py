@@ -209,7 +209,7 @@ class Told:
     def near(self, doc_id, other, distance):
         """A verdict is true of the two texts, whenever it was given."""
         if other is not None:
-            assert self.sketched.distance(doc_id, other) == distance <= RECIPE.within
+            assert self.sketched.distance(doc_id, other) == distance <= RECIPE.sketch.within
 
     def add(self, line):
         self.counts["added"] += len(line["ids"])
@@ -282,7 +282,7 @@ def compare(campaign, logs):
     for line in stored:
         assert int.from_bytes(bytes.fromhex(line["sketch"]), "little") == sketched.of(line["doc_id"])
         if line.get("kept_id") is not None:
-            assert sketched.distance(line["doc_id"], line["kept_id"]) == line["distance"] <= RECIPE.within
+            assert sketched.distance(line["doc_id"], line["kept_id"]) == line["distance"] <= RECIPE.sketch.within
     if campaign.ttl is None:
         for one in told:
             for doc_id, state in one.state.items():

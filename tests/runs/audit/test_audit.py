@@ -188,14 +188,14 @@ def test_distance_only_runs_are_measured_by_distance(tmp_path, texts, recipe):
         for a in range(b):
             if not sets[a] or not sets[b]:
                 true += sets[a] == sets[b]
-            elif int(likewise.hamming_distance(array[a : a + 1], array[b : b + 1])[0]) <= recipe.within:
+            elif int(likewise.hamming_distance(array[a : a + 1], array[b : b + 1])[0]) <= recipe.sketch.within:
                 few = min(len(sets[a]), len(sets[b])) < 64
-                true += not few or len(sets[a] & sets[b]) / len(sets[a] | sets[b]) >= recipe.short_threshold
+                true += not few or len(sets[a] & sets[b]) / len(sets[a] | sets[b]) >= recipe.sketch.short_threshold
     assert found.recall.num_pairs == true
     assert failed(found) == []
     table = likewise.pairs(texts, recipe)
     assert found.recall.pairs.value == pytest.approx(table.num_rows / true)
-    assert recipe.recall is not None or found.recall.pairs.value == 1.0
+    assert recipe.fields["recall"] is not None or found.recall.pairs.value == 1.0
 
 
 @pytest.mark.parametrize("form", ["jsonl", "jsonl.gz", "csv", "parquet", "txt"])

@@ -1,5 +1,6 @@
 """Bands sabotaged on purpose: the interval of an audit holds the true recall, which plain sets tell."""
 
+import dataclasses
 import importlib
 
 import pytest
@@ -86,8 +87,8 @@ def test_the_interval_holds_where_the_run_did_less_than_its_recipe_says(tmp_path
     candidates = importlib.import_module("likewise.batch.search.bands")
     honest = candidates.open_buckets
 
-    def fewer_bands(documents, recipe, order, *, threads):
-        return honest(documents, recipe.replace(bands=2), order, threads=threads)
+    def fewer_bands(signatures, method, order, *, threads):
+        return honest(signatures, dataclasses.replace(method, bands=2), order, threads=threads)
 
     with monkeypatch.context() as patched:
         patched.setattr(candidates, "open_buckets", fewer_bands)

@@ -1,5 +1,6 @@
 """Audits of runs that were tampered with, the certificate, the command, and what is refused."""
 
+import dataclasses
 import hashlib
 import importlib
 import json
@@ -136,8 +137,8 @@ def test_a_run_that_did_less_than_its_recipe_says_fails(tmp_path, texts, monkeyp
     candidates = importlib.import_module("likewise.batch.search.bands")
     honest = candidates.open_buckets
 
-    def fewer_bands(documents, recipe, order, **options):
-        return honest(documents, recipe.replace(bands=2), order, **options)
+    def fewer_bands(signatures, method, order, **options):
+        return honest(signatures, dataclasses.replace(method, bands=2), order, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(candidates, "open_buckets", fewer_bands)

@@ -65,7 +65,7 @@ def test_decided_again_at_the_threshold_they_give_the_answer_of_the_run(tmp_path
     assert len(pairs) == stored["stored_pairs"]["num_pairs"] > 0
     similarity = pairs["similarity"].to_numpy()
     assert similarity.min() >= floor
-    threshold = recipe.threshold or 1 - recipe.within / recipe.bits
+    threshold = recipe.threshold or 1 - recipe.sketch.within / recipe.sketch.bits
     assert (similarity < threshold).any()
     required = threshold
     if recipe.short_margin is not None:

@@ -23,6 +23,7 @@ from likewise.io.lines.csv import take_quotes
 from likewise.io.output.directory import KEPT, SUMMARY
 from likewise.io.output.summaries import read_summary
 from likewise.progress import Progress, Warned
+from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe
 
 
@@ -74,7 +75,7 @@ def check_references(against: Sequence[str | Path], recipe: Recipe, *, keep_sket
     """Raise InvalidParameter if what is asked does not go together."""
     if against and recipe.group != "leaders":
         raise InvalidParameter("against", "reference documents cannot be members of groups; remove --group components")
-    if keep_sketches and recipe.method == "shingles":
+    if keep_sketches and isinstance(recipe.sketch, Shingles):
         raise InvalidParameter(
             "keep_sketches", "method shingles has no sketches; it counts the shingles of all documents in each run"
         )

@@ -9,7 +9,6 @@ The recipe of the run then holds the threshold as a number, and later stages do 
 """
 
 import contextlib
-import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ from likewise.batch.read.documents import Documents
 from likewise.batch.read.read_again import each_part
 from likewise.progress import Progress, StageFinished, StageStarted
 from likewise.recipe.defaults import fixed_threshold
+from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import PACKAGE_HASHES
 from likewise.recipe.valley import FEWEST_DOCUMENTS, Valley, find_valley, lowest_similarity
@@ -150,7 +150,7 @@ def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> C
         a[reaches],
         weight[reaches],
         measure=recipe.measure,
-        of_few_documents=fixed_threshold(dataclasses.asdict(recipe)) if is_few else None,
+        of_few_documents=fixed_threshold(recipe.fields) if is_few else None,
     )
     measure = recipe.measure
     recall = _native.s_curve(_FLOOR, _BANDS, _ROWS) if measure == "jaccard" else None
@@ -245,7 +245,7 @@ class _EachSignature(Protocol):
 
 def _each_signature(documents: Documents, recipe: Recipe, pool: ThreadPoolExecutor, threads: int) -> _EachSignature:
     """Return what goes through signatures: those of the run, or made of their texts again."""
-    if recipe.method == "minhash" and recipe.num_slots is not None and recipe.num_slots >= _SLOTS:
+    if isinstance(recipe.sketch, MinHash) and recipe.sketch.num_slots >= _SLOTS:
         own = shaped(documents.sketches, recipe)
 
         def held(rows: NDArray[np.int64], work: _Work[_Result]) -> Iterator[_Result]:

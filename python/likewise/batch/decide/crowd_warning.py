@@ -1,12 +1,13 @@
 """What full buckets may have hidden."""
 
 from likewise.checks import counted
+from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
 
 
 def crowd_warning(recipe: Recipe, num_crowded: int, num_capped: int) -> str | None:
     """Return what full buckets may have hidden, as a sentence; None where nothing."""
-    if recipe.overflow == "exact" or not (num_crowded or num_capped):
+    if not recipe.has_levels or not (num_crowded or num_capped):
         return None
     bound, stated = recipe.recall_with(num_crowded, num_capped), recipe.stated_recall
     found = (
@@ -14,7 +15,7 @@ def crowd_warning(recipe: Recipe, num_crowded: int, num_capped: int) -> str | No
         if bound is None
         else f" For such pairs P(found) at the threshold is at least {bound:.4f} instead of {stated:.4f}."
     )
-    remedy = " A run without an index finds them with --overflow exact." if recipe.method == "minhash" else ""
+    remedy = " A run without an index finds them with --overflow exact." if isinstance(recipe.sketch, MinHash) else ""
     who = (
         f"{counted(num_crowded, 'document')} fell into full buckets"
         if num_crowded

@@ -23,6 +23,7 @@ from likewise.batch.search.opening import open_search
 from likewise.batch.search.references import beyond_references
 from likewise.batch.search.search import Search
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
+from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import KEPT, REMOVED
 
@@ -199,6 +200,7 @@ def _by_components(
     progress: Progress,
 ) -> Verdicts:
     joined, space = _native.Components(num_positions), documents.room.space
+    near = recipe.sketch
     num_considered = 0
     began = _start(progress, num_positions)
     for found in measured(search, verifier, num_positions, timing, documents.room.max_pairs):
@@ -222,14 +224,12 @@ def _by_components(
         if not len(later):
             continue
         with timing.wall("verification"):
-            if recipe.bits is not None:
-                distance[later] = _distances(documents, collapsed, recipe.bits, later, earlier)
-            if recipe.is_distance_only:
-                assert recipe.bits is not None
-                assert recipe.within is not None
-                values = 1.0 - distance[later] / recipe.bits
+            if isinstance(near, SimHash):
+                distance[later] = _distances(documents, collapsed, near.bits, later, earlier)
+            if isinstance(near, SimHashDistance):
+                values = near.similarity(distance[later])
                 similarity[later] = values
-                reached = np.where(distance[later] <= recipe.within, values, np.nan)
+                reached = np.where(distance[later] <= near.within, values, np.nan)
                 below[later] = np.isnan(verifier.without_unlike_short(later, earlier, reached))
             else:
                 similarity[later] = verifier.similarities(later, earlier, recipe.measure, 0.0)
@@ -295,9 +295,9 @@ def _spread(
         removed_rows=removed_rows.take(),
         kept_rows=kept_rows.take(),
         similarity=similarity.take(),
-        distance=distance.take() if recipe.method == "simhash" else None,
+        distance=distance.take() if isinstance(recipe.sketch, SimHash) else None,
         below_threshold=None if verdicts.below is None else below.take(),
-        num_candidates=verdicts.num_considered if recipe.method == "minhash" else None,
+        num_candidates=verdicts.num_considered if isinstance(recipe.sketch, MinHash) else None,
         num_measured=num_measured,
         num_capped=search.num_capped,
         num_crowded=search.num_crowded,

@@ -20,6 +20,7 @@ from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Search
 from likewise.errors import InvalidParameter
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
+from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
 
 # Documents looked at in one go.
@@ -188,8 +189,7 @@ def _num_similar(
     crowd = search.joined
     if len(crowd) < 2:
         return 0
-    assert recipe.num_slots is not None
-    assert recipe.slot_bits is not None
+    signature = recipe.method_as(MinHash)
     num_sampled = max(1, min(_SAMPLED, len(crowd), _COMPARED // len(crowd)))
     sample = crowd[np.linspace(0, len(crowd) - 1, num_sampled).astype(np.int64)]
     step = max(1, len(crowd) * num_sampled // _COMPARED)
@@ -201,12 +201,12 @@ def _num_similar(
         smaller = np.minimum(num_features, documents.num_features[collapsed.order[position]])
         equal = _native.num_equal(
             documents.sketches,
-            recipe.num_slots,
-            recipe.slot_bits // 8,
+            signature.num_slots,
+            signature.slot_bytes,
             np.full(len(others), collapsed.order[position]),
             collapsed.order[others],
         )
-        alike = np.asarray(equal) >= recipe.as_jaccard(recipe.required_similarity(smaller)) * recipe.num_slots
+        alike = np.asarray(equal) >= recipe.as_jaccard(recipe.required_similarity(smaller)) * signature.num_slots
         alike &= others != position
         total += float(members.sizes(position)) * float(weights[alike].sum())
     both_ways = 1 if recipe.measure == "containment" else 2
@@ -297,5 +297,5 @@ def _all_pairs(rows: NDArray[np.int64], recipe: Recipe, at_once: int) -> Iterato
         a, b = rows[first], rows[second]
         if recipe.measure == "containment":
             a, b = np.concatenate([a, b]), np.concatenate([b, a])
-        distance = np.zeros(len(a), np.int32) if recipe.method == "simhash" else None
+        distance = np.zeros(len(a), np.int32) if isinstance(recipe.sketch, SimHash) else None
         yield PairBatch(a, b, np.ones(len(a)), distance)

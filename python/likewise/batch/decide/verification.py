@@ -17,6 +17,7 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.search import Candidates
+from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
 
@@ -62,6 +63,8 @@ class Verifier:
         self._documents = documents
         self._order = collapsed.order
         self._recipe = recipe
+        # What decides by distance alone.
+        self._near = recipe.sketch if isinstance(recipe.sketch, SimHashDistance) else None
         self._margin = recipe.short_margin or 0.0
         self._threads = threads
         self._timing = timing
@@ -137,15 +140,13 @@ class Verifier:
             )
         if states is not None:
             return self._matches_alive(pairs, states)
-        if not recipe.is_distance_only:
+        if self._near is None:
             return self.similarities(
                 pairs.later, pairs.earlier, recipe.measure, recipe.similarity_threshold, self._margin
             )
-        assert recipe.bits is not None
-        assert recipe.within is not None
         assert pairs.distance is not None
-        values = 1.0 - pairs.distance / recipe.bits
-        values[pairs.distance > recipe.within] = np.nan
+        values = self._near.similarity(pairs.distance)
+        values[pairs.distance > self._near.within] = np.nan
         return self.without_unlike_short(pairs.later, pairs.earlier, values)
 
     def _matches_alive(self, pairs: Candidates, states: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -161,11 +162,11 @@ class Verifier:
         self, later: NDArray[np.uint32], earlier: NDArray[np.uint32], values: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Return the values, NaN where a document is short and the Jaccard similarity of the pair is too low."""
-        assert self._recipe.short_threshold is not None
-        few = self._recipe.is_short(np.minimum(self._num_features(later), self._num_features(earlier)))
+        near = self._recipe.method_as(SimHashDistance)
+        few = near.is_short(np.minimum(self._num_features(later), self._num_features(earlier)))
         few &= ~np.isnan(values)
         if few.any():
-            measured = self.similarities(later[few], earlier[few], "jaccard", self._recipe.short_threshold)
+            measured = self.similarities(later[few], earlier[few], "jaccard", near.short_threshold)
             values[np.flatnonzero(few)[np.isnan(measured)]] = np.nan
         return values
 

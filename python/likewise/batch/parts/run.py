@@ -16,17 +16,19 @@ from likewise.batch.parts.collection import Collection, Repeats
 from likewise.batch.parts.spans import repeated_spans
 from likewise.batch.parts.units import PartRules, repeated_units
 from likewise.batch.parts.writing import Rewriter, evidence_of, write_documents, write_emptied
+from likewise.batch.run import RunContext
 from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.summary import check_of, write_summary
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.errors import InvalidParameter
 from likewise.io.inputs import Inputs, find_inputs
-from likewise.io.lines.jsonl import JsonlFile
+from likewise.io.kept import json_lines
 from likewise.io.output.directory import EMPTIED, ERRORS, EVIDENCE, KEPT, OutputDirectory, check_free
 from likewise.io.output.evidence import write_evidence
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import is_remote, local_path
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
+from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe, check_is_recipe
 
 _MOST_SHOWN = 5
@@ -111,7 +113,7 @@ def dedup_parts(
             spool_directory=stack.enter_context(scratch_directory()),
             progress=report,
         )
-        files = _json_lines(found)
+        files = json_lines(found.files)
         options = {**run.identity(), "output": "kept", "unit": parts.unit, "min_tokens": parts.min_tokens}
         read = stamps(found)
         directory = None
@@ -120,11 +122,11 @@ def dedup_parts(
             identity["version"] = _native.__version__
             directory = stack.enter_context(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh))
         work = directory.work if directory is not None else stack.enter_context(scratch_directory())
-        collection = Collection(files)
+        collection, context = Collection(files), RunContext(rules, timing, report)
         if parts.unit == "span":
-            repeats, about = repeated_spans(collection, parts, rules, work=work, timing=timing, progress=report)
+            repeats, about = repeated_spans(collection, parts, context, work=work)
         else:
-            repeats, about = repeated_units(collection, recipe, parts, rules, work=work, timing=timing, progress=report)
+            repeats, about = repeated_units(collection, recipe, parts, context, work=work)
         repeats = _in_order(repeats)
         rewriter = Rewriter(collection, repeats, keeps_words_apart=parts.unit == "span", threads=rules.threads)
         report(StageStarted("writing", 0, "bytes"))
@@ -163,7 +165,7 @@ def dedup_parts(
 def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
     if len(run.text_fields) != 1:
         raise InvalidParameter("text_field", "must be a single field, since its text is rewritten")
-    if parts.unit == "span" and recipe.method != "exact":
+    if parts.unit == "span" and not isinstance(recipe.sketch, Exact):
         raise InvalidParameter("method", f"{recipe.method} does not apply to spans, which match word for word")
     plain = Recipe.exact()
     for name in ("fold", "markup") if parts.unit == "span" else ():
@@ -178,15 +180,6 @@ def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
         raise InvalidParameter(
             name, "counting in a first pass applies to whole documents, not to parts; give a table or a number"
         )
-
-
-def _json_lines(found: Inputs) -> list[JsonlFile]:
-    files = []
-    for file in found.files:
-        if not isinstance(file, JsonlFile):
-            raise InvalidInput("parts can be removed from JSON Lines only; convert the file", file.name)
-        files.append(file)
-    return files
 
 
 def _places(rows: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.uint64]:

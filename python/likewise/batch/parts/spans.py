@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch.budget.timing import Timing
 from likewise.batch.parts.collection import Collection, Repeats, check_piece, read_in_order
 from likewise.batch.parts.units import PartRules
-from likewise.batch.run import RunRules
+from likewise.batch.run import RunContext, RunRules
 from likewise.io.source.source import Job, Piece, as_array
 from likewise.progress import Progress, Warned
 
@@ -35,11 +34,9 @@ _JobCounts = list[tuple[tuple[int, int], NDArray[np.uint32]]]
 def repeated_spans(
     collection: Collection,
     parts: PartRules,
-    rules: RunRules,
+    context: RunContext,
     *,
     work: Path,
-    timing: Timing,
-    progress: Progress,
 ) -> tuple[Repeats, dict[str, Any]]:
     """Find the stretches of words that stand elsewhere before, and what to say of it in the summary.
 
@@ -49,10 +46,10 @@ def repeated_spans(
         Takes the documents; nothing has been read yet.
     parts : PartRules
         Resolved: the words of a window.
-    rules : RunRules
-        What else is asked.
-    work, timing, progress
-        A directory for what is put aside; take seconds and events.
+    context : RunContext
+        Rules, seconds and events.
+    work : Path
+        A directory for what is put aside.
 
     Notes
     -----
@@ -66,6 +63,7 @@ def repeated_spans(
     """
     assert parts.min_tokens is not None
     num_words = parts.min_tokens
+    rules, timing, progress = context.rules, context.timing, context.progress
     with timing.wall("reading_and_sketching"):
         counts, seen = _first_pass(collection, num_words, rules, work, progress)
     told = collection.finish(allow_doubles=rules.duplicate_ids == "allow", max_bad_rows=rules.max_bad_rows)

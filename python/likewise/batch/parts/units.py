@@ -1,7 +1,7 @@
 """Lines, paragraphs and sentences as documents: repeats are decided as for documents."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch.budget.timing import Timing
 from likewise.batch.parts.collection import Collection, Repeats
-from likewise.batch.run import RunRules, decided, open_documents
+from likewise.batch.run import RunContext, RunRules, decided, open_documents
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidParameter
 from likewise.io.lines.jsonl import JsonlFile
-from likewise.io.source.source import Job, Piece, ReadOnce, as_array
-from likewise.progress import Progress, Warned
+from likewise.io.source.source import BaseSource, Job, Piece, as_array
+from likewise.progress import Warned
+from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
 
 UNITS = ("line", "paragraph", "sentence", "span")
@@ -54,7 +54,7 @@ class PartRules:
         return PartRules(self.unit, check_integer("min_tokens", self.min_tokens, least, 100_000))
 
 
-class UnitFile(ReadOnce):
+class UnitFile(BaseSource):
     """A file whose documents are the parts of another one's.
 
     Parameters
@@ -134,11 +134,9 @@ def repeated_units(
     collection: Collection,
     recipe: Recipe,
     parts: PartRules,
-    rules: RunRules,
+    context: RunContext,
     *,
     work: Path,
-    timing: Timing,
-    progress: Progress,
 ) -> tuple[Repeats, dict[str, Any]]:
     """Find the parts that match an earlier one, and what to say of it in the summary.
 
@@ -150,24 +148,21 @@ def repeated_units(
         Resolved: what a match is.
     parts : PartRules
         Resolved: what the parts are.
-    rules : RunRules
-        What else is asked.
-    work, timing, progress
+    context, work
         As for :func:`likewise.batch.run.open_documents`.
     """
     if recipe.group != "leaders":
         raise InvalidParameter("group", f"{recipe.group} does not apply to parts")
     files = [UnitFile(file, number, parts, collection) for number, file in enumerate(collection.files)]
-    of_parts = RunRules(rules.threads, rules.on_error, "allow")
-    is_measured = recipe.method != "exact"
-    with open_documents(
-        files, recipe, of_parts, work=work, timing=timing, progress=progress, needs_texts=is_measured
-    ) as documents:
-        decision = decided(documents, recipe, of_parts, timing, progress)
+    rules = context.rules
+    of_parts = replace(context, rules=RunRules(rules.threads, rules.on_error, "allow"))
+    is_measured = not isinstance(recipe.sketch, Exact)
+    with open_documents(files, recipe, of_parts, work=work, needs_texts=is_measured) as documents:
+        decision = decided(documents, recipe, of_parts)
         cut = [file.cut() for file in files]
         told = collection.finish(allow_doubles=rules.duplicate_ids == "allow", max_bad_rows=rules.max_bad_rows)
         if told is not None:
-            progress(Warned(told))
+            context.progress(Warned(told))
         counts, starts, ends = (np.concatenate(columns).astype(np.int64) for columns in zip(*cut, strict=True))
         owners = np.repeat(np.arange(len(counts)), counts)
         # Parts without a word that counts, such as a lone accent, repeat nothing.

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import slices, stable_order
 from likewise.batch.read.documents import Documents
+from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY
 
@@ -116,14 +117,15 @@ def class_keys(documents: Sketched, recipe: Recipe, rows: NDArray[np.int64]) -> 
     """Return columns of shape (rows,) that are all equal for documents which collapse into one."""
     digests = documents.digests.reshape(-1, 2)[rows]
     is_empty = documents.shapes[rows] == EMPTY
-    if not recipe.is_distance_only:
+    near = recipe.sketch
+    if not isinstance(near, SimHashDistance):
         return [digests[:, 0], digests[:, 1], is_empty.astype(np.uint64)]
-    words = documents.sketches.reshape(-1, recipe.num_words)[rows]
+    words = documents.sketches.reshape(-1, near.num_words)[rows]
     # Documents with more features cannot pass the short check with any short one (definitions, Decision).
-    is_short = recipe.may_meet_short(documents.num_features[rows])
+    is_short = near.may_meet_short(documents.num_features[rows])
     kind = is_empty.astype(np.uint64) * np.uint64(2) + is_short
     masked = np.where(is_short[:, None], digests, np.uint64(0))
-    return [*(words[:, i] for i in range(recipe.num_words)), masked[:, 0], masked[:, 1], kind]
+    return [*(words[:, i] for i in range(near.num_words)), masked[:, 0], masked[:, 1], kind]
 
 
 def _hashed(columns: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:

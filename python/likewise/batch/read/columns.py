@@ -15,6 +15,7 @@ from likewise.errors import InvalidInput
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import BadRow, Source
 from likewise.io.source.spool import Spool
+from likewise.recipe.methods import Bloom, SimHash
 from likewise.recipe.recipe import Recipe
 
 
@@ -80,7 +81,7 @@ class Columns:
         self._sources = sources
         self._spool = spool
         self._rules = rules
-        self._sketches = space.growing(np.uint64 if recipe.method in ("simhash", "bloom") else np.uint8)
+        self._sketches = space.growing(np.uint64 if isinstance(recipe.sketch, SimHash | Bloom) else np.uint8)
         self._shapes = space.growing(np.uint8)
         self._num_features = space.growing(np.uint32)
         self._digests = space.growing(np.uint64)

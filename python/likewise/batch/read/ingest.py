@@ -23,10 +23,10 @@ from likewise.batch.read.references import References
 from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
 from likewise.batch.read.sketched import SketchedPiece
 from likewise.errors import LikewiseError
-from likewise.io.lines.lines import LineFile
 from likewise.io.source.source import Job, Piece, Source
 from likewise.io.source.spool import Spool
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
+from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import sketch_texts
 
@@ -175,7 +175,7 @@ def ingest(
     spool = _open_spool(sources, rules, work, parts)
     # What a stream holds is not known beforehand.
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
-    rarity = Rarity(num_bytes) if recipe.method == "shingles" else None
+    rarity = Rarity(num_bytes) if isinstance(recipe.sketch, Shingles) else None
     references = references or References()
     columns = Columns(sources, recipe, spool, rules, rarity, room or Room(), len(references.files))
     pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-read")
@@ -289,12 +289,9 @@ def _tasks(
 
 def _texts_alone(number: int, source: Source, work: Path) -> Iterator[_Task]:
     """Yield what puts aside the texts of a source whose documents are sketched; those that are read by place stay."""
-    if isinstance(source, LineFile):
-        # What is packed is unpacked, and no more.
-        if source.codec is not None:
-            for _, _, num_packed in source.plain_pieces(PIECE_BYTES, work):
-                yield _Task(number, -1, num_packed, Job(num_packed, lambda: iter(())), is_texts_alone=True)
-    elif not source.can_read_again:
+    for num_packed in source.unpacking(PIECE_BYTES, work):
+        yield _Task(number, -1, num_packed, Job(num_packed, lambda: iter(())), is_texts_alone=True)
+    if not source.can_read_again:
         for job in source.jobs(PIECE_BYTES, work):
             yield _Task(number, -1, job.num_bytes, job, is_texts_alone=True)
 

@@ -12,9 +12,9 @@ from likewise._native import Texts, range_checksum
 from likewise.batch.read.resume import PARTS_VERSION, sketched_pieces
 from likewise.batch.read.sketched import SketchedPiece
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.io.inputs import InputFile
 from likewise.io.output.directory import KEPT, SKETCHES, SUMMARY
 from likewise.io.output.parts import find_parts, is_whole, read_part
+from likewise.io.source.files import InputFile
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import Weights
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from likewise.batch.read.kept_sketches import KeptSketches
-from likewise.io.inputs import InputFile
+from likewise.io.source.files import InputFile
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.batch.read.sketched import SketchedPiece
 from likewise.checks import counted
-from likewise.io.lines.lines import LineFile
 from likewise.io.output.parts import Part, find_parts, is_whole, read_facts, read_part, write_part
 from likewise.io.source.source import BadRow, Piece, Source
 from likewise.io.source.spool import Spool
 from likewise.progress import Progress, Warned
+from likewise.recipe.methods import Bloom, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 
 # A part is written when it has so many bytes of input, or so many bytes of columns: documents may be tiny.
@@ -213,11 +213,10 @@ def open_parts(directory: Path, recipe: Recipe, files: Sequence[Source], progres
     progress : Progress
         Told what is there already.
     """
-    if recipe.method == "shingles":
+    if isinstance(recipe.sketch, Shingles):
         return None
     for file in files:
-        if isinstance(file, LineFile):
-            file.keeps_unpacked = file.codec is not None
+        file.keep_unpacked()
     if directory.is_dir():
         num_parts = sum(_is_of_jobs(label) for label, _ in find_parts(directory))
         if num_parts:
@@ -310,7 +309,7 @@ def sketched_pieces(
     handles : list of int or None, optional
         Where the texts of each piece are in the spool.
     """
-    is_words = recipe.method in ("simhash", "bloom")
+    is_words = isinstance(recipe.sketch, SimHash | Bloom)
     handles = handles or [None] * len(part.facts["pieces"])
     columns, texts = part.columns, part.texts
     fields = [texts[f"field-{number}"] for number in range(sum(name.startswith("field-") for name in texts))]

@@ -1,6 +1,5 @@
 """The first of two passes: what a recipe must know of all documents before anything is sketched."""
 
-import dataclasses
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -13,9 +12,9 @@ from likewise.errors import InvalidInput
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import Job, Source
-from likewise.io.tables.arrow import BatchStream
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.defaults import without_counts
+from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import FEWEST_DOCUMENTS
 from likewise.stages.filter_size import FilterSize
@@ -61,7 +60,7 @@ def weighed(
         If the recipe names a table and the count comes to another.
     """
     if recipe.needs_counting or recipe.needs_filter_bits:
-        sources = [source.put_aside(work) if isinstance(source, BatchStream) else source for source in sources]
+        sources = [source.put_aside(work) for source in sources]
     return sources, counted(sources, recipe, threads=threads, timing=timing, progress=progress)
 
 
@@ -84,8 +83,8 @@ def counted(
             sources, recipe, threads=threads, timing=timing, progress=progress, memory_bytes=memory_bytes
         )
         recipe = weighed_by(recipe, table)
-    if recipe.needs_filter_bits:
-        size = FilterSize(recipe)
+    if isinstance(recipe.sketch, Bloom) and recipe.sketch.filter_bits is None:
+        size = FilterSize(recipe, recipe.sketch)
         _read_into(size, sources, "sizing", threads=threads, timing=timing, progress=progress, on_error="skip")
         recipe = recipe.replace(filter_bits=size.finish())
     return recipe
@@ -108,7 +107,7 @@ def _are_few(recipe: Recipe, table: Weights) -> bool:
 
 def of_few_documents(recipe: Recipe) -> Recipe:
     """Return the recipe with features that need no counting."""
-    return recipe.replace(**without_counts(dataclasses.asdict(recipe)), weights_id=None)
+    return recipe.replace(**without_counts(recipe.fields), weights_id=None)
 
 
 def count_sources(

@@ -9,8 +9,9 @@ from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.crowds import CrowdSearch
 from likewise.batch.search.search import Candidates, Search
+from likewise.recipe.methods import NUM_LEVELS, MinHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.stages.bands import NUM_LEVELS, min_equal_slots, open_buckets, open_spilled_buckets
+from likewise.stages.bands import min_equal_slots, open_buckets, open_spilled_buckets
 from likewise.stages.groups import REMOVED
 
 # Bands of bits: later positions of the first pass, how far the next ones reach, and how many times the pairs of one
@@ -29,6 +30,8 @@ class BandSearch(Search):
         As for the other searches.
     recipe : Recipe
         Resolved.
+    signature : MinHash
+        Its method.
     exact_from : float, optional
         Least similarity that the exact join of documents with full buckets finds; the recipe's threshold where None.
     """
@@ -38,21 +41,22 @@ class BandSearch(Search):
         documents: Documents,
         collapsed: Collapsed,
         recipe: Recipe,
+        signature: MinHash,
         threads: int,
         exact_from: float | None = None,
     ) -> None:
         room = documents.room
-        is_exact = recipe.overflow == "exact"
+        is_exact = signature.overflow == "exact"
         num_levels = 1 if is_exact else NUM_LEVELS
         self._buckets: _native.BandBuckets | _native.SpilledBuckets
         if room.buckets_bytes is None or room.space.folder is None:
             self._buckets = open_buckets(
-                documents.sketches, recipe, collapsed.order, num_levels=num_levels, threads=threads
+                documents.sketches, signature, collapsed.order, num_levels=num_levels, threads=threads
             )
         else:
             self._buckets = open_spilled_buckets(
                 documents.sketches,
-                recipe,
+                signature,
                 collapsed.order,
                 folder=room.space.folder,
                 scratch_bytes=room.buckets_bytes,
@@ -125,19 +129,18 @@ class BitBandSearch(Search):
     # What was capped is counted as ranges are gone through.
     can_begin_late = False
 
-    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
-        assert recipe.bits is not None
-        assert recipe.within is not None
-        assert recipe.bands is not None
-        assert recipe.rows is not None
+    def __init__(
+        self, documents: Documents, collapsed: Collapsed, near: SimHashDistance, seed: int, threads: int
+    ) -> None:
+        bands, rows = near.banding
         self._buckets = _native.BitBandBuckets(
             documents.sketches,
-            recipe.bits,
+            near.bits,
             collapsed.order,
-            within=recipe.within,
-            bands=recipe.bands,
-            rows=recipe.rows,
-            seed=recipe.seed,
+            within=near.within,
+            bands=bands,
+            rows=rows,
+            seed=seed,
         )
         self._num_positions = len(collapsed.order)
         self._max_pairs = _SEARCHES_A_PASS * documents.room.max_pairs

@@ -12,8 +12,8 @@ from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.search import Candidates, Search
 from likewise.progress import Progress, Warned
+from likewise.recipe.methods import NOMINATING_SLOTS, Bloom
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.search import NOMINATING_SLOTS, chosen_filter_bands, filter_recall
 
 # Beyond, comparing all pairs takes minutes: 2e10 pairs of 2,048 bits are a minute of one core.
 MOST_COMPARED = 200_000
@@ -22,36 +22,35 @@ _SLOT_BYTES = 2
 
 def with_bands_where_many(recipe: Recipe, documents: Documents, progress: Progress) -> Recipe:
     """Return the recipe with bands that nominate pairs of filters, where it has none and documents are many."""
-    if recipe.method != "bloom" or recipe.bands is not None or len(documents) <= MOST_COMPARED:
+    filters = recipe.sketch
+    if not isinstance(filters, Bloom) or filters.bands is not None or len(documents) <= MOST_COMPARED:
         return recipe
-    chosen = recipe.replace(
-        **chosen_filter_bands({"recall": recipe.recall}, recipe.candidate_threshold),
-    )
+    chosen = filters.nominating_bands(recipe.asked)
     progress(
         Warned(
             f"{len(documents):,} documents: over {MOST_COMPARED:,} filters, only pairs that share one of "
-            f"{chosen.bands} bands of {chosen.rows} slots are compared"
+            f"{chosen['bands']} bands of {chosen['rows']} slots are compared"
         )
     )
-    return chosen
+    return recipe.replace(**chosen)
 
 
 class BloomSearch(Search):
     """Candidates by shared bits (docs/concepts/bloom-filters.md)."""
 
-    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
-        assert recipe.filter_bits is not None
-        assert recipe.recall is not None
+    def __init__(
+        self, documents: Documents, collapsed: Collapsed, recipe: Recipe, filters: Bloom, threads: int
+    ) -> None:
         self._threads = threads
         self._join = _native.BloomJoin(
             documents.sketches,
-            recipe.filter_bits,
+            filters.num_bits,
             collapsed.order,
             measure=recipe.measure,
             threshold=recipe.similarity_threshold,
-            recall=filter_recall({"recall": recipe.recall, "bands": recipe.bands}),
+            recall=filters.recall_of_filters,
         )
-        self._buckets = None if recipe.bands is None else _buckets(documents, collapsed, recipe, threads)
+        self._buckets = None if filters.bands is None else _buckets(documents, collapsed, filters, recipe.seed, threads)
 
     @property
     def num_capped(self) -> int:
@@ -76,15 +75,15 @@ class BloomSearch(Search):
         return found.select(np.asarray(passes).astype(bool))
 
 
-def _buckets(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> _native.BandBuckets:
-    assert recipe.filter_bits is not None
-    assert recipe.bands is not None
-    assert recipe.rows is not None
+def _buckets(
+    documents: Documents, collapsed: Collapsed, filters: Bloom, seed: int, threads: int
+) -> _native.BandBuckets:
+    bands, rows = filters.banding
     signatures = _native.bloom_signatures(
         documents.sketches,
-        filter_bits=recipe.filter_bits,
+        filter_bits=filters.num_bits,
         num_slots=NOMINATING_SLOTS,
-        seed=recipe.seed,
+        seed=seed,
         threads=threads,
     )
     return _native.BandBuckets(
@@ -92,7 +91,7 @@ def _buckets(documents: Documents, collapsed: Collapsed, recipe: Recipe, threads
         NOMINATING_SLOTS,
         _SLOT_BYTES,
         collapsed.order,
-        bands=recipe.bands,
-        rows=recipe.rows,
+        bands=bands,
+        rows=rows,
         threads=threads,
     )

@@ -17,18 +17,16 @@ from likewise.arrays import frozen, places_of, slices
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.search import Candidates, Search
-from likewise.recipe.recipe import Recipe
+from likewise.recipe.methods import SimHash
 from likewise.stages.groups import REMOVED
 
 
 class DistanceSearch(Search):
     """Candidates by Hamming distance of SimHash fingerprints; exact."""
 
-    def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
-        assert recipe.bits is not None
-        assert recipe.within is not None
+    def __init__(self, documents: Documents, collapsed: Collapsed, near: SimHash, threads: int) -> None:
         self._tables = _native.HammingTables(
-            documents.sketches, recipe.bits, collapsed.order, within=recipe.within, threads=threads
+            documents.sketches, near.bits, collapsed.order, within=near.radius, threads=threads
         )
         self._threads = threads
 
@@ -57,16 +55,15 @@ _MOST_PUT_ASIDE = 1 << 26
 _POSITION_BYTES = 16
 
 
-def table_bytes(recipe: Recipe) -> int:
+def table_bytes(near: SimHash) -> int:
     """Return what the search holds of one fingerprint: its code, and a row of each table on a block of 16 bits."""
-    assert recipe.bits is not None
-    words = recipe.num_words
-    return 8 * words + recipe.bits // 16 * (8 + 8 * words)
+    words = near.num_words
+    return 8 * words + near.bits // 16 * (8 + 8 * words)
 
 
-def slab_length(recipe: Recipe, tables_bytes: int) -> int:
+def slab_length(near: SimHash, tables_bytes: int) -> int:
     """Return how many positions a slab has: tables hold two slabs at once."""
-    return max(_LEAST_POSITIONS, tables_bytes // (2 * (table_bytes(recipe) + _POSITION_BYTES)))
+    return max(_LEAST_POSITIONS, tables_bytes // (2 * (table_bytes(near) + _POSITION_BYTES)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,17 +89,17 @@ class SlabSearch(Search):
 
     Parameters
     ----------
-    documents, collapsed, recipe, threads
+    documents, collapsed, near, threads
         As for the other searches.
     num_positions : int
         Of a slab.
     """
 
     def __init__(
-        self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int, num_positions: int
+        self, documents: Documents, collapsed: Collapsed, near: SimHash, threads: int, num_positions: int
     ) -> None:
         self._documents, self._order = documents, collapsed.order
-        self._recipe, self._threads = recipe, threads
+        self._near, self._threads = near, threads
         self._num_positions = num_positions
         self._begin = self._end = self._from = 0
         self._before: list[_Found] = []
@@ -155,10 +152,8 @@ class SlabSearch(Search):
         return high
 
     def _tables(self, order: NDArray[np.uint32]) -> _native.HammingTables:
-        assert self._recipe.bits is not None
-        assert self._recipe.within is not None
         return _native.HammingTables(
-            self._documents.sketches, self._recipe.bits, order, within=self._recipe.within, threads=self._threads
+            self._documents.sketches, self._near.bits, order, within=self._near.radius, threads=self._threads
         )
 
     def _load(self, low: int, states: NDArray[np.uint8] | None, max_pairs: int) -> None:
@@ -214,10 +209,10 @@ class SlabSearch(Search):
 
 
 def open_distance_search(
-    documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int
+    documents: Documents, collapsed: Collapsed, near: SimHash, threads: int
 ) -> DistanceSearch | SlabSearch:
     """Return the search of all fingerprints at once, or slab by slab where memory does not hold their tables."""
     bound = documents.room.tables_bytes
-    if bound is None or len(collapsed.order) * table_bytes(recipe) <= bound:
-        return DistanceSearch(documents, collapsed, recipe, threads)
-    return SlabSearch(documents, collapsed, recipe, threads, slab_length(recipe, bound))
+    if bound is None or len(collapsed.order) * table_bytes(near) <= bound:
+        return DistanceSearch(documents, collapsed, near, threads)
+    return SlabSearch(documents, collapsed, near, threads, slab_length(near, bound))

@@ -8,6 +8,7 @@ from likewise.batch.search.distance import open_distance_search
 from likewise.batch.search.prefix import PrefixSearch
 from likewise.batch.search.search import NoSearch, Search
 from likewise.progress import Progress, Warned
+from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 
 # A search that takes longer is announced.
@@ -27,22 +28,30 @@ def open_search(
 
     From `exact_from` on pairs of documents with full buckets are found, where it is not the recipe's threshold.
     """
-    if recipe.method == "exact":
-        return NoSearch()
-    if recipe.method == "shingles":
-        return PrefixSearch(documents, collapsed, recipe, threads)
-    if recipe.method == "bloom":
-        return BloomSearch(documents, collapsed, recipe, threads)
-    if recipe.method == "minhash":
-        return BandSearch(documents, collapsed, recipe, threads, exact_from)
-    if recipe.bands is not None:
-        return BitBandSearch(documents, collapsed, recipe, threads)
-    search = open_distance_search(documents, collapsed, recipe, threads)
+    match recipe.sketch:
+        case Exact():
+            return NoSearch()
+        case Shingles():
+            return PrefixSearch(documents, collapsed, recipe, threads)
+        case Bloom() as filters:
+            return BloomSearch(documents, collapsed, recipe, filters, threads)
+        case MinHash() as signature:
+            return BandSearch(documents, collapsed, recipe, signature, threads, exact_from)
+        case SimHashDistance(bands=int()) as near:
+            return BitBandSearch(documents, collapsed, near, recipe.seed, threads)
+        case SimHash() as near:
+            return _distance_search(documents, collapsed, near, threads, progress)
+
+
+def _distance_search(
+    documents: Documents, collapsed: Collapsed, near: SimHash, threads: int, progress: Progress
+) -> Search:
+    search = open_distance_search(documents, collapsed, near, threads)
     if search.predicted_seconds > _LONG_SECONDS:
-        advice = "; --recall 0.95 compares far fewer pairs" if recipe.is_distance_only else ""
+        advice = "; --recall 0.95 compares far fewer pairs" if isinstance(near, SimHashDistance) else ""
         progress(
             Warned(
-                f"comparing all fingerprints within {recipe.within} of {recipe.bits} bits takes about "
+                f"comparing all fingerprints within {near.within} of {near.bits} bits takes about "
                 f"{search.predicted_seconds:,.0f} s on {threads} threads{advice}"
             )
         )

@@ -17,12 +17,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import Texts
-from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.fields import check_documents, check_has_field, refusal
 from likewise.batch.read.priority import keep_needs
-from likewise.batch.run import RunRules
+from likewise.batch.run import RunContext, RunRules
 from likewise.batch.spark.file_input import PIECE_BYTES, FileInput
 from likewise.batch.spark.results import removed_rows
 from likewise.batch.spark.rows.arrow_columns import numbers_of, texts_of
@@ -31,11 +30,11 @@ from likewise.batch.spark.run import BAD, TALLY, Run, check_recipe
 from likewise.batch.spark.session import open_session
 from likewise.batch.spark.stages import Stages, spark_failures
 from likewise.checks import parse_size
-from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import ENGINE_STAGES, PARTS
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.source import BadRow, Source
-from likewise.progress import Planned, Progress, Warned
+from likewise.progress import Planned, Warned
+from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import BYTE_TOKENS
 from likewise.stages.sketch import EMPTY, SHORT
@@ -75,11 +74,9 @@ class SparkEngine:
         self,
         sources: Sequence[Source],
         recipe: Recipe,
-        rules: RunRules,
+        context: RunContext,
         *,
         work: Path,
-        timing: Timing,
-        progress: Progress,
     ) -> Iterator[tuple[Documents, Decision]]:
         """Return documents without sketches, and the verdicts on them; as :class:`likewise.batch.engine.Engine` says.
 
@@ -94,21 +91,19 @@ class SparkEngine:
         """
         directory = self._checkpoint_dir or str((work / PARTS / ENGINE_STAGES).absolute())
         # Java starts for many seconds, in which nothing else can be told.
-        progress(Planned((f"Spark on {self._master} is starting; finished stages are saved in {directory}",)))
+        context.progress(Planned((f"Spark on {self._master} is starting; finished stages are saved in {directory}",)))
         with spark_failures(directory):
-            with timing.wall("starting_spark"):
+            with context.timing.wall("starting_spark"):
                 spark = open_session(self._master)
-            yield self._decided(Stages(spark, directory), sources, recipe, rules, work, timing, progress)
+            yield self._decided(Stages(spark, directory), sources, recipe, context, work)
 
     def _decided(
         self,
         stages: Stages,
         sources: Sequence[Source],
         recipe: Recipe,
-        rules: RunRules,
+        context: RunContext,
         work: Path,
-        timing: Timing,
-        progress: Progress,
     ) -> tuple[Documents, Decision]:
         source = FileInput(
             stages.spark,
@@ -122,18 +117,17 @@ class SparkEngine:
             recipe,
             stages,
             memory_bytes=self._memory_bytes,
-            threads=rules.threads,
-            progress=progress,
-            timing=timing,
+            threads=context.threads,
+            progress=context.progress,
+            timing=context.timing,
             sources=sources,
-            rules=rules,
+            rules=context.rules,
         )
         decision = run.decision()
         for one in sources:
             # What workers unpacked is theirs; kept lines are copied from what is unpacked here.
-            if isinstance(one, LineFile) and one.codec is not None:
-                for _ in one.jobs(PIECE_BYTES, work):
-                    pass
+            for _ in one.unpacking(PIECE_BYTES, work):
+                pass
         return run.gathered, decision
 
 
@@ -191,7 +185,7 @@ class _Run(Run):
         self._gathered = replace(self.gathered, num_without_field=without)
         parts: list[tuple[NDArray[Any], ...]] = []
         names = ("row", "kept_row", "similarity", "below_threshold")
-        is_near = self.recipe.method == "simhash"
+        is_near = isinstance(self.recipe.sketch, SimHash)
         for _, _, table in sorted_slices(removed, "row", self.num_documents):
             distance = numbers_of(table.column("distance")) if is_near else np.zeros(0, np.int32)
             parts.append((*(numbers_of(table.column(name)) for name in names), distance))

@@ -23,6 +23,7 @@ from likewise.batch.write.summary import statement
 from likewise.checks import num_threads, parse_size
 from likewise.errors import InvalidParameter
 from likewise.progress import Progress, no_progress
+from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe, as_recipe
 from likewise.stages.sketch import check_has_sketch
 
@@ -81,7 +82,8 @@ def sketch(df: DataFrame, recipe: Recipe | None = None, *, text_field: str = "te
     check_has_sketch(recipe)
     check_recipe(recipe)
     source = FrameInput(df, recipe, text_field=text_field, id_field=id_field, order=None, fields=())
-    kind = "binary" if recipe.method == "minhash" else "long" if recipe.num_words == 1 else "array<long>"
+    method = recipe.sketch
+    kind = "binary" if not isinstance(method, SimHash) else "long" if method.num_words == 1 else "array<long>"
     schema = f"doc_id string, sketch {kind}, is_empty boolean, num_features long"
     return source.chosen.select("doc_id", "text").mapInArrow(partial(user_sketches, recipe=recipe), schema)
 

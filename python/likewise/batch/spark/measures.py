@@ -7,6 +7,7 @@ from likewise import _native
 from likewise._native import Texts
 from likewise.batch.spark.rows.arrow_columns import bytes_of, texts_of
 from likewise.batch.spark.rows.cells import Cell
+from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.bands import min_equal_slots
 from likewise.stages.verify import matching_pairs, verify_pairs
@@ -14,16 +15,13 @@ from likewise.stages.verify import matching_pairs, verify_pairs
 
 def estimates(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
     """Return equal slots of signatures; NaN where they are too few for the pair to be measured."""
-    assert recipe.num_slots
-    assert recipe.slot_bits
-    slot_bytes = recipe.slot_bits // 8
-    width = recipe.num_slots * slot_bytes
-    signatures = np.concatenate([bytes_of(part, width) for part in cell.payloads])
+    method = recipe.method_as(MinHash)
+    signatures = np.concatenate([bytes_of(part, method.num_bytes) for part in cell.payloads])
     equal = np.asarray(
         _native.num_equal(
             np.ascontiguousarray(signatures).reshape(-1),
-            recipe.num_slots,
-            slot_bytes,
+            method.num_slots,
+            method.slot_bytes,
             cell.later.astype(np.uint32),
             cell.earlier.astype(np.uint32),
         )

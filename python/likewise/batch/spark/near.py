@@ -31,6 +31,7 @@ from likewise.errors import InvalidParameter
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.memory import MemorySource
 from likewise.progress import Progress
+from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 
 # Rank, features, order, verdict and evidence; the fingerprint itself stands twice while it is gathered.
@@ -46,7 +47,7 @@ _PAIRS_AT_ONCE = 1 << 20
 
 def driver_bytes(num_documents: int, recipe: Recipe) -> int:
     """Return how much memory the search takes on the driver, about."""
-    words = recipe.num_words
+    words = recipe.method_as(SimHash).num_words
     tables = _TABLES_A_WORD * words + _TABLES_A_SQUARE * words**2
     return num_documents * (_BYTES_A_DOCUMENT + _BYTES_A_WORD * words + tables)
 
@@ -105,14 +106,15 @@ def gather(
             "17 bytes per document there",
         )
     is_short = F.lit(False)  # noqa: FBT003 - PySpark takes it by place only
-    if recipe.is_distance_only:
+    method = recipe.method_as(SimHash)
+    if isinstance(method, SimHashDistance):
         # What has more features cannot reach the short threshold with what has under 64.
-        is_short = recipe.may_meet_short(F.col("num_features"))
+        is_short = method.may_meet_short(F.col("num_features"))
     columns = positions.select("rank", "sketch", "num_features", is_short.alias("is_short"))
     ranks, sketches, features = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
     for _, _, table in sorted_slices(columns, "rank", num_ranks):
         ranks.append(numbers_of(table.column("rank")))
-        sketches.append(bytes_of(table.column("sketch"), _WORD_BYTES * recipe.num_words).reshape(-1).view("<u8"))
+        sketches.append(bytes_of(table.column("sketch"), _WORD_BYTES * method.num_words).reshape(-1).view("<u8"))
         features.append(numbers_of(table.column("num_features")))
     short = columns.where("is_short").select("rank").join(texts, "rank")
     short_ranks, short_texts = [np.zeros(0, np.int64)], [Texts.from_list([])]
@@ -264,9 +266,10 @@ def distances_of(held: Fingerprints, recipe: Recipe, a: NDArray[np.int64], b: ND
     """Return the Hamming distances of pairs of ranks."""
     from likewise import _native
 
-    assert recipe.bits is not None
     places = [np.searchsorted(held.ranks, ranks).astype(np.uint32) for ranks in (a, b)]
-    return np.asarray(_native.distances(held.documents.sketches, recipe.bits, *places)).astype(np.int32)
+    return np.asarray(_native.distances(held.documents.sketches, recipe.method_as(SimHash).bits, *places)).astype(
+        np.int32
+    )
 
 
 def _pairs(

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from likewise.batch.spark.run import Run, required_similarity
 from likewise.io.output.evidence import INPUT
+from likewise.recipe.methods import Exact, SimHash
 
 
 def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
@@ -19,7 +20,7 @@ def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
     of_members = run.members.select("row", "rank", "first").join(first_verdict, "first", "left")
     gone = of_members.where(~is_first | F.col("kept_rank").isNotNull())
     kept = run.members.select(F.col("rank").alias("goes_for"), F.col("row").alias("kept_row"))
-    distance = F.coalesce(F.col("distance"), F.lit(0)) if run.recipe.method == "simhash" else F.lit(None)
+    distance = F.coalesce(F.col("distance"), F.lit(0)) if isinstance(run.recipe.sketch, SimHash) else F.lit(None)
     below = F.coalesce(F.col("below_threshold"), F.lit(False))  # noqa: FBT003 - PySpark takes it by place only
     return (
         gone.withColumn("goes_for", F.coalesce("kept_rank", "first"))
@@ -83,11 +84,11 @@ def all_pairs(run: Run) -> DataFrame:
     b = members.select(F.col("row").alias("row_b"), F.col("first").alias("first_b"), F.col("doc_id").alias("doc_id_b"))
     # Of one class: similarity 1, whatever is measured.
     in_order = F.col("row_a") != F.col("row_b") if one_way else F.col("row_a") < F.col("row_b")
-    zero = F.lit(0) if recipe.method == "simhash" else F.lit(None)
+    zero = F.lit(0) if isinstance(recipe.sketch, SimHash) else F.lit(None)
     names = ["row_a", "row_b", "doc_id_a", "doc_id_b", "similarity", "distance"]
     inside = a.join(b, (F.col("first_a") == F.col("first_b")) & in_order)
     found = inside.withColumn("similarity", F.lit(1.0)).withColumn("distance", zero.cast("int")).select(*names)
-    if recipe.method == "exact":
+    if isinstance(recipe.sketch, Exact):
         return found.orderBy("row_a", "row_b")
     edges = run.edges(both_ways=one_way)
     spread = edges.join(a, F.col("later") == F.col("first_a")).join(b, F.col("earlier") == F.col("first_b"))

@@ -13,20 +13,20 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.spark import near
 from likewise.batch.spark.deciding import decide_leaders, joined_components, no_verdicts, verdict_table
 from likewise.batch.spark.measures import estimates, matches, similarities
-from likewise.batch.spark.rows.buckets import NUM_LEVELS, looked_at
+from likewise.batch.spark.rows.buckets import looked_at
 from likewise.batch.spark.rows.cells import measured
 from likewise.batch.spark.rows.numbering import counted_parts, in_parts, with_numbers
 from likewise.batch.spark.sketching import check_kinds, criteria_of, priority, sketched
 from likewise.batch.spark.stages import Stages
 from likewise.errors import InvalidParameter
 from likewise.progress import Progress, StageFinished, StageStarted
+from likewise.recipe.methods import NUM_LEVELS, Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.bands import min_equal_slots
 from likewise.stages.sketch import EMPTY, SHORT
 
 # What a row of files is; other inputs have documents alone.
 DOCUMENT, BAD, TALLY = 0, 1, 2
-METHODS = ("minhash", "simhash", "exact")
 _MOST_DOCUMENTS = 2**32 - 2
 # Of a cell: pairs whose signatures, or bytes whose texts, one worker holds.
 _PAIRS_A_CELL = 1 << 20
@@ -57,7 +57,7 @@ class Input(Protocol):
 
 def check_recipe(recipe: Recipe) -> None:
     """Raise InvalidParameter if a recipe cannot be done on Spark."""
-    if recipe.method not in METHODS:
+    if isinstance(recipe.sketch, Shingles | Bloom):
         raise InvalidParameter(
             "method", f"{recipe.method} requires all documents on one machine; use minhash or simhash"
         )
@@ -251,7 +251,7 @@ class Run:
 
     def candidates(self) -> DataFrame:
         """Pairs to be measured: later, earlier (ranks), distance."""
-        if self.recipe.method == "simhash":
+        if isinstance(self.recipe.sketch, SimHash):
             return self._stage("candidates", "candidates", self._near_candidates)
         return self._stage("candidates", "candidates", self._bucket_candidates)
 
@@ -271,7 +271,7 @@ class Run:
     def _bucket_candidates(self) -> DataFrame:
         levels: list[DataFrame] = []
         overflow, num_overflow = None, 1
-        is_exact, num_crowded = self.recipe.overflow == "exact", 0
+        is_exact, num_crowded = not self.recipe.has_levels, 0
         crowd: DataFrame | None = None
         for level in range(1 if is_exact else NUM_LEVELS):
             if not num_overflow:
@@ -372,7 +372,7 @@ class Run:
     def verdicts(self) -> tuple[DataFrame, dict[str, Any]]:
         """Return who goes among the distinct documents (rank, kept_rank, ...), and what was counted."""
         work: Callable[[Callable[[Any], None]], Mapping[str, Any]]
-        if self.recipe.method == "exact":
+        if isinstance(self.recipe.sketch, Exact):
             work = lambda take: {"num_measured": 0, "num_capped": 0, "num_crowded": 0}  # noqa: E731
         elif self.recipe.is_distance_only:
             work = self._decide_by_distance
@@ -385,13 +385,13 @@ class Run:
     def _counts(self) -> dict[str, int]:
         facts = self.candidate_facts
         counts = {name: facts[name] for name in ("num_capped", "num_crowded")} | {"num_measured": facts["num_pairs"]}
-        if self.recipe.method == "minhash":
+        if isinstance(self.recipe.sketch, MinHash):
             counts["num_candidates"] = facts.get("num_candidates", facts["num_pairs"])
         return counts
 
     def _decide_leaders(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
         edges = self.edges()
-        has_distance = self.recipe.method == "simhash"
+        has_distance = isinstance(self.recipe.sketch, SimHash)
         self._stage(
             "deciding",
             "deciding",
@@ -402,7 +402,7 @@ class Run:
     def _decide_components(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
         removed, first = joined_components(self.edges(), self.num_documents)
         distance = None
-        if self.recipe.method == "simhash":
+        if isinstance(self.recipe.sketch, SimHash):
             distance = near.distances_of(self.held_fingerprints(), self.recipe, removed, first)
         unmeasured = verdict_table(removed, first, np.zeros(len(removed)), distance, None)
         pairs = self.stages.of_table(unmeasured).select(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
-from likewise.io.tables.parquet_kept import KeptTexts
+from likewise.io.source.source import KeptTexts
 
 _AT_ONCE = 1 << 18
 

@@ -14,11 +14,9 @@ from likewise.batch.read.documents import Documents
 from likewise.batch.read.kept_sketches import LISTING, TABLE, stamp
 from likewise.batch.read.resume import PARTS_VERSION, write_pieces
 from likewise.batch.read.sketched import SketchedPiece
-from likewise.io.inputs import InputFile
-from likewise.io.lines.csv import CsvFile
-from likewise.io.lines.lines import LineFile
 from likewise.io.output.directory import KEPT, SKETCHES
 from likewise.io.output.parts import find_parts
+from likewise.io.source.files import InputFile
 from likewise.io.source.source import Piece
 from likewise.recipe.recipe import Recipe
 
@@ -75,9 +73,7 @@ def _placed(
     bad = [row for row in documents.bad_rows[number] if row.length] if documents.keeps_bad_rows else []
     bad_offsets = np.array([row.offset for row in bad], np.uint64)
     bad_lengths = np.array([row.length for row in bad], np.uint64)
-    is_lines = isinstance(file, LineFile)
-    position = file.head_bytes() if isinstance(file, LineFile) else 0
-    line, num_passed = int(isinstance(file, CsvFile)), 0
+    position, line, num_passed = file.head_bytes(), file.head_lines(), 0
     for part in slices(end - first, _PART_ROWS):
         rows = first + part.start + np.flatnonzero(decision.kept[first + part.start : first + part.stop])
         behind = first + part.stop
@@ -90,7 +86,7 @@ def _placed(
         place = np.empty(len(offsets), np.int64)
         place[by_offset] = np.arange(len(offsets))
         # A line ends with one more byte; rows of tables are counted.
-        sizes = lengths[by_offset] + np.uint64(1) if is_lines else np.ones(len(offsets), np.uint64)
+        sizes = lengths[by_offset] + np.uint64(1) if file.has_lines else np.ones(len(offsets), np.uint64)
         ends = position + np.cumsum(sizes, dtype=np.uint64)
         starts = ends - sizes
         yield rows, starts[place[: len(rows)]], (line + place[: len(rows)]).astype(np.uint32)

@@ -10,19 +10,21 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.io.output.directory import SUMMARY
+from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 
 
 def check_of(recipe: Recipe) -> str:
     """Return by which measure a match is verified, as the end of a sentence."""
-    if recipe.is_distance_only:
+    near = recipe.sketch
+    if isinstance(near, SimHashDistance):
         check = (
-            f"by Hamming distance <= {recipe.within} of {recipe.bits} bits (measure=hamming, similarity "
-            f"= 1 - distance/bits), texts under 64 features also by Jaccard similarity >= {recipe.short_threshold}"
+            f"by Hamming distance <= {near.within} of {near.bits} bits (measure=hamming, similarity "
+            f"= 1 - distance/bits), texts under 64 features also by Jaccard similarity >= {near.short_threshold}"
         )
-        if recipe.bands is not None:
-            check += f", among pairs that share one of {recipe.bands} bands of {recipe.rows} sampled bits"
-    elif recipe.method == "exact":
+        if near.bands is not None:
+            check += f", among pairs that share one of {near.bands} bands of {near.rows} sampled bits"
+    elif isinstance(near, Exact):
         check = "by equal normalized texts (128-bit digests)"
     else:
         check = f"by exact {recipe.measure} similarity >= {recipe.threshold}"

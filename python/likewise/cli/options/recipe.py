@@ -1,6 +1,5 @@
 """Options that several commands share, and the recipe that they make."""
 
-import dataclasses
 import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from likewise.checks import parse_size
-from likewise.cli.options.text_options import TEXT_OPTIONS, take_word_lists
+from likewise.cli.options.text_options import TEXT_OPTIONS, facts, named_options, take_word_lists
 from likewise.cli.options.weight_option import take_weights
 
 if TYPE_CHECKING:
@@ -58,23 +57,14 @@ def count(text: str) -> int:
     raise click.BadParameter(f"{text!r} is not a whole number such as 17000000000, 17e9 or 8_000_000")
 
 
-THREADS = click.option(
-    "--threads",
-    type=int,
-    metavar="N",
-    help="Number of threads. Results do not depend on it.  [default: all processors]",
-)
-_OPTIONS = {
-    **TEXT_OPTIONS,
-    "method": click.option(
-        "--method",
+_NAMED = {
+    "method": facts(
         type=click.Choice(["minhash", "simhash", "shingles", "bloom", "exact"]),
         metavar="NAME",
         help="minhash, simhash, shingles, bloom or exact. shingles compares full feature sets and misses no pair; "
         "exact compares normalized texts.  [default: minhash]",
     ),
-    "tokens": click.option(
-        "--tokens",
+    "tokens": facts(
         type=click.Choice(
             ["auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks"],
         ),
@@ -83,156 +73,162 @@ _OPTIONS = {
         "without spaces; script: the same with pairs of such characters; chinese: dictionary words; sentence, line, "
         "paragraph; bytes, chunks: read files as bytes.  [default: auto; other methods and weights: see likewise plan]",
     ),
-    "shingle": click.option(
-        "--shingle",
+    "shingle": facts(
         type=int,
         metavar="N",
         help="Consecutive tokens in a feature (1 to 64).  [default: 2 with rarity weights, otherwise 3; char: 9; "
         "simhash: 2, char 5]",
     ),
-    "weights": click.option(
-        "--weights",
+    "weights": facts(
         metavar="RULE|FILE",
         help="Feature weights: none, count, log-count, idf, log-count-idf, or a file. count and log-count use the "
         "occurrences in the document; idf uses the number of documents with the feature and reads the input twice. A "
         "file is a table from likewise weights (also idf:FILE, log-count-idf:FILE) or a lexicon.  [default: idf in "
         "dedup and pairs when no threshold is given, otherwise none; simhash: log-count]",
     ),
-    "seed": click.option(
-        "--seed", type=int, metavar="N", help="Seed of the hash functions.  [default: 0; --hash datasketch: 1]"
-    ),
-    "hash": click.option(
-        "--hash",
+    "seed": facts(type=int, metavar="N", help="Seed of the hash functions.  [default: 0; --hash datasketch: 1]"),
+    "hash": facts(
         type=click.Choice(["xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"]),
         metavar="NAME",
         help="Token hash: xxh3, md5, sha1, 1000003, simhash-1e0ng or datasketch. The last two reproduce the sketches "
         "of these packages.  [default: xxh3]",
     ),
-    "bits": click.option(
-        "--bits",
+    "bits": facts(
         type=int,
         metavar="N",
         help="SimHash: fingerprint width, 32 to 256.  [default: 128; 64 when --within is at most 10]",
     ),
-    "num_slots": click.option("--num-slots", type=int, metavar="N", help="MinHash: number of slots.  [default: 128]"),
-    "slot_bits": click.option(
-        "--slot-bits",
+    "num_slots": facts(type=int, metavar="N", help="MinHash: number of slots.  [default: 128]"),
+    "slot_bits": facts(
         type=click.Choice(["8", "16", "32"]),
         help="MinHash: bits stored per slot.  [default: 16; --hash datasketch: 32]",
     ),
-    "scheme": click.option(
-        "--scheme",
+    "scheme": facts(
         type=click.Choice(["bucket", "classical", "affine32", "legacy"]),
         metavar="NAME",
         help="MinHash: bucket, classical, affine32 or legacy. With --hash datasketch: affine32 is the scheme of its "
         "version 2, legacy that of earlier versions.  [default: bucket; --hash datasketch: affine32]",
     ),
-    "filter_bits": click.option(
-        "--filter-bits",
+    "filter_bits": facts(
         type=int,
         metavar="M",
         help="Bloom: bits per filter, a multiple of 64.  [default: twice the features of the largest document, from an "
         "extra pass over the input]",
     ),
-    "num_hashes": click.option(
-        "--num-hashes", type=int, metavar="N", help="Bloom: bits set per feature.  [default: 1]"
-    ),
-    "threshold": click.option(
-        "--threshold",
+    "num_hashes": facts(type=int, metavar="N", help="Bloom: bits set per feature.  [default: 1]"),
+    "threshold": facts(
         type=threshold,
         metavar="T|auto",
         help="Minimum similarity for a match (0 < T <= 1). auto: dedup and pairs choose it at the valley between the "
         "similarities of duplicates and of other pairs.  [default: auto in dedup and pairs; otherwise depends on the "
         "recipe, 0.55 for words; see likewise plan]",
     ),
-    "within": click.option(
-        "--within",
+    "within": facts(
         type=count,
         metavar="K",
         help="SimHash: maximum Hamming distance.  [default: depends on width and tokens, 20 of 128 bits, 3 of 64; see "
         "likewise plan]",
     ),
-    "measure": click.option(
-        "--measure",
+    "measure": facts(
         type=click.Choice(["jaccard", "containment", "cosine", "dice", "overlap", "hamming"]),
         metavar="NAME",
         help="Similarity: jaccard, containment, cosine, dice, overlap or hamming.  [default: jaccard; simhash: "
         "hamming, or cosine with --threshold]",
     ),
-    "recall": click.option(
-        "--recall",
+    "recall": facts(
         type=float,
         metavar="P",
         help="Probability of finding a pair exactly at the threshold. SimHash by distance alone: of a pair at distance "
         "K, using bands of sampled bits.  [default: 0.95; distance alone: 1, exact search]",
     ),
-    "bands": click.option("--bands", type=int, metavar="N", help="Number of bands, overriding --recall."),
-    "rows": click.option("--rows", type=int, metavar="N", help="Slots per band; SimHash: bits per band."),
-    "overflow": click.option(
-        "--overflow",
+    "bands": facts(type=int, metavar="N", help="Number of bands, overriding --recall."),
+    "rows": facts(type=int, metavar="N", help="Slots per band; SimHash: bits per band."),
+    "overflow": facts(
         type=click.Choice(["exact", "levels"]),
         help="MinHash: how to compare documents in full buckets. exact: by an exact join; levels: by further bucket "
         "levels, which may miss pairs.  [default: exact]",
     ),
-    "short_threshold": click.option(
-        "--short-threshold",
+    "short_threshold": facts(
         type=float,
         metavar="T",
         help="SimHash by distance alone: minimum Jaccard similarity for texts with fewer than 64 features.  [default: "
         "0.8]",
     ),
-    "short_margin": click.option(
-        "--short-margin",
+    "short_margin": facts(
         type=float,
         metavar="M",
         help="Extra similarity for short documents. A match needs T + M / sqrt(n), at most 1, where n is the number of "
         "distinct features of the smaller document.  [default: 1 for words without --threshold, otherwise 0]",
     ),
-    "keep": click.option(
-        "--keep",
+    "keep": facts(
         metavar="RULE",
         help="Which copy to keep: first, longest, shortest, newest:FIELD, max:FIELD or min:FIELD. Several rules "
         "separated by commas break ties.  [default: first; containment, overlap: longest]",
     ),
-    "group": click.option(
-        "--group",
+    "group": facts(
         type=click.Choice(["leaders", "components"]),
         help="leaders: remove a document only if it matches a kept one; components: merge chains of matches.  "
         "[default: leaders]",
     ),
-    "text_field": click.option(
-        "--text-field",
+    "text_field": facts(
         multiple=True,
         metavar="NAME",
         help="Text field; dots for nested fields. Repeat to join several with a newline.  [default: text]",
     ),
-    "id_field": click.option(
-        "--id-field",
-        metavar="NAME",
-        help="Id field; none: use file:line.  [default: id if present, otherwise file:line]",
+    "id_field": facts(
+        metavar="NAME", help="Id field; none: use file:line.  [default: id if present, otherwise file:line]"
     ),
-    "on_error": click.option(
-        "--on-error",
+    "on_error": facts(
         type=click.Choice(["fail", "skip", "keep"]),
         metavar="ACTION",
         default="fail",
         show_default=True,
         help="Bad rows: fail, skip or keep. skip lists them in errors.jsonl; keep copies them to the output unchanged.",
     ),
-    "duplicate_ids": click.option(
-        "--duplicate-ids",
+    "duplicate_ids": facts(
         type=click.Choice(["fail", "allow"]),
         default="fail",
         show_default=True,
         help="Whether two documents may share an id.",
     ),
-    "max_document": click.option(
-        "--max-document",
-        default="64MB",
-        show_default=True,
-        metavar="SIZE",
-        help="Treat longer documents as bad rows.",
+    "max_document": facts(
+        default="64MB", show_default=True, metavar="SIZE", help="Treat longer documents as bad rows."
     ),
+    "quote": facts(
+        type=click.Choice(["none", "double"]),
+        help="CSV and TSV quoting. double: a quote at the start of a field opens a quoted field; none: quotes are "
+        "text.  [default: double; tsv: none, unless the file has doubled quotes or a quoted header]",
+    ),
+    "max_bad_rows": facts(
+        default="50%",
+        show_default=True,
+        metavar="SHARE|N",
+        help="Fail if more rows are bad: a share such as 1%, or a count.",
+    ),
+    "delimiter": facts(metavar="C", help="CSV field separator.  [default: comma; tsv: tab]"),
+    "max_unpacked": facts(
+        default="1000GB", show_default=True, metavar="SIZE", help="Reject compressed files that expand to more."
+    ),
+    "max_unpack_ratio": facts(
+        type=int,
+        default=250,
+        show_default=True,
+        metavar="N",
+        help="Reject compressed files that expand to over 64MB and over N times their size.",
+    ),
+    "threads": facts(
+        type=int, metavar="N", help="Number of threads. Results do not depend on it.  [default: all processors]"
+    ),
+    "preset": facts(
+        type=click.Choice(["default", "online", "strict", "templates", "titles", "classic-simhash", "code"]),
+        metavar="NAME",
+        help="default, online, strict, templates, titles, classic-simhash or code. Other options override single "
+        "fields; `likewise plan --preset NAME --json` lists them.",
+    ),
+}
+_OPTIONS = {
+    **TEXT_OPTIONS,
+    **named_options(_NAMED),
     "file_format": click.option(
         "--format",
         "file_format",
@@ -240,43 +236,6 @@ _OPTIONS = {
         metavar="NAME",
         help="Input format: jsonl, csv, tsv, parquet, arrow, text, warc or binary.  [default: from name and content; "
         "standard input: jsonl; --tokens bytes, chunks: binary, one document per file]",
-    ),
-    "quote": click.option(
-        "--quote",
-        type=click.Choice(["none", "double"]),
-        help="CSV and TSV quoting. double: a quote at the start of a field opens a quoted field; none: quotes are "
-        "text.  [default: double; tsv: none, unless the file has doubled quotes or a quoted header]",
-    ),
-    "max_bad_rows": click.option(
-        "--max-bad-rows",
-        default="50%",
-        show_default=True,
-        metavar="SHARE|N",
-        help="Fail if more rows are bad: a share such as 1%, or a count.",
-    ),
-    "delimiter": click.option("--delimiter", metavar="C", help="CSV field separator.  [default: comma; tsv: tab]"),
-    "max_unpacked": click.option(
-        "--max-unpacked",
-        default="1000GB",
-        show_default=True,
-        metavar="SIZE",
-        help="Reject compressed files that expand to more.",
-    ),
-    "max_unpack_ratio": click.option(
-        "--max-unpack-ratio",
-        type=int,
-        default=250,
-        show_default=True,
-        metavar="N",
-        help="Reject compressed files that expand to over 64MB and over N times their size.",
-    ),
-    "threads": THREADS,
-    "preset": click.option(
-        "--preset",
-        type=click.Choice(["default", "online", "strict", "templates", "titles", "classic-simhash", "code"]),
-        metavar="NAME",
-        help="default, online, strict, templates, titles, classic-simhash or code. Other options override single "
-        "fields; `likewise plan --preset NAME --json` lists them.",
     ),
     "recipe_file": click.option(
         "--recipe",
@@ -334,6 +293,7 @@ _PLAN = (
     "bands",
     "rows",
 )
+THREADS = _OPTIONS["threads"]
 QUIET = click.option("--quiet", "-q", is_flag=True, help="Print errors only.")
 MOVED_INPUTS = click.option(
     "--inputs",
@@ -428,7 +388,7 @@ def take_recipe(options: dict[str, Any], base: str = "online") -> "Recipe":
         given["slot_bits"] = int(given["slot_bits"])
     recipe_file, preset = options.pop("recipe_file", None), options.pop("preset", None)
     if recipe_file is not None and preset is not None:
-        raise InvalidParameter("preset", "cannot be combined with --recipe; edit the recipe file instead")
+        raise InvalidParameter("preset", "does not go with --recipe; change the file instead")
     recipe = None if recipe_file is None else Recipe.from_file(recipe_file)
     lists = take_word_lists(given)
     named_weights = given.get("weights")
@@ -437,20 +397,18 @@ def take_recipe(options: dict[str, Any], base: str = "online") -> "Recipe":
         take_weights(given, complete(given), lists)
         given = complete(given) | lists
         return Recipe.from_options(given.pop("method"), **given)
-    fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
-    take_weights(given, fields, lists)
+    take_weights(given, recipe.fields, lists)
     table, rule = given.pop("table", None), given.pop("weights", recipe.weights)
     if rule != recipe.weights:
         raise InvalidParameter(
-            "weights",
-            f"{rule} cannot be combined with --recipe, which has {recipe.weights}; edit the recipe file instead",
+            "weights", f"{rule} does not go with --recipe, which has {recipe.weights}; change the file"
         )
     if given:
-        raise InvalidParameter(min(given), "cannot be combined with --recipe; edit the recipe file instead")
+        raise InvalidParameter(min(given), "does not go with --recipe; change the file instead")
     # What the recipe names does not travel in its JSON.
     for name, words in lists.items():
         if getattr(recipe, f"{name}_id") is None:
-            raise InvalidParameter(name, "cannot be combined with --recipe, which uses no such list")
+            raise InvalidParameter(name, "does not go with --recipe, which names no such list")
         recipe = recipe.replace(**{name: words})
     # Weights named here are meant: those of the table, or counted on this input.
     return recipe if named_weights is None else recipe.replace(weights_id=None, table=table)
@@ -496,17 +454,15 @@ def recipe_line(recipe: Mapping[str, Any]) -> str:
         search = f"MinHash: {recipe['num_slots']} slots of {recipe['slot_bits']} bits"
         search += f" in {recipe['bands']} bands of {recipe['rows']}" if "bands" in recipe else ""
     elif recipe["method"] == "exact":
-        return "Exact: equal normalized texts"
+        return "Exact: equal normalised texts"
     elif recipe["method"] == "shingles":
-        search = "Shingle sets: all pairs at the threshold, by the rarest features of each document"
+        search = "Shingle sets: every pair at the threshold, by the rarest features of each document"
     elif recipe["method"] == "bloom":
         size = (
-            f"{recipe['filter_bits']} bits"
-            if "filter_bits" in recipe
-            else "twice as many bits as the largest document has features"
+            f"{recipe['filter_bits']} bits" if "filter_bits" in recipe else "bits twice the largest document's features"
         )
-        search = f"Bloom filters: {size}, {recipe['num_hashes']} bits set per feature, "
-        bands = f"pairs that share one of {recipe.get('bands')} bands"
+        search = f"Bloom filters: {size}, {recipe['num_hashes']} of them a feature, "
+        bands = f"those that share one of {recipe.get('bands')} bands"
         search += f"{bands if recipe.get('bands') else 'all pairs'} compared"
     else:
         search = f"SimHash: {recipe['bits']} bits"

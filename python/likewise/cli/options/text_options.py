@@ -1,5 +1,6 @@
 """Options that say what is done to texts before they are cut, and how bytes are cut."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,40 +9,41 @@ import click
 if TYPE_CHECKING:
     from likewise.recipe.word_lists import WordList
 
-TEXT_OPTIONS = {
-    "markup": click.option(
-        "--markup", type=click.Choice(["html"]), help="Texts are HTML; compare only the visible text."
-    ),
-    "fold": click.option(
-        "--fold",
+
+def facts(**given: Any) -> dict[str, Any]:  # noqa: ANN401 - what click takes
+    """Return what click takes of an option."""
+    return given
+
+
+def named_options(options: dict[str, dict[str, Any]]) -> dict[str, Callable[[Any], Any]]:
+    """Return options by the fields that they set, whose names they have."""
+    return {name: click.option("--" + name.replace("_", "-"), **about) for name, about in options.items()}
+
+
+_OPTIONS = {
+    "markup": facts(type=click.Choice(["html"]), help="Texts are HTML; compare only the visible text."),
+    "fold": facts(
         metavar="LIST",
         help="Differences to ignore, comma-separated: traditional (simplify Chinese characters), width, accents, "
         "punctuation, digits (replace each number by 0).",
     ),
-    "stop_words": click.option(
-        "--stop-words",
+    "stop_words": facts(
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
         help="Words to ignore, one per line (tokens auto, word, chinese).",
     ),
-    "dictionary": click.option(
-        "--dictionary",
+    "dictionary": facts(
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
         help="Additional words for --tokens chinese, lines of: word [count].",
     ),
-    "chunking": click.option(
-        "--chunking",
+    "chunking": facts(
         type=click.Choice(["content", "fixed"]),
         help="--tokens chunks: content-defined or fixed-size chunks.  [default: content]",
     ),
-    "chunk_bytes": click.option(
-        "--chunk-bytes",
-        type=int,
-        metavar="N",
-        help="--tokens chunks: average or fixed chunk size.  [default: 1024]",
-    ),
+    "chunk_bytes": facts(type=int, metavar="N", help="--tokens chunks: average or fixed chunk size.  [default: 1024]"),
 }
+TEXT_OPTIONS = named_options(_OPTIONS)
 
 
 def take_word_lists(given: dict[str, Any]) -> "dict[str, WordList]":

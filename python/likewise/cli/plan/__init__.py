@@ -98,35 +98,38 @@ def _draw(found: "Plan") -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from likewise.recipe.methods import Bloom, MinHash, SimHashDistance
+
     recipe = found.recipe
     console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), width=100)
-    axis = "Jaccard" if recipe.method == "minhash" else "cosine"
+    method = recipe.sketch
+    axis = "Jaccard" if isinstance(method, MinHash) else "cosine"
     console.print(recipe_line(recipe.to_dict()))
     if recipe.needs_threshold:
         console.print(
             "each run chooses its threshold and search; likewise plan --threshold T shows the search for a threshold"
         )
         return
-    if recipe.method == "bloom":
+    if isinstance(method, Bloom):
         _draw_filters(found, console)
         return
     if not found.curve:
         console.print("exact: all matching pairs are found")
         return
     console.print(f"{found.bytes_a_document} bytes per document")
-    if recipe.threshold is None and recipe.bands is not None:
+    if isinstance(method, SimHashDistance) and method.bands is not None:
         console.print(
-            f"{recipe.bands} bands of {recipe.rows} sampled bits; "
-            f"P(found) at distance {recipe.within}: {found.recall:.4f}"
+            f"{method.bands} bands of {method.rows} sampled bits; "
+            f"P(found) at distance {method.within}: {found.recall:.4f}"
         )
-    elif recipe.threshold is None:
-        console.print(f"exact: all pairs within {recipe.within} bits are found")
+    elif isinstance(method, SimHashDistance):
+        console.print(f"exact: all pairs within {method.within} bits are found")
     elif found.recall is None:
         console.print(f"no recall model for measure {recipe.measure}; the curve is that of the search")
     else:
         console.print(f"P(found) at {recipe.measure} {recipe.threshold}: {found.recall:.4f}")
     console.print(f"\n{axis:>8}  P(found)")
-    threshold = recipe.candidate_threshold if recipe.method == "minhash" else recipe.threshold
+    threshold = recipe.candidate_threshold if isinstance(method, MinHash) else recipe.threshold
     for similarity, probability in found.curve:
         at_threshold = similarity == threshold
         line = Text(f"{similarity:8.3f}  {probability:8.4f}  ")

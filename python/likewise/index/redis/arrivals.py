@@ -10,6 +10,7 @@ from likewise import _native
 from likewise.errors import InvalidInput, RecipeMismatch
 from likewise.index.redis.layout import MAX_ID_BYTES, Layout
 from likewise.index.redis.search import ShortSet
+from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import as_documents
 from likewise.stages.sketch import EMPTY, Sketches
@@ -67,10 +68,10 @@ def arrivals_of(documents: Any, recipe: Recipe, layout: Layout, threads: int) ->
     if isinstance(documents, Sketches):
         return _of_sketches(documents, recipe, layout)
     texts = as_documents(documents, recipe)
-    assert recipe.bits is not None
-    batch = _native.sketch_simhash(texts, recipe.feature_rules, bits=recipe.bits, sets=True, threads=threads)
+    near = recipe.method_as(SimHashDistance)
+    batch = _native.sketch_simhash(texts, recipe.feature_rules, bits=near.bits, sets=True, threads=threads)
     is_empty = np.asarray(batch.shapes) == EMPTY
-    words = np.asarray(batch.sketches).reshape(-1, recipe.num_words)
+    words = np.asarray(batch.sketches).reshape(-1, near.num_words)
     sets = _short_sets(texts, recipe, batch, is_empty)
     digests = np.asarray(texts.hashes(0)).astype(np.uint32)
     return Arrivals(layout.fingerprint_bytes(words), words, is_empty, sets, digests)
@@ -80,7 +81,7 @@ def _short_sets(
     texts: _native.Texts, recipe: Recipe, batch: _native.SketchBatch, is_empty: NDArray[np.bool_]
 ) -> list[ShortSet | None]:
     sets: list[ShortSet | None] = [None] * len(is_empty)
-    few = np.flatnonzero(recipe.may_meet_short(np.asarray(batch.num_features)) & ~is_empty)
+    few = np.flatnonzero(recipe.method_as(SimHashDistance).may_meet_short(np.asarray(batch.num_features)) & ~is_empty)
     if not len(few):
         return sets
     digests = np.asarray(batch.digests).reshape(-1, 2)
@@ -100,14 +101,15 @@ def _of_sketches(sketches: Sketches, recipe: Recipe, layout: Layout) -> Arrivals
             "the sketches were made with a different recipe; sketch the texts again with the recipe of the index",
             differing,
         )
-    few = np.flatnonzero(recipe.may_meet_short(sketches.num_features) & ~sketches.is_empty)
+    near = recipe.method_as(SimHashDistance)
+    few = np.flatnonzero(near.may_meet_short(sketches.num_features) & ~sketches.is_empty)
     if len(few):
         raise InvalidInput(
             f"a sketch of {sketches.num_features[few[0]]} features is too short to compare without its "
             "text; pass the text",
             row=int(few[0]),
         )
-    words = np.ascontiguousarray(sketches.array, np.uint64).reshape(-1, recipe.num_words)
+    words = np.ascontiguousarray(sketches.array, np.uint64).reshape(-1, near.num_words)
     return Arrivals(layout.fingerprint_bytes(words), words, sketches.is_empty, [None] * len(words), None)
 
 

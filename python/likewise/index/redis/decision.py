@@ -12,6 +12,7 @@ from likewise.errors import InvalidInput
 from likewise.index.redis.arrivals import Arrivals
 from likewise.index.redis.layout import EMPTY, GONE, ID_ENTRY, KEPT, SHORT, STANDS, Layout
 from likewise.index.redis.search import Hits, Reader, Record, Records, ShortSet, State, has_leader
+from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 
 # Documents of this batch are rows from here on, behind all of the index.
@@ -210,7 +211,7 @@ class Decision:
     """
 
     def __init__(self, arrivals: Arrivals, seen: Seen, recipe: Recipe, layout: Layout, *, alone: bool = False) -> None:
-        self._arrivals, self._seen, self._recipe = arrivals, seen, recipe
+        self._arrivals, self._seen, self._method = arrivals, seen, recipe.method_as(SimHashDistance)
         num = len(arrivals)
         self.leader = np.full(num, -1, np.int64)
         self.distance = np.zeros(num, np.int64)
@@ -297,7 +298,7 @@ class Decision:
     def _is_alike(self, i: int, row: int) -> bool:
         """Return whether a pair within the radius passes the check of short documents."""
         mine = self._arrivals.sets[i]
-        return are_alike(mine, self._set_of(row), is_short=bool(self._flags_of(row) & SHORT), recipe=self._recipe)
+        return are_alike(mine, self._set_of(row), is_short=bool(self._flags_of(row) & SHORT), near=self._method)
 
     def matches(self, i: int) -> list[tuple[int, int]]:
         """Return (distance, row) of all kept documents of the index that match document `i`, best first."""
@@ -306,7 +307,7 @@ class Decision:
         return [(d, row) for d, row in self._near(i) if self._flags_of(row) & KEPT and self._is_alike(i, row)]
 
 
-def are_alike(mine: ShortSet | None, theirs: ShortSet | None, *, is_short: bool, recipe: Recipe) -> bool:
+def are_alike(mine: ShortSet | None, theirs: ShortSet | None, *, is_short: bool, near: SimHashDistance) -> bool:
     """Return whether two documents within the radius match: Jaccard of the features where either has under 64.
 
     A document that is not short has so many features that it cannot reach the threshold with one of under 64.
@@ -315,11 +316,10 @@ def are_alike(mine: ShortSet | None, theirs: ShortSet | None, *, is_short: bool,
         return True
     if mine is None or not is_short:
         short = mine if mine is not None else theirs
-        return short is not None and not recipe.is_short(len(short.features))
+        return short is not None and not near.is_short(len(short.features))
     if theirs is None:
         return False
-    if not recipe.is_short(min(len(mine.features), len(theirs.features))):
+    if not near.is_short(min(len(mine.features), len(theirs.features))):
         return True
     shared = len(np.intersect1d(mine.features, theirs.features, assume_unique=True))
-    assert recipe.short_threshold is not None
-    return shared / (len(mine.features) + len(theirs.features) - shared) >= recipe.short_threshold
+    return shared / (len(mine.features) + len(theirs.features) - shared) >= near.short_threshold

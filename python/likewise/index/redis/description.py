@@ -85,7 +85,7 @@ def check_served(recipe: Recipe) -> Recipe:
     InvalidParameter
         If an index on a server does not serve it.
     """
-    if recipe.method != "simhash" or not recipe.is_distance_only:
+    if not recipe.is_distance_only:
         raise InvalidParameter(
             "recipe", "an index on a server supports only SimHash with a distance: Recipe.simhash(within=3)"
         )

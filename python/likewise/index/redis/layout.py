@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InvalidParameter
+from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 
 FORMAT = 2
@@ -104,9 +105,8 @@ def layout_of(recipe: Recipe, kind: str) -> Layout:
     """
     if kind not in MAX_WITHIN:
         raise InvalidParameter("layout", f"{kind!r} given; there are {', '.join(map(repr, MAX_WITHIN))}")
-    assert recipe.bits is not None
-    assert recipe.within is not None
-    bits, within = recipe.bits, recipe.within
+    near = recipe.method_as(SimHashDistance)
+    bits, within = near.bits, near.within
     if within > MAX_WITHIN[kind]:
         raise InvalidParameter(
             "within",

@@ -8,6 +8,7 @@ from likewise import _native
 from likewise.index.redis.decision import are_alike
 from likewise.index.redis.layout import EMPTY, KEPT, SHORT, Layout
 from likewise.index.redis.search import Reader, Record, Records, State
+from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 
 # Members decided at once.
@@ -41,6 +42,7 @@ def decide_members(
         Those and the new leaders.
     """
     leader = gone.row
+    method = recipe.method_as(SimHashDistance)
     members = reader.members(leader, state) if is_kept(gone) else []
     moved: list[tuple[Record, int, int]] = []
     promoted: list[Record] = []
@@ -74,7 +76,7 @@ def decide_members(
                     (r, d)
                     for d, r in sorted(near)
                     if member.flags & EMPTY
-                    or are_alike(sets.get(row), sets.get(r), is_short=bool(records[r].flags & SHORT), recipe=recipe)
+                    or are_alike(sets.get(row), sets.get(r), is_short=bool(records[r].flags & SHORT), near=method)
                 ),
                 None,
             )

@@ -26,27 +26,21 @@ from likewise.io.archives.warc_records import (
     is_arc,
     plain_places,
 )
-from likewise.io.source.source import BadRow, Job, Piece, ReadOnce, ReadRules
+from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import BadRow, Job, Piece
 
+_WORK_BYTES = 100_000_000
 _GZIP_LEVEL = 6
 _GZIP_WINDOW = 31
 _PACKED_AT_ONCE = 64
 
 
 @dataclass(eq=False)
-class WarcFile(ReadOnce):
+class WarcFile(InputFile):
     """A web archive. Its documents are the pages and texts in it; all other records pass through.
 
     Parameters
     ----------
-    path : Path
-        Where it is.
-    name : str
-        Path relative to the common parent of the inputs, with slashes.
-    num_bytes : int
-        Its size.
-    rules : ReadRules
-        What is read of it.
     codec : {"gzip"}, optional
         How it is packed. Where each record is a gzip member of its own, members are read and copied as they are; any
         other file is unpacked once into the directory of the run, and written back with a member for each record.
@@ -54,10 +48,6 @@ class WarcFile(ReadOnce):
         Take the text out of pages; archives of one run may share them.
     """
 
-    path: Path
-    name: str
-    num_bytes: int
-    rules: ReadRules = field(default_factory=ReadRules)
     codec: str | None = None
     readers: HtmlReaders = field(default_factory=HtmlReaders)
 
@@ -104,11 +94,15 @@ class WarcFile(ReadOnce):
         # Of an unpacked copy no byte is one of the file's.
         return Job(num_bytes if self._read_path == self.path else 0, partial(self._read, number))
 
+    def work_bytes(self) -> int:
+        """Return what a thread takes to take the texts out of pages."""
+        return _WORK_BYTES
+
     def provenance(self) -> dict[str, object]:
         """Return what decides on the texts beside the recipe: the library that reads pages, unless the recipe does."""
         return {} if self.rules.keeps_markup else {"html": html_reader()}
 
-    def record_counts(self) -> dict[str, object]:
+    def facts(self) -> dict[str, object]:
         """Return how many records there are of each type, and how many of them are cut.
 
         Returns
@@ -124,24 +118,12 @@ class WarcFile(ReadOnce):
             "num_marked_cut": self._num_marked_cut,
         }
 
-    def write_kept(
-        self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
-    ) -> None:
-        """Write kept records to a new file, and those that are no documents, in their order; at least a gzip member.
-
-        Parameters
-        ----------
-        target : Path
-            The new file.
-        offsets, lengths : ndarray of shape (n,)
-            The kept records, rising.
-        threads : int
-            Threads of this call.
-        """
+    def write_kept(self, target: Path, kept: Kept) -> None:
+        """Write kept records to a new file, and those that are no documents, in their order; at least a gzip member."""
         self._read_rest()
         others = np.array(self._others, np.uint64).reshape(-1, 2)
-        starts = np.concatenate([offsets.astype(np.uint64), others[:, 0]])
-        sizes = np.concatenate([lengths.astype(np.uint64), others[:, 1]])
+        starts = np.concatenate([kept.offsets.astype(np.uint64), others[:, 0]])
+        sizes = np.concatenate([kept.lengths.astype(np.uint64), others[:, 1]])
         order = np.argsort(starts, kind="stable")
         starts, sizes = starts[order], sizes[order]
         if self.codec is not None and not len(starts):
@@ -149,9 +131,9 @@ class WarcFile(ReadOnce):
             with target.open("xb") as out:
                 out.write(_packed(b""))
         elif self._read_path == self.path:
-            _native.copy_lines(str(self.path), str(target), starts, sizes, threads=threads)
+            _native.copy_lines(str(self.path), str(target), starts, sizes, threads=kept.threads)
         else:
-            self._pack(target, starts, sizes, threads)
+            self._pack(target, starts, sizes, kept.threads)
 
     def _pack(self, target: Path, starts: NDArray[np.uint64], sizes: NDArray[np.uint64], threads: int) -> None:
         ranges = iter(zip(starts.tolist(), sizes.tolist(), strict=True))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.fingerprints.sketch_columns import check_columns, check_no_nulls
+from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 
 _RECIPE_KEY = b"likewise.recipe"
@@ -69,7 +70,7 @@ def flat_from_parquet(path: Path, target: Path) -> FlatFile:
         if _RECIPE_KEY not in metadata or "sketch" not in file.schema_arrow.names:
             raise InvalidInput("the file has no sketches with a recipe", str(path))
         recipe = recipe_of_metadata(metadata[_RECIPE_KEY], path)
-        if recipe.bits is None:
+        if not isinstance(recipe.sketch, SimHash):
             raise InvalidInput("MinHash signatures need band_pairs", str(path))
         check_columns(file.schema_arrow, ["is_empty"], path)
         num_rows, empty_rows = 0, []
@@ -82,7 +83,7 @@ def flat_from_parquet(path: Path, target: Path) -> FlatFile:
                 empty_rows.append(np.flatnonzero(is_empty).astype(np.uint32) + np.uint32(num_rows))
                 num_rows += batch.num_rows
     empty = np.concatenate(empty_rows) if empty_rows else np.zeros(0, np.uint32)
-    return FlatFile(target, 0, num_rows, recipe.bits, empty, recipe)
+    return FlatFile(target, 0, num_rows, recipe.sketch.bits, empty, recipe)
 
 
 def _words(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has no types
@@ -138,11 +139,11 @@ def read_recipe_beside(path: Path, num_rows: int) -> RecipeBeside | None:
         empty_rows = np.unique(np.array(fields["empty_rows"], np.uint32))
     except (ValueError, RecursionError, KeyError, TypeError, OverflowError) as error:
         raise InvalidInput("cannot read the recipe of these fingerprints", str(beside)) from error
-    if recipe.bits is None:
+    if not isinstance(recipe.sketch, SimHash):
         raise InvalidInput("MinHash signatures need band_pairs", str(path))
     if len(empty_rows) and empty_rows[-1] >= num_rows:
         raise InvalidInput(f"empty row {empty_rows[-1]} is out of range; there are {num_rows} rows", str(beside))
-    return RecipeBeside(recipe, recipe.bits, empty_rows)
+    return RecipeBeside(recipe, recipe.sketch.bits, empty_rows)
 
 
 def recipe_of_metadata(data: bytes, path: Path) -> Recipe:

@@ -1,8 +1,8 @@
 """CSV and TSV: cut at ends of records, read again by offset, written back byte for byte under their header."""
 
 import re
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.errors import InvalidInput
+from likewise.io.lines.csv_records import csv_records
 from likewise.io.lines.lines import LineFile, piece_of
 from likewise.io.source.source import Job, Piece
 
@@ -49,7 +50,7 @@ class CsvFile(LineFile):
     def has_quotes(self) -> bool:
         """Whether a quote at the beginning of a field opens a quoted one."""
         if self._has_quotes is None:
-            self._has_quotes = not self.is_tsv or shows_quotes(self._first_bytes(), self.delimiter)
+            self._has_quotes = not self.is_tsv or shows_quotes(self.first_bytes(_SHOWING_BYTES), self.delimiter)
         return self._has_quotes
 
     @property
@@ -66,16 +67,19 @@ class CsvFile(LineFile):
     def _dialect(self) -> tuple[int, bool]:
         return ord(self.delimiter), self.has_quotes
 
-    def _first_bytes(self) -> bytes:
-        """Return the first bytes of the plain file; nothing where they cannot be unpacked."""
-        if self.is_plain:
-            with self.plain_path.open("rb") as file:
-                return file.read(_SHOWING_BYTES)
-        import pyarrow as pa
+    def facts(self) -> dict[str, object]:
+        """Return how quotes are read."""
+        return {"quote": self.quote}
 
-        with suppress(OSError, pa.ArrowException), pa.input_stream(str(self.path), compression=self.codec) as file:
-            return bytes(file.read(_SHOWING_BYTES))
-        return b""
+    def _num_quotes(self, block: bytes, start: int, end: int) -> int:
+        return block.count(b'"', start, end)
+
+    def _records_in(self, head: bytes) -> int:
+        # A line end between quotes ends none.
+        with tempfile.TemporaryDirectory(prefix="likewise-") as work:
+            path = Path(work) / "head"
+            path.write_bytes(head)
+            return sum(1 for _ in csv_records(path, self.delimiter, has_quotes=self.has_quotes))
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Cut the file at ends of records, while it is unpacked where it is packed."""
@@ -146,6 +150,10 @@ class CsvFile(LineFile):
             yield piece_of(self._reader.read(offset, length, stray_lines, num_before))
 
         return read
+
+    def head_lines(self) -> int:
+        """Return 1: a header is counted as a line, also one whose names hold line ends."""
+        return 1
 
     def head_bytes(self) -> int:
         """Return the bytes of the header with its line end."""

@@ -2,9 +2,10 @@
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,18 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.errors import InvalidInput
 from likewise.io.refusals import FULL
-from likewise.io.source.source import BadRow, Job, Piece, ReadRules, as_array
+from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import BadRow, Job, Piece, as_array
 from likewise.io.source.unpacked import tell_unpacked, unpacked_path, unpacked_pieces
 
 _COPY_BYTES = 4 << 20
 _LINES_AT_ONCE = 1 << 18
+_HEAD_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 16
+# A record that does not end within so many bytes is longer than any document.
+_MOST_RECORD_BYTES = 1 << 30
+# How much a packed file holds for each of its bytes, about.
+_UNPACKED = 4.0
 
 
 @dataclass(frozen=True)
@@ -36,31 +44,19 @@ class Damage:
 
 
 @dataclass(eq=False)
-class LineFile:
+class LineFile(InputFile):
     """A file whose documents are ranges of bytes, written back as they came.
 
     Parameters
     ----------
-    path : Path
-        Where it is.
-    name : str
-        Path relative to the common parent of the inputs, with slashes.
-    num_bytes : int
-        Its size.
-    rules : ReadRules
-        What is read of it.
     codec : {"gzip", "zstd"}, optional
         How it is packed. It is unpacked once, into the directory of the run, and read again from there.
-    keeps_unpacked : bool
-        Whether a run that continues may find there what was unpacked whole.
     """
 
-    path: Path
-    name: str
-    num_bytes: int
-    rules: ReadRules = field(default_factory=ReadRules)
+    has_lines: ClassVar[bool] = True
+
     codec: str | None = None
-    keeps_unpacked: bool = field(default=False, init=False)
+    _keeps_unpacked: bool = field(default=False, init=False, repr=False)
     _plain_path: Path | None = field(default=None, init=False, repr=False)
     _damage: Damage | None = field(default=None, init=False, repr=False)
 
@@ -79,9 +75,62 @@ class LineFile:
         """Single texts are cheap to read again."""
         return True
 
-    def head_bytes(self) -> int:
-        """Return the bytes before the first record that belong to every output."""
+    def text_bytes(self) -> float:
+        """Return about how many bytes of text it holds, unpacked."""
+        return self.num_bytes * (_UNPACKED if self.codec else 1.0)
+
+    def unpacked_bytes(self) -> float:
+        """Return about how many bytes are put aside unpacked."""
+        return self.text_bytes() if self.codec else 0.0
+
+    def estimated_documents(self) -> float:
+        """Return about how many documents it holds, by those of its first bytes."""
+        head = self.first_bytes(_HEAD_BYTES)
+        return max(1, self._records_in(head)) * self.text_bytes() / len(head) if head else super().estimated_documents()
+
+    def _records_in(self, head: bytes) -> int:
+        return head.count(b"\n")
+
+    def first_bytes(self, num: int) -> bytes:
+        """Return the first bytes of the lines; nothing where they cannot be unpacked, which reading tells by name."""
+        if self.is_plain:
+            with self.plain_path.open("rb") as file:
+                return file.read(num)
+        import pyarrow as pa
+
+        with suppress(OSError, pa.ArrowException), pa.input_stream(str(self.path), compression=self.codec) as file:
+            return bytes(file.read(num))
+        return b""
+
+    def record_bytes(self, offset: int) -> int:
+        """Return the bytes of the record that begins there, without its line end."""
+        num_quotes, length = 0, 0
+        with self.plain_path.open("rb") as file:
+            file.seek(offset)
+            while length < _MOST_RECORD_BYTES and (block := file.read(_BLOCK_BYTES)):
+                start = 0
+                while (end := block.find(b"\n", start)) >= 0:
+                    num_quotes += self._num_quotes(block, start, end)
+                    if num_quotes % 2 == 0:
+                        return length + end
+                    start = end + 1
+                num_quotes += self._num_quotes(block, start, len(block))
+                length += len(block)
+        return length
+
+    def _num_quotes(self, block: bytes, start: int, end: int) -> int:
+        """Return how many quotes are there, between an odd and an even one of which a line end ends no record."""
         return 0
+
+    def unpacking(self, piece_bytes: int, work: Path) -> Iterator[int]:
+        """Unpack the file; yields the bytes of the packed one that are done at each step."""
+        if self.codec is not None:
+            for _, _, num_packed in self.plain_pieces(piece_bytes, work):
+                yield num_packed
+
+    def keep_unpacked(self) -> None:
+        """Leave what is unpacked where a run that continues this one finds it."""
+        self._keeps_unpacked = self.codec is not None
 
     def plain_pieces(self, piece_bytes: int, work: Path) -> Iterator[tuple[int, int, int]]:
         """Yield (offset, length) of whole lines in the plain file, and their bytes in the file itself.
@@ -96,7 +145,7 @@ class LineFile:
             for offset, length in _native.jsonl_pieces(str(self.path), piece_bytes):
                 yield offset, length, length
             return
-        if self.keeps_unpacked:
+        if self._keeps_unpacked:
             self._plain_path = unpacked_path(work, self.path)
             if (pieces := unpacked_pieces(self._plain_path, piece_bytes)) is not None:
                 yield from pieces
@@ -123,7 +172,7 @@ class LineFile:
                     f"{self._damage.reason}; repair the file, or read the undamaged part with --on-error skip",
                     self.name,
                 )
-        elif self.keeps_unpacked:
+        elif self._keeps_unpacked:
             tell_unpacked(self._plain_path, piece_bytes, pieces)
 
     def damage_jobs(self, position: int) -> Iterator[Job]:
@@ -148,29 +197,17 @@ class LineFile:
             # It is not this file that is too large.
             raise OSError(error.errno, error.strerror, str(self.plain_path)) from error
 
-    def write_kept(
-        self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
-    ) -> None:
-        """Write kept lines to a new file, packed as this one.
-
-        Parameters
-        ----------
-        target : Path
-            The new file.
-        offsets, lengths : ndarray of shape (n,)
-            The kept lines (bytes, without newline), rising.
-        threads : int
-            Threads of this call.
-        """
+    def write_kept(self, target: Path, kept: Kept) -> None:
+        """Write kept lines to a new file, byte for byte."""
         source = str(self.plain_path)
-        offsets, sizes = touching(offsets, lengths)
+        offsets, sizes = touching(kept.offsets, kept.lengths)
         if head := self.head_bytes():
             offsets = np.concatenate([np.zeros(1, np.uint64), offsets])
             sizes = np.concatenate([np.array([head], np.uint64), sizes])
         if self.codec is None:
-            _native.copy_lines(source, str(target), offsets, sizes, threads=threads)
+            _native.copy_lines(source, str(target), offsets, sizes, threads=kept.threads)
         else:
-            _native.pack_lines(source, str(target), offsets, sizes, codec=self.codec, threads=threads)
+            _native.pack_lines(source, str(target), offsets, sizes, codec=self.codec, threads=kept.threads)
 
     def stream_kept(
         self, out: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, with_head: bool

@@ -1,40 +1,31 @@
 """Plain text: a file is a document, and its path is the id."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput
-from likewise.io.source.source import BadRow, Job, Piece, ReadRules
+from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import BadRow, Job, Piece
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _COPY_BYTES = 4 << 20
 
 
-@dataclass(frozen=True)
-class TextFile:
-    """A file that is one document.
+@dataclass(eq=False)
+class TextFile(InputFile):
+    """A file that is one document, with its name as the id. Of the rules only the longest document acts here."""
 
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    name : str
-        Path relative to the common parent of the inputs, with slashes; the document's id.
-    num_bytes : int
-        Its size.
-    rules : ReadRules
-        Only the longest document acts here: a text has no fields.
-    """
+    is_document: ClassVar[bool] = True
 
-    path: Path
-    name: str
-    num_bytes: int
-    rules: ReadRules = field(default_factory=ReadRules)
+    def estimated_documents(self) -> float:
+        """Return 1."""
+        return 1.0
 
     @property
     def can_read_again(self) -> bool:
@@ -67,10 +58,6 @@ class TextFile:
             bad_rows=[] if reason is None else [BadRow(0, 0, self.num_bytes, reason)],
         )
 
-    def field_names(self, offset: int, length: int) -> list[str]:
-        """Return nothing: a text has no fields."""
-        return []
-
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
         """Read the text again."""
         document, reason = self._document()
@@ -78,11 +65,9 @@ class TextFile:
             raise InvalidInput(f"the file changed during the run: {reason}", self.name)
         return document.take(np.zeros(len(offsets), np.int64))
 
-    def write_kept(
-        self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
-    ) -> None:
+    def write_kept(self, target: Path, kept: Kept) -> None:
         """Copy the file if it is kept; one that is removed has no copy."""
-        if not len(offsets):
+        if not len(kept.offsets):
             return
         with self.path.open("rb") as source, target.open("xb") as copy:
             while data := source.read(_COPY_BYTES):
@@ -110,7 +95,7 @@ class TextFile:
         return self._nothing(), reason
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class BinaryFile(TextFile):
     """A file that is one document of bytes, for tokens ``bytes`` and ``chunks``."""
 

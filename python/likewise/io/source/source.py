@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 
+# Gives the texts of some of the kept documents of an input again, in order, in parts.
+KeptTexts = Callable[[slice], list[Texts]]
 # As an id field: rows have no ids.
 NO_ID_FIELD = "none"
 
@@ -177,14 +179,34 @@ class Source(Protocol):
     def field_names(self, offset: int, length: int) -> list[str]:
         """Return the fields of the row there, or the columns of all rows; none where rows have no names for them."""
 
+    def unpacking(self, piece_bytes: int, work: Path) -> Iterator[int]:
+        """Unpack what is packed, and no more; yields the bytes of the packed file that are done at each step."""
 
-class ReadOnce:
-    """A source of which a single text would cost a whole batch, or that passes only once."""
+    def keep_unpacked(self) -> None:
+        """Leave what is unpacked where a run that continues this one finds it."""
+
+    def put_aside(self, work: Path) -> "Source":
+        """Return what can be read several times from the beginning: itself, but for a stream."""
+
+
+class BaseSource:
+    """What most sources answer: they are not packed, and a single text would cost a whole batch to read again."""
 
     @property
     def can_read_again(self) -> bool:
         """No: the run spools what it may need."""
         return False
+
+    def unpacking(self, piece_bytes: int, work: Path) -> Iterator[int]:
+        """Yield nothing: it is not packed."""
+        return iter(())
+
+    def keep_unpacked(self) -> None:
+        """Do nothing: nothing is unpacked."""
+
+    def put_aside(self, work: Path) -> Source:
+        """Return itself: it can be read several times."""
+        return self  # type: ignore[return-value]  # each of them has a name and a size
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
         """Refuse: a run asks its spool instead."""
@@ -193,6 +215,15 @@ class ReadOnce:
     def field_names(self, offset: int, length: int) -> list[str]:
         """Return nothing: a stream without a column that is asked for is refused before it is read."""
         return []
+
+
+class Unnamed(BaseSource):
+    """A source that is no file."""
+
+    @property
+    def name(self) -> None:
+        """It has no path."""
+        return
 
 
 def as_array(data: Any, dtype: Any) -> NDArray[Any]:  # noqa: ANN401 - anything with the buffer protocol

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
-from likewise.io.source.source import Job, Piece, ReadOnce, ReadRules
+from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import Job, Piece, ReadRules, Unnamed
 from likewise.io.tables.columns import taken_rows
 from likewise.io.tables.tables import TableRows
 
@@ -21,26 +21,11 @@ _FILE_MAGIC = b"ARROW1"
 _CODECS = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
-@dataclass(frozen=True)
-class ArrowFile(ReadOnce):
-    """An Arrow IPC file (Feather) or stream.
+@dataclass(eq=False)
+class ArrowFile(InputFile):
+    """An Arrow IPC file (Feather) or stream."""
 
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    name : str
-        Path relative to the common parent of the inputs, with slashes.
-    num_bytes : int
-        Its size.
-    rules : ReadRules
-        What is read of it.
-    """
-
-    path: Path
-    name: str
-    num_bytes: int
-    rules: ReadRules = field(default_factory=ReadRules)
+    is_parquet: ClassVar[bool] = False
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Read the batches; the jobs take documents out of parts of them."""
@@ -59,24 +44,12 @@ class ArrowFile(ReadOnce):
         with self._batches() as (_, batches, _):
             return sum(batch.num_rows for batch, _ in batches)
 
-    def write_kept(
-        self, target: Path, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, threads: int
-    ) -> None:
-        """Write kept rows to a new file of the same kind, schema, metadata and codec, batch by batch.
-
-        Parameters
-        ----------
-        target : Path
-            The new file.
-        offsets, lengths : ndarray of shape (n,)
-            The kept rows, rising; ones.
-        threads : int
-            Threads of this call.
-        """
+    def write_kept(self, target: Path, kept: Kept) -> None:
+        """Write kept rows to a new file of the same kind, schema, metadata and codec, batch by batch."""
         import pyarrow as pa
 
-        rows = offsets.astype(np.int64)
-        options = pa.ipc.IpcWriteOptions(compression=self._codec(), use_threads=threads > 1)
+        rows = kept.offsets.astype(np.int64)
+        options = pa.ipc.IpcWriteOptions(compression=self._codec(), use_threads=kept.threads > 1)
         with self._batches() as (schema, batches, is_file), target.open("xb") as sink:
             # The metadata of a file's footer cannot be read by PyArrow; that of the schema is kept.
             make = pa.ipc.new_file if is_file else pa.ipc.new_stream
@@ -84,10 +57,10 @@ class ArrowFile(ReadOnce):
                 row = 0
                 for batch, metadata in batches:
                     low, high = np.searchsorted(rows, [row, row + batch.num_rows])
-                    kept = rows[low:high] - row
+                    some = rows[low:high] - row
                     row += batch.num_rows
-                    if len(kept):
-                        part = batch if len(kept) == batch.num_rows else taken_rows(batch, kept)
+                    if len(some):
+                        part = batch if len(some) == batch.num_rows else taken_rows(batch, some)
                         writer.write_batch(part, custom_metadata=metadata)
 
     def _share(self, num_bytes: int, of: int) -> int:
@@ -161,7 +134,7 @@ class ArrowFile(ReadOnce):
 
 
 @dataclass(frozen=True, eq=False)
-class BatchStream(ReadOnce):
+class BatchStream(Unnamed):
     """A stream of record batches in memory, read once: what verification needs again is put aside on disk.
 
     Parameters
@@ -174,11 +147,6 @@ class BatchStream(ReadOnce):
 
     reader: Any
     rules: ReadRules = field(default_factory=ReadRules)
-
-    @property
-    def name(self) -> None:
-        """A stream has no path."""
-        return
 
     @property
     def num_bytes(self) -> int:
@@ -205,7 +173,7 @@ class BatchStream(ReadOnce):
 
 
 @dataclass(frozen=True, eq=False)
-class StreamCopy(ReadOnce):
+class StreamCopy(Unnamed):
     """A stream of record batches that was put aside whole: single texts are dear to read again, all are not.
 
     Parameters
@@ -218,11 +186,6 @@ class StreamCopy(ReadOnce):
 
     path: Path
     rules: ReadRules = field(default_factory=ReadRules)
-
-    @property
-    def name(self) -> None:
-        """A stream has no path."""
-        return
 
     @property
     def num_bytes(self) -> int:

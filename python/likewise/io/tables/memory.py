@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.io.source.source import Job, Piece
+from likewise.io.source.source import Job, Piece, Unnamed
 
 
 @dataclass(frozen=True)
-class MemorySource:
+class MemorySource(Unnamed):
     """Texts in memory.
 
     Parameters
@@ -29,11 +29,6 @@ class MemorySource:
     texts: Texts
     ids: Texts | None = None
     fields: dict[str, Texts] = field(default_factory=dict)
-
-    @property
-    def name(self) -> None:
-        """Texts in memory have no path."""
-        return
 
     @property
     def num_bytes(self) -> int:

@@ -2,47 +2,36 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
-from likewise.io.source.source import Job, Piece, ReadOnce, ReadRules
-from likewise.io.tables.parquet_kept import Batches, KeptRows, KeptTexts, write_parquet
+from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import Job, Piece
+from likewise.io.tables.parquet_kept import Batches, KeptRows, write_parquet
 from likewise.io.tables.tables import TableRows
 
 # Decoded at once: so little that it is sketched while it lies in the cache. A row group may hold gigabytes.
 _BATCH_BYTES = 2 << 20
+# Of the text, for each byte of the file.
+PARQUET_TEXT = 2.5
+# What a thread holds decoded, beside the stored column.
+_WORK_BYTES = 48_000_000
 # Of a few large row groups each is decoded ahead of those who sketch it; small ones, or many, by all threads.
 _MANY_GROUPS = 8
 _LARGE_GROUP_BYTES = 32 << 20
 _MOST_MICROSECONDS = (2**63 - 1) // 1000
 
 
-@dataclass(frozen=True)
-class ParquetFile(ReadOnce):
-    """A Parquet file with a column of texts.
+@dataclass(eq=False)
+class ParquetFile(InputFile):
+    """A Parquet file with a column of texts."""
 
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    name : str
-        Path relative to the common parent of the inputs, with slashes.
-    num_bytes : int
-        Its size.
-    rules : ReadRules
-        What is read of it.
-    """
-
-    path: Path
-    name: str
-    num_bytes: int
-    rules: ReadRules = field(default_factory=ReadRules)
+    is_parquet: ClassVar[bool] = True
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Return the row groups."""
@@ -86,43 +75,30 @@ class ParquetFile(ReadOnce):
             if num_rows:
                 raise InvalidInput(f"row group {group} has {-num_rows:+} rows compared with its header", self.name)
 
-    def num_rows(self) -> int:
+    def estimated_documents(self) -> float:
         """Return the rows of the file."""
         with self._open() as file:
-            return sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups))
+            return float(sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)))
 
-    def largest_chunk_bytes(self) -> int:
-        """Return the stored bytes of the largest column of a row group, which is read as a whole."""
+    def text_bytes(self) -> float:
+        """Return about how many bytes of text it holds, decoded."""
+        return PARQUET_TEXT * self.num_bytes
+
+    def work_bytes(self) -> int:
+        """Return what a thread takes to decode it: the largest column of a row group is read as a whole."""
         with self._open() as file:
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-            return max((g.column(i).total_compressed_size for g in groups for i in range(g.num_columns)), default=0)
+            largest = max((g.column(i).total_compressed_size for g in groups for i in range(g.num_columns)), default=0)
+        return _WORK_BYTES + int(largest)
 
-    def write_kept(
-        self,
-        target: Path,
-        offsets: NDArray[np.uint64],
-        lengths: NDArray[np.uint32],
-        *,
-        threads: int,
-        texts: KeptTexts | None = None,
-    ) -> None:
-        """Write kept rows to a new file of the same schema, metadata and codecs.
-
-        Parameters
-        ----------
-        target : Path
-            The new file.
-        offsets, lengths : ndarray of shape (n,)
-            The kept rows, rising; ones.
-        threads : int
-            Threads of this call.
-        texts : callable, optional
-            Gives the texts of a slice of the kept rows, which spares decoding them again.
-        """
+    def write_kept(self, target: Path, kept: Kept) -> None:
+        """Write kept rows to a new file of the same schema, metadata and codecs."""
         with self._open() as file:
             source = Batches(self.name, file.metadata, file.schema_arrow, self._footer(), self._read_again)
             name = self.rules.text_fields[0] if len(self.rules.text_fields) == 1 else None
-            write_parquet(target, KeptRows(source, offsets.astype(np.int64), name, texts), threads=threads)
+            write_parquet(
+                target, KeptRows(source, kept.offsets.astype(np.int64), name, kept.texts), threads=kept.threads
+            )
 
     def _footer(self) -> bytes:
         """Return the bytes of the footer, which was found whole when the file was opened."""

@@ -16,8 +16,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise._native import ParquetJoin, Texts
+from likewise._native import ParquetJoin
 from likewise.errors import InvalidInput
+from likewise.io.source.source import KeptTexts
 from likewise.io.tables.columns import taken_rows, text_column
 
 # Kept rows are gathered up to here before they become a row group.
@@ -28,9 +29,6 @@ _BATCH_BYTES = 16 << 20
 _BUDGET_BYTES = 256 << 20
 # A dictionary that grows beyond it is given up by PyArrow's writer, which then writes plain values.
 _DICTIONARY_BYTES = 1 << 20
-
-# Gives the texts of some of the kept rows again, in order, in parts.
-KeptTexts = Callable[[slice], list[Texts]]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.write.summary import statement
 from likewise.io.output.evidence import INPUT
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.recipe.methods import Exact, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.copies import differing_copies
 from likewise.runs.audit.measuring import similarities
@@ -249,11 +250,10 @@ def _measured(
     """Return the similarity of every removed document and the one against it, by the recipe's measure."""
     recipe = run.recipe
     measured = np.full(len(rows), np.nan)
-    if recipe.is_distance_only:
-        assert recipe.bits is not None
-        measured[exists] = 1.0 - _distances(run, rows[exists], kept_rows[exists]) / recipe.bits
+    if isinstance(recipe.sketch, SimHashDistance):
+        measured[exists] = recipe.sketch.similarity(_distances(run, rows[exists], kept_rows[exists]))
         return measured
-    if recipe.method == "exact":
+    if isinstance(recipe.sketch, Exact):
         digests = run.documents.digests.reshape(-1, 2)
         measured[exists] = (digests[rows[exists]] == digests[kept_rows[exists]]).all(axis=1)
         return measured
@@ -276,13 +276,13 @@ def _measured(
 
 
 def _distances(run: OpenRun, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-    assert run.recipe.bits is not None
-    found = _native.distances(run.documents.sketches, run.recipe.bits, a.astype(np.uint32), b.astype(np.uint32))
+    bits = run.recipe.method_as(SimHash).bits
+    found = _native.distances(run.documents.sketches, bits, a.astype(np.uint32), b.astype(np.uint32))
     return np.asarray(found).astype(np.int64)
 
 
 def _same_distance(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    if run.recipe.method != "simhash":
+    if not isinstance(run.recipe.sketch, SimHash):
         return np.ones(len(rows), bool)
     same: NDArray[np.bool_] = _distances(run, rows, kept_rows) == run.evidence.distance
     return same
@@ -305,15 +305,14 @@ def _matching(
     run: OpenRun, measured: NDArray[np.float64], rows: NDArray[np.int64], kept_rows: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     recipe = run.recipe
-    if recipe.method == "exact":
+    if isinstance(recipe.sketch, Exact):
         return np.asarray(measured == 1.0)
     fewest = _fewest(run, rows, kept_rows)
-    if not recipe.is_distance_only:
+    near = recipe.sketch
+    if not isinstance(near, SimHashDistance):
         return np.asarray(measured >= recipe.required_similarity(fewest))
-    assert recipe.within is not None
-    assert recipe.short_threshold is not None
-    found = _distances(run, rows, kept_rows) <= recipe.within
-    few = found & recipe.is_short(fewest)
+    found = np.asarray(_distances(run, rows, kept_rows) <= near.within)
+    few = found & near.is_short(fewest)
     alike = similarities(
         run.documents,
         rows[few],
@@ -322,7 +321,7 @@ def _matching(
         measure="jaccard",
         threads=run.threads,
     )
-    found[few] = alike >= recipe.short_threshold
+    found[few] = alike >= near.short_threshold
     return found
 
 

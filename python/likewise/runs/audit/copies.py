@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from likewise.batch.write.kept_rows import kept_places
 from likewise.errors import LikewiseError
-from likewise.io.inputs import InputFile, find_inputs
+from likewise.io.inputs import find_inputs
 from likewise.io.kept_copies import table_batches
 from likewise.io.lines.lines import LineFile
 from likewise.io.lines.text_file import TextFile
 from likewise.io.output.directory import KEPT
 from likewise.io.output.scratch import scratch_directory
+from likewise.io.source.files import InputFile
 from likewise.io.tables.arrow import ArrowFile
 from likewise.io.tables.columns import taken_rows
 from likewise.io.tables.datasets import COMPANIONS
@@ -75,16 +76,17 @@ def _differing(run: OpenRun, number: int, file: InputFile, work: Path) -> str | 
     offsets, lengths = kept_places(run.documents, run.kept, number, on_error)
     if not path.is_file():
         # Text files of which nothing stays leave no file.
-        return None if isinstance(file, TextFile) and not len(offsets) else "the kept file is missing"
+        return None if file.is_document and not len(offsets) else "the kept file is missing"
     try:
-        if isinstance(file, TextFile):
-            _compare(filecmp.cmp(file.path, path, shallow=False) and bool(len(offsets)), "its content differs")
-        elif isinstance(file, LineFile):
-            _compare_lines(file, _opened(run, path), offsets, lengths, work)
-        elif isinstance(file, ParquetFile | ArrowFile):
-            _compare_tables(file, path, offsets)
-        else:
-            _compare_texts(run, number, file, path, work)
+        match file:
+            case LineFile():
+                _compare_lines(file, _opened(run, path), offsets, lengths, work)
+            case TextFile():
+                _compare(filecmp.cmp(file.path, path, shallow=False) and bool(len(offsets)), "its content differs")
+            case ParquetFile() | ArrowFile():
+                _compare_tables(file, path, offsets)
+            case _:
+                _compare_texts(run, number, file, path, work)
     except _AnotherError as error:
         return str(error)
     except (LikewiseError, OSError) as error:
@@ -167,11 +169,10 @@ def _ends_with_newline(path: Path) -> bool:
 def _compare_tables(file: ParquetFile | ArrowFile, path: Path, offsets: NDArray[np.uint64]) -> None:
     import pyarrow as pa
 
-    is_parquet = isinstance(file, ParquetFile)
     try:
-        copies = _Rows(table_batches(path, is_parquet=is_parquet, num_rows=_ROWS_AT_ONCE))
+        copies = _Rows(table_batches(path, is_parquet=file.is_parquet, num_rows=_ROWS_AT_ONCE))
         first = 0
-        for batch in table_batches(file.path, is_parquet=is_parquet, num_rows=_ROWS_AT_ONCE):
+        for batch in table_batches(file.path, is_parquet=file.is_parquet, num_rows=_ROWS_AT_ONCE):
             low, high = np.searchsorted(offsets, [first, first + batch.num_rows])
             mine = taken_rows(batch, offsets[low:high].astype(np.int64) - first)
             first += batch.num_rows

@@ -17,10 +17,11 @@ from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.run import RunContext, ordered
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.io.inputs import InputFile, Inputs, find_inputs
+from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
+from likewise.io.source.files import InputFile
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.word_lists import WordList
@@ -140,8 +141,7 @@ class GivenFiles:
                 recipe = recipe.replace(**{name: read(file)})
         if self.weights is not None:
             # Terms of a lexicon are cut as the texts are.
-            fields = {field.name: getattr(recipe, field.name) for field in dataclasses.fields(recipe)}
-            return recipe.with_table(read_table(self.weights, fields))
+            return recipe.with_table(read_table(self.weights, recipe.fields))
         if recipe.weights == "lexicon":
             raise InvalidParameter("weights", "the run used a lexicon; give its file")
         return recipe

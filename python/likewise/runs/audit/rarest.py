@@ -120,17 +120,8 @@ class RarestFeatures:
             has[texts[is_common], common[is_common]] = 1.0
             shared |= has @ self._common > 0.0
         texts, found = texts[~is_common], found[~is_common]
-        counts = self._starts[found + 1] - self._starts[found]
-        ends, start = np.cumsum(counts), 0
-        while start < len(found):
-            before = int(ends[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, before + _SHARED_AT_ONCE, "right")))
-            some = counts[start:stop]
-            # The owners of a feature stand end to end from its start on.
-            within = np.arange(int(some.sum())) - np.repeat(np.cumsum(some) - some, some)
-            owners = self._owners[np.repeat(self._starts[found[start:stop]], some) + within]
-            shared[np.repeat(texts[start:stop], some), owners] = True
-            start = stop
+        for rows, entries in _entries(self._starts, texts, found):
+            shared[rows, self._owners[entries]] = True
         return shared
 
     @staticmethod
@@ -221,15 +212,25 @@ class SharedMasses:
         has[texts[is_common], common[is_common]] = 1.0
         shared = has @ self._common
         texts, found = texts[~is_common], found[~is_common]
-        counts = self._starts[found + 1] - self._starts[found]
-        ends, start = np.cumsum(counts), 0
-        while start < len(found):
-            before = int(ends[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, before + _SHARED_AT_ONCE, "right")))
-            some = counts[start:stop]
-            within = np.arange(int(some.sum())) - np.repeat(np.cumsum(some) - some, some)
-            entries = np.repeat(self._starts[found[start:stop]], some) + within
-            np.add.at(shared, (np.repeat(texts[start:stop], some), self._owners[entries]), self._weights[entries])
-            start = stop
+        for rows, entries in _entries(self._starts, texts, found):
+            np.add.at(shared, (rows, self._owners[entries]), self._weights[entries])
         needed = np.float32(part * _ALMOST_SINGLE) * (masses[:, None] + self._masses[None, :])
         return np.asarray(shared >= needed)
+
+
+def _entries(
+    starts: NDArray[np.int64], texts: NDArray[np.int64], found: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield the entries of the owners of features with the texts that have these, some at a time.
+
+    The owners of a feature stand end to end from its start on.
+    """
+    counts = starts[found + 1] - starts[found]
+    ends, start = np.cumsum(counts), 0
+    while start < len(found):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + _SHARED_AT_ONCE, "right")))
+        some = counts[start:stop]
+        within = np.arange(int(some.sum())) - np.repeat(np.cumsum(some) - some, some)
+        yield np.repeat(texts[start:stop], some), np.repeat(starts[found[start:stop]], some) + within
+        start = stop

@@ -11,6 +11,7 @@ from likewise.batch.read.documents import Documents
 from likewise.batch.search.opening import open_search
 from likewise.batch.search.search import Search
 from likewise.progress import Progress
+from likewise.recipe.methods import Exact, MinHash, Shingles, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.truth import Matches
 from likewise.stages.bands import min_equal_slots
@@ -62,14 +63,13 @@ def stages_of(
     if not len(matches):
         return stages
     later, earlier = matches.later.astype(np.int64), matches.earlier.astype(np.int64)
-    if recipe.method == "simhash" and recipe.bands is None:
-        assert recipe.bits is not None
-        assert recipe.within is not None
+    method = recipe.sketch
+    if isinstance(method, SimHash) and method.compares_all:
         order = collapsed.order
-        distance = _native.distances(documents.sketches, recipe.bits, order[later], order[earlier])
-        stages[np.asarray(distance) > recipe.within] = _NOT_CANDIDATE
+        distance = _native.distances(documents.sketches, method.bits, order[later], order[earlier])
+        stages[np.asarray(distance) > method.radius] = _NOT_CANDIDATE
         return stages
-    if recipe.method in ("exact", "shingles"):
+    if isinstance(method, Exact | Shingles):
         return stages
     keys = later * len(collapsed.order) + earlier
     wanted = np.unique(keys)
@@ -114,20 +114,19 @@ def _stage_of_lost(
     documents: Documents, recipe: Recipe, a: NDArray[np.uint32], b: NDArray[np.uint32]
 ) -> NDArray[np.uint8]:
     stages = np.full(len(a), _NOT_CANDIDATE, np.uint8)
-    if recipe.method == "simhash":
-        assert recipe.within is not None
+    method = recipe.sketch
+    if isinstance(method, SimHashDistance):
         # Whom bands bring together when nobody else is there, full buckets kept apart.
         for i, pair in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
-            if _share_bits(documents, recipe, pair):
+            if _share_bits(documents, method, recipe.seed, pair):
                 stages[i] = _FULL_BUCKET
         return stages
-    if recipe.method != "minhash":
+    if not isinstance(method, MinHash):
         return stages
-    assert recipe.bands is not None
-    assert recipe.rows is not None
+    bands, rows = method.banding
     slots = shaped(documents.sketches, recipe)
     equal = slots[a] == slots[b]
-    in_bands = equal[:, : recipe.bands * recipe.rows].reshape(len(a), recipe.bands, recipe.rows)
+    in_bands = equal[:, : bands * rows].reshape(len(a), bands, rows)
     is_candidate = in_bands.all(axis=2).any(axis=1)
     is_below = equal.sum(axis=1) < min_equal_slots(recipe)
     stages[is_candidate] = _FULL_BUCKET
@@ -135,20 +134,17 @@ def _stage_of_lost(
     return stages
 
 
-def _share_bits(documents: Documents, recipe: Recipe, pair: tuple[int, int]) -> bool:
+def _share_bits(documents: Documents, near: SimHashDistance, seed: int, pair: tuple[int, int]) -> bool:
     """Return whether the bands of sampled bits bring two documents together that have all buckets for themselves."""
-    assert recipe.bits is not None
-    assert recipe.within is not None
-    assert recipe.bands is not None
-    assert recipe.rows is not None
+    bands, rows = near.banding
     buckets = _native.BitBandBuckets(
         documents.sketches,
-        recipe.bits,
+        near.bits,
         np.array(pair, np.uint32),
-        within=recipe.within,
-        bands=recipe.bands,
-        rows=recipe.rows,
-        seed=recipe.seed,
+        within=near.within,
+        bands=bands,
+        rows=rows,
+        seed=seed,
     )
     found = buckets.pairs(0, 2, max_pairs=16, threads=1)
     return found is not None and len(np.asarray(found[0])) > 0

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
+from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import shaped
 
@@ -127,49 +128,45 @@ def _seem_near(documents: Documents, collapsed: Collapsed, recipe: Recipe) -> ND
     The parts are drawn anew here, and are not the bands of the run: what these miss may be found by them.
     """
     order = collapsed.order
-    if recipe.method not in ("minhash", "simhash") or len(order) < 2:
+    method = recipe.sketch
+    if not isinstance(method, MinHash | SimHash) or len(order) < 2:
         return np.zeros(0, np.int64)
-    parts = _bits(documents, recipe) if recipe.method == "simhash" else shaped(documents.sketches, recipe)
+    parts = _bits(documents, method) if isinstance(method, SimHash) else shaped(documents.sketches, recipe)
     random = np.random.default_rng(recipe.seed)
-    per_key = _SLOTS_A_KEY if recipe.method == "minhash" else 4
-    least = _least_equal(recipe)
+    per_key = _SLOTS_A_KEY if isinstance(method, MinHash) else 4
+    least = _least_equal(recipe, method)
     is_near = np.zeros(len(order), bool)
     for _ in range(_SORTS):
         chosen = random.choice(parts.shape[1], min(per_key, parts.shape[1]), replace=False)
         by_key = np.lexsort([parts[:, slot][order] for slot in chosen])
         for start in range(0, len(order) - 1, _ROWS_AT_ONCE):
             some = by_key[start : start + _ROWS_AT_ONCE + 1]
-            equal = _num_equal(parts[order[some[1:]]], parts[order[some[:-1]]], recipe)
+            equal = _num_equal(parts[order[some[1:]]], parts[order[some[:-1]]], method)
             near = np.flatnonzero(equal >= least)
             is_near[some[near]] = True
             is_near[some[near + 1]] = True
     return np.flatnonzero(is_near)
 
 
-def _bits(documents: Documents, recipe: Recipe) -> NDArray[np.uint8]:
+def _bits(documents: Documents, method: SimHash) -> NDArray[np.uint8]:
     """Return fingerprints by their bytes: shape (n, bits / 8)."""
-    assert recipe.bits is not None
-    words = np.ascontiguousarray(documents.sketches).view(np.uint64).reshape(-1, recipe.num_words)
-    return words.astype("<u8", copy=False).view(np.uint8)[:, : recipe.bits // 8]
+    words = np.ascontiguousarray(documents.sketches).view(np.uint64).reshape(-1, method.num_words)
+    return words.astype("<u8", copy=False).view(np.uint8)[:, : method.bits // 8]
 
 
-def _num_equal(a: NDArray[np.uint8], b: NDArray[np.uint8], recipe: Recipe) -> NDArray[np.int64]:
+def _num_equal(a: NDArray[np.uint8], b: NDArray[np.uint8], method: MinHash | SimHash) -> NDArray[np.int64]:
     """Return how many slots, or bits, are equal."""
-    if recipe.method == "minhash":
+    if isinstance(method, MinHash):
         return np.asarray((a == b).sum(axis=1))
-    assert recipe.bits is not None
-    return np.asarray(recipe.bits - np.bitwise_count(a ^ b).sum(axis=1).astype(np.int64))
+    return np.asarray(method.bits - np.bitwise_count(a ^ b).sum(axis=1).astype(np.int64))
 
 
-def _least_equal(recipe: Recipe) -> float:
+def _least_equal(recipe: Recipe, method: MinHash | SimHash) -> float:
     """Return how many equal slots, or bits, make two documents seem near."""
-    if recipe.method == "minhash":
-        assert recipe.num_slots is not None
-        num, share = recipe.num_slots, recipe.candidate_threshold
+    if isinstance(method, MinHash):
+        num, share = method.num_slots, recipe.candidate_threshold
     else:
-        assert recipe.bits is not None
-        assert recipe.within is not None
-        num, share = recipe.bits, 1.0 - recipe.within / recipe.bits
+        num, share = method.bits, float(method.similarity(method.radius))
         if recipe.is_distance_only:
             return num * share
     return num * share - _DEVIATIONS * float(np.sqrt(num * share * (1.0 - share)))

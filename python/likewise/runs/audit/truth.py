@@ -12,6 +12,7 @@ from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidParameter
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.measuring import similarities
 from likewise.runs.audit.rarest import RarestFeatures
@@ -108,7 +109,7 @@ def exact_matches(
     cost: a pass over all texts for each 8e6 features of the sample, or s times n distances.
     """
     began = Timing.now()
-    if recipe.method == "exact" or not len(sampled):
+    if isinstance(recipe.sketch, Exact) or not len(sampled):
         # What matches has collapsed.
         return _sorted([])
     progress(StageStarted(_STAGE, len(collapsed.order), "documents"))
@@ -164,7 +165,7 @@ def num_affordable(
     sample, so that the sample is a random one of its size.
     """
     num = len(collapsed.order)
-    if recipe.method == "exact" or recipe.is_distance_only or not len(pilot) or num * num_sampled <= _FEW_PAIRS:
+    if isinstance(recipe.sketch, Exact) or recipe.is_distance_only or not len(pilot) or num * num_sampled <= _FEW_PAIRS:
         return num_sampled
     random = np.random.default_rng([seed, 1])
     others = np.sort(random.choice(num, min(num, _PILOT_OTHERS), replace=False))
@@ -281,23 +282,21 @@ class _Search:
 
     def within(self) -> Iterator[Matches]:
         """Compare fingerprints, all with all."""
-        recipe, order, sampled = self.recipe, self.collapsed.order, self.sampled
-        assert recipe.bits is not None
-        assert recipe.within is not None
-        words = self.documents.sketches.reshape(-1, recipe.num_words)
+        near, order, sampled = self.recipe.method_as(SimHashDistance), self.collapsed.order, self.sampled
+        words = self.documents.sketches.reshape(-1, near.num_words)
         for start in range(0, len(order), _MOST_AT_ONCE):
             theirs = words[order[start : start + _MOST_AT_ONCE]]
             for first in range(0, len(sampled), _SAMPLED_AT_ONCE):
                 some = sampled[first : first + _SAMPLED_AT_ONCE]
                 mine = words[order[some]]
                 distance = np.zeros((len(some), len(theirs)), np.uint16)
-                for word in range(recipe.num_words):
+                for word in range(near.num_words):
                     distance += np.bitwise_count(mine[:, None, word] ^ theirs[None, :, word])
-                near, other = np.nonzero(distance <= recipe.within)
-                is_other = some[near] != start + other
-                near, other = near[is_other], other[is_other]
-                similarity = 1.0 - distance[near, other] / recipe.bits
-                found = Matches(some[near], (start + other).astype(np.uint32), similarity)
+                close, other = np.nonzero(distance <= near.within)
+                is_other = some[close] != start + other
+                close, other = close[is_other], other[is_other]
+                similarity = near.similarity(distance[close, other])
+                found = Matches(some[close], (start + other).astype(np.uint32), similarity)
                 if len(found):
                     yield self._alike_if_short(found)
             self.progress(StageAdvanced(_STAGE, min(start + _MOST_AT_ONCE, len(order))))
@@ -305,11 +304,11 @@ class _Search:
     def _alike_if_short(self, found: Matches) -> Matches:
         """Return the matches but for those of a short document whose features are too different."""
         documents, recipe, order = self.documents, self.recipe, self.collapsed.order
-        assert recipe.short_threshold is not None
+        near = recipe.method_as(SimHashDistance)
         rows = [order[side].astype(np.int64) for side in (found.sampled, found.others)]
-        few = recipe.is_short(np.minimum(*(documents.num_features[side] for side in rows)))
+        few = near.is_short(np.minimum(*(documents.num_features[side] for side in rows)))
         ones, others = (side[few] for side in rows)
         alike = similarities(documents, ones, others, recipe.unweighted_rules, measure="jaccard", threads=self.threads)
         stays = np.ones(len(found), bool)
-        stays[few] = alike >= recipe.short_threshold
+        stays[few] = alike >= near.short_threshold
         return Matches(found.sampled[stays], found.others[stays], found.similarity[stays])

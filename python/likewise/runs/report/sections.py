@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from likewise.checks import counted
+from likewise.recipe.methods import Exact, MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.search import recall_within
 from likewise.recipe.valley import choice_lines
 from likewise.runs.drawing import Html, bars, curve, density, element, histogram
 from likewise.runs.viewing import Catalogue
@@ -53,26 +53,27 @@ def facts(rows: list[tuple[str, object]]) -> Html:
 
 def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
     """Return what was asked of a match and how pairs were searched."""
-    match = f"{recipe.measure} ≥ {recipe.threshold}"
+    asked = f"{recipe.measure} ≥ {recipe.threshold}"
     if recipe.short_margin is not None:
-        match += f" + {recipe.short_margin} / √(distinct features of the smaller document)"
-    if recipe.is_distance_only:
-        match = f"Hamming distance ≤ {recipe.within} of {recipe.bits} bits"
-    elif recipe.method == "exact":
-        match = "equal normalized texts"
+        asked += f" + {recipe.short_margin} / √(distinct features of the smaller document)"
     search: str | None = None
-    if recipe.method == "minhash":
-        search = f"{recipe.bands} bands of {recipe.rows} rows, {recipe.num_slots} slots"
-    elif recipe.method == "simhash":
-        search = f"within {recipe.within} of {recipe.bits} bits"
-        if recipe.bands is not None:
-            search += f", {recipe.bands} bands of {recipe.rows} sampled bits"
+    match recipe.sketch:
+        case MinHash() as method:
+            search = f"{method.bands} bands of {method.rows} rows, {method.num_slots} slots"
+        case SimHash() as method:
+            search = f"within {method.within} of {method.bits} bits"
+            if isinstance(method, SimHashDistance):
+                asked = f"Hamming distance ≤ {method.within} of {method.bits} bits"
+                if method.bands is not None:
+                    search += f", {method.bands} bands of {method.rows} sampled bits"
+        case Exact():
+            asked = "equal normalized texts"
     features = f"{recipe.tokens} tokens, {recipe.shingle} per feature, weights {recipe.weights}"
     return facts(
         [
-            ("Match", match),
+            ("Match", asked),
             ("Method", recipe.method),
-            ("Features", None if recipe.method == "exact" else features),
+            ("Features", None if isinstance(recipe.sketch, Exact) else features),
             ("Search", search),
             ("P(found) at the threshold", None if recall is None else f"{recall:.4f}"),
             ("Keep", recipe.keep),
@@ -84,11 +85,7 @@ def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
 
 def threshold_of(recipe: Recipe) -> float | None:
     """Return the least similarity of a match; None where nothing is measured."""
-    if recipe.threshold is not None:
-        return recipe.similarity_threshold
-    if recipe.within is not None and recipe.bits is not None:
-        return 1.0 - recipe.within / recipe.bits
-    return None
+    return None if isinstance(recipe.sketch, Exact) else recipe.least_similarity
 
 
 def similarity_chart(catalogue: Catalogue, recipe: Recipe) -> Html:
@@ -125,13 +122,10 @@ def size_chart(catalogue: Catalogue) -> Html:
 
 def curve_points(recipe: Recipe) -> list[tuple[float, float]]:
     """Return (similarity, P(found) of a pair by the search of a resolved recipe); none where it has no curve."""
-    from likewise.stages.plan import found
-
     similarities = [i / _CURVE_POINTS for i in range(_CURVE_POINTS + 1)]
-    if recipe.method == "minhash" and recipe.bands is not None:
-        return [(value, found(recipe, value)) for value in similarities]
-    if recipe.method == "simhash" and recipe.bits is not None and recipe.within is not None and recipe.bands is None:
-        return [(value, recall_within(recipe.bits, value, recipe.within)) for value in similarities]
+    method = recipe.sketch
+    if isinstance(method, MinHash) or (isinstance(method, SimHash) and method.compares_all):
+        return [(value, method.found(value)) for value in similarities]
     return []
 
 
@@ -140,7 +134,7 @@ def curve_chart(recipe: Recipe, similarity: float | None = None) -> Html | None:
     points = curve_points(recipe)
     if not points:
         return None
-    is_bands = recipe.method == "minhash"
+    is_bands = isinstance(recipe.sketch, MinHash)
     at, text = similarity, "this pair"
     if similarity is None:
         at = recipe.candidate_threshold if is_bands else threshold_of(recipe) if recipe.threshold is not None else None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from likewise.batch import FileRun
 from likewise.batch.budget.timing import Timing
 from likewise.batch.read.documents import Documents
-from likewise.batch.run import open_documents
+from likewise.batch.run import RunContext, open_documents
 from likewise.errors import InvalidInput
 from likewise.hamming.pairs import hamming_distance
 from likewise.io.inputs import find_inputs
@@ -18,6 +18,7 @@ from likewise.io.output.scratch import scratch_directory
 from likewise.measures import measure
 from likewise.measures.comparison import matches
 from likewise.progress import no_progress
+from likewise.recipe.methods import Exact, MinHash, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.texts import TextReader
 from likewise.stages.sketch import shaped, sketch
@@ -59,7 +60,7 @@ class RunNeighbours:
     def __init__(self, reader: TextReader, run: FileRun, recipe: Recipe) -> None:
         self._reader, self._run = reader, run
         self._recipe = recipe
-        self._sketching = recipe if recipe.method in ("minhash", "simhash") else _signatures(recipe)
+        self._sketching = recipe if isinstance(recipe.sketch, MinHash | SimHash) else _signatures(recipe)
         self._lock = threading.Lock()
         self._stack = ExitStack()
         self._documents: Documents | None = None
@@ -99,8 +100,8 @@ class RunNeighbours:
         similarity = values.get(recipe.measure)
         if similarity is None:
             similarity = float(getattr(measured, recipe.measure))
-        distance = measured.distance if recipe.method == "simhash" else None
-        if recipe.method == "exact":
+        distance = measured.distance if isinstance(recipe.sketch, SimHash) else None
+        if isinstance(recipe.sketch, Exact):
             is_match = recipe.feature_rules.normalize(text) == recipe.feature_rules.normalize(theirs)
         else:
             is_match = matches(measured, recipe)
@@ -109,7 +110,7 @@ class RunNeighbours:
     def _nearest(self, documents: Documents, text: str) -> NDArray[np.int64]:
         recipe = self._sketching
         ours, theirs = sketch([text], recipe, threads=1).array, shaped(documents.sketches, recipe)
-        if recipe.method == "simhash":
+        if isinstance(recipe.sketch, SimHash):
             # Rows of the one are paired with those of the other.
             far = hamming_distance(np.repeat(ours, len(theirs), axis=0), theirs).astype(np.int64)
         else:
@@ -135,15 +136,13 @@ class RunNeighbours:
             file_format=self._run.format_for(self._sketching),
             delimiter=self._run.delimiter,
         )
-        opened = open_documents(
-            found.files, self._sketching.replace(keep="first"), self._run.run_rules(), work=work, timing=Timing(),
-            progress=no_progress,
-        )  # fmt: skip
+        context = RunContext(self._run.run_rules(), Timing(), no_progress)
+        opened = open_documents(found.files, self._sketching.replace(keep="first"), context, work=work)
         return self._stack.enter_context(opened)
 
 
 def _signatures(recipe: Recipe) -> Recipe:
     """Return a recipe of signatures over the same features, for methods that have no sketch."""
-    if recipe.method == "exact":
+    if isinstance(recipe.sketch, Exact):
         return Recipe.minhash(markup=recipe.markup, fold=recipe.fold).resolve()
     return Recipe.from_options("minhash", **recipe.feature_options()).resolve()

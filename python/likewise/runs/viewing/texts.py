@@ -11,21 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise._native import Texts
 from likewise.batch import FileRun
 from likewise.errors import LikewiseError
-from likewise.io.inputs import InputFile, find_inputs
-from likewise.io.lines.csv import CsvFile
-from likewise.io.lines.lines import LineFile
-from likewise.io.lines.text_file import TextFile
+from likewise.io.inputs import find_inputs
 from likewise.io.output.scratch import scratch_directory
+from likewise.io.source.files import InputFile
 from likewise.io.source.spool import Spool
 from likewise.recipe.recipe import Recipe
 
-_BLOCK_BYTES = 1 << 16
 _PIECE_BYTES = 4 << 20
-# A line that does not end within so many bytes is longer than any document.
-_MOST_BYTES = 1 << 30
 
 
 class Place(NamedTuple):
@@ -159,13 +153,10 @@ class TextReader:
                 delimiter=self._run.delimiter,
             )
             (file,) = found.files
-            if isinstance(file, CsvFile) or (isinstance(file, LineFile) and file.codec is not None):
-                for _ in file.jobs(_PIECE_BYTES, self._work):
-                    pass
-            if isinstance(file, LineFile):
-                return _Lines(file)
-            if isinstance(file, TextFile):
-                return _Whole(file)
+            for _ in file.unpacking(_PIECE_BYTES, self._work):
+                pass
+            if file.can_read_again:
+                return _Again(file)
             return self._stack.enter_context(_Table(file, self._work, len(self._open_files)))
         except (LikewiseError, OSError) as error:
             return Missing(str(error))
@@ -179,59 +170,28 @@ class _File(ABC):
         """Return the documents at these places."""
 
 
-class _Whole(_File):
-    def __init__(self, file: TextFile) -> None:
-        self._file = file
+class _Again(_File):
+    """A file whose documents are read where they stand."""
 
-    def read(self, places: Sequence[Place]) -> list[Shown]:
-        try:
-            document = self._file.read_texts(np.zeros(1, np.uint64), np.zeros(1, np.uint32))[0]
-        except (LikewiseError, OSError) as error:
-            return [Missing(str(error))] * len(places)
-        return [document] * len(places)
-
-
-class _Lines(_File):
-    def __init__(self, file: LineFile) -> None:
+    def __init__(self, file: InputFile) -> None:
         self._file = file
 
     def read(self, places: Sequence[Place]) -> list[Shown]:
         offsets = np.array([place.offset for place in places], np.uint64)
         try:
             lengths = np.array([self._length(place) for place in places], np.uint32)
-            texts = self._read(offsets, lengths)
-            return [texts[i] for i in range(len(places))]
+            # Equal offsets are read once: readers want them rising.
+            distinct, back = np.unique(offsets, return_inverse=True)
+            texts = self._file.read_texts(distinct, lengths[np.searchsorted(offsets, distinct)])
+            found = texts.take(back.astype(np.int64))
+            return [found[i] for i in range(len(places))]
         except (LikewiseError, OSError, ValueError) as error:
             if len(places) == 1:
                 return [Missing(f"{self._file.name} has changed since the run: {error}")]
             return [document for place in places for document in self.read([place])]
 
-    def _read(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
-        # Equal offsets are read once: readers want them rising.
-        distinct, back = np.unique(offsets, return_index=False, return_inverse=True)
-        first = np.searchsorted(offsets, distinct)
-        assert not isinstance(self._file, TextFile)
-        texts: Texts = self._file.read_texts(distinct, lengths[first])  # type: ignore[attr-defined]
-        return texts.take(back.astype(np.int64))
-
     def _length(self, place: Place) -> int:
-        """Return the bytes of a record: up to its line end, which in CSV stands outside of quotes."""
-        if place.length is not None:
-            return place.length
-        quotes = isinstance(self._file, CsvFile)
-        num_quotes, length = 0, 0
-        with self._file.plain_path.open("rb") as file:
-            file.seek(place.offset)
-            while length < _MOST_BYTES and (block := file.read(_BLOCK_BYTES)):
-                start = 0
-                while (end := block.find(b"\n", start)) >= 0:
-                    num_quotes += block.count(b'"', start, end) if quotes else 0
-                    if num_quotes % 2 == 0:
-                        return length + end
-                    start = end + 1
-                num_quotes += block.count(b'"', start) if quotes else 0
-                length += len(block)
-        return length
+        return self._file.record_bytes(place.offset) if place.length is None else place.length
 
 
 class _Table(_File):

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidInput
 from likewise.io.output.near_pairs import NearPairFacts, read_facts
+from likewise.recipe.methods import SimHashDistance, SimHashMeasured
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.search import recall_within
 from likewise.runs.viewing.texts import Place
 from likewise.stages.groups import choose_leaders, components
 
@@ -107,12 +107,7 @@ class Thresholds:
     @property
     def own(self) -> float:
         """The threshold of the run, as a similarity."""
-        recipe = self._recipe
-        if recipe.threshold is not None:
-            return recipe.similarity_threshold
-        assert recipe.within is not None
-        assert recipe.bits is not None
-        return 1.0 - recipe.within / recipe.bits
+        return self._recipe.least_similarity
 
     def required(self, number: int) -> float:
         """Return the similarity that the run required of a pair."""
@@ -123,10 +118,9 @@ class Thresholds:
     @cached_property
     def cuts(self) -> list[float]:
         """The similarities that can be cut at, rising from the floor to 1, the run's own among them."""
-        floor, recipe = self.facts.floor, self._recipe
-        if recipe.is_distance_only:
-            assert recipe.bits is not None
-            found = [1.0 - d / recipe.bits for d in range(recipe.bits + 1)]
+        floor, near = self.facts.floor, self._recipe.sketch
+        if isinstance(near, SimHashDistance):
+            found = [near.similarity(d) for d in range(near.bits + 1)]
             return sorted(value for value in found if value >= floor)
         most = max(_FEWEST_CUTS, int(_SECONDS * _PAIRS_A_SECOND / max(1, len(self.similarity))))
         step = max(_STEP, (1.0 - floor) / most)
@@ -178,14 +172,13 @@ class Thresholds:
     def found(self, cut: float) -> float | None:
         """Return P(found) of a pair exactly at a cut by the run's search; None where no model says."""
         recipe = self._recipe
-        at_cut = recipe if recipe.is_distance_only else recipe.replace(threshold=max(cut, 1e-6))
-        if recipe.is_distance_only and recipe.bands is not None:
-            assert recipe.bits is not None
-            return recipe.replace(within=round((1.0 - cut) * recipe.bits)).stated_recall
-        if recipe.method == "simhash" and not recipe.is_distance_only and recipe.measure == "cosine":
-            assert recipe.bits is not None
-            assert recipe.within is not None
-            return recall_within(recipe.bits, cut, recipe.within)
+        match recipe.sketch:
+            case SimHashDistance() as near:
+                at_cut = recipe if near.compares_all else recipe.replace(within=round((1.0 - cut) * near.bits))
+            case SimHashMeasured() as near if recipe.measure == "cosine":
+                return near.found(cut)
+            case _:
+                at_cut = recipe.replace(threshold=max(cut, 1e-6))
         return at_cut.stated_recall
 
     def _read(self, which: NDArray[np.int64]) -> list[StoredPair]:

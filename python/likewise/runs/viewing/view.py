@@ -20,7 +20,7 @@ from likewise.io.output.summaries import read_summary
 from likewise.progress import Progress, no_progress
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.build import build_from_evidence, build_from_index
-from likewise.runs.viewing.catalogue import Catalogue, GroupRow, Member
+from likewise.runs.viewing.catalogue import Catalogue
 from likewise.runs.viewing.marks import Marks
 from likewise.runs.viewing.neighbours import MOST_BYTES, FoundNear, RunNeighbours
 from likewise.runs.viewing.texts import Missing, Place, Shown, TextReader
@@ -380,10 +380,7 @@ def _recipe_of(summary: dict[str, Any]) -> tuple[Recipe, str | None]:
         threshold = fields.get("threshold")
         plain = Recipe.minhash(threshold, **options).resolve()
         lists = "weights" if recipe.needs_counting else "weights or word lists"
-        note = f"The {lists} of the run are not available, so measures on these pages count each shared feature once"
-        return plain, note
-
-
-def shared_rows(group: GroupRow, members: Sequence[Member]) -> list[tuple[int | None, str, Place]]:
-    """Return (row, id, place) of a group's documents, the kept one first."""
-    return [(group.row, group.doc_id, group.place), *((one.row, one.doc_id, one.place) for one in members)]
+        return (
+            plain,
+            f"The {lists} of the run are not available, so measures on these pages count each shared feature once",
+        )

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from likewise.errors import InvalidParameter
+from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.service.api.texts import recipe_given
 from likewise.service.collections.service import Service
@@ -87,13 +88,14 @@ class Administration:
     def _check(self, recipe: Recipe) -> None:
         """Raise InvalidParameter for a recipe by which one query may cost too much."""
         settings = self._service.settings
-        if recipe.within is not None and recipe.within > settings.max_within:
+        method = recipe.sketch
+        if isinstance(method, SimHash) and (method.within or 0) > settings.max_within:
             raise InvalidParameter(
-                "recipe.within", f"{recipe.within} given; over HTTP the maximum is {settings.max_within}"
+                "recipe.within", f"{method.within} given; over HTTP the maximum is {settings.max_within}"
             )
-        if recipe.bands is not None and recipe.bands * _MOST_A_BAND > settings.max_candidates:
+        if isinstance(method, MinHash) and (method.bands or 0) * _MOST_A_BAND > settings.max_candidates:
             raise InvalidParameter(
                 "recipe.bands",
-                f"{recipe.bands} bands may give {recipe.bands * _MOST_A_BAND} candidates; the maximum is "
+                f"{method.bands} bands may give {(method.bands or 0) * _MOST_A_BAND} candidates; the maximum is "
                 f"{settings.max_candidates}",
             )

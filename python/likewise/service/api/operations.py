@@ -1,5 +1,7 @@
 """Every operation under ``/v1``: what it takes, what it gives, which right it needs."""
 
+from functools import partial
+
 from fastapi import FastAPI
 from pydantic import BaseModel
 
@@ -36,32 +38,26 @@ def _on_documents(service: Service) -> list[Operation]:
     ) -> list[Operation]:
         """Return the operation on one, and that on many, which also takes lines."""
         name = verb.replace("-", "_")
-        is_repeatable = right == "write"
+        operation = partial(Operation, method="POST", right=right, is_repeatable=right == "write")
         return [
-            Operation(
-                method="POST",
+            operation(
                 path=f"{_COLLECTION}/{verb}",
                 name=name,
                 about=about,
-                right=right,
                 work=getattr(documents, name),
                 body=single[0],
                 answer=single[1],
                 problems=problems,
-                is_repeatable=is_repeatable,
             ),
-            Operation(
-                method="POST",
+            operation(
                 path=f"{_COLLECTION}/{verb}/batch",
                 name=f"{name}_batch",
                 about=f"{about} Batch version: JSON, or a stream of lines.",
-                right=right,
                 work=getattr(documents, f"{name}_batch"),
                 body=batch[0],
                 answer=batch[1],
                 lines=Lines(single[0], single[1], getattr(documents, f"{name}_lines")),
                 problems=tuple(problem for problem in problems if problem != "unknown-document"),
-                is_repeatable=is_repeatable,
             ),
         ]
 
@@ -118,14 +114,13 @@ def _on_collections(service: Service) -> list[Operation]:
     bodies = make_bodies(service.settings)
     work = Administration(service)
     snapshots = f"{_COLLECTION}/snapshots"
-    admin = {"right": "admin", "problems": ("read-only",)}
+    read = partial(Operation, method="GET", right="read")
+    admin = partial(Operation, right="admin", problems=("read-only",), has_deadline=False)
     return [
-        Operation(
-            method="GET",
+        read(
             path="/v1/collections",
             name="list_collections",
             about="List the collections and their recipes.",
-            right="read",
             work=work.list_all,
             answer=shapes.CollectionList,
         ),
@@ -141,74 +136,61 @@ def _on_collections(service: Service) -> list[Operation]:
             status=201,
             problems=("collection-exists", "read-only"),
         ),
-        Operation(
-            method="GET",
+        read(
             path=_COLLECTION,
             name="get_collection",
             about="Describe a collection.",
-            right="read",
             work=work.get,
             answer=shapes.CollectionInfo,
         ),
-        Operation(
+        admin(
             method="DELETE",
             path=_COLLECTION,
             name="delete_collection",
             about="Delete a collection with its documents and snapshots.",
             work=work.delete,
-            has_deadline=False,
             answer=shapes.Deleted,
-            **admin,  # type: ignore[arg-type]
         ),
-        Operation(
+        admin(
             method="POST",
             path=f"{_COLLECTION}/compact",
             name="compact",
             about="Merge all segments into one.",
             work=work.compact,
-            has_deadline=False,
             answer=shapes.Done,
-            **admin,  # type: ignore[arg-type]
         ),
-        Operation(
+        admin(
             method="POST",
             path=f"{_COLLECTION}/verify",
             name="verify",
             about="Check the integrity of a collection.",
-            right="admin",
             work=work.verify,
-            has_deadline=False,
             body=bodies.verify,
+            problems=(),
             answer=shapes.Verified,
         ),
-        Operation(
-            method="GET",
+        read(
             path=snapshots,
             name="list_snapshots",
             about="List the snapshots of a collection.",
-            right="read",
             work=work.list_snapshots,
             answer=shapes.SnapshotList,
         ),
-        Operation(
+        admin(
             method="POST",
             path=snapshots,
             name="create_snapshot",
             about="Create a snapshot of a collection; the service chooses its name.",
             status=201,
             work=work.create_snapshot,
-            has_deadline=False,
             answer=shapes.Snapshot,
-            **admin,  # type: ignore[arg-type]
         ),
-        Operation(
+        admin(
             method="DELETE",
             path=f"{snapshots}/{{snapshot}}",
             name="delete_snapshot",
             about="Delete a snapshot.",
-            right="admin",
             work=work.delete_snapshot,
-            has_deadline=False,
             answer=shapes.Deleted,
             problems=("not-found", "read-only"),
         ),
@@ -218,23 +200,20 @@ def _on_collections(service: Service) -> list[Operation]:
 def _on_texts(service: Service) -> list[Operation]:
     bodies = make_bodies(service.settings)
     texts = Texts(service)
+    read = partial(Operation, method="POST", right="read")
     return [
-        Operation(
-            method="POST",
+        read(
             path="/v1/compare",
             name="compare",
             about="Compare two texts: all measures, both fingerprints and the differences.",
-            right="read",
             work=texts.compare,
             body=bodies.compare,
             answer=shapes.Comparison,
         ),
-        Operation(
-            method="POST",
+        read(
             path="/v1/plan",
             name="plan",
             about="Resolve a recipe and compute the probability of finding pairs at each similarity.",
-            right="read",
             work=texts.plan,
             body=bodies.plan,
             answer=shapes.Plan,

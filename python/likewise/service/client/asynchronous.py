@@ -2,49 +2,23 @@
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from likewise.checks import check_seconds
-from likewise.errors import StoreError
 from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.index.ids import rows_from
 from likewise.recipe.recipe import Recipe
 from likewise.service.client import calls
-from likewise.service.client.calls import Attempts, Call, CollectionCalls
-from likewise.service.client.connection import Connections, is_sent, is_transport_error
+from likewise.service.client.base import ClientBase
+from likewise.service.client.calls import Call, CollectionCalls
+
+_Answer = TypeVar("_Answer")
 
 
-class AsyncClient:
-    """Client for a collection of an HTTP service, with the methods of :class:`likewise.Index`, each call to be awaited.
+class AsyncClient(ClientBase):
+    """A collection of an HTTP service, with the methods of :class:`likewise.Index`, each call to be awaited.
 
-    Parameters
-    ----------
-    url : str
-        The address of the service.
-    key : str, optional
-        API key, if the service has keys.
-    collection : str, optional
-        Name of the collection; if None, the only one of the service.
-    timeout_s : float
-        Seconds for one request, its retries included. Verifying, compacting, copying and deleting a collection have no
-        limit.
-    retries : int
-        Maximum number of retries of a request, with growing pauses, when the service is overloaded (429, 503) or the
-        connection breaks.
-
-    Raises
-    ------
-    MissingExtra
-        If the extra ``client`` is not installed.
-
-    Notes
-    -----
-    Additions and removals carry a random idempotency key: when one is retried, the service returns the answer of the
-    first attempt. A service that was restarted in between no longer has that answer. Then a repeated addition returns
-    its verdict with ``added`` false, and a repeated removal raises ServiceError of the kind ``uncertain``. Creating or
-    deleting a collection is retried only if the service reported that it was not done. Batches of any size are
-    sent in requests of at most 1,000 documents, each of them all or none. Tasks may share one client;
-    each event loop and each forked process has its own connections.
+    Parameters, errors and what is retried are those of :class:`likewise.Client`. Tasks may share one client; each event
+    loop has connections of its own, a forked process too.
 
     Examples
     --------
@@ -53,22 +27,6 @@ class AsyncClient:
         async with likewise.AsyncClient("http://127.0.0.1:8765", collection="pages") as seen:
             verdict = await seen.check_and_add("a", "one fine day in spring")
     """
-
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        collection: str | None = None,
-        timeout_s: float = 30.0,
-        retries: int = 5,
-    ) -> None:
-        self._url = calls.check_url(url)
-        self._retries = calls.check_retries(retries)
-        self._timeout_s = check_seconds("timeout_s", timeout_s)
-        self._connections = Connections("AsyncClient", self._url, calls.headers_of(key))
-        self._name = collection
-        self._measure: str | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -79,9 +37,6 @@ class AsyncClient:
     async def count(self) -> int:
         """Return how many documents are neither removed nor expired."""
         return int((await self.describe())["num_documents"])
-
-    def __repr__(self) -> str:
-        return f"AsyncClient({self._url!r}, collection={self._name!r})"
 
     async def collections(self) -> list[str]:
         """Return the names of the collections of the service."""
@@ -99,8 +54,7 @@ class AsyncClient:
 
     async def describe(self) -> dict[str, Any]:
         """Return what the service says of the collection."""
-        shown: dict[str, Any] = await self._ask((await self._calls()).describe())
-        return shown
+        return await self._ask((await self._calls()).describe())
 
     async def recipe(self) -> Recipe:
         """Return what decides."""
@@ -108,13 +62,11 @@ class AsyncClient:
 
     async def stats(self) -> dict[str, Any]:
         """Return counts and sizes, as those of an index."""
-        shown: dict[str, Any] = (await self.describe())["stats"]
-        return shown
+        return dict((await self.describe())["stats"])
 
     async def check(self, text: str) -> Verdict:
         """Return the verdict that a document would get now; nothing is added."""
-        verdict: Verdict = await self._ask((await self._calls()).check_one(text))
-        return verdict
+        return await self._ask((await self._calls()).check_one(text))
 
     async def check_batch(self, texts: Iterable[str]) -> Verdicts:
         """Return the verdict that each document would get now, by itself; nothing is added."""
@@ -127,8 +79,7 @@ class AsyncClient:
 
     async def check_and_add(self, doc_id: str, text: str) -> Verdict:
         """Decide a document and add it in one step; it is on the disk when this returns."""
-        verdict: Verdict = await self._ask((await self._calls()).add_one(doc_id, text))
-        return verdict
+        return await self._ask((await self._calls()).add_one(doc_id, text))
 
     async def check_and_add_batch(self, ids: Iterable[object], texts: Iterable[str]) -> Verdicts:
         """Decide documents one after the other and add them, each request of at most 1,000 all or none."""
@@ -149,13 +100,11 @@ class AsyncClient:
 
     async def get(self, doc_id: str) -> Document | None:
         """Return the document of an id with its present verdict; None where there is none."""
-        document: Document | None = await self._ask((await self._calls()).get(doc_id))
-        return document
+        return await self._ask((await self._calls()).get(doc_id))
 
     async def neighbours(self, text: str, limit: int = 10) -> list[Neighbour]:
         """Return the kept documents that match a text, best first, at most `limit`."""
-        found: list[Neighbour] = await self._ask((await self._calls()).neighbours(text, limit))
-        return found
+        return await self._ask((await self._calls()).neighbours(text, limit))
 
     async def group(self, doc_id: str) -> Group:
         """Return the kept document that speaks for this one, and all its duplicates.
@@ -174,13 +123,11 @@ class AsyncClient:
 
     async def remove(self, doc_id: str) -> Removal:
         """Remove a document; its duplicates move to another kept one that matches them, or are kept from now on."""
-        removal: Removal = await self._ask((await self._calls()).remove(doc_id))
-        return removal
+        return await self._ask((await self._calls()).remove(doc_id))
 
     async def verify(self, *, full: bool = False) -> list[str]:
         """Return what is wrong, in words; nothing where all is well."""
-        problems: list[str] = await self._ask((await self._calls()).verify(full=full))
-        return problems
+        return await self._ask((await self._calls()).verify(full=full))
 
     async def compact(self) -> None:
         """Make one segment of all documents."""
@@ -188,8 +135,7 @@ class AsyncClient:
 
     async def snapshot(self) -> str:
         """Copy the collection as it is now, in the directory of the service; the name of the copy."""
-        name: str = await self._ask((await self._calls()).snapshot())
-        return name
+        return await self._ask((await self._calls()).snapshot())
 
     async def close(self) -> None:
         """Close the connections; a second call does nothing."""
@@ -207,8 +153,8 @@ class AsyncClient:
             self._measure = str((await self.describe())["recipe"]["measure"])
         return self._measure
 
-    async def _ask(self, call: Call) -> Any:  # noqa: ANN401 - what the call understands
-        attempts = Attempts(call, self._url, self._retries, self._timeout_s)
+    async def _ask(self, call: Call[_Answer]) -> _Answer:
+        attempts = self._attempts(call)
         while True:
             connection = self._connections.own(asyncio.get_running_loop())
             try:
@@ -218,11 +164,7 @@ class AsyncClient:
                         attempts.check_time()
                         content += part
             except Exception as error:
-                if self._connections.is_closed:
-                    raise StoreError("the client is closed") from None
-                if not is_transport_error(error):
-                    raise
-                wait_s = attempts.after_failure(error, is_sent=is_sent(error))
+                wait_s = self._wait_s(attempts, error)
             else:
                 found = attempts.after_answer(response.status_code, bytes(content), response.headers)
                 if found is None:

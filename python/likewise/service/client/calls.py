@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlsplit
 
 import numpy as np
@@ -25,11 +25,12 @@ MOST_DOCUMENTS = 1000
 MOST_BYTES = 4 << 20
 _LONGEST_PAUSE_S = 10.0
 _CONNECT_S = 5.0
+_Answer = TypeVar("_Answer")
 _KEY = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(Generic[_Answer]):
     """A request, and what to make of the answer.
 
     Parameters
@@ -51,7 +52,7 @@ class Call:
     method: str
     path: str
     body: bytes | None
-    understand: Callable[[Any], Any]
+    understand: Callable[[Any], _Answer]
     is_repeatable: bool = True
     is_long: bool = False
     idempotency_key: str | None = None
@@ -75,7 +76,7 @@ class Attempts:
         Gives the time in seconds.
     """
 
-    call: Call
+    call: Call[Any]
     url: str
     retries: int
     timeout_s: float
@@ -236,84 +237,84 @@ class CollectionCalls:
     def __init__(self, name: str) -> None:
         self.base = f"/v1/collections/{quote(name, safe='')}"
 
-    def check(self, texts: Sequence[str], measure: str) -> Call:
+    def check(self, texts: Sequence[str], measure: str) -> Call[Verdicts]:
         """Ask for verdicts on texts."""
         body = {"texts": [_clean(text) for text in texts]}
         return self._post("check/batch", body, lambda answer: verdicts_of(answer["verdicts"], measure, None))
 
-    def check_one(self, text: str) -> Call:
+    def check_one(self, text: str) -> Call[Verdict]:
         """Ask for the verdict on a text."""
         return self._post("check", {"text": _clean(text)}, lambda answer: Verdict(**answer))
 
-    def add(self, ids: Sequence[object], texts: Sequence[str], measure: str) -> Call:
+    def add(self, ids: Sequence[object], texts: Sequence[str], measure: str) -> Call[Verdicts]:
         """Add documents."""
         names = [_clean(one_id(doc_id, row)) for row, doc_id in enumerate(ids)]
         body = {"documents": [{"doc_id": name, "text": _clean(text)} for name, text in zip(names, texts, strict=True)]}
         return self._change("check-and-add/batch", body, lambda answer: verdicts_of(answer["verdicts"], measure, names))
 
-    def add_one(self, doc_id: object, text: str) -> Call:
+    def add_one(self, doc_id: object, text: str) -> Call[Verdict]:
         """Add a document."""
         body = {"doc_id": _clean(one_id(doc_id)), "text": _clean(text)}
         return self._change("check-and-add", body, lambda answer: Verdict(**answer))
 
-    def get(self, doc_id: object) -> Call:
+    def get(self, doc_id: object) -> Call[Document | None]:
         """Ask for a document."""
         return self._post("get/batch", {"doc_ids": [_clean(one_id(doc_id))]}, _document_of)
 
-    def group(self, doc_id: object, offset: int) -> Call:
+    def group(self, doc_id: object, offset: int) -> Call[dict[str, Any]]:
         """Ask for a page of a group, from a member on; the answer as it is."""
         return self._post("group", {"doc_id": _clean(one_id(doc_id)), "offset": offset}, lambda answer: answer)
 
-    def neighbours(self, text: str, limit: int) -> Call:
+    def neighbours(self, text: str, limit: int) -> Call[list[Neighbour]]:
         """Ask for the neighbours of a text."""
         body = {"text": _clean(text), "limit": limit}
         return self._post(
             "neighbours", body, lambda answer: [Neighbour(**neighbour) for neighbour in answer["neighbours"]]
         )
 
-    def remove(self, doc_id: object) -> Call:
+    def remove(self, doc_id: object) -> Call[Removal]:
         """Remove a document."""
         return self._change("remove", {"doc_id": _clean(one_id(doc_id))}, _removal_of)
 
-    def describe(self) -> Call:
+    def describe(self) -> Call[dict[str, Any]]:
         """Ask what the collection is."""
         return Call("GET", self.base, None, lambda answer: answer)
 
-    def create(self, recipe: Recipe | None, store: str | None, ttl_s: float | None) -> Call:
+    def create(self, recipe: Recipe | None, store: str | None, ttl_s: float | None) -> Call[object]:
         """Make the collection."""
         fields = None if recipe is None else as_recipe(recipe).to_dict()
         body = encoded({"recipe": fields, "store": store, "ttl_s": ttl_s})
         return Call("PUT", self.base, body, lambda answer: answer, is_repeatable=False)
 
-    def delete(self) -> Call:
+    def delete(self) -> Call[object]:
         """Delete the collection."""
         return Call("DELETE", self.base, None, lambda _: None, is_repeatable=False, is_long=True)
 
-    def verify(self, *, full: bool) -> Call:
+    def verify(self, *, full: bool) -> Call[list[str]]:
         """Look for damage."""
         path = f"{self.base}/verify"
         return Call("POST", path, encoded({"full": full}), lambda answer: answer["problems"], is_long=True)
 
-    def compact(self) -> Call:
+    def compact(self) -> Call[object]:
         """Make one segment of all documents."""
         return Call("POST", f"{self.base}/compact", None, lambda _: None, is_repeatable=False, is_long=True)
 
-    def snapshot(self) -> Call:
+    def snapshot(self) -> Call[str]:
         """Copy the collection."""
         return Call(
             "POST", f"{self.base}/snapshots", None, lambda answer: answer["snapshot"], is_repeatable=False, is_long=True
         )
 
-    def _post(self, verb: str, body: dict[str, Any], understand: Callable[[Any], Any]) -> Call:
+    def _post(self, verb: str, body: dict[str, Any], understand: Callable[[Any], _Answer]) -> Call[_Answer]:
         return Call("POST", f"{self.base}/{verb}", encoded(body), understand)
 
-    def _change(self, verb: str, body: dict[str, Any], understand: Callable[[Any], Any]) -> Call:
+    def _change(self, verb: str, body: dict[str, Any], understand: Callable[[Any], _Answer]) -> Call[_Answer]:
         """Return a call that changes documents, with a key by which the service recognizes it."""
         key = secrets.token_hex(16)
         return Call("POST", f"{self.base}/{verb}", encoded(body), understand, idempotency_key=key)
 
 
-LIST = Call("GET", "/v1/collections", None, lambda answer: answer)
+LIST: Call[dict[str, Any]] = Call("GET", "/v1/collections", None, lambda answer: answer)
 
 
 def encoded(body: dict[str, Any]) -> bytes:

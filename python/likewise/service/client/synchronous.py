@@ -2,20 +2,20 @@
 
 import time
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from likewise.checks import check_seconds
-from likewise.errors import StoreError
 from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
 from likewise.index.ids import rows_from
 from likewise.recipe.recipe import Recipe
 from likewise.service.client import calls
-from likewise.service.client.calls import Attempts, Call, CollectionCalls
-from likewise.service.client.connection import Connections, is_sent, is_transport_error
+from likewise.service.client.base import ClientBase
+from likewise.service.client.calls import Call, CollectionCalls
+
+_Answer = TypeVar("_Answer")
 
 
-class Client:
-    """Client for a collection of an HTTP service, with the methods of :class:`likewise.Index`.
+class Client(ClientBase):
+    """A collection of an HTTP service, with the methods of :class:`likewise.Index`.
 
     Parameters
     ----------
@@ -54,22 +54,6 @@ class Client:
             verdict = seen.check_and_add("a", "one fine day in spring")
     """
 
-    def __init__(
-        self,
-        url: str,
-        key: str | None = None,
-        *,
-        collection: str | None = None,
-        timeout_s: float = 30.0,
-        retries: int = 5,
-    ) -> None:
-        self._url = calls.check_url(url)
-        self._retries = calls.check_retries(retries)
-        self._timeout_s = check_seconds("timeout_s", timeout_s)
-        self._connections = Connections("Client", self._url, calls.headers_of(key))
-        self._name = collection
-        self._measure: str | None = None
-
     def __enter__(self) -> Self:
         return self
 
@@ -79,9 +63,6 @@ class Client:
     def __len__(self) -> int:
         """Documents that are neither removed nor expired."""
         return int(self.describe()["num_documents"])
-
-    def __repr__(self) -> str:
-        return f"Client({self._url!r}, collection={self._name!r})"
 
     def collections(self) -> list[str]:
         """Return the names of the collections of the service."""
@@ -99,8 +80,7 @@ class Client:
 
     def describe(self) -> dict[str, Any]:
         """Return what the service says of the collection."""
-        shown: dict[str, Any] = self._ask(self._calls().describe())
-        return shown
+        return self._ask(self._calls().describe())
 
     @property
     def recipe(self) -> Recipe:
@@ -110,13 +90,11 @@ class Client:
     @property
     def stats(self) -> dict[str, Any]:
         """Counts and sizes, as those of an index."""
-        shown: dict[str, Any] = self.describe()["stats"]
-        return shown
+        return dict(self.describe()["stats"])
 
     def check(self, text: str) -> Verdict:
         """Return the verdict that a document would get now; nothing is added."""
-        verdict: Verdict = self._ask(self._calls().check_one(text))
-        return verdict
+        return self._ask(self._calls().check_one(text))
 
     def check_batch(self, texts: Iterable[str]) -> Verdicts:
         """Return the verdict that each document would get now, by itself; nothing is added."""
@@ -129,8 +107,7 @@ class Client:
 
     def check_and_add(self, doc_id: str, text: str) -> Verdict:
         """Decide a document and add it in one step; it is on the disk when this returns."""
-        verdict: Verdict = self._ask(self._calls().add_one(doc_id, text))
-        return verdict
+        return self._ask(self._calls().add_one(doc_id, text))
 
     def check_and_add_batch(self, ids: Iterable[object], texts: Iterable[str]) -> Verdicts:
         """Decide documents one after the other and add them, each request of at most 1,000 all or none."""
@@ -151,13 +128,11 @@ class Client:
 
     def get(self, doc_id: str) -> Document | None:
         """Return the document of an id with its present verdict; None where there is none."""
-        document: Document | None = self._ask(self._calls().get(doc_id))
-        return document
+        return self._ask(self._calls().get(doc_id))
 
     def neighbours(self, text: str, limit: int = 10) -> list[Neighbour]:
         """Return the kept documents that match a text, best first, at most `limit`."""
-        found: list[Neighbour] = self._ask(self._calls().neighbours(text, limit))
-        return found
+        return self._ask(self._calls().neighbours(text, limit))
 
     def group(self, doc_id: str) -> Group:
         """Return the kept document that speaks for this one, and all its duplicates.
@@ -174,13 +149,11 @@ class Client:
 
     def remove(self, doc_id: str) -> Removal:
         """Remove a document; its duplicates move to another kept one that matches them, or are kept from now on."""
-        removal: Removal = self._ask(self._calls().remove(doc_id))
-        return removal
+        return self._ask(self._calls().remove(doc_id))
 
     def verify(self, *, full: bool = False) -> list[str]:
         """Return what is wrong, in words; nothing where all is well."""
-        problems: list[str] = self._ask(self._calls().verify(full=full))
-        return problems
+        return self._ask(self._calls().verify(full=full))
 
     def compact(self) -> None:
         """Make one segment of all documents."""
@@ -188,8 +161,7 @@ class Client:
 
     def snapshot(self) -> str:
         """Copy the collection as it is now, in the directory of the service; the name of the copy."""
-        name: str = self._ask(self._calls().snapshot())
-        return name
+        return self._ask(self._calls().snapshot())
 
     def close(self) -> None:
         """Close the connections; a second call does nothing."""
@@ -207,8 +179,8 @@ class Client:
             self._measure = str(self.describe()["recipe"]["measure"])
         return self._measure
 
-    def _ask(self, call: Call) -> Any:  # noqa: ANN401 - what the call understands
-        attempts = Attempts(call, self._url, self._retries, self._timeout_s)
+    def _ask(self, call: Call[_Answer]) -> _Answer:
+        attempts = self._attempts(call)
         while True:
             connection = self._connections.own()
             try:
@@ -218,11 +190,7 @@ class Client:
                         attempts.check_time()
                         content += part
             except Exception as error:
-                if self._connections.is_closed:
-                    raise StoreError("the client is closed") from None
-                if not is_transport_error(error):
-                    raise
-                wait_s = attempts.after_failure(error, is_sent=is_sent(error))
+                wait_s = self._wait_s(attempts, error)
             else:
                 found = attempts.after_answer(response.status_code, bytes(content), response.headers)
                 if found is None:

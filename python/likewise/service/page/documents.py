@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from likewise.errors import InvalidInput
 from likewise.measures import Measures
 from likewise.measures.comparison import compare
+from likewise.recipe.methods import MinHash
 from likewise.runs.drawing import Html, element, fingerprints, side_by_side
 from likewise.runs.drawing.diffs import MAX_CHARACTERS
 from likewise.runs.report import sections
@@ -164,7 +165,7 @@ def compared(place: Place, a: Text, b: Text, names: tuple[str, str]) -> Drawn:
     else:
         difference = element("p", "These documents are binary and have no word alignment.", class_="notice")
     measures = found.measures
-    curve = sections.curve_chart(recipe, measures.jaccard if recipe.method == "minhash" else measures.cosine)
+    curve = sections.curve_chart(recipe, measures.jaccard if isinstance(recipe.sketch, MinHash) else measures.cosine)
     return Drawn(
         found.matches,
         difference,

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from likewise.errors import InvalidInput
 from likewise.measures.comparison import compare
+from likewise.recipe.methods import SimHashDistance
 from likewise.runs.drawing import Html, element, histogram, inline, steps
 from likewise.runs.report.sections import threshold_of
 from likewise.runs.viewing import Missing, StoredPair, Thresholds
@@ -35,7 +36,7 @@ def threshold(place: Place, request: Request, fields: dict[str, str]) -> Respons
         "total": stored.facts.num_documents,
         "own": stored.own,
         "own_kept": stored.num_kept,
-        "bits": view.recipe.bits if view.recipe.is_distance_only else None,
+        "bits": near.bits if isinstance(near := view.recipe.sketch, SimHashDistance) else None,
     }
     above, below = _around(place, stored, cut)
     return place.show(
@@ -79,9 +80,9 @@ def command(place: Place, cut: float) -> str:
     """Return the command that would run with a cut."""
     recipe, options = place.view.recipe, place.view.summary.get("options", {})
     parts = ["likewise dedup INPUT -o OUT", f"--method {recipe.method}"]
-    if recipe.is_distance_only:
-        assert recipe.bits is not None
-        parts.append(f"--bits {recipe.bits} --within {round((1.0 - cut) * recipe.bits)}")
+    near = recipe.sketch
+    if isinstance(near, SimHashDistance):
+        parts.append(f"--bits {near.bits} --within {round((1.0 - cut) * near.bits)}")
     else:
         parts.append(f"--threshold {cut:g}")
         if recipe.short_margin is not None:

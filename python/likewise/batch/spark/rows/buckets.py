@@ -19,10 +19,10 @@ from pyspark.sql import functions as F
 from likewise._native import Texts
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of
 from likewise.io.tables.columns import number_column
+from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
 
-NUM_LEVELS = 3
-# Members of a bucket level (docs/developers/definitions.md, Bands).
+# Members of a bucket level (docs/reference/definitions.md, Bands).
 MEMBERS = 64
 
 
@@ -65,16 +65,14 @@ def band_keys(batches: Iterator[Any], *, recipe: Recipe, level: int) -> Iterator
     """Yield band, key and rank of each document in each band, or in those of its `bands`; on a worker."""
     import pyarrow as pa
 
-    assert recipe.num_slots
-    assert recipe.slot_bits
-    assert recipe.bands
-    assert recipe.rows
-    num_slots, slot_bytes, rows = recipe.num_slots, recipe.slot_bits // 8, recipe.rows
+    signature = recipe.method_as(MinHash)
+    num_slots, slot_bytes = signature.num_slots, signature.slot_bytes
+    bands, rows = signature.banding
     width = min(num_slots, rows << level)
     for batch in batches:
         ranks = numbers_of(batch.column("rank"))
         slots = bytes_of(batch.column("sketch"), num_slots * slot_bytes).reshape(-1, num_slots, slot_bytes)
-        of_bands = _members_of_bands(batch, recipe.bands)
+        of_bands = _members_of_bands(batch, bands)
         for band, members in enumerate(of_bands):
             if members is not None and not len(members):
                 continue

@@ -1,0 +1,114 @@
+"""What every input file is: where it lies, what is read of it, and what a run asks of it beside its documents."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.io.source.source import BaseSource, Job, KeptTexts, ReadRules
+
+# Bytes of a document where none can be seen.
+_DOCUMENT_BYTES = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What of an input is written back.
+
+    Parameters
+    ----------
+    offsets, lengths : ndarray of shape (n,)
+        The kept lines (bytes, without newline), records or rows, rising.
+    threads : int
+        Threads that write.
+    texts : callable, optional
+        Gives the texts of a slice of them again, where the run put them aside: it may spare decoding them.
+    """
+
+    offsets: NDArray[np.uint64]
+    lengths: NDArray[np.uint32]
+    threads: int
+    texts: KeptTexts | None = None
+
+
+@dataclass(eq=False)
+class InputFile(BaseSource, ABC):
+    """A file that a run reads, and whose kept documents it writes back in the same format.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    name : str
+        Path relative to the common parent of the inputs, with slashes; the id of a text file's document.
+    num_bytes : int
+        Its size.
+    rules : ReadRules
+        What is read of it.
+    """
+
+    # Whether it is one document, of which nothing is written where it is removed.
+    is_document: ClassVar[bool] = False
+    # Whether documents are lines or records, with a line end behind each.
+    has_lines: ClassVar[bool] = False
+
+    path: Path
+    name: str
+    num_bytes: int
+    rules: ReadRules = field(default_factory=ReadRules)
+
+    @abstractmethod
+    def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
+        """Cut the file into parts of about this size, in order."""
+
+    @abstractmethod
+    def write_kept(self, target: Path, kept: Kept) -> None:
+        """Write kept documents to a new file of the same kind, packed as this one.
+
+        Parameters
+        ----------
+        target : Path
+            The new file.
+        kept : Kept
+            What of it stays.
+        """
+
+    def text_bytes(self) -> float:
+        """Return about how many bytes of text it holds."""
+        return float(self.num_bytes)
+
+    def estimated_documents(self) -> float:
+        """Return about how many documents it holds, by a look at its beginning."""
+        return self.text_bytes() / _DOCUMENT_BYTES
+
+    def work_bytes(self) -> int:
+        """Return what a thread takes more for its format."""
+        return 0
+
+    def unpacked_bytes(self) -> float:
+        """Return about how many bytes are put aside unpacked while it is read."""
+        return 0.0
+
+    def record_bytes(self, offset: int) -> int:
+        """Return the bytes of the record that begins there, without its line end."""
+        return self.num_bytes
+
+    def head_bytes(self) -> int:
+        """Return the bytes before the first record that belong to every output."""
+        return 0
+
+    def head_lines(self) -> int:
+        """Return how many lines stand before the first record."""
+        return 0
+
+    def provenance(self) -> dict[str, object] | None:
+        """Return what decides on its texts beside the recipe; None where nothing else does."""
+        return None
+
+    def facts(self) -> dict[str, object]:
+        """Return what its entry in the summary of a run says beside its size and its documents."""
+        return {}

@@ -1,0 +1,345 @@
+"""The methods of a recipe: what stands for a document in the search, and which pairs the search finds.
+
+A recipe holds one of them as its :attr:`likewise.Recipe.sketch`. Each has the fields that act with its method alone;
+what acts with every method stands in the recipe itself. `bands` and `rows`, the radius of measured fingerprints and
+the size of filters may be None until they are chosen (:meth:`likewise.Recipe.resolve`).
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from likewise import _native
+from likewise.errors import InvalidParameter
+
+# Slots that nominate Bloom filters where there are many.
+NOMINATING_SLOTS = 128
+# Of buckets, each keyed by twice the rows of the one before.
+NUM_LEVELS = 3
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of the pairs that a search finds.
+
+    Parameters
+    ----------
+    measure : str
+        What is measured on a pair.
+    weights : str
+        Weight of a feature.
+    threshold : float
+        The least similarity of a match; 1 where the distance alone decides.
+    """
+
+    measure: str
+    weights: str
+    threshold: float
+
+    @property
+    def as_jaccard(self) -> float:
+        """The threshold as the Jaccard similarity of two sets of equal size."""
+        return self.threshold if self.measure == "jaccard" else self.threshold / (2.0 - self.threshold)
+
+    @property
+    def follows_jaccard(self) -> bool:
+        """Whether the Jaccard similarity of a pair at the threshold is known, whatever its sizes."""
+        # Dice is 2J / (1 + J) for any two sets; others depend on sizes.
+        return self.measure in ("jaccard", "dice")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Method:
+    """What every method answers; those that find every match by themselves answer this."""
+
+    name: ClassVar[str]
+
+    def open_search(self, asked: Asked) -> dict[str, int]:
+        """Return the fields of the search that are left open, chosen for what is asked.
+
+        Raises
+        ------
+        InvalidParameter
+            If no bands reach the recall at this threshold.
+        """
+        return {}
+
+    def stated_recall(self, asked: Asked) -> float | None:
+        """Return P(found) for a pair exactly at the threshold of a resolved recipe; None where no model exists."""
+        return 1.0
+
+    def recall_of_crowd(self, asked: Asked, num_capped: int) -> float:
+        """Return a lower bound of P(found) for a pair at the threshold of two documents that came to full buckets."""
+        return 0.0
+
+
+def _known(name: str, value: int | None) -> int:
+    if value is None:
+        raise InvalidParameter(name, f"{name} is yet to be chosen; Recipe.resolve and the runs do that")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Banded(_Method):
+    """A method that may compare pairs that agree in a band."""
+
+    bands: int | None
+    rows: int | None
+
+    @property
+    def banding(self) -> tuple[int, int]:
+        """Bands, and rows in each, once they are chosen."""
+        return _known("bands", self.bands), _known("rows", self.rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinHash(_Banded):
+    """Signatures whose share of equal slots estimates the Jaccard similarity; pairs that agree in a band are compared.
+
+    Parameters
+    ----------
+    num_slots, slot_bits : int
+        Slots of a signature (1 to 65535), and how many bits of each are kept (8, 16 or 32).
+    scheme : {"bucket", "classical", "affine32", "legacy"}
+        How slots are filled; the last two as the package datasketch does.
+    recall : float
+        Probability of finding a pair exactly at the threshold that bands are chosen for; above 0, below 1.
+    bands, rows : int, optional
+        Bands, and slots in each.
+    overflow : {"exact", "levels"}
+        How documents are compared that come to a full bucket, one that holds 64 documents already: with each other by
+        an exact join of their feature sets, so that the stated recall holds for them too; or in further levels of
+        buckets keyed by more rows, which find fewer pairs the more documents share text.
+    """
+
+    name: ClassVar[str] = "minhash"
+    num_slots: int
+    slot_bits: int
+    scheme: str
+    recall: float
+    overflow: str
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot."""
+        return self.slot_bits // 8
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of a signature."""
+        return self.num_slots * self.slot_bytes
+
+    def found(self, similarity: float) -> float:
+        """Return P(found) of a pair of this Jaccard similarity."""
+        return _native.s_curve(similarity, *self.banding)
+
+    def open_search(self, asked: Asked) -> dict[str, int]:  # noqa: D102
+        if self.bands is not None:
+            return {}
+        bands, rows, _ = _native.plan_bands(self.num_slots, asked.as_jaccard, self.recall)
+        return {"bands": bands, "rows": rows}
+
+    def stated_recall(self, asked: Asked) -> float | None:  # noqa: D102
+        return self.found(asked.as_jaccard) if asked.follows_jaccard else None
+
+    def recall_of_crowd(self, asked: Asked, num_capped: int) -> float:
+        """Return a lower bound of P(found) for a pair at the threshold of two documents that came to full buckets.
+
+        Where levels of buckets serve them and none was full to the last, documents that share a key of the last level
+        meet. Keys that have no slot in common are independent.
+        """
+        if num_capped:
+            return 0.0
+        num_rows = min(self.num_slots, self.banding[1] << (NUM_LEVELS - 1))
+        return _native.s_curve(asked.as_jaccard, self.num_slots // num_rows, num_rows)
+
+
+def _recall_within(bits: int, threshold: float, within: int) -> float:
+    """Return P(Binomial(bits, acos(threshold)/pi) <= within): P(found) of a pair of this cosine.
+
+    Notes
+    -----
+    Asks the core's radius rule for ever closer recalls, so that no logarithm of this system has a say.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if not 0.0 < middle < 1.0:
+            break
+        radius, recall = _native.radius_for(bits, threshold, middle)
+        if radius == within:
+            return recall
+        low, high = (middle, high) if radius < within else (low, middle)
+    return 1.0 if low > 0.5 else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimHash(_Method):
+    """Fingerprints, whose Hamming distance estimates the cosine: all pairs within a radius are found.
+
+    Parameters
+    ----------
+    bits : int
+        Width of a fingerprint: 32, 64, ... 256.
+    within : int, optional
+        Greatest Hamming distance of a candidate.
+    """
+
+    name: ClassVar[str] = "simhash"
+    bits: int
+    within: int | None
+
+    @property
+    def num_words(self) -> int:
+        """64-bit words of a fingerprint."""
+        return -(-self.bits // 64)
+
+    def similarity(self, distance: Any) -> Any:  # noqa: ANN401 - a number or an array
+        """Return the share of equal bits at a distance."""
+        return 1.0 - distance / self.bits
+
+    @property
+    def radius(self) -> int:
+        """Greatest distance of a candidate, once it is chosen."""
+        return _known("within", self.within)
+
+    @property
+    def compares_all(self) -> bool:
+        """Whether all pairs within the radius are found, whatever bands they agree in."""
+        return True
+
+    def found(self, cosine: float) -> float:
+        """Return P(found) of a pair of this cosine, where all pairs within the radius are compared."""
+        return _recall_within(self.bits, cosine, self.radius)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimHashMeasured(SimHash):
+    """Fingerprints that only find candidates, each of which is measured on the documents.
+
+    Parameters
+    ----------
+    recall : float
+        Probability of finding a pair exactly at the threshold that the radius is chosen for; above 0, below 1.
+    """
+
+    recall: float
+
+    def open_search(self, asked: Asked) -> dict[str, int]:  # noqa: D102
+        if self.within is not None:
+            return {}
+        within, _ = _native.radius_for(self.bits, asked.threshold, self.recall)
+        return {"within": within}
+
+    def stated_recall(self, asked: Asked) -> float | None:  # noqa: D102
+        return self.found(asked.threshold) if asked.measure == "cosine" else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimHashDistance(SimHash, _Banded):
+    """Fingerprints whose distance alone decides, but for short documents.
+
+    Parameters
+    ----------
+    recall : float, optional
+        Probability of finding a pair at distance `within`, by bands of sampled bits; all pairs are found where None.
+    bands, rows : int, optional
+        With a recall: those bands, and bits in each.
+    short_threshold : float
+        The Jaccard similarity also asked of pairs with under 64 features on either side.
+    """
+
+    within: int
+    recall: float | None
+    short_threshold: float
+
+    @property
+    def compares_all(self) -> bool:  # noqa: D102
+        return self.bands is None
+
+    def is_short(self, num_features: Any) -> Any:  # noqa: ANN401 - a number, an array, or a column of Spark
+        """Return whether a pair is compared by its plain features too, whose smaller document has so many of them."""
+        return num_features < _native.SHORT_FEATURES
+
+    def may_meet_short(self, num_features: Any) -> Any:  # noqa: ANN401 - as above
+        """Return whether a document of so many features can reach ``short_threshold`` with a short one."""
+        return num_features * self.short_threshold < _native.SHORT_FEATURES
+
+    def open_search(self, asked: Asked) -> dict[str, int]:  # noqa: D102
+        if self.recall is None or self.bands is not None:
+            return {}
+        bands, rows, _ = _native.plan_bit_bands(self.bits, self.within, self.recall)
+        return {"bands": bands, "rows": rows}
+
+    def stated_recall(self, asked: Asked) -> float | None:  # noqa: D102
+        return 1.0 if self.recall is None else _native.bit_band_recall(self.bits, self.within, *self.banding)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bloom(_Banded):
+    """Bloom filters: pairs are compared that share so many bits as pairs at the threshold do.
+
+    Parameters
+    ----------
+    filter_bits, num_hashes : int
+        Bits of a filter, a multiple of 64 up to 65,536, and how many of them a feature sets. Where `filter_bits` is
+        None it is proposed from the largest document: twice its features, rounded up to a multiple of 512.
+    recall : float
+        Probability of finding a pair exactly at the threshold.
+    bands, rows : int, optional
+        Bands of the signatures that nominate pairs; all pairs are compared where None, up to 200,000 documents.
+    """
+
+    name: ClassVar[str] = "bloom"
+    filter_bits: int | None
+    num_hashes: int
+    recall: float
+
+    @property
+    def num_bits(self) -> int:
+        """Bits of a filter, once they are chosen."""
+        return _known("filter_bits", self.filter_bits)
+
+    @property
+    def recall_of_filters(self) -> float:
+        """P(a pair at the threshold shares bits enough): beside bands, which may miss as much, the recall's root."""
+        return self.recall if self.bands is None else math.sqrt(self.recall)
+
+    def nominating_bands(self, asked: Asked) -> dict[str, int]:
+        """Return the bands and rows that nominate pairs of filters, as fields of a recipe."""
+        bands, rows, _ = _native.plan_bands(NOMINATING_SLOTS, asked.as_jaccard, math.sqrt(self.recall))
+        return {"bands": bands, "rows": rows}
+
+    def stated_recall(self, asked: Asked) -> float | None:  # noqa: D102
+        if asked.measure == "cosine" and asked.weights != "none":
+            return None
+        if self.bands is None:
+            return self.recall
+        found = _native.s_curve(asked.as_jaccard, *self.banding)
+        return self.recall_of_filters * found if asked.follows_jaccard else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shingles(_Method):
+    """Full feature sets, by which every pair at or above the threshold is found."""
+
+    name: ClassVar[str] = "shingles"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact(_Method):
+    """Normalised texts that are equal."""
+
+    name: ClassVar[str] = "exact"
+
+
+Sketch = MinHash | SimHashMeasured | SimHashDistance | Bloom | Shingles | Exact
+_OF_NAME: Mapping[str, type[Sketch]] = {kind.name: kind for kind in (MinHash, SimHashMeasured, Bloom, Shingles, Exact)}
+
+
+def sketch_of(fields: Mapping[str, Any]) -> Sketch:
+    """Return the method that the checked fields of a recipe name, with those that are its own."""
+    kind = SimHashDistance if fields["measure"] == "hamming" else _OF_NAME[fields["method"]]
+    return kind(**{one.name: fields[one.name] for one in dataclasses.fields(kind)})
