@@ -313,7 +313,7 @@ class Recipe:
             If it is of another.
         """
         if not isinstance(self.sketch, kind):
-            raise InvalidParameter("method", f"{self.method} by measure {self.measure} does not act here")
+            raise InvalidParameter("method", f"{self.method} by measure {self.measure} does not apply here")
         return self.sketch
 
     @property

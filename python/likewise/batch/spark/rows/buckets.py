@@ -22,7 +22,7 @@ from likewise.io.tables.columns import number_column
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
 
-# Members of a bucket level (docs/reference/definitions.md, Bands).
+# Members of a bucket level (docs/developers/definitions.md, Bands).
 MEMBERS = 64
 
 
