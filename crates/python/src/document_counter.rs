@@ -14,6 +14,7 @@ use crate::array::Array;
 use crate::door::run;
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::held_features::HeldFeatures;
 use crate::texts::Texts;
 use crate::weights::WeightTable;
 
@@ -41,15 +42,16 @@ impl DocumentCounter {
         })
     }
 
-    /// Counts the features of texts.
-    #[pyo3(signature = (texts, rules, *, threads=1))]
+    /// Counts the features of texts; returns them where they are to be held.
+    #[pyo3(signature = (texts, rules, *, hold=false, threads=1))]
     fn add(
         &self,
         py: Python<'_>,
         texts: &Texts,
         rules: &FeatureRules,
+        hold: bool,
         threads: usize,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<HeldFeatures>, Failure> {
         let counter = self.counter()?;
         let column = texts.column.as_ref();
         rules.check(column)?;
@@ -57,20 +59,26 @@ impl DocumentCounter {
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || (rules.extractor(Isa::best()), Pending::default());
-            map_ranges(
+            let parts = map_ranges(
                 ranges.len(),
                 1,
                 threads,
                 cancel,
                 make_state,
                 |(extractor, pending), which| {
+                    let mut held = HeldFeatures::default();
                     for i in ranges[which.start].clone() {
-                        counter.take(extractor.features(column.document(i)).features, pending);
+                        let view = extractor.features(column.document(i));
+                        counter.take(view.features, pending);
+                        if hold {
+                            held.push(view);
+                        }
                     }
                     counter.add(pending);
+                    held
                 },
             )?;
-            Ok(())
+            Ok(hold.then(|| HeldFeatures::concat(parts)))
         })
     }
 

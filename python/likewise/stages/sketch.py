@@ -289,6 +289,21 @@ def sketch_texts(
     )
 
 
+def sketch_held(held: _native.HeldFeatures, recipe: Recipe, *, threads: int) -> _native.SketchBatch:
+    """Return what :func:`sketch_texts` makes of the texts whose features are held and weighed, with digests."""
+    assert recipe.num_slots is not None
+    assert recipe.slot_bits is not None
+    assert recipe.scheme is not None
+    return _native.sketch_held(
+        held,
+        recipe.feature_rules,
+        num_slots=recipe.num_slots,
+        slot_bits=recipe.slot_bits,
+        scheme=recipe.scheme,
+        threads=threads,
+    )
+
+
 def shaped(flat: NDArray[Any], recipe: Recipe) -> NDArray[Any]:
     """Return flat native sketches in the shape and type that a user sees."""
     if recipe.method == "simhash":
