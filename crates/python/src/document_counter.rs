@@ -14,7 +14,7 @@ use crate::array::Array;
 use crate::door::run;
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
-use crate::held_features::HeldFeatures;
+use crate::held_features::{HeldFeatures, HeldPart};
 use crate::texts::Texts;
 use crate::weights::WeightTable;
 
@@ -66,7 +66,7 @@ impl DocumentCounter {
                 cancel,
                 make_state,
                 |(extractor, pending), which| {
-                    let mut held = HeldFeatures::default();
+                    let mut held = HeldPart::default();
                     for i in ranges[which.start].clone() {
                         let view = extractor.features(column.document(i));
                         counter.take(view.features, pending);
@@ -78,7 +78,7 @@ impl DocumentCounter {
                     held
                 },
             )?;
-            Ok(hold.then(|| HeldFeatures::concat(parts)))
+            Ok(hold.then(|| HeldFeatures::new(parts)))
         })
     }
 

@@ -1,5 +1,6 @@
 //! Features of texts that are held between two passes: counted in the first, weighed and sketched in the second.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use likewise_core::features::{FeatureView, digest};
@@ -13,50 +14,54 @@ use crate::features::FeatureRules;
 use crate::sketch::{Part, SketchBatch, SlotSketcher, check_slots};
 use crate::weights::WeightTable;
 
-/// Features that are weighed at once: each takes 12 bytes meanwhile.
+/// Features that are weighed at once: each takes 16 bytes meanwhile.
 const WEIGHED_AT_ONCE: usize = 2 << 20;
-/// Documents that one thread sketches at a time.
-const GRAIN: usize = 256;
 
 /// Distinct features of n texts, each once, and in the end their weights.
 #[pyclass(frozen, module = "likewise._native")]
-#[derive(Default)]
 pub struct HeldFeatures {
+    parts: Vec<HeldPart>,
+}
+
+/// Those of consecutive texts, as one thread cut them.
+#[derive(Default)]
+pub struct HeldPart {
     features: Vec<u64>,
     /// Where the features of each text end.
-    ends: Vec<usize>,
+    ends: Vec<u32>,
     shapes: Vec<u8>,
     weights: OnceLock<Vec<u8>>,
 }
 
-impl HeldFeatures {
+impl HeldPart {
     pub fn push(&mut self, view: FeatureView<'_>) {
         self.features.extend_from_slice(view.features);
-        self.ends.push(self.features.len());
+        self.ends.push(self.features.len() as u32);
         self.shapes.push(view.shape as u8);
     }
 
-    /// Puts parts end to end.
-    pub fn concat(parts: Vec<HeldFeatures>) -> Self {
-        let mut all = HeldFeatures::default();
-        all.features
-            .reserve_exact(parts.iter().map(|part| part.features.len()).sum());
-        for part in parts {
-            let before = all.features.len();
-            all.features.extend(part.features);
-            all.ends.extend(part.ends.iter().map(|end| before + end));
-            all.shapes.extend(part.shapes);
-        }
-        all
+    /// The place of the features of text i.
+    fn range(&self, i: usize) -> Range<usize> {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        start as usize..self.ends[i] as usize
+    }
+}
+
+impl HeldFeatures {
+    pub fn new(parts: Vec<HeldPart>) -> Self {
+        HeldFeatures { parts }
     }
 }
 
 #[pymethods]
 impl HeldFeatures {
-    /// Memory that it takes, with weights.
+    /// Memory that they take, with weights.
     #[getter]
     fn num_bytes(&self) -> usize {
-        9 * (self.features.len() + self.ends.len())
+        let of_part = |part: &HeldPart| {
+            8 * part.features.capacity() + part.features.len() + 8 * part.ends.len()
+        };
+        self.parts.iter().map(of_part).sum()
     }
 }
 
@@ -69,18 +74,17 @@ pub fn weigh_held(
     table: &WeightTable,
     threads: usize,
 ) -> Result<(), Failure> {
-    let held: Vec<&HeldFeatures> = held.iter().map(Py::get).collect();
     let table = table.feature_weights().table;
-    let mut groups: Vec<Vec<&HeldFeatures>> = Vec::new();
+    let mut groups: Vec<Vec<&HeldPart>> = Vec::new();
     let mut room = 0;
-    for one in held {
-        if room < one.features.len() {
+    for part in held.iter().flat_map(|one| &one.get().parts) {
+        if room < part.features.len() {
             groups.push(Vec::new());
-            room = WEIGHED_AT_ONCE.max(one.features.len());
+            room = WEIGHED_AT_ONCE.max(part.features.len());
         }
-        room -= one.features.len();
+        room -= part.features.len();
         if let Some(group) = groups.last_mut() {
-            group.push(one);
+            group.push(part);
         }
     }
     run(py, usize::MAX, |cancel| {
@@ -92,9 +96,9 @@ pub fn weigh_held(
             || (),
             |(), which| {
                 let group = &groups[which.start];
-                let features: Vec<&[u64]> = group.iter().map(|one| &*one.features).collect();
-                for (one, weights) in group.iter().zip(table.weigh_many(&features, Isa::best())) {
-                    one.weights.get_or_init(|| weights);
+                let features: Vec<&[u64]> = group.iter().map(|part| &*part.features).collect();
+                for (part, weights) in group.iter().zip(table.weigh_many(&features, Isa::best())) {
+                    part.weights.get_or_init(|| weights);
                 }
             },
         )?;
@@ -119,28 +123,29 @@ pub fn sketch_held(
     let isa = parse_isa(isa)?;
     let (scheme, slot_bytes) = check_slots(num_slots, slot_bits, scheme)?;
     let seed = rules.rules.seed;
-    let stored = held
-        .weights
-        .get()
-        .ok_or_else(|| Failure::parameter("held", "its features are not weighed yet"))?;
-    run(py, 8 * held.features.len(), |cancel| {
+    if held.parts.iter().any(|part| part.weights.get().is_none()) {
+        return Err(Failure::parameter("held", "features are not weighed yet"));
+    }
+    run(py, usize::MAX, |cancel| {
         let make_state = || {
             let sketcher = SlotSketcher::new(num_slots, slot_bytes, scheme, seed, isa);
             (sketcher, Vec::new())
         };
         let parts = map_ranges(
-            held.ends.len(),
-            GRAIN,
+            held.parts.len(),
+            1,
             threads,
             cancel,
             make_state,
-            |(sketcher, weights), range| {
+            |(sketcher, weights), which| {
                 let mut part = Part::default();
-                for i in range {
-                    let start = if i == 0 { 0 } else { held.ends[i - 1] };
-                    let features = &held.features[start..held.ends[i]];
+                let held = &held.parts[which.start];
+                let stored = held.weights.get().map_or(&[][..], |weights| weights);
+                for i in 0..held.ends.len() {
+                    let range = held.range(i);
+                    let features = &held.features[range.clone()];
                     weights.clear();
-                    weights.extend(stored[start..held.ends[i]].iter().map(|&w| u32::from(w)));
+                    weights.extend(stored[range].iter().map(|&weight| u32::from(weight)));
                     sketcher.sketch(features, weights, &mut part.sketches);
                     part.num_features.push(features.len() as u32);
                     part.shapes.push(held.shapes[i]);
