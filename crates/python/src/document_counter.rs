@@ -58,15 +58,17 @@ impl DocumentCounter {
         let rules = rules.unweighted(rules.rules.shingle);
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
-            let make_state = || (rules.extractor(Isa::best()), Pending::default());
+            let make_state = || {
+                let held = HeldPart::default();
+                (rules.extractor(Isa::best()), Pending::default(), held)
+            };
             let parts = map_ranges(
                 ranges.len(),
                 1,
                 threads,
                 cancel,
                 make_state,
-                |(extractor, pending), which| {
-                    let mut held = HeldPart::default();
+                |(extractor, pending, held), which| {
                     for i in ranges[which.start].clone() {
                         let view = extractor.features(column.document(i));
                         counter.take(view.features, pending);
@@ -75,7 +77,7 @@ impl DocumentCounter {
                         }
                     }
                     counter.add(pending);
-                    held
+                    held.take()
                 },
             )?;
             Ok(hold.then(|| HeldFeatures::new(parts)))

@@ -14,8 +14,8 @@ use crate::features::FeatureRules;
 use crate::sketch::{Part, SketchBatch, SlotSketcher, check_slots};
 use crate::weights::WeightTable;
 
-/// Features that are weighed at once: each takes 16 bytes meanwhile.
-const WEIGHED_AT_ONCE: usize = 2 << 20;
+/// Features that are weighed at once: each takes 13 bytes meanwhile.
+const WEIGHED_AT_ONCE: usize = 1 << 20;
 
 /// Distinct features of n texts, each once, and in the end their weights.
 #[pyclass(frozen, module = "likewise._native")]
@@ -24,7 +24,7 @@ pub struct HeldFeatures {
 }
 
 /// Those of consecutive texts, as one thread cut them.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct HeldPart {
     features: Vec<u64>,
     /// Where the features of each text end.
@@ -38,6 +38,15 @@ impl HeldPart {
         self.features.extend_from_slice(view.features);
         self.ends.push(self.features.len() as u32);
         self.shapes.push(view.shape as u8);
+    }
+
+    /// Gives what was pushed, in as much memory as it takes, and begins anew in its own.
+    pub fn take(&mut self) -> Self {
+        let taken = self.clone();
+        self.features.clear();
+        self.ends.clear();
+        self.shapes.clear();
+        taken
     }
 
     /// The place of the features of text i.
@@ -58,9 +67,7 @@ impl HeldFeatures {
     /// Memory that they take, with weights.
     #[getter]
     fn num_bytes(&self) -> usize {
-        let of_part = |part: &HeldPart| {
-            8 * part.features.capacity() + part.features.len() + 8 * part.ends.len()
-        };
+        let of_part = |part: &HeldPart| 9 * part.features.len() + 5 * part.ends.len();
         self.parts.iter().map(of_part).sum()
     }
 }

@@ -24,8 +24,8 @@ _OF_TENTH = (1.0, 1.0)
 _OF_CANDIDATE = (0.0, 1.0)
 # How much more often labels show a duplicate than the sample does, as a logarithm of odds, where nobody knows.
 _OF_DRAW = (1.0, 2.0)
-# How much it counts that labelled duplicates are spread over the sample as its duplicates are: for each of them, as long
-# as labels are few. It is an assumption, so that more labels than these give it no more weight.
+# How much it counts for each labelled duplicate that these are spread over the sample as its duplicates are. It is an
+# assumption, so that more labels than a few give it no more weight.
 _SHARE_OF_SAMPLE = 0.05
 _FEW_LABELS = 100
 _MOST_STEPS = 200

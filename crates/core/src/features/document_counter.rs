@@ -21,8 +21,8 @@ use crate::parallel::map_ranges;
 
 /// Memory of a counted feature: 12 bytes, up to 6 for one that waits, up to 6 while a shard is sorted anew.
 const BYTES_A_FEATURE: u64 = 24;
-/// Features that wait in a shard before they are sorted in: a fourth of those that are counted at most, in these bounds.
-const MIN_WAITING: (usize, usize) = (4096, 65_536);
+/// Features that wait in a shard before they are sorted in: an eighth of those that are counted at most, in these bounds.
+const MIN_WAITING: (usize, usize) = (4096, 32_768);
 const CELL_BYTES: u64 = 4;
 const DEPTH: u32 = 4;
 /// Below it nothing could be counted.
@@ -118,7 +118,7 @@ impl DocumentCounter {
         }
         let half = memory_bytes / 2;
         let max_features = half / BYTES_A_FEATURE;
-        let waiting = (max_features / (4 * NUM_SHARDS as u64)) as usize;
+        let waiting = (max_features / (8 * NUM_SHARDS as u64)) as usize;
         let width = half / (CELL_BYTES * u64::from(DEPTH) * NUM_SHARDS as u64);
         Ok(DocumentCounter {
             shards: (0..NUM_SHARDS).map(|_| Mutex::default()).collect(),

@@ -90,7 +90,7 @@ struct Buckets {
 }
 
 /// Parts of a table, each of which fits a cache.
-const NUM_PARTS: usize = 256;
+const NUM_PARTS: usize = 64;
 /// Features that are taken at a time, where blocks serve.
 const WEIGHED_AT_ONCE: usize = 4096;
 
@@ -194,21 +194,31 @@ impl WeightTable {
     /// The weights of the features of each list. Cost: some 10 ns a feature, whatever the size of the table.
     ///
     /// Features are taken in the order of their buckets, so that each part of the table is in a cache while it is read.
+    ///
+    /// # Panics
+    /// When there are 2^32 features or more.
     pub fn weigh_many(&self, lists: &[&[u64]], isa: Isa) -> Vec<Vec<u8>> {
         let mut starts = [0usize; NUM_PARTS + 1];
-        for &feature in lists.iter().copied().flatten() {
-            starts[part_of(feature) + 1] += 1;
+        for &list in lists {
+            for &feature in list {
+                starts[part_of(feature) + 1] += 1;
+            }
         }
         for part in 0..NUM_PARTS {
             starts[part + 1] += starts[part];
         }
         let total = starts[NUM_PARTS];
-        let (mut features, mut places) = (vec![0u64; total], vec![0usize; total]);
-        for (place, &feature) in lists.iter().copied().flatten().enumerate() {
-            let next = &mut starts[part_of(feature)];
-            features[*next] = feature;
-            places[*next] = place;
-            *next += 1;
+        assert!(u32::try_from(total).is_ok(), "{total} features");
+        let (mut features, mut places) = (vec![0u64; total], vec![0u32; total]);
+        let mut place = 0;
+        for &list in lists {
+            for &feature in list {
+                let next = &mut starts[part_of(feature)];
+                features[*next] = feature;
+                places[*next] = place;
+                *next += 1;
+                place += 1;
+            }
         }
         let mut found = vec![0u8; total];
         let mut weights = Vec::new();
@@ -216,7 +226,7 @@ impl WeightTable {
         for (features, places) in blocks.zip(places.chunks(WEIGHED_AT_ONCE)) {
             self.weigh(features, isa, &mut weights);
             for (&place, &weight) in places.iter().zip(&weights) {
-                found[place] = weight as u8;
+                found[place as usize] = weight as u8;
             }
         }
         let mut rest = &found[..];
