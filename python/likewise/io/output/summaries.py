@@ -104,8 +104,8 @@ def _wrong_of_choice(choice: Any) -> str | None:  # noqa: ANN401 - of JSON
         return f"measure{where}"
     if choice["reason"] not in (None, FEW_DOCUMENTS, FEW_PAIRS, NO_VALLEY):
         return f"reason{where}"
-    fields = _VALLEY if choice["reason"] is None else dict.fromkeys(_VALLEY, (type(None),))
-    wrong = _wrong_of(choice, fields, where)
+    nothing: dict[str, tuple[type, ...]] = dict.fromkeys(_VALLEY, (type(None),))
+    wrong = _wrong_of(choice, _VALLEY if choice["reason"] is None else nothing, where)
     if wrong is None and choice["reason"] is None and not _is_pair(choice["halves"]):
         wrong = f"halves{where}"
     if wrong is not None:
