@@ -1,10 +1,13 @@
 """What `threshold="auto"` chooses on the labelled sets, beside the best threshold of each; and what it costs.
 
-    auto_threshold.py [--set NAME ...] [--cost FILE] [--extremes] [--rounds N] [--results FILE]
+    auto_threshold.py [--set NAME ...] [--stability] [--cost FILE] [--extremes] [--rounds N] [--results FILE]
 
 Labelled sets: F1 of all labelled pairs at the chosen threshold and at the best hundredth, from the similarities of all
-pairs by full shingle sets; the thresholds of halves of the documents, of all in another order, and of nine tenths.
-`--cost FILE`: seconds of a run at the threshold .55, and of one that chooses it, plain and by rarity, in turns.
+pairs by full shingle sets.
+`--stability`: only the thresholds of halves of the documents, of all in another order, and of nine tenths, and whether
+the run on all documents says that its threshold is uncertain, or gives a reason for a cautious one.
+`--cost FILE`: seconds of a run at the threshold .55, and of one that chooses it, plain and by rarity, in turns; all of
+them by shingles of two words.
 `--extremes`: what is chosen without duplicates, with duplicates only, and among 50 documents.
 """
 
@@ -50,14 +53,34 @@ def chosen(texts, method, options):
     return likewise.dedup(texts, Recipe.from_options(method, threshold="auto", **options)).summary["chosen_threshold"]
 
 
-def stability(texts, options):
-    """Thresholds of parts of the documents."""
-    rng = random.Random(1)
-    order = list(range(len(texts)))
-    rng.shuffle(order)
-    middle, nine = len(order) // 2, len(order) * 9 // 10
-    parts = {"half": order[:middle], "other half": order[middle:], "shuffled": order, "nine tenths": order[:nine]}
-    return {name: chosen([texts[i] for i in rows], "minhash", options)["threshold"] for name, rows in parts.items()}
+def stability(name):
+    """Thresholds of parts of the documents of a set, and whether the run on all says that others might be chosen."""
+    entry = load(name)
+    results = {}
+    for kind, options in KINDS.items():
+        whole, parts = chosen(entry.texts, "minhash", {**options, **entry.rules}), {}
+        for seed in (1, 2):
+            order = list(range(len(entry.texts)))
+            random.Random(seed).shuffle(order)
+            middle, nine = len(order) // 2, len(order) * 9 // 10
+            some = {
+                "half": order[:middle],
+                "other half": order[middle:],
+                "shuffled": order,
+                "nine tenths": order[:nine],
+            }
+            for part, rows in some.items():
+                texts = [entry.texts[i] for i in rows]
+                parts[f"{part} {seed}"] = chosen(texts, "minhash", {**options, **entry.rules})["threshold"]
+        most = max(abs(threshold - whole["threshold"]) for threshold in parts.values())
+        results[kind] = {
+            **{key: whole[key] for key in ("threshold", "reason", "halves", "is_stable")},
+            "parts": parts,
+            "most_apart": round(most, 2),
+            "is_told": whole["reason"] is not None or not whole["is_stable"],
+        }
+        print(name, kind, json.dumps(results[kind]), flush=True)
+    return results
 
 
 def of_set(name):
@@ -77,7 +100,6 @@ def of_set(name):
             **{
                 key: facts[key] for key in ("reason", "clarity", "num_documents_below", "num_documents_above", "halves")
             },
-            "parts": stability(entry.texts, {**options, **entry.rules}),
         }
         print(name, kind, json.dumps(results[kind]), flush=True)
     return results
@@ -86,7 +108,7 @@ def of_set(name):
 def cost(path, rounds):
     """Median seconds, wall clock and processor, of runs in turns."""
     runs = {
-        f"{kind} {name}": Recipe.minhash(threshold, **options)
+        f"{kind} {name}": Recipe.minhash(threshold, shingle=2, **options)
         for kind, options in KINDS.items()
         for name, threshold in (("fixed", 0.55), ("auto", "auto"))
     }
@@ -153,6 +175,7 @@ def main():
     """Do what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--set", action="append", dest="sets")
+    parser.add_argument("--stability", action="store_true")
     parser.add_argument("--cost", type=Path)
     parser.add_argument("--extremes", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
@@ -164,8 +187,12 @@ def main():
     elif options.extremes:
         results = {"extremes": extremes()}
         print(json.dumps(results, indent=1))
+    elif options.stability:
+        results = {"stability": {name: stability(name) for name in options.sets or SETS if is_there(name)}}
     else:
         results = {name: of_set(name) for name in options.sets or SETS if is_there(name)}
+    if options.results is not None and options.results.exists():
+        results = json.loads(options.results.read_text(encoding="utf-8")) | results
     if options.results is not None:
         options.results.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

@@ -1,15 +1,15 @@
 """How good a recipe `likewise tune` proposes from 60 labelled pairs, on the labelled development sets.
 
-    tune.py [--set NAME ...] [--draws N] [--leave-out] [--cache FOLDER] [--results FILE] [--page FILE]
+    tune.py [--set NAME ...] [--draws N] [--by-labels] [--leave-out] [--cache FOLDER] [--results FILE] [--page FILE]
     tune.py --page-only
 
 For each set and draw: 60 labelled pairs are drawn, the choice is made, and its F1 on all pairs that were not drawn is
 compared with the best recipe of the grid there. Pairs are drawn in two ways: from the labelled pairs of the set
-(`given`), and as the command asks for them, the set's labels answering (`asked`). Where a set lists no negatives, half
-of the given ones are positives and half are pairs that no list holds, among the most similar of these by the default
-recipe, ten for each positive. `--leave-out` judges each set by the constants of the model that serve the other four
-best, and nothing else. `--cache` keeps the similarities of a set, which take minutes. Writes results/tune.json and
-docs/benchmarks/tune.md.
+(`given`), and as the command asks for them, the set's labels answering (`asked`). Where a set lists no negatives,
+half of the given ones are positives and half are pairs that no list holds, among the most similar of these by the
+default recipe, ten for each positive. `--leave-out` judges each set by the constants of the model that serve the
+other four best, and nothing else. `--by-labels` measures only what more labels give. `--cache` keeps the similarities
+of a set, which take minutes. Writes results/tune.json and docs/benchmarks/tune.md.
 """
 
 import argparse
@@ -284,7 +284,8 @@ def write_page(results, path):
         "## More labels",
         "",
         "Mean F1 below the best of the grid on all pairs of the set, by the number of given labels.",
-        "Pairs labeled as neither come on top. A labeled pair counts with its label; only the others are modeled.",
+        "Pairs labeled as neither come on top. A labeled pair counts with its label; only the others are modeled, and",
+        "labeled duplicates are some of the duplicates that the model expects.",
         "",
         "| set | " + " | ".join(f"{num:,}" if num else "all" for num in MORE_LABELS) + " | labels in all |",
         "|---|" + "---|" * (len(MORE_LABELS) + 1),
@@ -331,6 +332,7 @@ def main():
     parser = argparse.ArgumentParser(description="What `likewise tune` proposes from 60 labels.")
     parser.add_argument("--set", action="append", choices=SETS)
     parser.add_argument("--draws", type=int, default=40)
+    parser.add_argument("--by-labels", action="store_true", help="Only measure what more labels give.")
     parser.add_argument("--leave-out", action="store_true", help="Only judge sets by constants of the others.")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--results", type=Path, default=HERE / "results" / "tune.json")
@@ -347,7 +349,11 @@ def main():
         if not is_there(name):
             print(f"{name} is not at ../shared/data", file=sys.stderr)
             continue
-        results["sets"][name] = measure(Measured(name, options.cache), name, options.draws)
+        found = Measured(name, options.cache)
+        if options.by_labels:
+            results["sets"][name]["by_labels"] = by_number_of_labels(found)
+        else:
+            results["sets"][name] = measure(found, name, options.draws)
         options.results.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     results["sets"] = {name: results["sets"][name] for name in SETS if name in results["sets"]}
     if options.leave_out:

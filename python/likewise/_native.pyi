@@ -35,6 +35,7 @@ __all__ = [
     "FeatureSets",
     "HammingSet",
     "HammingTables",
+    "HeldFeatures",
     "JsonlPiece",
     "JsonlRules",
     "Leaders",
@@ -338,11 +339,22 @@ class DocumentCounter:
     """Counts, over documents with distinct feature sets, how many hold each feature. Add from any thread."""
 
     def __new__(cls, memory_bytes: int) -> DocumentCounter: ...
-    def add(self, texts: Texts, rules: FeatureRules, *, threads: int = 1) -> None:
-        """Count the features of texts, each once whatever the weights of the rules."""
+    def add(self, texts: Texts, rules: FeatureRules, *, hold: bool = False, threads: int = 1) -> HeldFeatures | None:
+        """Count the features of texts, each once whatever the weights of the rules; return them where `hold` asks."""
 
     def finish(self, rules: str, *, threads: int = 1) -> WeightTable:
         """Return the table of what was counted, with `rules` to tell its features. Nothing can be added afterwards."""
+
+@final
+class HeldFeatures:
+    """Distinct features of n texts, held between two passes."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory that they take, with weights."""
+
+def weigh_held(held: Sequence[HeldFeatures], table: WeightTable, *, threads: int = 1) -> None:
+    """Weigh held features by a table, all together."""
 
 def term_features(terms: Texts, rules: FeatureRules) -> tuple[Array, Array]:
     """Return the key of each term (uint64) and how many tokens it has (uint32, 0: none)."""
@@ -399,6 +411,18 @@ def sketch_minhash(
     slot_bits : {8, 16, 32}
     scheme : {"bucket", "classical", "affine32", "legacy"}
     """
+
+def sketch_held(
+    held: HeldFeatures,
+    rules: FeatureRules,
+    *,
+    num_slots: int,
+    slot_bits: int,
+    scheme: str,
+    threads: int = 1,
+    isa: str | None = None,
+) -> SketchBatch:
+    """Sketch held features, which are weighed, as `sketch_minhash` does their texts by weights ``idf``."""
 
 def sketch_bloom(
     texts: Texts,

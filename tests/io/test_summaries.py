@@ -12,7 +12,7 @@ from likewise.batch.parts import PartRules, dedup_parts
 from likewise.cli import main
 from likewise.io.output.summaries import read_summary
 from likewise.runs.report.sections import threshold_chart
-from tests.runs.audit.corpora import graded, write
+from tests.runs.audit.corpora import graded, made_up, write
 
 COMMANDS = [
     ["report", "run", "-o", "report.html"],
@@ -96,10 +96,15 @@ def test_runs_over_parts_have_summaries_too(home):
     assert read_summary(home / "lines") == summary
 
 
-def test_what_is_said_of_a_chosen_threshold_is_refused_by_its_name_or_told(tmp_path):
-    dedup_files(write(tmp_path / "in.jsonl", graded(20, 3)), tmp_path / "run", Recipe.minhash("auto"))
+VERSIONS = [text for number in range(60) for text in (made_up(50, number), f"{made_up(50, number)} and more")]
+
+
+@pytest.mark.parametrize(("texts", "reason"), [(graded(20, 3), "few documents"), (VERSIONS, None)])
+def test_what_is_said_of_a_chosen_threshold_is_refused_by_its_name_or_told(tmp_path, texts, reason):
+    dedup_files(write(tmp_path / "in.jsonl", texts), tmp_path / "run", Recipe.minhash("auto"))
     path = tmp_path / "run" / "summary.json"
     summary = json.loads(path.read_text())
+    assert summary["chosen_threshold"]["reason"] == reason
     refused, told = [], 0
     for place in places(summary["chosen_threshold"], ("chosen_threshold",)):
         for value in (ABSENT, None, "x", float("inf"), [], [0.5]):

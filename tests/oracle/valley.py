@@ -51,7 +51,8 @@ def lowest(places):
 def valley(pairs, measure="jaccard", few=None):
     """The choice for pairs of (similarity, document, how many); `few` is the threshold of too few documents.
 
-    Returns (threshold, reason, lowest and highest threshold of halves, whether all of these are near).
+    Returns (threshold, reason, clarity, lowest and highest threshold of halves, whether all of these are near); the
+    last three are None where there is a reason.
     """
     places = [(place_of(similarity, measure), many) for similarity, _, many in pairs]
     place = lowest(places)
@@ -65,6 +66,8 @@ def valley(pairs, measure="jaccard", few=None):
         reason = "few pairs"
     elif place == HIGHEST or clarity < LEAST_CLARITY:
         reason = "no valley"
+    if reason:
+        return CAUTIOUS.get((reason, measure), few), reason, None, None, None
     halves = []
     for number in range(8):
         # A bit of the document's number, the last one first.
@@ -75,5 +78,4 @@ def valley(pairs, measure="jaccard", few=None):
         ]
         halves.append(lowest(some))
     ends = similarity_at(min(halves), measure), similarity_at(max(halves), measure)
-    threshold = CAUTIOUS.get((reason, measure), few) if reason else similarity_at(place, measure)
-    return threshold, reason, ends, all(-30 <= half - place <= 30 for half in halves)
+    return similarity_at(place, measure), None, clarity, ends, all(-30 <= half - place <= 30 for half in halves)

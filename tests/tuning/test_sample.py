@@ -52,6 +52,28 @@ def test_expected_f1_is_that_counted_pair_by_pair():
             assert f1 == pytest.approx(2 * hits / (len(taken) + likely.sum()))
 
 
+@pytest.mark.parametrize("num_duplicates", [0, 30, 200])
+def test_labeled_duplicates_are_some_of_those_that_are_expected(num_duplicates):
+    similarities, found = sampled()
+    features = found.features(np.stack(similarities))
+    order = [int(np.flatnonzero((features == row).all(axis=1))[0]) for row in found.features_of_pool]
+    random = np.random.default_rng(7)
+    likely = random.uniform(0, 0.8, 300)
+    known = random.choice(300, 240, replace=False)
+    said = np.arange(240) < num_duplicates
+    label = dict(zip(known.tolist(), said.tolist(), strict=True))
+    left = max(0.0, sum(likely) - num_duplicates)
+    others = sum(likely[i] for i in range(300) if i not in label)
+    wanted = [float(label[i]) if i in label else likely[i] * min(1.0, left / others) for i in range(300)]
+    assert (left < others) == (num_duplicates > 100)
+    curves = found.expected_f1(likely[order], known, said)
+    for similarity, settings, curve in zip(similarities, SETTINGS, curves, strict=True):
+        for setting, f1 in list(zip(settings.tolist(), curve.tolist(), strict=True))[::7]:
+            taken = [i for i in range(300) if similarity[i] >= np.float32(setting)]
+            hits = sum(wanted[i] for i in taken)
+            assert f1 == pytest.approx(2 * hits / max(len(taken) + sum(wanted), 1e-300))
+
+
 def gain_by_hand(at, offset, features, said, pool, share):
     """The logarithm of what is made highest."""
     gain = sum(-0.5 * ((x - mean) / error) ** 2 for x, (mean, error) in zip(at, PRIORS, strict=True))
@@ -66,10 +88,11 @@ def gain_by_hand(at, offset, features, said, pool, share):
     return gain
 
 
-@pytest.mark.parametrize("share", [0.0, 0.05, 3.0])
-def test_a_fit_is_where_the_definition_is_highest(share, monkeypatch):
+@pytest.mark.parametrize(("share", "few_labels"), [(0.0, 100), (0.05, 100), (3.0, 100), (7.5, 10)])
+def test_a_fit_is_where_the_definition_is_highest(share, few_labels, monkeypatch):
     is_drawn_by_likeness = not share
     monkeypatch.setattr(model, "_SHARE_OF_SAMPLE", share)
+    monkeypatch.setattr(model, "_FEW_LABELS", few_labels)
     similarities, found = sampled()
     random = np.random.default_rng(2)
     drawn = random.choice(300, 25, replace=False)
@@ -77,6 +100,8 @@ def test_a_fit_is_where_the_definition_is_highest(share, monkeypatch):
     said = random.random(25) < similarities[0][drawn] * 2
     at = fitted(found, features, said, is_drawn_by_likeness=is_drawn_by_likeness)
     pool = found.features_of_pool.tolist()
+    # Of 25 labels, of which no more count than those few.
+    share *= min(1.0, few_labels / 25)
 
     def gain(moved):
         offsets = [0.0] if is_drawn_by_likeness else np.linspace(-2, 6, 81)

@@ -24,6 +24,10 @@ def found(pairs, measure="jaccard", few=None):
     )
 
 
+def told(choice):
+    return choice.threshold, choice.reason, choice.clarity, choice.halves, choice.is_stable
+
+
 def mixture(seed, measure="jaccard"):
     """A falling background, duplicates above it, and rounded values that lie on the edges of bins."""
     draw = random.Random(seed)
@@ -40,7 +44,7 @@ def mixture(seed, measure="jaccard"):
 def test_mixtures_have_the_threshold_of_the_oracle(seed, measure):
     pairs = mixture(seed)
     choice = found(pairs, measure)
-    assert (choice.threshold, choice.reason, choice.halves, choice.is_stable) == oracle.valley(pairs, measure)
+    assert told(choice) == oracle.valley(pairs, measure)
     random.Random(seed).shuffle(pairs)
     assert found(pairs, measure) == choice
     # A pair that stands for several is as good as several.
@@ -57,7 +61,7 @@ def test_mixtures_have_the_threshold_of_the_oracle(seed, measure):
 @settings(max_examples=40)
 def test_any_pairs_have_the_threshold_of_the_oracle(pairs, measure):
     choice = found(pairs, measure)
-    assert (choice.threshold, choice.reason, choice.halves, choice.is_stable) == oracle.valley(pairs, measure)
+    assert told(choice) == oracle.valley(pairs, measure)
 
 
 def test_no_pairs_and_few_give_the_cautious_threshold():
@@ -73,7 +77,7 @@ def test_no_pairs_and_few_give_the_cautious_threshold():
 def test_too_few_documents_have_the_threshold_that_is_given(measure):
     pairs = mixture(1)
     choice = found(pairs, measure, few=0.55)
-    assert (choice.threshold, choice.reason, choice.halves, choice.is_stable) == oracle.valley(pairs, measure, 0.55)
+    assert told(choice) == oracle.valley(pairs, measure, 0.55)
     assert (choice.threshold, choice.reason) == (0.55, "few documents")
     assert choice.num_documents_above == len({document for similarity, document, _ in pairs if similarity >= 0.55})
 
@@ -83,6 +87,21 @@ def test_a_density_that_only_falls_has_no_valley():
     assert (found(falling).threshold, found(falling).reason) == (0.65, "no valley")
     flat = [(0.26 + 0.74 * number / 3000, number, 1) for number in range(3000)]
     assert found(flat).reason == "no valley"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "few", "reason"),
+    [
+        ([], None, "few pairs"),
+        ([(0.9, 0, 1)], None, "few pairs"),
+        ([(0.26 + 0.74 * number / 3000, number, 1) for number in range(3000)], None, "no valley"),
+        ([(0.9, number, 1) for number in range(50)], 0.55, "few documents"),
+    ],
+)
+def test_where_no_valley_decides_nothing_is_said_of_one(pairs, few, reason):
+    facts = found(pairs, few=few).to_dict()
+    assert facts["reason"] == reason
+    assert [facts[name] for name in ("clarity", "halves", "is_stable")] == [None] * 3
 
 
 def test_duplicates_alone_are_cut_in_the_empty_middle():

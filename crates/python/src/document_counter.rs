@@ -14,6 +14,7 @@ use crate::array::Array;
 use crate::door::run;
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::held_features::{HeldFeatures, HeldPart};
 use crate::texts::Texts;
 use crate::weights::WeightTable;
 
@@ -41,36 +42,45 @@ impl DocumentCounter {
         })
     }
 
-    /// Counts the features of texts.
-    #[pyo3(signature = (texts, rules, *, threads=1))]
+    /// Counts the features of texts; returns them where they are to be held.
+    #[pyo3(signature = (texts, rules, *, hold=false, threads=1))]
     fn add(
         &self,
         py: Python<'_>,
         texts: &Texts,
         rules: &FeatureRules,
+        hold: bool,
         threads: usize,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<HeldFeatures>, Failure> {
         let counter = self.counter()?;
         let column = texts.column.as_ref();
         rules.check(column)?;
         let rules = rules.unweighted(rules.rules.shingle);
         run(py, column.num_bytes, |cancel| {
             let ranges = column.ranges(GRAIN_BYTES);
-            let make_state = || (rules.extractor(Isa::best()), Pending::default());
-            map_ranges(
+            let make_state = || {
+                let held = HeldPart::default();
+                (rules.extractor(Isa::best()), Pending::default(), held)
+            };
+            let parts = map_ranges(
                 ranges.len(),
                 1,
                 threads,
                 cancel,
                 make_state,
-                |(extractor, pending), which| {
+                |(extractor, pending, held), which| {
                     for i in ranges[which.start].clone() {
-                        counter.take(extractor.features(column.document(i)).features, pending);
+                        let view = extractor.features(column.document(i));
+                        counter.take(view.features, pending);
+                        if hold {
+                            held.push(view);
+                        }
                     }
                     counter.add(pending);
+                    held.take()
                 },
             )?;
-            Ok(())
+            Ok(hold.then(|| HeldFeatures::new(parts)))
         })
     }
 

@@ -20,6 +20,7 @@ mod hamming_index;
 mod hamming_join;
 mod hamming_plan;
 mod hamming_stream;
+mod held_features;
 mod index;
 mod index_export;
 mod index_given;
@@ -87,6 +88,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::hamming_stream::StreamTables;
+    #[pymodule_export]
+    use super::held_features::{HeldFeatures, sketch_held, weigh_held};
     #[pymodule_export]
     use super::index::OnlineIndex;
     #[pymodule_export]

@@ -226,14 +226,14 @@ pub fn sketch_minhash(
 }
 
 /// Makes signatures and cuts their slots to `slot_bytes` bytes.
-struct SlotSketcher {
+pub struct SlotSketcher {
     hasher: MinHasher,
     slots: Vec<u32>,
     slot_bytes: usize,
 }
 
 impl SlotSketcher {
-    fn new(num_slots: u32, slot_bytes: usize, scheme: Scheme, seed: u64, isa: Isa) -> Self {
+    pub fn new(num_slots: u32, slot_bytes: usize, scheme: Scheme, seed: u64, isa: Isa) -> Self {
         SlotSketcher {
             hasher: MinHasher::new(num_slots, scheme, seed, isa),
             slots: vec![0; num_slots as usize],
@@ -241,7 +241,7 @@ impl SlotSketcher {
         }
     }
 
-    fn sketch(&mut self, features: &[u64], weights: &[u32], out: &mut Vec<u8>) {
+    pub fn sketch(&mut self, features: &[u64], weights: &[u32], out: &mut Vec<u8>) {
         self.hasher.sketch(features, weights, &mut self.slots);
         match self.slot_bytes {
             1 => out.extend(self.slots.iter().map(|&slot| slot as u8)),
@@ -266,7 +266,11 @@ pub fn check_bits(bits: u32) -> Result<usize, Failure> {
     }
 }
 
-fn check_slots(num_slots: u32, slot_bits: u32, scheme: &str) -> Result<(Scheme, usize), Failure> {
+pub fn check_slots(
+    num_slots: u32,
+    slot_bits: u32,
+    scheme: &str,
+) -> Result<(Scheme, usize), Failure> {
     if !(1..=65_535).contains(&num_slots) {
         return Err(Failure::parameter(
             "num_slots",

@@ -112,6 +112,7 @@ class MemoryPlan:
             crowd_bytes=self.work_bytes * 3 // 10,
             tables_bytes=self.tables_bytes,
             weighing_bytes=min(self.work_bytes // 2, self.work_bytes - self.digests_bytes),
+            held_bytes=0,
         )
 
     def lines(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from likewise.batch.engine import Engine
 from likewise.batch.memory import BoundedRun
 from likewise.batch.options import FileRun
 from likewise.batch.read.documents import Documents
+from likewise.batch.read.held import HeldDocuments
 from likewise.batch.read.references import References
 from likewise.batch.read.resume import RunParts, open_parts
 from likewise.batch.run import RunContext, RunRules, open_documents
@@ -124,6 +125,7 @@ def opened_run(
     parts: Path | None = None,
     references: References | None = None,
     is_compared: bool = True,
+    held: HeldDocuments | None = None,
 ) -> Iterator[OpenedRun]:
     """Count rarity, read and sketch documents, and choose what the recipe leaves open.
 
@@ -145,6 +147,8 @@ def opened_run(
         What is compared with the documents: the first of the sources.
     is_compared : bool
         Whether documents will be compared: their texts are then read again, and a threshold is chosen.
+    held : HeldDocuments, optional
+        Features of these sources that are cut already, of documents in memory.
 
     Yields
     ------
@@ -163,7 +167,8 @@ def opened_run(
         recipe = weighed_files(sources, recipe, context.rules, timing, progress, parts)
     else:
         context = context.with_threads(bounded.threads(context.threads))
-        recipe = weighed_files(sources, recipe, context.rules, timing, progress, parts, bounded.room.weighing_bytes)
+        room, held = bounded.room, HeldDocuments(bounded.room.held_bytes)
+        recipe = weighed_files(sources, recipe, context.rules, timing, progress, parts, room.weighing_bytes, held)
     left = None if parts is None else open_parts(parts, recipe, sources, progress)
     with open_documents(
         sources,
@@ -174,6 +179,7 @@ def opened_run(
         parts=left,
         references=references,
         bounded=bounded,
+        held=held,
     ) as documents:
         facts: dict[str, object] = {} if bounded is None else bounded.summary()
         if is_compared:

@@ -17,6 +17,7 @@ from likewise.batch.read.collapse import Collapsed, collapse
 from likewise.batch.read.columns import IngestRules
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.fields import num_without_field
+from likewise.batch.read.held import HeldDocuments
 from likewise.batch.read.ingest import ON_ERROR, ingest
 from likewise.batch.read.priority import keep_needs, with_references_first
 from likewise.batch.read.references import References
@@ -95,6 +96,7 @@ def open_documents(
     parts: RunParts | None = None,
     references: References | None = None,
     bounded: BoundedRun | None = None,
+    held: HeldDocuments | None = None,
 ) -> Iterator[Documents]:
     """Read and sketch all documents; what was put aside in `work` goes when the context ends.
 
@@ -116,6 +118,8 @@ def open_documents(
         What is compared with the documents: the first of the sources.
     bounded : BoundedRun, optional
         What memory the run keeps to.
+    held : HeldDocuments, optional
+        Features of these sources that are cut already.
 
     Yields
     ------
@@ -141,6 +145,7 @@ def open_documents(
         parts=parts,
         references=references,
         room=None if bounded is None else bounded.room,
+        held=held,
     )
     try:
         if bounded is not None:

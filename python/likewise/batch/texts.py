@@ -14,6 +14,7 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents
+from likewise.batch.read.held import HeldDocuments
 from likewise.batch.read.priority import keep_needs
 from likewise.batch.read.weighing import weighed
 from likewise.batch.run import RunContext, RunRules, decided, evidence, ordered
@@ -238,8 +239,11 @@ def _open(
     """Open a source as documents; gives them, the recipe with its weights and threshold, and how that was chosen."""
     # Only the texts of a stream are put aside.
     with scratch_directory() as work:
-        sources, recipe = weighed([source], recipe, threads=rules.threads, timing=timing, progress=progress, work=work)
-        with opened_run(sources, recipe, RunContext(rules, timing, progress), work=work) as opened:
+        held = HeldDocuments()
+        sources, recipe = weighed(
+            [source], recipe, threads=rules.threads, timing=timing, progress=progress, work=work, held=held
+        )
+        with opened_run(sources, recipe, RunContext(rules, timing, progress), work=work, held=held) as opened:
             yield opened.documents, opened.recipe, opened.facts
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from likewise.batch.budget.timing import Timing
 from likewise.batch.options import FileRun
+from likewise.batch.read.held import HeldDocuments
 from likewise.batch.read.resume import PART_BYTES
 from likewise.batch.read.weighing import count_sources, counted, of_few_documents
 from likewise.batch.run import RunRules
@@ -90,10 +91,12 @@ def weighed_files(
     progress: Progress,
     parts: Path | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    held: HeldDocuments | None = None,
 ) -> Recipe:
     """Return the recipe with its weights and the size of its filters, for each of which files may be read once more.
 
-    Where a directory for parts is given, what was counted stays there for a run that continues this one.
+    Where a directory for parts is given, what was counted stays there for a run that continues this one. `held` takes
+    the features that are cut here.
 
     Raises
     ------
@@ -103,7 +106,15 @@ def weighed_files(
     needs_reading = recipe.needs_counting or recipe.needs_filter_bits
     if parts is not None and needs_reading and (known := _known(parts, recipe)) is not None:
         return known
-    found = counted(files, recipe, threads=rules.threads, timing=timing, progress=progress, memory_bytes=memory_bytes)
+    found = counted(
+        files,
+        recipe,
+        threads=rules.threads,
+        timing=timing,
+        progress=progress,
+        memory_bytes=memory_bytes,
+        held=held,
+    )
     if parts is not None and needs_reading and sum(file.num_bytes for file in files) >= PART_BYTES:
         _keep(parts, found)
     return found

@@ -55,26 +55,26 @@ class Valley:
         The chosen similarity, in hundredths.
     reason : {"few documents", "few pairs", "no valley"}, optional
         Why it is a cautious threshold; None where the valley decides.
-    clarity : float
-        How many times the density in the valley is exceeded by the highest density above it.
+    clarity : float, optional
+        How many times the density in the valley is exceeded by the highest density above it; None with a reason.
     num_documents_below, num_documents_above : int
         Sampled documents with a pair from the lowest similarity that counts to below the threshold, and with one from
         the threshold on.
-    halves : tuple of float
-        The lowest and the highest threshold by the densities of eight halves of the sample.
-    is_stable : bool
-        Whether all of them are within 0.03 of the lowest place of the whole density.
+    halves : tuple of float, optional
+        The lowest and the highest threshold by the densities of eight halves of the sample; None with a reason.
+    is_stable : bool, optional
+        Whether all of them are within 0.03 of the threshold; None with a reason.
     curve : list of (float, float)
         Similarity, rising to 1, and density there: pairs in a hundredth.
     """
 
     threshold: float
     reason: str | None
-    clarity: float
+    clarity: float | None
     num_documents_below: int
     num_documents_above: int
-    halves: tuple[float, float]
-    is_stable: bool
+    halves: tuple[float, float] | None
+    is_stable: bool | None
     curve: list[tuple[float, float]]
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,10 +82,10 @@ class Valley:
         return {
             "threshold": self.threshold,
             "reason": self.reason,
-            "clarity": round(self.clarity, 3),
+            "clarity": None if self.clarity is None else round(self.clarity, 3),
             "num_documents_below": self.num_documents_below,
             "num_documents_above": self.num_documents_above,
-            "halves": list(self.halves),
+            "halves": None if self.halves is None else list(self.halves),
             "is_stable": self.is_stable,
             "density": [[similarity, round(density, 3)] for similarity, density in self.curve],
         }
@@ -105,7 +105,6 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
             f"a threshold or to weight by rarity; this is the default threshold for these features "
             f"(weights {facts['weights']})"
         ]
-    low, high = facts["halves"]
     whom = "distinct document" if facts["num_sampled"] == facts["num_documents"] else "distinct sampled document"
     sampled = (
         f"of {counted(facts['num_sampled'], whom)}, {facts['num_documents_above']:,} have a similar one at "
@@ -117,6 +116,7 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
             f"{facts['clarity']:,.1f} times rarer than at the peak above; {sampled}"
         ]
         if not facts["is_stable"]:
+            low, high = facts["halves"]
             lines.append(
                 f"the threshold is uncertain: halves of the sample give {low:g} to {high:g}; likewise tune "
                 "can choose one from labeled pairs"
@@ -204,20 +204,22 @@ def find_valley(
     threshold = of_few_documents
     if threshold is None:
         threshold = _of_scale(place if reason is None else _WITHOUT_VALLEY[reason], measure)
-    halves = [
-        _lowest(_density(bins[half], weights[half]))
-        for bit in range(_HALVING_BITS)
-        for half in ((document >> bit) % 2 == 0, (document >> bit) % 2 == 1)
-    ]
+    halves: list[int] = []
+    if reason is None:
+        halves = [
+            _lowest(_density(bins[half], weights[half]))
+            for bit in range(_HALVING_BITS)
+            for half in ((document >> bit) % 2 == 0, (document >> bit) % 2 == 1)
+        ]
     is_above = similarity >= threshold
     return Valley(
         threshold=threshold,
         reason=reason,
-        clarity=clarity,
+        clarity=clarity if reason is None else None,
         num_documents_below=len(np.unique(document[(bins >= _LOWEST - _HALF_WIDTH) & ~is_above])),
         num_documents_above=len(np.unique(document[is_above])),
-        halves=(_of_scale(min(halves), measure), _of_scale(max(halves), measure)),
-        is_stable=max(abs(half - place) for half in halves) <= _STABLE_WITHIN,
+        halves=(_of_scale(min(halves), measure), _of_scale(max(halves), measure)) if halves else None,
+        is_stable=max(abs(half - place) for half in halves) <= _STABLE_WITHIN if halves else None,
         curve=[
             (_of_scale(at, measure), int(density[at]) * _STEP / _HALF_WIDTH**2)
             for at in range(_LOWEST - _HALF_WIDTH, _BINS + 1, _STEP)

@@ -289,6 +289,19 @@ def sketch_texts(
             )
 
 
+def sketch_held(held: _native.HeldFeatures, recipe: Recipe, *, threads: int) -> _native.SketchBatch:
+    """Return what :func:`sketch_texts` makes of the texts whose features are held and weighed, with digests."""
+    method = recipe.method_as(MinHash)
+    return _native.sketch_held(
+        held,
+        recipe.feature_rules,
+        num_slots=method.num_slots,
+        slot_bits=method.slot_bits,
+        scheme=method.scheme,
+        threads=threads,
+    )
+
+
 def shaped(flat: NDArray[Any], recipe: Recipe) -> NDArray[Any]:
     """Return flat native sketches in the shape and type that a user sees."""
     dtype, row = _type_of(recipe)

@@ -49,9 +49,9 @@ class Counter:
         self._feature_rules = recipe.unweighted_rules
         self._counter = _native.DocumentCounter(take_bytes("memory_bytes", memory_bytes, 0))
 
-    def add(self, texts: _native.Texts, *, threads: int = 1) -> None:
-        """Count the features of texts. Safe from several threads at once."""
-        self._counter.add(texts, self._feature_rules, threads=threads)
+    def add(self, texts: _native.Texts, *, hold: bool = False, threads: int = 1) -> _native.HeldFeatures | None:
+        """Count the features of texts; return them if asked to hold them. Safe from several threads at once."""
+        return self._counter.add(texts, self._feature_rules, hold=hold, threads=threads)
 
     def finish(self, *, threads: int = 1) -> Weights:
         """Return the table; nothing can be added afterwards."""

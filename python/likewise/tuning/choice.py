@@ -122,13 +122,13 @@ def choices(evidence: Evidence) -> tuple[Chosen, list[Chosen]]:
 
     Notes
     -----
-    From the labels follows how likely each pair of the sample is a duplicate (:func:`likewise.tuning.model.fitted`), by
-    one model for all candidates. So F1 is expected at every setting, counted over all pairs of the sample and not over
-    the few labels, and recipes are told apart by the pairs that one takes and the other does not. A labelled pair of
-    the sample counts as what it is, and one labelled as neither not at all: with many labels the model has little left
-    to say. A setting counts with
-    its two neighbours; of those equal to the best in three digits the first candidate is chosen, plain 3-grams of
-    words before all others.
+    From the labels follows how likely each pair of the sample is a duplicate (:func:`likewise.tuning.model.fitted`),
+    by one model for all candidates. So F1 is expected at every setting, counted over all pairs of the sample and not
+    over the few labels, and recipes are told apart by the pairs that one takes and the other does not. A labelled
+    pair of the sample counts as what it is, and one labelled as neither not at all: with many labels the model has
+    little left to say. Labelled duplicates are some of those that the model expects in the sample, so that fewer are
+    left among the other pairs. A setting counts with its two neighbours; of those equal to the best in three digits
+    the first candidate is chosen, plain 3-grams of words before all others.
     """
     return _choices(evidence, _coefficients(evidence))
 

@@ -24,8 +24,10 @@ _OF_TENTH = (1.0, 1.0)
 _OF_CANDIDATE = (0.0, 1.0)
 # How much more often labels show a duplicate than the sample does, as a logarithm of odds, where nobody knows.
 _OF_DRAW = (1.0, 2.0)
-# How much it counts that labelled duplicates are spread over the sample as its duplicates are.
+# How much it counts for each labelled duplicate that these are spread over the sample as its duplicates are. It is an
+# assumption, so that more labels than a few give it no more weight.
 _SHARE_OF_SAMPLE = 0.05
+_FEW_LABELS = 100
 _MOST_STEPS = 200
 _LEAST_GAIN = 1e-6
 
@@ -56,14 +58,15 @@ def fitted(
     Logistic regression with normal priors, at the maximum. Where labels are drawn by likeness, the draw tells nothing
     that the features do not, and they count as they are. Where nobody knows how they were drawn, their log odds are
     higher than the sample's by a number with a prior of its own, and the labelled duplicates are thought to be drawn
-    from the sample's: each counts ln(p / sum of p over the sample) as well, twenty times less.
+    from the sample's: each counts ln(p / sum of p over the sample) as well, twenty times less, and all together no more
+    than those of a hundred labels would.
     """
     num = features.shape[1]
     priors = np.array([_AT_RANK_OF_DOCUMENTS, _OF_RANK, _OF_TENTH, *[_OF_CANDIDATE] * (num - 3), _OF_DRAW])
     mean, precision = priors[:, 0].copy(), priors[:, 1] ** -2
     if is_drawn_by_likeness:
         mean[num] = 0.0
-    share = 0.0 if is_drawn_by_likeness else _SHARE_OF_SAMPLE
+    share = 0.0 if is_drawn_by_likeness else _SHARE_OF_SAMPLE * min(1.0, _FEW_LABELS / max(1, len(is_duplicate)))
     duplicates = features[is_duplicate]
     said = is_duplicate.astype(np.float64)
 

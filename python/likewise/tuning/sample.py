@@ -108,7 +108,14 @@ class Sample:
         probability = probability.copy()
         if known is not None and is_duplicate is not None:
             places = self._in_pool[known]
-            probability[places[places >= 0]] = is_duplicate[places >= 0]
+            is_duplicate, places = is_duplicate[places >= 0], places[places >= 0]
+            # Labeled duplicates are some of those that are expected, not more of them.
+            num_left = float(probability.sum()) - np.count_nonzero(is_duplicate)
+            probability[places] = 0.0
+            num_expected = float(probability.sum())
+            if num_expected > 0.0:
+                probability *= min(1.0, max(0.0, num_left) / num_expected)
+            probability[places] = is_duplicate
         places = np.zeros(0, np.int32) if excluded is None else self._in_pool[excluded]
         places = places[places >= 0]
         probability[places] = 0.0

@@ -21,6 +21,8 @@ use crate::parallel::map_ranges;
 
 /// Memory of a counted feature: 12 bytes, up to 6 for one that waits, up to 6 while a shard is sorted anew.
 const BYTES_A_FEATURE: u64 = 24;
+/// Features that wait in a shard before they are sorted in: an eighth of those that are counted at most, in these bounds.
+const MIN_WAITING: (usize, usize) = (4096, 32_768);
 const CELL_BYTES: u64 = 4;
 const DEPTH: u32 = 4;
 /// Below it nothing could be counted.
@@ -38,6 +40,7 @@ pub struct DocumentCounter {
     shards: Box<[Mutex<Shard>]>,
     documents: Box<[Mutex<HashSet<[u64; 2]>>]>,
     max_features: u64,
+    min_waiting: usize,
     /// The sketch of all shards; each has the columns of its highest byte.
     plan: CellPlan,
     num_documents: AtomicU64,
@@ -114,11 +117,14 @@ impl DocumentCounter {
             ));
         }
         let half = memory_bytes / 2;
+        let max_features = half / BYTES_A_FEATURE;
+        let waiting = (max_features / (8 * NUM_SHARDS as u64)) as usize;
         let width = half / (CELL_BYTES * u64::from(DEPTH) * NUM_SHARDS as u64);
         Ok(DocumentCounter {
             shards: (0..NUM_SHARDS).map(|_| Mutex::default()).collect(),
             documents: (0..NUM_SHARDS).map(|_| Mutex::default()).collect(),
-            max_features: half / BYTES_A_FEATURE,
+            max_features,
+            min_waiting: waiting.clamp(MIN_WAITING.0, MIN_WAITING.1),
             plan: CellPlan {
                 depth: DEPTH,
                 width: width * NUM_SHARDS as u64,
@@ -163,7 +169,7 @@ impl DocumentCounter {
             let mut shard = locked(&self.shards[i]);
             if shard.is_over() {
                 shard.count_cells(self.plan, i, features);
-            } else if shard.wait(features) {
+            } else if shard.wait(features, self.min_waiting) {
                 self.sort_in(i, &mut shard);
             }
             features.clear();
@@ -217,7 +223,7 @@ impl DocumentCounter {
                 })?;
                 self.cell_weights(&rarity)
             }
-            false => self.listed_weights(&rarity),
+            false => self.listed_weights(&rarity, threads, cancel)?,
         };
         Ok(Counted {
             num_documents,
@@ -227,19 +233,33 @@ impl DocumentCounter {
         })
     }
 
-    fn listed_weights(&self, rarity: &Rarity) -> Entries {
+    fn listed_weights(
+        &self,
+        rarity: &Rarity,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<Entries, Error> {
+        let listed_of = |shard: Shard| {
+            let counted = shard.features.into_iter().zip(shard.counts);
+            let weighed =
+                counted.map(|(feature, count)| (feature, rarity.weight(u64::from(count))));
+            let listed = weighed.filter(|&(_, weight)| weight < MAX_WEIGHT);
+            listed.unzip::<u64, u8, Vec<_>, Vec<_>>()
+        };
+        let parts = map_ranges(
+            NUM_SHARDS,
+            1,
+            threads,
+            cancel,
+            || (),
+            |(), which| listed_of(take(&mut *locked(&self.shards[which.start]))),
+        )?;
         let (mut features, mut weights) = (Vec::new(), Vec::new());
-        for shard in &self.shards {
-            let shard = take(&mut *locked(shard));
-            for (feature, count) in shard.features.into_iter().zip(shard.counts) {
-                let weight = rarity.weight(u64::from(count));
-                if weight < MAX_WEIGHT {
-                    features.push(feature);
-                    weights.push(weight);
-                }
-            }
+        for (some, theirs) in parts {
+            features.extend(some);
+            weights.extend(theirs);
         }
-        Entries::Listed { features, weights }
+        Ok(Entries::Listed { features, weights })
     }
 
     fn cell_weights(&self, rarity: &Rarity) -> Entries {

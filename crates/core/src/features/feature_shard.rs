@@ -7,8 +7,8 @@ use super::weight_table::CellPlan;
 const SHARD_BITS: u32 = 8;
 /// Shards of all features.
 pub(super) const NUM_SHARDS: usize = 1 << SHARD_BITS;
-/// Features that wait in a shard before they are sorted in, at least.
-const MIN_WAITING: usize = 4096;
+/// Fewer features are sorted by comparisons.
+const LEAST_BY_DIGITS: usize = 512;
 
 /// The shard of a hash: its highest bits, so that shards in order hold rising features.
 #[inline(always)]
@@ -32,10 +32,10 @@ impl Shard {
         !self.cells.is_empty()
     }
 
-    /// Takes features that are yet to be counted; returns whether they should be sorted in now.
-    pub(super) fn wait(&mut self, features: &[u64]) -> bool {
+    /// Takes features that are yet to be counted; returns whether they should be sorted in now: at least `min_waiting`.
+    pub(super) fn wait(&mut self, features: &[u64], min_waiting: usize) -> bool {
         self.waiting.extend_from_slice(features);
-        self.waiting.len() >= MIN_WAITING.max(self.features.len() / 2)
+        self.waiting.len() >= min_waiting.max(self.features.len() / 2)
     }
 
     /// Sorts in what waits; returns how many features are new.
@@ -44,7 +44,7 @@ impl Shard {
             return 0;
         }
         let mut waiting = take(&mut self.waiting);
-        waiting.sort_unstable();
+        sort_features(&mut waiting);
         let num_before = self.features.len();
         let mut features = Vec::with_capacity(num_before + waiting.len());
         let mut counts = Vec::with_capacity(num_before + waiting.len());
@@ -74,11 +74,8 @@ impl Shard {
         counts.extend_from_slice(&self.counts[old..]);
         features.shrink_to_fit();
         counts.shrink_to_fit();
-        waiting.clear();
-        waiting.shrink_to(MIN_WAITING.max(features.len() / 2));
         self.features = features;
         self.counts = counts;
-        self.waiting = waiting;
         (self.features.len() - num_before) as u64
     }
 
@@ -109,6 +106,55 @@ impl Shard {
             let column = plan.column(feature, row) - which as u64 * width;
             let cell = &mut self.cells[(u64::from(row) * width + column) as usize];
             *cell = cell.saturating_add(count);
+        }
+    }
+}
+
+/// Sorts features of one shard: by the two bytes below the highest one, which spread hashes out, then what is left.
+fn sort_features(features: &mut Vec<u64>) {
+    if features.len() < LEAST_BY_DIGITS {
+        return features.sort_unstable();
+    }
+    let mut sorted = vec![0; features.len()];
+    for shift in [64 - 3 * SHARD_BITS, 64 - 2 * SHARD_BITS] {
+        let digit = |feature: u64| (feature >> shift) as usize & (NUM_SHARDS - 1);
+        let mut places = [0usize; NUM_SHARDS + 1];
+        features
+            .iter()
+            .for_each(|&feature| places[digit(feature) + 1] += 1);
+        for i in 0..NUM_SHARDS {
+            places[i + 1] += places[i];
+        }
+        for &feature in &*features {
+            let place = &mut places[digit(feature)];
+            sorted[*place] = feature;
+            *place += 1;
+        }
+        std::mem::swap(features, &mut sorted);
+    }
+    let prefix = |feature: u64| feature >> (64 - 3 * SHARD_BITS);
+    features
+        .chunk_by_mut(|&a, &b| prefix(a) == prefix(b))
+        .for_each(<[u64]>::sort_unstable);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Random;
+
+    #[test]
+    fn features_are_sorted_however_they_are_spread() {
+        let mut random = Random::new(4);
+        for len in [0, 1, LEAST_BY_DIGITS - 1, LEAST_BY_DIGITS, 5000] {
+            for mask in [u64::MAX >> SHARD_BITS, 0xFFFF, 0xFF << 48, 0xFF << 40 | 7] {
+                let mut features: Vec<u64> =
+                    (0..len).map(|_| 5 << 56 | random.next() & mask).collect();
+                let mut wanted = features.clone();
+                wanted.sort_unstable();
+                sort_features(&mut features);
+                assert_eq!(features, wanted, "{len} {mask:x}");
+            }
         }
     }
 }

@@ -89,6 +89,17 @@ struct Buckets {
     num_features: usize,
 }
 
+/// Parts of a table, each of which fits a cache.
+const NUM_PARTS: usize = 64;
+/// Features that are taken at a time, where blocks serve.
+const WEIGHED_AT_ONCE: usize = 4096;
+
+/// The part of a table where a feature is looked for first: parts are in the order of buckets.
+#[inline(always)]
+fn part_of(feature: u64) -> usize {
+    high_product(feature.wrapping_mul(GOLDEN), NUM_PARTS as u64) as usize
+}
+
 /// How many features before its own lookup a feature's cache line is asked for.
 const FEATURES_AHEAD: usize = 32;
 
@@ -180,6 +191,49 @@ impl WeightTable {
         }
     }
 
+    /// The weights of the features of each list. Cost: some 10 ns a feature, whatever the size of the table.
+    ///
+    /// Features are taken in the order of their buckets, so that each part of the table is in a cache while it is read.
+    ///
+    /// # Panics
+    /// When there are 2^32 features or more.
+    pub fn weigh_many(&self, lists: &[&[u64]], isa: Isa) -> Vec<Vec<u8>> {
+        let mut starts = [0usize; NUM_PARTS + 1];
+        for &list in lists {
+            for &feature in list {
+                starts[part_of(feature) + 1] += 1;
+            }
+        }
+        for part in 0..NUM_PARTS {
+            starts[part + 1] += starts[part];
+        }
+        let total = starts[NUM_PARTS];
+        assert!(u32::try_from(total).is_ok(), "{total} features");
+        let (mut features, mut places) = (vec![0u64; total], vec![0u32; total]);
+        let mut place = 0;
+        for &list in lists {
+            for &feature in list {
+                let next = &mut starts[part_of(feature)];
+                features[*next] = feature;
+                places[*next] = place;
+                *next += 1;
+                place += 1;
+            }
+        }
+        let mut found = vec![0u8; total];
+        let mut weights = Vec::new();
+        let blocks = features.chunks(WEIGHED_AT_ONCE);
+        for (features, places) in blocks.zip(places.chunks(WEIGHED_AT_ONCE)) {
+            self.weigh(features, isa, &mut weights);
+            for (&place, &weight) in places.iter().zip(&weights) {
+                found[place as usize] = weight as u8;
+            }
+        }
+        let mut rest = &found[..];
+        let mut take = |list: &&[u64]| rest.split_off(..list.len()).unwrap_or_default().to_vec();
+        lists.iter().map(&mut take).collect()
+    }
+
     /// The content, features rising.
     pub fn entries(&self) -> Entries {
         match &self.content {
@@ -226,8 +280,11 @@ pub fn table_id(rules: &[u8], default_weight: u8, entries: &Entries) -> u128 {
     match entries {
         Entries::Listed { features, weights } => {
             hasher.update(&[0]);
-            for feature in features {
-                hasher.update(&feature.to_le_bytes());
+            let mut bytes = Vec::with_capacity(8 * WEIGHED_AT_ONCE);
+            for features in features.chunks(WEIGHED_AT_ONCE) {
+                bytes.clear();
+                bytes.extend(features.iter().flat_map(|feature| feature.to_le_bytes()));
+                hasher.update(&bytes);
             }
             hasher.update(weights);
         }
@@ -248,7 +305,10 @@ impl Buckets {
             buckets: vec![Bucket::default(); num_buckets].into_boxed_slice(),
             num_features: features.len(),
         };
-        for (&feature, &weight) in features.iter().zip(weights) {
+        for (i, (&feature, &weight)) in features.iter().zip(weights).enumerate() {
+            if let Some(&ahead) = features.get(i + FEATURES_AHEAD) {
+                prefetch_read(&table.buckets, table.first(ahead));
+            }
             table.insert(feature, weight);
         }
         table
@@ -404,6 +464,15 @@ mod tests {
                     let wanted = if i < num_listed { weights[i] } else { 15 };
                     assert_eq!(weight, u32::from(wanted), "{} {i}", isa.name());
                 }
+                // Of lists together they are what they are alone.
+                let lists = [&asked[..7], &[], &asked[7..]];
+                let many = table.weigh_many(&lists, isa);
+                assert_eq!(
+                    lists.map(<[u64]>::len).to_vec(),
+                    many.iter().map(Vec::len).collect::<Vec<_>>()
+                );
+                let many: Vec<u32> = many.concat().into_iter().map(u32::from).collect();
+                assert_eq!(many, found, "{}", isa.name());
             }
         }
     }

@@ -11,6 +11,12 @@ pub(super) const MAX_BITMAP_SLOTS: usize = 512;
 /// Features whose hits are collected before they are applied.
 const BLOCK_LEN: usize = 512;
 
+/// Most slots whose values, cut to 16 bits, fit four registers.
+const MAX_TABLE_SLOTS: usize = 128;
+
+/// Features that are looked up before the table is read anew.
+const TABLE_BLOCK_LEN: usize = 64;
+
 /// See `minhash_classical::least_hash`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
 pub(super) fn least_hash(block: &[u64], key: u64) -> u64 {
@@ -74,6 +80,9 @@ pub(super) fn expand_all(features: &[u64], weights: &[u32], block: &mut Vec<u64>
 /// Returns how many slots got their first value. See `minhash_bucket::plain`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
 pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) -> u32 {
+    if round == 0 && slots.len() <= MAX_TABLE_SLOTS {
+        return compete_by_table(block, key, slots);
+    }
     let key = _mm512_set1_epi64(key as i64);
     let num_slots = _mm512_set1_epi64(slots.len() as i64);
     let tag = u64::from(round) << 32;
@@ -92,6 +101,51 @@ pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) ->
             let slot = &mut slots[(entry >> 32) as usize];
             num_filled += u32::from(*slot == u64::MAX);
             *slot = (*slot).min(entry & u64::from(u32::MAX) | tag);
+        }
+    }
+    num_filled
+}
+
+/// What [`compete`] does in round 0 for few slots: of a long list most features are above the value of their slot, which
+/// the high 16 bits tell without a look at the slot.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
+fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u32 {
+    let key = _mm512_set1_epi64(key as i64);
+    let num_slots = _mm512_set1_epi64(slots.len() as i64);
+    let (half, low_bits) = (_mm512_set1_epi64(64), _mm512_set1_epi64(0xFFFF));
+    let mut bounds = [u16::MAX; MAX_TABLE_SLOTS];
+    for (bound, &slot) in bounds.iter_mut().zip(&*slots) {
+        *bound = (slot >> 16) as u16;
+    }
+    let mut hits = [0u64; TABLE_BLOCK_LEN + 8];
+    let mut num_filled = 0;
+    for features in block.chunks(TABLE_BLOCK_LEN) {
+        // SAFETY: each of the four arrays has the 64 bytes that are loaded; no alignment is asked for.
+        let table = [0, 32, 64, 96]
+            .map(|at| unsafe { _mm512_loadu_si512(bounds[at..at + 32].as_ptr().cast()) });
+        let mut num_hits = 0;
+        for folded in features.as_chunks::<8>().0 {
+            // SAFETY: as above.
+            let folded = unsafe { _mm512_loadu_si512(folded.as_ptr().cast()) };
+            let entry = entries(folded, key, num_slots);
+            let slot = _mm512_srli_epi64::<32>(entry);
+            let low = _mm512_permutex2var_epi16(table[0], slot, table[1]);
+            let high = _mm512_permutex2var_epi16(table[2], slot, table[3]);
+            let bound = _mm512_mask_mov_epi64(low, _mm512_test_epi64_mask(slot, half), high);
+            let bound = _mm512_and_si512(bound, low_bits);
+            let value = _mm512_and_si512(_mm512_srli_epi64::<16>(entry), low_bits);
+            let is_hit = _mm512_cmple_epu64_mask(value, bound);
+            let hit = _mm512_maskz_compress_epi64(is_hit, entry);
+            // SAFETY: at most TABLE_BLOCK_LEN hits stand before the 8 words written here.
+            unsafe { _mm512_storeu_si512(hits.as_mut_ptr().add(num_hits).cast(), hit) };
+            num_hits += is_hit.count_ones() as usize;
+        }
+        for &entry in &hits[..num_hits] {
+            let at = (entry >> 32) as usize;
+            let slot = &mut slots[at];
+            num_filled += u32::from(*slot == u64::MAX);
+            *slot = (*slot).min(entry & u64::from(u32::MAX));
+            bounds[at % MAX_TABLE_SLOTS] = (*slot >> 16) as u16;
         }
     }
     num_filled

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from likewise.arrays import ArraySpace
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES
 
+# Features that a run without a bound of its own holds: those of some 400,000 pages of 2,400 bytes.
+MOST_HELD_BYTES = 1_000_000_000
+
 
 @dataclass(frozen=True)
 class Room:
@@ -33,6 +36,8 @@ class Room:
         What the tables of a search by distance may take; where None whatever they take.
     weighing_bytes : int
         Counts of the features whose rarity weighs them.
+    held_bytes : int
+        Features that are held from counting them until they are sketched: at most so many, and the rest is cut again.
     """
 
     space: ArraySpace = field(default_factory=ArraySpace)
@@ -43,3 +48,4 @@ class Room:
     crowd_bytes: int | None = None
     tables_bytes: int | None = None
     weighing_bytes: int = DEFAULT_MEMORY_BYTES
+    held_bytes: int = MOST_HELD_BYTES

@@ -11,13 +11,15 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from likewise._native import Rarity, Texts
+from likewise._native import Rarity, SketchBatch, Texts
 from likewise.batch.budget.room import Room
 from likewise.batch.budget.timing import Timing
 from likewise.batch.read.columns import Columns, IngestRules
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.fields import check_documents
+from likewise.batch.read.held import HeldDocuments, HeldPiece
 from likewise.batch.read.kept_sketches import KeptSketches
 from likewise.batch.read.references import References
 from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
@@ -28,7 +30,7 @@ from likewise.io.source.spool import Spool
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe
-from likewise.stages.sketch import sketch_texts
+from likewise.stages.sketch import sketch_held, sketch_texts
 
 # Small, since the sketches of tiny documents are several times their bytes.
 PIECE_BYTES = 1 << 20
@@ -61,7 +63,9 @@ class _Worker:
         rarity: Rarity | None,
         timing: Timing,
         threads: int,
+        held: HeldDocuments,
     ) -> None:
+        self._held = held
         self._recipe = recipe
         self._rarity = rarity
         self._rules = rules
@@ -69,7 +73,10 @@ class _Worker:
         self._timing = timing
         self._threads = threads
 
-    def work(self, source: Source, number: int, job: Job) -> list[_Numbered]:
+    def work(self, source: Source, number: int, job_number: int, job: Job) -> list[_Numbered]:
+        held = self._held.take(number, job_number)
+        if held is not None:
+            return [(number, self._held_part(one)) for one in held]
         done: list[_Numbered] = []
         pieces = job.read()
         while True:
@@ -91,7 +98,6 @@ class _Worker:
     def _part(self, source: Source, piece: Piece) -> SketchedPiece:
         began = time.perf_counter()
         batch = sketch_texts(piece.texts, self._recipe, sets=True, threads=self._threads, rarity=self._rarity)
-        num_features = np.asarray(batch.num_features)
         lengths = np.asarray(piece.texts.lengths()) if self._rules.needs_lengths else None
         seconds = time.perf_counter() - began
         self._timing.add_thread("tokenising", seconds * batch.features_share)
@@ -101,15 +107,13 @@ class _Worker:
             began = time.perf_counter()
             handle = self._spool.append(piece.texts)
             self._timing.add_thread("spooling", time.perf_counter() - began)
-        return SketchedPiece(
-            piece=dataclasses.replace(piece, texts=_NO_TEXTS),
-            sketches=np.asarray(batch.sketches),
-            shapes=np.asarray(batch.shapes),
-            num_features=num_features,
-            digests=np.asarray(batch.digests),
-            text_lengths=lengths,
-            handle=handle,
-        )
+        return _sketched(dataclasses.replace(piece, texts=_NO_TEXTS), batch, lengths, handle)
+
+    def _held_part(self, held: HeldPiece) -> SketchedPiece:
+        began = time.perf_counter()
+        batch = sketch_held(held.features, self._recipe, threads=self._threads)
+        self._timing.add_thread("sketching", time.perf_counter() - began)
+        return _sketched(held.piece, batch, held.text_lengths, None)
 
     @staticmethod
     def _refused(piece: Piece) -> SketchedPiece:
@@ -118,6 +122,20 @@ class _Worker:
 
 
 _NO_TEXTS = Texts.from_list([])
+
+
+def _sketched(
+    piece: Piece, batch: SketchBatch, lengths: NDArray[np.uint32] | None, handle: int | None
+) -> SketchedPiece:
+    return SketchedPiece(
+        piece=piece,
+        sketches=np.asarray(batch.sketches),
+        shapes=np.asarray(batch.shapes),
+        num_features=np.asarray(batch.num_features),
+        digests=np.asarray(batch.digests),
+        text_lengths=lengths,
+        handle=handle,
+    )
 
 
 def ingest(
@@ -132,6 +150,7 @@ def ingest(
     parts: RunParts | None = None,
     references: References | None = None,
     room: Room | None = None,
+    held: HeldDocuments | None = None,
 ) -> Documents:
     """Read and sketch all documents.
 
@@ -158,6 +177,8 @@ def ingest(
         The first of the sources, whose documents are compared with the others.
     room : Room, optional
         Where the columns lie; in memory where None.
+    held : HeldDocuments, optional
+        Features of jobs of these sources that the first of two passes cut; they are neither read nor cut again.
 
     Returns
     -------
@@ -176,7 +197,7 @@ def ingest(
     # What a stream holds is not known beforehand.
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
     rarity = Rarity(num_bytes) if isinstance(recipe.sketch, Shingles) else None
-    references = references or References()
+    references, held = references or References(), held or HeldDocuments()
     columns = Columns(sources, recipe, spool, rules, rarity, room or Room(), len(references.files))
     pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-read")
     try:
@@ -184,7 +205,7 @@ def ingest(
         tasks = _tasks(sources, work, found, references)
         failure, first = _taken(tasks, threads)
         # Threads that no job of its own keeps busy help inside the others.
-        worker = _Worker(recipe, rules, spool, rarity, timing, max(1, threads // max(1, len(first))))
+        worker = _Worker(recipe, rules, spool, rarity, timing, max(1, threads // max(1, len(first))), held)
         waiting: deque[tuple[_Task, Future[list[_Numbered] | list[_Spooled]]]] = deque()
         done = 0
 
@@ -197,7 +218,7 @@ def ingest(
             assert task.job is not None
             if task.is_texts_alone:
                 return pool.submit(worker.put_aside, task.job)
-            return pool.submit(worker.work, sources[task.source], task.source, task.job)
+            return pool.submit(worker.work, sources[task.source], task.source, task.number, task.job)
 
         def gather(most_waiting: int) -> None:
             nonlocal done

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from likewise import checks as counts
 from likewise.batch.budget.timing import Timing
+from likewise.batch.read import ingest
+from likewise.batch.read.held import HeldDocuments
 from likewise.errors import InvalidInput
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
@@ -22,7 +24,6 @@ from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Weights
 
 # Of fewer nothing can be rarer than something else.
 _LEAST_DOCUMENTS = 2
-_PIECE_BYTES = 4 << 20
 _JOBS_A_THREAD = 3
 
 
@@ -34,6 +35,7 @@ def weighed(
     timing: Timing,
     progress: Progress,
     work: Path,
+    held: HeldDocuments | None = None,
 ) -> tuple[Sequence[Source], Recipe]:
     """Return sources that can be read again, and the recipe with its weights.
 
@@ -49,6 +51,8 @@ def weighed(
         Take seconds and events, doubts about the counts among them.
     work : Path
         A directory for what passes only once: it is put aside there, whole.
+    held : HeldDocuments, optional
+        Takes the features that are cut here, for :func:`likewise.batch.read.ingest.ingest` of the same sources.
 
     Returns
     -------
@@ -61,7 +65,7 @@ def weighed(
     """
     if recipe.needs_counting or recipe.needs_filter_bits:
         sources = [source.put_aside(work) for source in sources]
-    return sources, counted(sources, recipe, threads=threads, timing=timing, progress=progress)
+    return sources, counted(sources, recipe, threads=threads, timing=timing, progress=progress, held=held)
 
 
 def counted(
@@ -72,6 +76,7 @@ def counted(
     timing: Timing,
     progress: Progress,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    held: HeldDocuments | None = None,
 ) -> Recipe:
     """Return the recipe with what it needs to know of all documents: its weights, then the size of its filters.
 
@@ -80,8 +85,10 @@ def counted(
     """
     if recipe.needs_counting:
         table = count_sources(
-            sources, recipe, threads=threads, timing=timing, progress=progress, memory_bytes=memory_bytes
+            sources, recipe, threads=threads, timing=timing, progress=progress, memory_bytes=memory_bytes, held=held
         )
+        if held is not None and _are_few(recipe, table):
+            held.clear()
         recipe = weighed_by(recipe, table)
     if isinstance(recipe.sketch, Bloom) and recipe.sketch.filter_bits is None:
         size = FilterSize(recipe, recipe.sketch)
@@ -120,6 +127,7 @@ def count_sources(
     memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
     on_error: str = "skip",
     max_bad_rows: BadRowLimit = NO_LIMIT,
+    held: HeldDocuments | None = None,
 ) -> Weights:
     """Return the weights of features by their rarity in all documents.
 
@@ -133,6 +141,8 @@ def count_sources(
         What to do about bad rows. A second pass tells them better, and knows their lines.
     max_bad_rows : BadRowLimit
         The most bad rows.
+    held : HeldDocuments, optional
+        Takes the features that are cut here, and their weights.
 
     Returns
     -------
@@ -146,13 +156,24 @@ def count_sources(
     """
     counter = Counter(recipe, memory_bytes)
     tally = BadRowTally(max_bad_rows)
+    held = held if held is not None and held.begin(recipe) else None
     _read_into(
-        counter, sources, "weighing", threads=threads, timing=timing, progress=progress, on_error=on_error, tally=tally
+        counter,
+        sources,
+        "weighing",
+        threads=threads,
+        timing=timing,
+        progress=progress,
+        on_error=on_error,
+        tally=tally,
+        held=held,
     )
     if max_bad_rows is not NO_LIMIT and (told := tally.finish()) is not None:
         progress(Warned(told))
     with timing.wall("weighing"):
         table = counter.finish(threads=threads)
+        if held is not None:
+            held.weigh(table, threads=threads)
     # Of few documents it may not be used.
     for doubt in doubts_of(table) if not _are_few(recipe, table) else []:
         progress(Warned(doubt))
@@ -169,6 +190,7 @@ def _read_into(
     progress: Progress,
     on_error: str,
     tally: BadRowTally | None = None,
+    held: HeldDocuments | None = None,
 ) -> None:
     """Read all documents once and let `counter` have their texts."""
     began = time.perf_counter()
@@ -188,12 +210,14 @@ def _read_into(
     try:
         # What is unpacked for this pass goes with it.
         with scratch_directory() as unpacked:
-            for source in sources:
-                inner_threads = threads if _is_one_job(source) else 1
-                for job in source.jobs(_PIECE_BYTES, unpacked):
-                    waiting.append(
-                        (job.num_bytes, pool.submit(_count, counter, source, job, inner_threads, on_error, tally))
-                    )
+            for number, source in enumerate(sources):
+                inner_threads = threads if 0 < source.num_bytes <= ingest.PIECE_BYTES else 1
+                # The second pass finds what is held by the number of its job.
+                for job_number, job in enumerate(source.jobs(ingest.PIECE_BYTES, unpacked)):
+                    hold = held if held is not None and held.has_room(source) else None
+                    place = number, job_number
+                    future = pool.submit(_count, counter, source, job, inner_threads, on_error, tally, hold, place)
+                    waiting.append((job.num_bytes, future))
                     gather(_JOBS_A_THREAD * threads)
                 gather(0)
     except BaseException:
@@ -221,17 +245,29 @@ def doubts_of(table: Weights) -> list[str]:
     return doubts
 
 
-def _is_one_job(source: Source) -> bool:
-    return 0 < source.num_bytes <= _PIECE_BYTES
-
-
 def _count(
-    counter: Counter | FilterSize, source: Source, job: Job, threads: int, on_error: str, tally: BadRowTally | None
+    counter: Counter | FilterSize,
+    source: Source,
+    job: Job,
+    threads: int,
+    on_error: str,
+    tally: BadRowTally | None,
+    held: HeldDocuments | None,
+    place: tuple[int, int],
 ) -> None:
+    pieces = []
     for piece in job.read():
         if piece.bad_rows and on_error == "fail":
             bad = piece.bad_rows[0]
             raise InvalidInput(f"{bad.reason}; fix the row, or use --on-error skip", source.name)
         if tally is not None:
             tally.add(source.name, None, piece)
-        counter.add(piece.texts, threads=threads)
+        if piece.bad_rows:
+            # What becomes of them the second pass decides.
+            held = None
+        if held is None or isinstance(counter, FilterSize):
+            counter.add(piece.texts, threads=threads)
+        elif (features := counter.add(piece.texts, hold=True, threads=threads)) is not None:
+            pieces.append(held.piece(piece, features))
+    if held is not None:
+        held.add(*place, pieces)

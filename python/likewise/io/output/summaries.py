@@ -41,13 +41,14 @@ _OPTIONS: dict[str, tuple[type, ...]] = {
 _TIMINGS: dict[str, tuple[type, ...]] = {"total_s": _NUMBER, "wall_s": (dict,)}
 # Of runs that chose their threshold.
 _CHOICE: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("threshold", "clarity"), _NUMBER),
+    "threshold": _NUMBER,
     **dict.fromkeys(("num_documents", "num_sampled", "num_documents_below", "num_documents_above"), _COUNT),
     **dict.fromkeys(("measure", "weights"), _TEXT),
     "reason": _MAYBE_TEXT,
-    "is_stable": (bool,),
-    **dict.fromkeys(("halves", "density"), (list,)),
+    "density": (list,),
 }
+# Of those whose threshold is that of a valley; null in others.
+_VALLEY: dict[str, tuple[type, ...]] = {"clarity": _NUMBER, "halves": (list,), "is_stable": (bool,)}
 
 
 def read_summary(run: Path) -> dict[str, Any]:
@@ -103,8 +104,12 @@ def _wrong_of_choice(choice: Any) -> str | None:  # noqa: ANN401 - of JSON
         return f"measure{where}"
     if choice["reason"] not in (None, FEW_DOCUMENTS, FEW_PAIRS, NO_VALLEY):
         return f"reason{where}"
-    if not _is_pair(choice["halves"]):
-        return f"halves{where}"
+    nothing: dict[str, tuple[type, ...]] = dict.fromkeys(_VALLEY, (type(None),))
+    wrong = _wrong_of(choice, _VALLEY if choice["reason"] is None else nothing, where)
+    if wrong is None and choice["reason"] is None and not _is_pair(choice["halves"]):
+        wrong = f"halves{where}"
+    if wrong is not None:
+        return wrong
     return None if choice["density"] and all(map(_is_pair, choice["density"])) else f"density{where}"
 
 

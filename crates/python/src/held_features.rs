@@ -1,0 +1,171 @@
+//! Features of texts that are held between two passes: counted in the first, weighed and sketched in the second.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use likewise_core::features::{FeatureView, digest};
+use likewise_core::isa::Isa;
+use likewise_core::parallel::map_ranges;
+use pyo3::prelude::*;
+
+use crate::door::{parse_isa, run};
+use crate::errors::Failure;
+use crate::features::FeatureRules;
+use crate::sketch::{Part, SketchBatch, SlotSketcher, check_slots};
+use crate::weights::WeightTable;
+
+/// Features that are weighed at once: each takes 13 bytes meanwhile.
+const WEIGHED_AT_ONCE: usize = 1 << 20;
+
+/// Distinct features of n texts, each once, and in the end their weights.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct HeldFeatures {
+    parts: Vec<HeldPart>,
+}
+
+/// Those of consecutive texts, as one thread cut them.
+#[derive(Clone, Default)]
+pub struct HeldPart {
+    features: Vec<u64>,
+    /// Where the features of each text end.
+    ends: Vec<u32>,
+    shapes: Vec<u8>,
+    weights: OnceLock<Vec<u8>>,
+}
+
+impl HeldPart {
+    pub fn push(&mut self, view: FeatureView<'_>) {
+        self.features.extend_from_slice(view.features);
+        self.ends.push(self.features.len() as u32);
+        self.shapes.push(view.shape as u8);
+    }
+
+    /// Gives what was pushed, in as much memory as it takes, and begins anew in its own.
+    pub fn take(&mut self) -> Self {
+        let taken = self.clone();
+        self.features.clear();
+        self.ends.clear();
+        self.shapes.clear();
+        taken
+    }
+
+    /// The place of the features of text i.
+    fn range(&self, i: usize) -> Range<usize> {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        start as usize..self.ends[i] as usize
+    }
+}
+
+impl HeldFeatures {
+    pub fn new(parts: Vec<HeldPart>) -> Self {
+        HeldFeatures { parts }
+    }
+}
+
+#[pymethods]
+impl HeldFeatures {
+    /// Memory that they take, with weights.
+    #[getter]
+    fn num_bytes(&self) -> usize {
+        let of_part = |part: &HeldPart| 9 * part.features.len() + 5 * part.ends.len();
+        self.parts.iter().map(of_part).sum()
+    }
+}
+
+/// Weighs held features by a table, all together: far faster than text by text where the table is larger than caches.
+#[pyfunction]
+#[pyo3(signature = (held, table, *, threads=1))]
+pub fn weigh_held(
+    py: Python<'_>,
+    held: Vec<Py<HeldFeatures>>,
+    table: &WeightTable,
+    threads: usize,
+) -> Result<(), Failure> {
+    let table = table.feature_weights().table;
+    let mut groups: Vec<Vec<&HeldPart>> = Vec::new();
+    let mut room = 0;
+    for part in held.iter().flat_map(|one| &one.get().parts) {
+        if room < part.features.len() {
+            groups.push(Vec::new());
+            room = WEIGHED_AT_ONCE.max(part.features.len());
+        }
+        room -= part.features.len();
+        if let Some(group) = groups.last_mut() {
+            group.push(part);
+        }
+    }
+    run(py, usize::MAX, |cancel| {
+        map_ranges(
+            groups.len(),
+            1,
+            threads,
+            cancel,
+            || (),
+            |(), which| {
+                let group = &groups[which.start];
+                let features: Vec<&[u64]> = group.iter().map(|part| &*part.features).collect();
+                for (part, weights) in group.iter().zip(table.weigh_many(&features, Isa::best())) {
+                    part.weights.get_or_init(|| weights);
+                }
+            },
+        )?;
+        Ok(())
+    })
+}
+
+/// MinHash signatures of held features, with digests: what `sketch_minhash` makes of their texts by weights `idf`.
+#[pyfunction]
+#[pyo3(signature = (held, rules, *, num_slots, slot_bits, scheme, threads=1, isa=None))]
+#[allow(clippy::too_many_arguments)]
+pub fn sketch_held(
+    py: Python<'_>,
+    held: &HeldFeatures,
+    rules: &FeatureRules,
+    num_slots: u32,
+    slot_bits: u32,
+    scheme: &str,
+    threads: usize,
+    isa: Option<&str>,
+) -> Result<SketchBatch, Failure> {
+    let isa = parse_isa(isa)?;
+    let (scheme, slot_bytes) = check_slots(num_slots, slot_bits, scheme)?;
+    let seed = rules.rules.seed;
+    if held.parts.iter().any(|part| part.weights.get().is_none()) {
+        return Err(Failure::parameter("held", "features are not weighed yet"));
+    }
+    run(py, usize::MAX, |cancel| {
+        let make_state = || {
+            let sketcher = SlotSketcher::new(num_slots, slot_bytes, scheme, seed, isa);
+            (sketcher, Vec::new())
+        };
+        let parts = map_ranges(
+            held.parts.len(),
+            1,
+            threads,
+            cancel,
+            make_state,
+            |(sketcher, weights), which| {
+                let mut part = Part::default();
+                let held = &held.parts[which.start];
+                let stored = held.weights.get().map_or(&[][..], |weights| weights);
+                for i in 0..held.ends.len() {
+                    let range = held.range(i);
+                    let features = &held.features[range.clone()];
+                    weights.clear();
+                    weights.extend(stored[range].iter().map(|&weight| u32::from(weight)));
+                    sketcher.sketch(features, weights, &mut part.sketches);
+                    part.num_features.push(features.len() as u32);
+                    part.shapes.push(held.shapes[i]);
+                    part.digests.extend(digest(features, weights));
+                }
+                part
+            },
+        )?;
+        let mut all = Part::default();
+        for part in parts {
+            all.append(part);
+        }
+        Ok(all)
+    })?
+    .into_batch(py)
+}
