@@ -61,14 +61,14 @@ test-all: build ## The slow tests too
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES)
 
 .PHONY: lint
-lint: build ## Formatting, types, layers, licences, circles of modules, phrases
+lint: build ## Formatting, types, layers, licenses, circles of modules, phrases
 	cargo fmt --all --check
 	cargo clippy --locked --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python tools/check_licences.py
+	$(BIN)/python tools/check_licenses.py
 	$(BIN)/python tools/rust_circles.py
 	$(BIN)/python tools/check_words.py
 
@@ -104,7 +104,7 @@ bench: build ## Measure on a corpus made from this machine's own text (bench/REA
 	bench/.venv/bin/python bench/hamming.py --clean
 
 .PHONY: quality
-quality: build ## Score every method on the labelled development sets (docs/benchmarks/quality.md)
+quality: build ## Score every method on the labeled development sets (docs/benchmarks/quality.md)
 	$(BIN)/python bench/quality.py
 
 .PHONY: quality-check
@@ -138,7 +138,7 @@ fuzz: build ## Feed any bytes to every reader, FUZZ_SECONDS each (fuzz/README.md
 	$(BIN)/python fuzz/recipe.py $(FUZZ_SECONDS)
 
 .PHONY: dist
-dist: $(VENV)/.environment ## Wheel and sdist in dist/, with licences and bill of materials, each tried in a bare environment
+dist: $(VENV)/.environment ## Wheel and sdist in dist/, with licenses and bill of materials, each tried in a bare environment
 	rm -rf dist
 	$(BIN)/python -m pip install --quiet --group dist
 	$(BIN)/maturin sdist --out dist

@@ -1,8 +1,8 @@
-"""What `threshold="auto"` chooses on the labelled sets, beside the best threshold of each; and what it costs.
+"""What `threshold="auto"` chooses on the labeled sets, beside the best threshold of each; and what it costs.
 
     auto_threshold.py [--set NAME ...] [--stability] [--cost FILE] [--extremes] [--rounds N] [--results FILE]
 
-Labelled sets: F1 of all labelled pairs at the chosen threshold and at the best hundredth, from the similarities of all
+Labeled sets: F1 of all labeled pairs at the chosen threshold and at the best hundredth, from the similarities of all
 pairs by full shingle sets.
 `--stability`: only the thresholds of halves of the documents, of all in another order, and of nine tenths, and whether
 the run on all documents says that its threshold is uncertain, or gives a reason for a cautious one.
@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import likewise
-from labelled import IGNORED, POSITIVE, is_there, load
+from labeled import IGNORED, POSITIVE, is_there, load
 from likewise import Recipe
 from likewise.batch import dedup_files
 

@@ -23,14 +23,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-import labelled
+import labeled
 import likewise
 from likewise.stages.features import features
 
 LOWEST = 0.2
 KINDS = {"plain": {"shingle": 3}, "idf": {"shingle": 2, "weights": "idf"}}
 BESIDE = ("en-plag-answers", "en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc", "warc-real", "edits-controlled")
-EYE = labelled.SETS / "eye-technical" / "pairs.jsonl.gz"
+EYE = labeled.SETS / "eye-technical" / "pairs.jsonl.gz"
 # Margins for short documents.
 MARGINS = (0.0, 0.5, 0.75, 1.0)
 RESULTS = Path(__file__).parent / "results" / "defaults.json"
@@ -95,9 +95,9 @@ def of_set(folder: Path, kind: str, cached: Path) -> Pairs:
     """Return the pairs of a labeled set, closed world: what is not listed is different, in a cluster ignored."""
     name, kept = (cached / f"{folder.name}.{kind}.{ending}" for ending in ("npz", "json"))
     if not name.exists() or not kept.exists():
-        ids, texts = labelled.read_texts(folder / "docs.jsonl.gz")
+        ids, texts = labeled.read_texts(folder / "docs.jsonl.gz")
         chosen_by_margin(texts, kind, kept)
-        entry = labelled.LabelledSet(folder.name, folder, ids, texts, {})
+        entry = labeled.LabeledSet(folder.name, folder, ids, texts, {})
         rows, similarity, fewest = measured(texts, kind)
         np.savez(
             name,
@@ -337,7 +337,7 @@ def main() -> None:
     cached = given.cache or given.collections / "pairs"
     folders = list(collections_of(given.collections, given.split))
     if given.split == "development":
-        folders = [labelled.folder_of(name) for name in BESIDE] + folders
+        folders = [labeled.folder_of(name) for name in BESIDE] + folders
     cached.mkdir(parents=True, exist_ok=True)
     found = table(loaded(folders, cached), {kind: of_eye(kind, cached) for kind in KINDS})
     for line in lines_of(found):

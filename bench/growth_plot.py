@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-COLOURS = ("#1f5fa8", "#c8501e", "#3a8f4d")
+COLORS = ("#1f5fa8", "#c8501e", "#3a8f4d")
 
 # (documents, value), in any order.
 Points = Sequence[tuple[int, float]]
@@ -20,9 +20,9 @@ def draw(path: Path, panels: Mapping[str, Mapping[str, Points]]) -> None:
     matplotlib.rcParams["svg.fonttype"] = "none"  # letters as letters: a tenth of the size
     figure, all_axes = pyplot.subplots(1, len(panels), figsize=(3.6 * len(panels), 3.2), squeeze=False)
     for axes, (name, lines) in zip(all_axes[0], panels.items(), strict=True):
-        for (label, points), colour in zip(lines.items(), COLOURS, strict=False):
+        for (label, points), color in zip(lines.items(), COLORS, strict=False):
             across, up = zip(*sorted(points), strict=True)
-            axes.plot(across, up, "o-", color=colour, markersize=4, label=label)
+            axes.plot(across, up, "o-", color=color, markersize=4, label=label)
         axes.set_xscale("log")
         axes.minorticks_off()
         axes.set_ylim(0, 1.1 * max(value for points in lines.values() for _, value in points))

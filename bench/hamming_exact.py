@@ -6,7 +6,7 @@ Prints what was missed and what was extra, which must be nothing, and ends with 
 bench/results/hamming_exact.json for the page. Each setting is a set of fingerprints of its own:
 
 random      fair coins; one in ten rows is a copy of another with up to k + 1 bits changed
-clustered   forty centres, each row one of them with up to k + 2 bits changed: dense neighbourhoods
+clustered   forty centers, each row one of them with up to k + 2 bits changed: dense neighborhoods
 templated   half of the bits constant, equal rows by the hundred, the rest a few bits away: buckets of everything
 """
 
@@ -85,7 +85,7 @@ def settings(num_queries: int, seed: int) -> Iterator[tuple[str, int, int, np.nd
 def score_pairs(codes: np.ndarray, pairs: np.ndarray, within: int) -> hamming_truth.Score:
     """All pairs: every row is a query, answered by its pairs."""
     rows = np.arange(len(codes))
-    true = hamming_truth.neighbours(codes, codes, within)
+    true = hamming_truth.neighbors(codes, codes, within)
     return hamming_truth.score_pairs(true, rows, pairs)
 
 
@@ -107,7 +107,7 @@ def run(door: str, ask: Callable, num_queries: int, seed: int) -> dict[str, obje
             refused.append(f"{kind}, {bits} bits, within {within}: {type(reason).__name__}: {reason}")
             continue
         if isinstance(found, Found):
-            score = hamming_truth.score(hamming_truth.neighbours(codes, queries, within), found.offsets, found.rows)
+            score = hamming_truth.score(hamming_truth.neighbors(codes, queries, within), found.offsets, found.rows)
         else:
             score = score_pairs(codes, found, within)
         total["num_settings"] += 1

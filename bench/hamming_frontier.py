@@ -9,7 +9,7 @@ from hamming_rows import Row
 from rivals.hamming_protocol import NotDone
 
 FAMILIES = {
-    "scan": "scan", "probed neighbours": "all neighbours probed", "stored neighbours": "all neighbours stored",
+    "scan": "scan", "probed neighbors": "all neighbors probed", "stored neighbors": "all neighbors stored",
 }  # fmt: skip
 
 

@@ -45,7 +45,7 @@ def truth(codes: Codes, stored: np.ndarray, queries: np.ndarray, within: int, na
     asked.update(np.ascontiguousarray(stored[:: max(1, len(stored) // 1000)]).tobytes())
     path = codes.work / f"truth-{codes.kind}-{codes.bits}-{len(stored)}-{within}-{name}-{asked.hexdigest()}.npz"
     if not path.exists():
-        found = hamming_truth.neighbours(stored, queries, within)
+        found = hamming_truth.neighbors(stored, queries, within)
         offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in found])])
         np.savez(path, offsets=offsets, rows=np.concatenate([*found, np.zeros(0, np.int64)]))
     kept = np.load(path)

@@ -8,8 +8,8 @@ import hamming_rows
 NAME = "hamming-frontier.svg"
 ROW = "frontier-1e8"
 MEASURED = ("small-1e8-uniform", "fast-1e8-uniform")
-INK, GREY, ORANGE = "#1f5fa8", "#777777", "#c8501e"
-# Storing every neighbour takes a page of its own on any axis; it is left out of the plot, not of the table.
+INK, GRAY, ORANGE = "#1f5fa8", "#777777", "#c8501e"
+# Storing every neighbor takes a page of its own on any axis; it is left out of the plot, not of the table.
 MOST_BYTES = 1000
 
 
@@ -73,7 +73,7 @@ def draw(result: dict[str, Any], folder: Path) -> None:
     )  # fmt: skip
     rest = [plan for plan in plans if not plan["is_on_frontier"]]
     axes.plot(
-        [plan["bytes_a_fingerprint"] for plan in rest], [plan["predicted_us"] for plan in rest], "x", color=GREY,
+        [plan["bytes_a_fingerprint"] for plan in rest], [plan["predicted_us"] for plan in rest], "x", color=GRAY,
         label="searches of the literature, predicted",
     )  # fmt: skip
     for plan in plans:

@@ -1,4 +1,4 @@
-"""Neighbours by brute force in plain NumPy, independent of every package that is measured, and what a result misses."""
+"""Neighbors by brute force in plain NumPy, independent of every package that is measured, and what a result misses."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ class Score:
         }
 
 
-def neighbours(codes: np.ndarray, queries: np.ndarray, within: int) -> list[np.ndarray]:
+def neighbors(codes: np.ndarray, queries: np.ndarray, within: int) -> list[np.ndarray]:
     """For each query the sorted rows at distance `within` or less; codes and queries are (n, words)."""
     found: list[list[np.ndarray]] = [[] for _ in queries]
     for low in range(0, len(codes), BLOCK_ROWS):

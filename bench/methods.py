@@ -2,7 +2,7 @@
 
     methods.py [--results FILE] [--page FILE] [--repeats N] [--no-large]
 
-Each method with its defaults, untouched, lists the near-duplicate pairs of the labelled development sets, scored by the
+Each method with its defaults, untouched, lists the near-duplicate pairs of the labeled development sets, scored by the
 sets' own scorer, and of 10,000 English documents of `corpus.py` with planted copies, where the exact join of shingle
 sets is the truth. Each time is the median of several runs of `likewise.pairs` on one thread, texts in memory. Writes
 results/methods.json, the tables of docs/benchmarks/methods.md and the plot beside it. Methods that this version does
@@ -22,7 +22,7 @@ import pyarrow as pa
 import likewise
 import machine
 import methods_page
-from labelled import GATING, SETS, load
+from labeled import GATING, SETS, load
 from likewise.recipe.rules import FIELDS_OF_METHOD
 from likewise.stages.features import features
 from likewise.stages.plan import plan
@@ -71,8 +71,8 @@ def rows_of(table: pa.Table) -> np.ndarray:
     return np.stack([table.column(name).to_numpy() for name in ("row_a", "row_b")], axis=1)
 
 
-def measure_labelled(name: str, repeats: int) -> dict[str, object]:
-    """Every method on one labelled set."""
+def measure_labeled(name: str, repeats: int) -> dict[str, object]:
+    """Every method on one labeled set."""
     entry = load(name)
     found = {}
     for method, recipe in recipes().items():
@@ -122,7 +122,7 @@ def main() -> None:
     results: dict[str, object] = {"facts": machine.facts(), "sets": {}, "skipped": []}
     for name in GATING:
         if (SETS / name).is_dir():
-            results["sets"][name] = measure_labelled(name, options.repeats)  # type: ignore[index]
+            results["sets"][name] = measure_labeled(name, options.repeats)  # type: ignore[index]
         else:
             results["skipped"].append(name)  # type: ignore[attr-defined]
     if LARGE.exists() and not options.no_large:

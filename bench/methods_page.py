@@ -6,7 +6,7 @@ from typing import Any
 BEGIN = "<!-- tables: begin (written by bench/methods.py) -->"
 END = "<!-- tables: end -->"
 PLOT = "methods.svg"
-COLOURS = ("#1f5fa8", "#c8501e", "#3a8f4d", "#8a4fa3", "#777777")
+COLORS = ("#1f5fa8", "#c8501e", "#3a8f4d", "#8a4fa3", "#777777")
 MARKS = ("o", "s", "^", "D")
 
 Row = dict[str, Any]
@@ -52,7 +52,7 @@ def _table(entry: Row, figures: tuple[str, ...], *, with_pairs: bool = False) ->
 
 
 def draw(results: Row, folder: Path) -> None:
-    """Write the plot: bytes a document across, F1 up, a colour a method, a mark a set."""
+    """Write the plot: bytes a document across, F1 up, a color a method, a mark a set."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -61,10 +61,8 @@ def draw(results: Row, folder: Path) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "likewise"  # the same figures give the same bytes
     figure, axes = pyplot.subplots(figsize=(8, 4.5))
     for (name, entry), mark in zip(results["sets"].items(), MARKS, strict=False):
-        for (method, row), colour in zip(entry["methods"].items(), COLOURS, strict=False):
-            axes.plot(
-                row["bytes_a_document"], row["f1"], mark, color=colour, label=method if mark == MARKS[0] else None
-            )
+        for (method, row), color in zip(entry["methods"].items(), COLORS, strict=False):
+            axes.plot(row["bytes_a_document"], row["f1"], mark, color=color, label=method if mark == MARKS[0] else None)
         axes.plot([], [], mark, color="black", markerfacecolor="none", label=name)
     axes.set_xscale("log")
     axes.set_xlabel("bytes a document")

@@ -22,10 +22,10 @@ import numpy as np
 
 import likewise
 import quality_chance
-import quality_licences
+import quality_licenses
 import quality_page
 import quality_presets
-from labelled import BINARIES, GATING, LICENCES, MARKUP, NEGATIVE, OTHERS, LabelledSet, folder_of, is_there, load, naive
+from labeled import BINARIES, GATING, LICENSES, MARKUP, NEGATIVE, OTHERS, LabeledSet, folder_of, is_there, load, naive
 from likewise import _native
 from likewise.stages.text import tokens as tokens_of
 from quality_sweep import METHODS, Curve, Features, recipe_of, sweep
@@ -97,7 +97,7 @@ RECIPES_OF_BYTES = {
 }
 
 
-def run(entry: LabelledSet, recipe: likewise.Recipe) -> dict[str, object]:
+def run(entry: LabeledSet, recipe: likewise.Recipe) -> dict[str, object]:
     """One run as a user would make it, scored by the sets' own scorer."""
     table = likewise.pairs(entry.texts, recipe)
     # Containment lists both directions.
@@ -116,7 +116,7 @@ def run(entry: LabelledSet, recipe: likewise.Recipe) -> dict[str, object]:
     }
 
 
-def distance_of_unrelated(entry: LabelledSet, recipe: likewise.Recipe) -> dict[str, float]:
+def distance_of_unrelated(entry: LabeledSet, recipe: likewise.Recipe) -> dict[str, float]:
     """How far the distances of pairs that are no near-duplicates lie from the radius, in standard deviations.
 
     Small sets show hardly any chance hit; a collection of n documents has n^2 / 2 pairs, and so needs 5 deviations
@@ -135,8 +135,8 @@ def distance_of_unrelated(entry: LabelledSet, recipe: likewise.Recipe) -> dict[s
     }
 
 
-def grid(entry: LabelledSet) -> list[Features]:
-    """All features to try; `word` only where it differs from `auto` (neighbouring Katakana)."""
+def grid(entry: LabeledSet) -> list[Features]:
+    """All features to try; `word` only where it differs from `auto` (neighboring Katakana)."""
     if entry.is_of_bytes:
         windows = [Features("bytes", shingle, weights) for shingle in (4, 8) for weights in ("none", "log-count")]
         return windows + [Features("chunks", 1, "none", size) for size in (256, 512, 1024)]
@@ -169,7 +169,7 @@ def best_of_each(curves: list[Curve]) -> list[Curve]:
     return list(best.values())
 
 
-def measure(entry: LabelledSet, former: dict[str, list[dict[str, object]]] | None) -> dict[str, object]:
+def measure(entry: LabeledSet, former: dict[str, list[dict[str, object]]] | None) -> dict[str, object]:
     """Everything about one set. `former` holds what was swept, where it is not to be swept again."""
     found: dict[str, object] = {
         "num_documents": len(entry.ids),
@@ -215,8 +215,8 @@ def write_results(results: dict[str, object], path: Path) -> None:
 
 def main() -> None:
     """Measure the sets that are there, write the results and the page."""
-    parser = argparse.ArgumentParser(description="Quality of every method on the labelled development sets.")
-    names = (*GATING, *OTHERS, MARKUP, LICENCES, BINARIES)
+    parser = argparse.ArgumentParser(description="Quality of every method on the labeled development sets.")
+    names = (*GATING, *OTHERS, MARKUP, LICENSES, BINARIES)
     parser.add_argument("--set", action="append", choices=names, help="only this set; the others keep their results")
     parser.add_argument("--no-sweep", action="store_true", help="sweep only methods that the results file lacks")
     parser.add_argument("--only-presets", action="store_true", help="measure the presets and nothing else")
@@ -239,8 +239,8 @@ def main() -> None:
             results["skipped"][name] = "not at ../shared/data"
             continue
         print(name, file=sys.stderr, flush=True)
-        if name == LICENCES:
-            results["sets"][name] = quality_licences.measure(folder_of(name), RECIPES)
+        if name == LICENSES:
+            results["sets"][name] = quality_licenses.measure(folder_of(name), RECIPES)
         else:
             former = results["sets"].get(name) if options.no_sweep else None
             results["sets"][name] = measure(load(name), former)

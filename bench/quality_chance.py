@@ -1,6 +1,6 @@
 """Chance hits: unrelated documents of large corpora within the radius of a distance-only recipe.
 
-The labelled sets have too few pairs to show a rate of one in millions, and their documents are short; the corpora of
+The labeled sets have too few pairs to show a rate of one in millions, and their documents are short; the corpora of
 corpus.py have enough of them. Longer documents are made by joining several, drawn at random: their words converge to
 those of the language, and so do fingerprints of single words.
 """

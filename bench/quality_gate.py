@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from labelled import GATING, is_there, load
+from labeled import GATING, is_there, load
 from quality import RECIPES, run
 
 RESULTS = Path(__file__).parent / "results" / "quality.json"

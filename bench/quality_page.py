@@ -6,7 +6,7 @@ Tables are put between two marks; the words around them are written by hand and 
 from pathlib import Path
 from typing import Any
 
-from labelled import BINARIES, GATING, MARKUP, OTHERS
+from labeled import BINARIES, GATING, MARKUP, OTHERS
 
 BEGIN = "<!-- tables: begin (written by bench/quality.py) -->"
 END = "<!-- tables: end -->"
@@ -119,7 +119,7 @@ def tables(results: Row) -> list[str]:
     for name in (*gating, *(name for name in (*OTHERS, MARKUP, BINARIES) if name in sets)):
         parts += [f"## {name}", _set(sets[name])]
     if "license-rules" in sets:
-        parts += ["## license-rules", _licences(sets["license-rules"])]
+        parts += ["## license-rules", _licenses(sets["license-rules"])]
     if results["skipped"]:
         parts += ["## Not measured", "\n".join(f"- {name}: {why}" for name, why in results["skipped"].items())]
     return [*parts, "## Which recipe for which kind of text", _kinds(sets)]
@@ -285,7 +285,7 @@ def _best(rows: list[Row], methods: tuple[str, ...], figure: str) -> str:
     if not found:
         return ""
     row = max(found, key=lambda row: row[figure])
-    # Of licences, whose answer is the nearest reference, there is no setting.
+    # Of licenses, whose answer is the nearest reference, there is no setting.
     recipe = row.get("recipe", row)
     width = f", {row['bits']} bits" if row["bits"] else ""
     is_distance_only = row["method"] == "simhash-distance"
@@ -294,7 +294,7 @@ def _best(rows: list[Row], methods: tuple[str, ...], figure: str) -> str:
     return f"{row[figure]:.3f}: {features_of(recipe)}{width}{told}"
 
 
-def _licences(entry: Row) -> str:
+def _licenses(entry: Row) -> str:
     head = ["method", "features", "bits", "answered", "right of all", "right of answered"]
     rows = [head, ["---"] * len(head)]
     for row in entry["best"]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import likewise
 import titles
-from labelled import GATING, MARKUP, OTHERS, SETS, is_there, load
+from labeled import GATING, MARKUP, OTHERS, SETS, is_there, load
 from likewise.recipe.presets import PRESETS
 
 # Pairs that were read, with their two texts; there are no collections.

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import likewise
-from labelled import IGNORED, POSITIVE, LabelledSet
+from labeled import IGNORED, POSITIVE, LabeledSet
 from likewise.stages.verify import verify_pairs
 
 BITS = (64, 128, 256)
@@ -87,7 +87,7 @@ class Curve:
         }
 
 
-def recipe_of(entry: LabelledSet, method: str, features: Features, bits: int | None, setting: float) -> likewise.Recipe:
+def recipe_of(entry: LabeledSet, method: str, features: Features, bits: int | None, setting: float) -> likewise.Recipe:
     """The recipe of one point of a curve."""
     options = features.options() | entry.rules
     if method in MEASURED:
@@ -102,7 +102,7 @@ def recipe_of(entry: LabelledSet, method: str, features: Features, bits: int | N
     return likewise.Recipe.from_options("simhash", threshold=setting, bits=bits, **options)
 
 
-def sweep(entry: LabelledSet, features: Features, known: frozenset[str] = frozenset()) -> Iterator[Curve]:
+def sweep(entry: LabeledSet, features: Features, known: frozenset[str] = frozenset()) -> Iterator[Curve]:
     """The curves of every method on these features, but for those whose curves are known."""
     least = LEAST_THRESHOLD_OF_SMALL if len(entry.ids) <= SMALL else LEAST_THRESHOLD
     if features.tokens == "bytes":
@@ -137,7 +137,7 @@ def sweep(entry: LabelledSet, features: Features, known: frozenset[str] = frozen
         yield _distance_curve(entry, features, fingerprints[bits], bits)
 
 
-def _distance_curve(entry: LabelledSet, features: Features, fingerprints: likewise.Sketches, bits: int) -> Curve:
+def _distance_curve(entry: LabeledSet, features: Features, fingerprints: likewise.Sketches, bits: int) -> Curve:
     """Distance-only: pairs within each radius, those with few features measured too, as a run does."""
     widest = int(WIDEST * bits)
     pairs, distance = likewise.hamming_pairs(fingerprints, within=widest)
@@ -153,7 +153,7 @@ def _distance_curve(entry: LabelledSet, features: Features, fingerprints: likewi
 
 
 def _curve(
-    entry: LabelledSet,
+    entry: LabeledSet,
     method: str,
     features: Features,
     bits: int | None,
@@ -173,7 +173,7 @@ def _curve(
     )
 
 
-def _measured(entry: LabelledSet, recipe: likewise.Recipe) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _measured(entry: LabeledSet, recipe: likewise.Recipe) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Pairs of rows and their similarity: of the two directions of containment the greater."""
     table = likewise.pairs(entry.texts, recipe)
     rows = np.sort(np.stack([table.column(name).to_numpy() for name in ("row_a", "row_b")], axis=1), axis=1)
@@ -184,7 +184,7 @@ def _measured(entry: LabelledSet, recipe: likewise.Recipe) -> tuple[NDArray[np.i
     return rows[is_first], similarity[is_first]
 
 
-def _fingerprints(entry: LabelledSet, features: Features, bits: int) -> likewise.Sketches:
+def _fingerprints(entry: LabeledSet, features: Features, bits: int) -> likewise.Sketches:
     options = features.options() | entry.rules
     return likewise.sketch(entry.texts, likewise.Recipe.from_options("simhash", bits=bits, **options))
 

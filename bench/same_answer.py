@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-import labelled
+import labeled
 import likewise
 import machine
 from rivals import table
@@ -42,7 +42,7 @@ from rivals import table
 RESULTS = HERE / "results" / "same_answer.json"
 PAGE = HERE.parent / "docs" / "benchmarks" / "scale.md"
 MARK = "same answer"
-LABELLED_SETS = ("en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc")
+LABELED_SETS = ("en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc")
 PLAIN = "100,000 English documents"
 METHODS = ("minhash", "simhash")
 NUM_SHARDS = (1, 2, 7)
@@ -62,9 +62,9 @@ def documents_of(name: str, num_documents: int) -> tuple[list[str], list[str]] |
             return None
         texts = pq.read_table(path, columns=["text"]).slice(0, num_documents).column("text").to_pylist()
         return [f"{row:09d}" for row in range(len(texts))], texts
-    if not labelled.is_there(name):
+    if not labeled.is_there(name):
         return None
-    entry = labelled.load(name)
+    entry = labeled.load(name)
     rows = sorted(range(len(entry.ids)), key=lambda row: entry.ids[row].encode())
     return [entry.ids[row] for row in rows], [entry.texts[row] for row in rows]
 
@@ -244,7 +244,7 @@ def main() -> int:
     """Run what is asked for; 1 if anything differed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=["run", "page"], default="run")
-    parser.add_argument("--sets", default=";".join([*LABELLED_SETS, PLAIN]), help="names, a semicolon between them")
+    parser.add_argument("--sets", default=";".join([*LABELED_SETS, PLAIN]), help="names, a semicolon between them")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--documents", type=int, default=100_000, help="of the largest set")
     parser.add_argument("--no-spark", action="store_true")

@@ -1,10 +1,10 @@
-"""How good a recipe `likewise tune` proposes from 60 labelled pairs, on the labelled development sets.
+"""How good a recipe `likewise tune` proposes from 60 labeled pairs, on the labeled development sets.
 
     tune.py [--set NAME ...] [--draws N] [--by-labels] [--leave-out] [--cache FOLDER] [--results FILE] [--page FILE]
     tune.py --page-only
 
-For each set and draw: 60 labelled pairs are drawn, the choice is made, and its F1 on all pairs that were not drawn is
-compared with the best recipe of the grid there. Pairs are drawn in two ways: from the labelled pairs of the set
+For each set and draw: 60 labeled pairs are drawn, the choice is made, and its F1 on all pairs that were not drawn is
+compared with the best recipe of the grid there. Pairs are drawn in two ways: from the labeled pairs of the set
 (`given`), and as the command asks for them, the set's labels answering (`asked`). Where a set lists no negatives,
 half of the given ones are positives and half are pairs that no list holds, among the most similar of these by the
 default recipe, ten for each positive. `--leave-out` judges each set by the constants of the model that serve the
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labelled import IGNORED, NEGATIVE, POSITIVE, _rows, is_there, load
+from labeled import IGNORED, NEGATIVE, POSITIVE, _rows, is_there, load
 from likewise.tuning import Questions, model
 from likewise.tuning.choice import Evidence, choices, cross_validated
 from likewise.tuning.grid import grid
@@ -74,8 +74,8 @@ class Measured:
         self.features = self.sample.features(np.stack([s[self.ranked] for s in self.similarity]))
         self.listed = self._listed(entry)
         # Of all pairs with a label, and of the duplicates among them: those that each setting takes.
-        labelled, positive = self.labels != IGNORED, self.labels == POSITIVE
-        self.taken = [num_above(s[labelled], t) for s, t in zip(self.similarity, self.settings, strict=True)]
+        labeled, positive = self.labels != IGNORED, self.labels == POSITIVE
+        self.taken = [num_above(s[labeled], t) for s, t in zip(self.similarity, self.settings, strict=True)]
         self.hits = [num_above(s[positive], t) for s, t in zip(self.similarity, self.settings, strict=True)]
         self.curves = [self._curve(number, np.zeros(0, int)) for number in range(len(self.candidates))]
 
@@ -105,7 +105,7 @@ class Measured:
         return found, negative[nearest[: NEAR_A_POSITIVE * np.count_nonzero(self.labels == POSITIVE)]]
 
     def given(self, seed, num=NUM_LABELS):
-        """Draw labelled pairs, all where `num` is None: numbers and weights, and the pairs labelled as neither.
+        """Draw labeled pairs, all where `num` is None: numbers and weights, and the pairs labeled as neither.
 
         Of these as large a share is drawn as of the others: a file of labels holds both.
         """

@@ -30,7 +30,7 @@ Coder = Callable[[bytes, bytes | None], int]
 
 
 def as_text(data: bytes) -> str:
-    """Return bytes as text of one character each, characters that no normalisation changes."""
+    """Return bytes as text of one character each, characters that no normalization changes."""
     return data.decode("latin-1").translate({byte: 0x4E00 + byte for byte in range(256)})
 
 

@@ -1,6 +1,6 @@
 """Find near-duplicates in the text that came with this Python: `python examples/demo.py OUT`.
 
-Gathers the sources, licences and package metadata under the interpreter's own library folder and this environment into
+Gathers the sources, licenses and package metadata under the interpreter's own library folder and this environment into
 one JSONL file, runs `likewise dedup` on it, and shows three of the removals with their differences.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 SUFFIXES = {".py", ".pyi", ".txt", ".md", ".rst", ".h", ".toml", ".cfg", ".html", ".css", ".js"}
-NAMES = {"METADATA", "LICENSE", "LICENCE", "COPYING", "NOTICE", "AUTHORS", "README"}
+NAMES = {"METADATA", "LICENSE", "COPYING", "NOTICE", "AUTHORS", "README"}
 ENOUGH_FILES = 1_500
 MAX_FILES = 20_000
 

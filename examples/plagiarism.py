@@ -1,4 +1,4 @@
-"""Plagiarised excerpts found and shown: `python examples/plagiarism.py`.
+"""Plagiarized excerpts found and shown: `python examples/plagiarism.py`.
 
 Three of thirty essays contain a passage of another, one with words changed. The resemblance of the essays is low, since
 the other half of each is its own; how much of one stands in another (containment) gives them away, and the aligned

@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis profiles, instruction sets, the labelled sets."""
+"""What all tests share: hypothesis profiles, instruction sets, the labeled sets."""
 
 import gzip
 import json
@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 
 ROOT = Path(__file__).parent.parent
-LABELLED = ROOT.parent / "shared" / "data"
+LABELED = ROOT.parent / "shared" / "data"
 
 # Containers often ask that nothing compiled be kept: each of the processes that tests start would compile all again.
 sys.dont_write_bytecode = False
@@ -42,13 +42,13 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture
-def labelled():
-    """A loader of a labelled set: ids, texts, the folder. Skips where the sets are absent."""
+def labeled():
+    """A loader of a labeled set: ids, texts, the folder. Skips where the sets are absent."""
 
     def load(name, field="text"):
-        folder = LABELLED / name
+        folder = LABELED / name
         if not folder.is_dir():
-            pytest.skip(f"labelled set {name} is not at ../shared/data")
+            pytest.skip(f"labeled set {name} is not at ../shared/data")
         ids, texts = [], []
         with gzip.open(folder / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
             for line in lines:

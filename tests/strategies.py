@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.segment import RANGES, SINGLE
 
-# A few characters of every range, so that no script drowns in the big ones, and what normalisation changes or drops.
+# A few characters of every range, so that no script drowns in the big ones, and what normalization changes or drops.
 _SAMPLE = sorted(
     {chr(first + (last - first) * i // 7) for first, last, _ in RANGES for i in range(8)}
     | set(SINGLE)
@@ -19,7 +19,7 @@ characters = st.one_of(st.sampled_from(_TRICKY), st.sampled_from(_SAMPLE))
 
 
 def _known(text):
-    """Normalisation composes and folds: keep texts whose normalised characters the oracle knows."""
+    """Normalization composes and folds: keep texts whose normalized characters the oracle knows."""
     from tests.oracle.normalize import normalize
     from tests.oracle.segment import OutsideOracle, word_class
 

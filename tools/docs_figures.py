@@ -87,7 +87,7 @@ def simhash() -> str:
     found = [int(value) for value in likewise.sketch(both, recipe).array]
     left, cell, parts, y = 128, 17, [], 30
     parts.append(
-        text(20, y, "Each word has a hash. Blue adds its weight to the sum of the bit, grey takes it away.", "quiet")
+        text(20, y, "Each word has a hash. Blue adds its weight to the sum of the bit, gray takes it away.", "quiet")
     )
     y += 16
     for which, line in enumerate(both):
@@ -170,7 +170,7 @@ def pigeonhole() -> str:
 
 
 def tables() -> str:
-    """Draw the same fingerprints sorted four ways; the query meets its neighbour in one of them."""
+    """Draw the same fingerprints sorted four ways; the query meets its neighbor in one of them."""
     draw = np.random.RandomState(7)
     codes = [int(value) for value in draw.randint(0, 1 << 16, 7)]
     query = codes[3] ^ (1 << 13) ^ (1 << 6) ^ (1 << 2)

@@ -1,4 +1,4 @@
-"""Put into a wheel what it must say of its dependencies: licences, and a bill of materials without local paths.
+"""Put into a wheel what it must say of its dependencies: licenses, and a bill of materials without local paths.
 
 ``python tools/finish_wheel.py WHEEL...`` changes them in place. Needs the package ``wheel``, and ``cargo`` on the PATH.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-LICENCE_FILE = re.compile(r"^(licen[cs]e|copying|notice|unlicense)", re.IGNORECASE)
+LICENSE_FILE = re.compile(r"^(licen[cs]e|copying|notice|unlicense)", re.IGNORECASE)
 # Only what stands in the native module: crates reached by normal dependencies on the platform of the wheel.
 DATA = """What else is in the package
 ===========================
@@ -23,7 +23,7 @@ SQLite, as libsqlite3-sys carries it: public domain, https://sqlite.org/copyrigh
 
 Zstandard, as zstd-sys carries it: BSD-3-Clause, its words above, https://github.com/facebook/zstd
 
-Unicode Character Database 17.0.0 (properties, case folding, normalisation, word and sentence breaks): Unicode-3.0,
+Unicode Character Database 17.0.0 (properties, case folding, normalization, word and sentence breaks): Unicode-3.0,
 https://www.unicode.org/license.txt
 
 Dictionary and model of jieba (tokens `chinese`), as jieba-rs carries them: MIT, https://github.com/fxsjy/jieba
@@ -32,7 +32,7 @@ Character tables of OpenCC (fold `traditional`), as ferrous-opencc carries them:
 https://github.com/BYVoid/OpenCC
 
 """
-# Where the words of the MIT licence begin, behind whose they are.
+# Where the words of the MIT license begin, behind whose they are.
 MIT = "Permission is hereby granted, free of charge"
 
 
@@ -63,10 +63,10 @@ def _host() -> str:
     return next(line.removeprefix("host: ") for line in lines if line.startswith("host: "))
 
 
-def licences(packages: list[dict[str, Any]]) -> str:
-    """Return the licence texts of the crates, as their authors ship them; each text once, behind the crates it is of.
+def licenses(packages: list[dict[str, Any]]) -> str:
+    """Return the license texts of the crates, as their authors ship them; each text once, behind the crates it is of.
 
-    Of a crate that ships none the words of its licence are taken from another one; those of Apache-2.0 are the
+    Of a crate that ships none the words of its license are taken from another one; those of Apache-2.0 are the
     package's own. Raises ValueError where that leaves a crate without words.
     """
     owners: dict[str, list[str]] = {}
@@ -74,7 +74,7 @@ def licences(packages: list[dict[str, Any]]) -> str:
     for package in packages:
         name = f"{package['name']} {package['version']}"
         folder = Path(package["manifest_path"]).parent
-        files = [path for path in sorted(folder.iterdir()) if LICENCE_FILE.match(path.name) and path.is_file()]
+        files = [path for path in sorted(folder.iterdir()) if LICENSE_FILE.match(path.name) and path.is_file()]
         for path in files:
             text = path.read_text(encoding="utf-8", errors="replace").strip()
             owners.setdefault("\n".join(line.rstrip() for line in text.splitlines()), []).append(name)
@@ -88,7 +88,7 @@ def licences(packages: list[dict[str, Any]]) -> str:
         elif expression == "MIT":
             text = f"Copyright (c) the authors of {package['name']}, {package['repository']}\n\n{mit}"
         else:
-            raise ValueError(f"{name} ({expression}) ships no words of its licence")
+            raise ValueError(f"{name} ({expression}) ships no words of its license")
         owners.setdefault(text, []).append(name)
     parts = ["Software in the native module\n=============================\n\n"]
     parts += [f"{p['name']} {p['version']}: {p['license']}, {p['repository'] or 'no repository'}\n" for p in packages]
@@ -131,7 +131,7 @@ def bill_of_materials(packages: list[dict[str, Any]], version: str) -> dict[str,
 
 
 def finish(wheel: Path, packages: list[dict[str, Any]]) -> None:
-    """Write licences and bill of materials into one wheel."""
+    """Write licenses and bill of materials into one wheel."""
     with tempfile.TemporaryDirectory() as scratch:
         subprocess.run([sys.executable, "-m", "wheel", "unpack", "--dest", scratch, wheel], check=True)
         (tree,) = Path(scratch).iterdir()
@@ -139,7 +139,7 @@ def finish(wheel: Path, packages: list[dict[str, Any]]) -> None:
         version = info.name.split("-")[1].removesuffix(".dist")
         folder = info / "licenses"
         folder.mkdir(exist_ok=True)
-        (folder / "THIRD-PARTY.txt").write_text(licences(packages), encoding="utf-8", newline="\n")
+        (folder / "THIRD-PARTY.txt").write_text(licenses(packages), encoding="utf-8", newline="\n")
         boms = info / "sboms"
         boms.mkdir(exist_ok=True)
         for old in boms.iterdir():
@@ -153,7 +153,7 @@ def finish(wheel: Path, packages: list[dict[str, Any]]) -> None:
             lines.insert(place + 1, "License-File: THIRD-PARTY.txt")
             metadata.write_text("\n".join(lines), encoding="utf-8", newline="\n")
         subprocess.run([sys.executable, "-m", "wheel", "pack", "--dest-dir", wheel.parent, tree], check=True)
-    print(f"{wheel.name}: licences of {len(packages)} crates and a bill of materials", file=sys.stderr)
+    print(f"{wheel.name}: licenses of {len(packages)} crates and a bill of materials", file=sys.stderr)
 
 
 def main() -> int:

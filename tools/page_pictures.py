@@ -29,7 +29,7 @@ LOOKS = {
     "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 800}},
     "phone-dark": {"color_scheme": "dark", "viewport": {"width": 390, "height": 800}},
 }
-_COLOURS = 128
+_COLORS = 128
 _MOST_BYTES = 150_000
 
 
@@ -61,10 +61,10 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def shoot(page: Page, name: str, look: str) -> None:
-    """Write a picture of what the page shows, in few colours."""
+    """Write a picture of what the page shows, in few colors."""
     picture = Image.open(io.BytesIO(page.screenshot()))
     target = OUT / f"{name}-{look}.png"
-    picture.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE).save(target, optimize=True)
+    picture.convert("RGB").quantize(_COLORS, dither=Image.Dither.NONE).save(target, optimize=True)
     if target.stat().st_size > _MOST_BYTES:
         raise SystemExit(f"{target.name} has {target.stat().st_size:,} bytes")
 

@@ -1,6 +1,6 @@
 """Install a wheel (or sdist) into an environment that holds nothing else, and use it there.
 
-``python tools/try_wheel.py FILE...``: fails where it does not install, find a duplicate, or say its licences, and where
+``python tools/try_wheel.py FILE...``: fails where it does not install, find a duplicate, or say its licenses, and where
 it names a folder of the machine that built it.
 """
 
@@ -62,7 +62,7 @@ def check_contents(wheel: Path) -> None:
         texts = archive.read(next(name for name in names if name.endswith("THIRD-PARTY.txt"))).decode()
         told_of = {name for line in texts.splitlines() if line.startswith("--- ") for name in line[4:].split(", ")}
         silent = {f"{component['name']} {component['version']}" for component in components} - told_of
-        assert not silent, f"{wheel.name} has no words of the licences of {silent}"
+        assert not silent, f"{wheel.name} has no words of the licenses of {silent}"
         assert all(component["licenses"][0]["expression"] for component in components)
 
 

@@ -20,7 +20,7 @@ def jaccard(a: str, b: str) -> float:
 
 
 def main() -> None:
-    """A window of 600 words that moves on by 12: neighbours have J = .96, the two ends .12."""
+    """A window of 600 words that moves on by 12: neighbors have J = .96, the two ends .12."""
     rng = random.Random(3)
     words = [f"w{rng.getrandbits(30):x}" for _ in range(WORDS + LENGTH * STEP)]
     texts = [" ".join(words[at * STEP : at * STEP + WORDS]) for at in range(LENGTH)]

@@ -1,4 +1,4 @@
-"""Hamming search in other packages: neighbours that are left out in silence, a radius that is not looked at."""
+"""Hamming search in other packages: neighbors that are left out in silence, a radius that is not looked at."""
 
 import sys
 
@@ -16,7 +16,7 @@ def make(within: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 2**64, (NUM_CODES, 1), dtype=np.uint64)
     queries = flip_up_to(codes[:NUM_QUERIES], within, 64, rng)
-    return codes, queries, hamming_truth.neighbours(codes, queries, within)
+    return codes, queries, hamming_truth.neighbors(codes, queries, within)
 
 
 def multi_hash() -> None:
@@ -33,7 +33,7 @@ def multi_hash() -> None:
         lost += score.missed
         seen.append(f"within {within}: {score.num_true - score.missed} of {score.num_true} found")
     tell(
-        "IndexBinaryMultiHash answers any radius, and past nhash - 1 bits leaves neighbours out without a word "
+        "IndexBinaryMultiHash answers any radius, and past nhash - 1 bits leaves neighbors out without a word "
         "(nflip is 0 until its user works out what the radius needs)",
         "faiss-cpu",
         seen,
@@ -60,7 +60,7 @@ def radius() -> None:
 
 
 def crowded() -> None:
-    """Pages of templates: equal codes and close ones, in which a graph of near neighbours folds up."""
+    """Pages of templates: equal codes and close ones, in which a graph of near neighbors folds up."""
     from usearch.index import Index, MetricKind, ScalarKind
 
     rng = np.random.default_rng(1)
@@ -68,14 +68,14 @@ def crowded() -> None:
     codes = rng.integers(0, 2**64, (20_000, 1), dtype=np.uint64)
     codes[:10_000] = flip_up_to(templates[rng.integers(0, 20, 10_000)], 3, 64, rng)
     queries = flip_up_to(codes[15_000:15_500], 3, 64, rng)  # of those that are no template's
-    true = hamming_truth.neighbours(codes, queries, 3)
+    true = hamming_truth.neighbors(codes, queries, 3)
     index = Index(ndim=64, metric=MetricKind.Hamming, dtype=ScalarKind.B1)
     index.add(np.arange(len(codes)), codes.view(np.uint8), threads=1)
     found = index.search(queries.view(np.uint8), 10, threads=1)
     num_found = sum(len(np.intersect1d(rows, keys)) for rows, keys in zip(true, np.asarray(found.keys), strict=True))
     num_true = sum(map(len, true))
     tell(
-        "Neighbours within 3 bits are missed where half of the collection are copies of templates",
+        "Neighbors within 3 bits are missed where half of the collection are copies of templates",
         "usearch",
         [f"{num_found} of {num_true} found, with {index.expansion_search} candidates looked at"],
         reproduced=num_found < num_true,
@@ -88,11 +88,11 @@ def more_than_asked() -> None:
 
     rng = np.random.default_rng(2)
     codes = flip_up_to(np.zeros((200, 1), np.uint64), 3, 64, rng)
-    (true,) = hamming_truth.neighbours(codes, codes[:1], 3)
+    (true,) = hamming_truth.neighbors(codes, codes[:1], 3)
     found = search(codes.view(np.uint8), codes[:1].view(np.uint8), 10, MetricKind.Hamming, exact=True)
     given = np.intersect1d(true, np.asarray(found.keys).reshape(-1))
     tell(
-        "There is no search by distance: a query with more near neighbours than were asked for loses the rest",
+        "There is no search by distance: a query with more near neighbors than were asked for loses the rest",
         "usearch",
         [f"{len(given)} of {len(true)} rows within 3 bits returned by search(count=10, exact=True)"],
         reproduced=len(given) < len(true),
@@ -107,7 +107,7 @@ def find_all() -> None:
 
     rng = np.random.default_rng(3)
     codes = np.unique(flip_up_to(rng.integers(0, 2**64, (300, 1), dtype=np.uint64).repeat(20, 0), 4, 64, rng), axis=0)
-    true = hamming_truth.neighbours(codes, codes, 3)
+    true = hamming_truth.neighbors(codes, codes, 3)
     rows = np.arange(len(codes))
     seen, wrong = [], 0
     for blocks in (4, 5, 6):

@@ -29,9 +29,9 @@ def with_datasketch(made: list[tuple[list[str], list[str]]]) -> None:
         index.insert(number, first)
         found += number in index.query(second)
     bands, rows = index.b, index.r
-    modelled = 1 - (1 - 0.802**rows) ** bands
+    modeled = 1 - (1 - 0.802**rows) ** bands
     seen = [
-        f"{found} of {NUM_PAIRS} pairs with J = .802 found ({bands} bands of {rows} rows, by the model {modelled:.2f})"
+        f"{found} of {NUM_PAIRS} pairs with J = .802 found ({bands} bands of {rows} rows, by the model {modeled:.2f})"
     ]
     tell(
         f"Misses many pairs just above its threshold ({SETTING})",

@@ -1,10 +1,10 @@
-"""usearch: a graph of near neighbours over packed bits; approximate, and for a number of neighbours, not a radius."""
+"""usearch: a graph of near neighbors over packed bits; approximate, and for a number of neighbors, not a radius."""
 
 import numpy as np
 
 from rivals.hamming_protocol import Found, NotDone, Searcher, as_bytes
 
-NUM_NEIGHBOURS = 10  # its default
+NUM_NEIGHBORS = 10  # its default
 
 
 class Graph(Searcher):
@@ -30,10 +30,10 @@ class Graph(Searcher):
             self._built = len(codes)
 
     def query(self, queries: np.ndarray, within: int, threads: int) -> Found:
-        return _within(self.index.search(as_bytes(queries), NUM_NEIGHBOURS, threads=threads), len(queries), within)
+        return _within(self.index.search(as_bytes(queries), NUM_NEIGHBORS, threads=threads), len(queries), within)
 
     def pairs(self, codes: np.ndarray, bits: int, within: int, threads: int) -> np.ndarray:
-        raise NotDone("returns a number of neighbours, not a radius")
+        raise NotDone("returns a number of neighbors, not a radius")
 
 
 class Exact(Searcher):
@@ -51,7 +51,7 @@ class Exact(Searcher):
     def query(self, queries: np.ndarray, within: int, threads: int) -> Found:
         from usearch.index import MetricKind, search
 
-        found = search(self.codes, as_bytes(queries), NUM_NEIGHBOURS, MetricKind.Hamming, exact=True, threads=threads)
+        found = search(self.codes, as_bytes(queries), NUM_NEIGHBORS, MetricKind.Hamming, exact=True, threads=threads)
         return _within(found, len(queries), within)
 
 

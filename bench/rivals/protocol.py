@@ -112,9 +112,9 @@ def pass_seconds(work: Callable[[], object]) -> float:
     return statistics.median(seconds)
 
 
-def first_of_each(neighbours: Iterable[Iterable[int]]) -> list[bool]:
-    """Going down the rows, a row stays unless one of its neighbours before it stayed."""
+def first_of_each(neighbors: Iterable[Iterable[int]]) -> list[bool]:
+    """Going down the rows, a row stays unless one of its neighbors before it stayed."""
     kept: list[bool] = []
-    for row, found in enumerate(neighbours):
+    for row, found in enumerate(neighbors):
         kept.append(not any(other < row and kept[other] for other in found))
     return kept

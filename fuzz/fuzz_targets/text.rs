@@ -1,4 +1,4 @@
-//! Any text: every kind of token, all instruction sets alike, normalising twice as once.
+//! Any text: every kind of token, all instruction sets alike, normalizing twice as once.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -170,7 +170,7 @@ class Texts:
         offsets : buffer of int64, length n + 1
             List i is ``tokens[offsets[i]:offsets[i + 1]]``.
         tokens : Texts
-            As they are: nothing is normalised.
+            As they are: nothing is normalized.
         weights : buffer of uint8
             One for each token.
         lengths : buffer of uint32, length n
@@ -204,13 +204,13 @@ class Texts:
 
 @final
 class Dictionary:
-    """Words of Chinese text: the standard ones and these, normalised, with their counts (None: just found)."""
+    """Words of Chinese text: the standard ones and these, normalized, with their counts (None: just found)."""
 
     def __new__(cls, words: list[tuple[str, int | None]]) -> Dictionary: ...
 
 @final
 class StopWords:
-    """Words that do not count, normalised and folded as the texts will be."""
+    """Words that do not count, normalized and folded as the texts will be."""
 
     def __new__(cls, words: list[str]) -> StopWords: ...
 
@@ -273,7 +273,7 @@ class FeatureRules:
         text_rules: TextRules | None = None,
     ) -> FeatureRules: ...
     def normalize(self, text: str) -> str:
-        """Return the normalised text by these rules."""
+        """Return the normalized text by these rules."""
 
     def cut(self, documents: Texts) -> list[list[Any]]:
         """Return the tokens of each document in order, stop words included: str, or of bytes and chunks bytes."""
@@ -504,7 +504,7 @@ def count_sets(
     """Count in `rarity` the documents of each feature; the batch has no sketches, only what goes with them."""
 
 def digest_texts(texts: Texts, rules: TextRules, *, threads: int = 1, isa: str | None = None) -> SketchBatch:
-    """Return digests of the texts as the rules normalise them, in place of those of feature sets, without sketches."""
+    """Return digests of the texts as the rules normalize them, in place of those of feature sets, without sketches."""
 
 def sample_sets(
     texts: Texts, rules: FeatureRules, *, kind: str, size: int, threads: int = 1, isa: str | None = None
@@ -549,7 +549,7 @@ def features(
     """
 
 def normalize(text: str) -> str:
-    """Return the normalised text."""
+    """Return the normalized text."""
 
 def cut_parts(texts: Texts, unit: str) -> tuple[Texts, Array, Array, Array]:
     """Return lines, paragraphs or sentences of texts where they stand.
@@ -575,7 +575,7 @@ def cut_words(texts: Texts, *, isa: str | None = None) -> tuple[Array, Array, Ar
     counts, starts, ends : uint32
         Words of each text; where each begins and ends in the UTF-8 of its text.
     hashes : uint64
-        XXH3-64 of each word, normalised by itself.
+        XXH3-64 of each word, normalized by itself.
     """
 
 @final
@@ -1014,8 +1014,8 @@ class OnlineIndex:
     ) -> dict[str, Any]: ...
     def get(self, doc_id: str) -> tuple[int, str | None, float, int | None, int] | None: ...
     def group(self, doc_id: str) -> tuple[str, bool, list[str]]: ...
-    def neighbours(self, texts: Texts, limit: int) -> list[tuple[str, float, int | None]]: ...
-    def neighbours_of_sketch(
+    def neighbors(self, texts: Texts, limit: int) -> list[tuple[str, float, int | None]]: ...
+    def neighbors_of_sketch(
         self, sketches: Buffer, is_empty: Buffer, num_features: Buffer, limit: int
     ) -> list[tuple[str, float, int | None]]: ...
     def remove(self, doc_id: str) -> tuple[bool, list[str], list[tuple[str, str]]]: ...

@@ -49,7 +49,7 @@ def test_a_spam_template_is_found(capsys):
     assert found == wanted
 
 
-def test_plagiarised_excerpts_are_found_and_shown(capsys):
+def test_plagiarized_excerpts_are_found_and_shown(capsys):
     module = example("plagiarism")
     texts, copies = module.essays(random.Random(5))
     module.main()

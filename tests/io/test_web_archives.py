@@ -334,7 +334,7 @@ def test_damage_at_the_start_takes_no_other_record(tmp_path, suffix):
     assert list(bad) == [0]
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the labelled sets are not here")
+@pytest.mark.skipif(not REAL.is_dir(), reason="the labeled sets are not here")
 def test_real_archives():
     """Counts of records, and the bodies that were fetched, are those that another reader found."""
     expected = json.loads((REAL / "expected.json").read_text())

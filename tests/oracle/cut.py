@@ -29,7 +29,7 @@ def without_accents(c):
 
 
 def fold(text, names):
-    """The folded form of a text: normalised, folded in the order of FOLDS, normalised once more."""
+    """The folded form of a text: normalized, folded in the order of FOLDS, normalized once more."""
     text = normalize(text)
     if "traditional" in names:
         text = "".join(SIMPLIFIED.get(c, c) for c in text)
@@ -175,7 +175,7 @@ GEAR = [int.from_bytes(hashlib.md5(bytes([value]) * 64).digest()[:8], "big") for
 
 
 def content_chunks(data, size):
-    """FastCDC with normalisation level 1, byte by byte."""
+    """FastCDC with normalization level 1, byte by byte."""
     bits = size.bit_length() - 1
     strict, loose = MASKS[bits + 1], MASKS[bits - 1]
     chunks = []

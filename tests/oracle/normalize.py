@@ -1,4 +1,4 @@
-"""Normalised text for characters assigned in Unicode 14: `toNFKC_Casefold`, then single spaces.
+"""Normalized text for characters assigned in Unicode 14: `toNFKC_Casefold`, then single spaces.
 
 Python 3.11 carries Unicode 14; later versions change the mapping of no character that was assigned by then.
 Characters assigned later are outside this oracle.

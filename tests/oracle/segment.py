@@ -1,7 +1,7 @@
 """Tokens: the word boundaries of UAX #29 with every rule written out, over an explicit set of characters.
 
 The classes are written down here for ASCII, accented Latin, Greek, Cyrillic, Hebrew, Arabic letters, Han, kana,
-Hangul, Thai, Lao, digits, common punctuation, combining marks and a few emoji, after normalisation. Any other
+Hangul, Thai, Lao, digits, common punctuation, combining marks and a few emoji, after normalization. Any other
 character raises `OutsideOracle`, unless a wider table of classes is handed in.
 """
 
@@ -98,7 +98,7 @@ def holds_word(c):
 
 
 def is_pictographic(c):
-    """Extended_Pictographic; asked only after a ZERO WIDTH JOINER, which normalised text never holds."""
+    """Extended_Pictographic; asked only after a ZERO WIDTH JOINER, which normalized text never holds."""
     return ord(c) == 0x2764 or 0x1F300 <= ord(c) <= 0x1F64F
 
 
@@ -180,7 +180,7 @@ def segments(text, classes_of=word_class, *, part_katakana=False):
 def cut_at_spaces(text):
     """Pieces that begin with a space and are segmented alone.
 
-    A space takes part in no rule but WB3d and WB4, and normalised text has single spaces only, so that a
+    A space takes part in no rule but WB3d and WB4, and normalized text has single spaces only, so that a
     boundary stands before each space and, unless a mark follows, after it.
     """
     first = 0
@@ -208,7 +208,7 @@ def paired(pieces, classes_of, holds):
 
 
 def tokens(text, kind, classes_of=word_class, holds=holds_word):
-    """Tokens of an unnormalised text; kind is `word`, `auto`, `script` or `char`."""
+    """Tokens of an unnormalized text; kind is `word`, `auto`, `script` or `char`."""
     return list(_tokens(text, kind, classes_of, holds))
 
 

@@ -48,7 +48,7 @@ def test_word_classes_against_a_regular_expression_library():
         except OutsideOracle:
             continue
         if c != " " and normalize(f"a{c}a") != f"a{c}a":
-            continue  # cannot stand in normalised text
+            continue  # cannot stand in normalized text
         num_seen += 1
         assert [name for name, pattern in patterns.items() if pattern.match(c)] == ([] if mine == "Other" else [mine])
         assert bool(word.match(c)) == holds_word(c), hex(point)

@@ -104,7 +104,7 @@ def test_turning_the_order_turns_who_stays(texts):
         assert not twice.kept[len(texts) :].any()
 
 
-def test_what_normalisation_drops_changes_nothing(texts):
+def test_what_normalization_drops_changes_nothing(texts):
     """Metamorphic: case, width, spacing."""
     loud = [f"\t{text.swapcase()}\u3000\n" if text.isascii() else f" {text} " for text in texts]
     for name in SOME:

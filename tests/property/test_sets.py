@@ -97,7 +97,7 @@ def test_recipes_of_sets():
         likewise.Recipe.from_options("exact", shingle=2)
 
 
-def test_exact_means_equal_normalised_texts():
+def test_exact_means_equal_normalized_texts():
     texts = ["One  fine\tday", "one fine day", "one fine day!", "", " ", "ﬁne", "fine", "!!!", "???"]
     result = likewise.dedup(texts, likewise.Recipe.exact())
     assert result.kept.tolist() == [True, False, True, True, False, True, False, True, True]

@@ -1,4 +1,4 @@
-"""Normalisation, tokens and features against the oracle, on texts that nobody chose."""
+"""Normalization, tokens and features against the oracle, on texts that nobody chose."""
 
 import numpy as np
 import pytest

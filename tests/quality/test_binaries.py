@@ -6,9 +6,9 @@ import tarfile
 import pytest
 
 import likewise
-from tests.conftest import LABELLED
+from tests.conftest import LABELED
 
-FOLDER = LABELLED / "bin-wheels"
+FOLDER = LABELED / "bin-wheels"
 
 
 @pytest.mark.slow
@@ -17,7 +17,7 @@ FOLDER = LABELLED / "bin-wheels"
 )
 def test_builds_of_one_module(options, threshold):
     if not FOLDER.is_dir():
-        pytest.skip("labelled set bin-wheels is not at ../shared/data")
+        pytest.skip("labeled set bin-wheels is not at ../shared/data")
     with tarfile.open(FOLDER / "files.tar.xz") as archive:
         members = [member for member in archive if member.isfile()]
         files = {member.name.rpartition("/")[2]: archive.extractfile(member).read() for member in members}

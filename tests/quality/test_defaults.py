@@ -19,15 +19,15 @@ LEAST_DEVIATIONS = 4.5
 
 @pytest.mark.parametrize("kind", UNTOUCHED)
 @pytest.mark.parametrize("name", SETS)
-def test_defaults_lose_little_against_the_best_setting_of_each_set(labelled, tmp_path, name, kind):
-    ids, texts, folder = labelled(name)
+def test_defaults_lose_little_against_the_best_setting_of_each_set(labeled, tmp_path, name, kind):
+    ids, texts, folder = labeled(name)
     recipe, bar = UNTOUCHED[kind]
     assert scored(tmp_path, ids, folder, found_by(texts, recipe)) >= bar(*naive(folder)) - MOST_LOST_UNTOUCHED
 
 
 @pytest.mark.parametrize("name", ["en-cpp-errors", "zh-docs-tidb"])
-def test_long_unrelated_texts_are_far_beyond_the_default_radius(labelled, name):
-    _, texts, _ = labelled(name)
+def test_long_unrelated_texts_are_far_beyond_the_default_radius(labeled, name):
+    _, texts, _ = labeled(name)
     # Excerpts of different pages joined: they share the language and the subject, as in a large collection.
     excerpts = [text[:1000] for text in texts]
     joined = ["\n".join(excerpts[i::80]) for i in range(80)]

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.conftest import LABELLED, ROOT
+from tests.conftest import LABELED, ROOT
 from tests.waiting import LIMIT_S
 
 RESULTS = ROOT / "bench" / "results" / "quality.json"
@@ -16,8 +16,8 @@ RESULTS = ROOT / "bench" / "results" / "quality.json"
 
 def gate(*arguments):
     """Run the quick gate: status and output."""
-    if not (LABELLED / "warc-real").is_dir():
-        pytest.skip("the labelled sets are not at ../shared/data")
+    if not (LABELED / "warc-real").is_dir():
+        pytest.skip("the labeled sets are not at ../shared/data")
     command = [sys.executable, ROOT / "bench" / "quality_gate.py", "--quick", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
     return done.returncode, done.stdout + done.stderr

@@ -23,8 +23,8 @@ LEAST_OF_FINGERPRINTS = 0.98
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_one_untouched_recipe_serves_every_set(labelled, tmp_path, name):
-    ids, texts, folder = labelled(name)
+def test_one_untouched_recipe_serves_every_set(labeled, tmp_path, name):
+    ids, texts, folder = labeled(name)
     f1 = scored(tmp_path, ids, folder, found_by(texts, likewise.Recipe.minhash(weights="idf")))
     exact, _ = naive(folder)
     print(f"{name}: F1 {f1:.4f}; plain exact Jaccard at its best {exact:.4f}")
@@ -34,8 +34,8 @@ def test_one_untouched_recipe_serves_every_set(labelled, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", BEST_FINGERPRINTS)
-def test_fingerprints_by_log_count_and_rarity(labelled, tmp_path, name):
-    ids, texts, folder = labelled(name)
+def test_fingerprints_by_log_count_and_rarity(labeled, tmp_path, name):
+    ids, texts, folder = labeled(name)
     tokens, shingle, within = BEST_FINGERPRINTS[name]
     recipe = likewise.Recipe.simhash(
         bits=128, tokens=tokens, shingle=shingle, weights="log-count-idf", within=within, short_threshold=0.0
@@ -46,9 +46,9 @@ def test_fingerprints_by_log_count_and_rarity(labelled, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["en-cpp-errors"])
-def test_integer_weights_lose_little_against_logarithms(labelled, tmp_path, name):
+def test_integer_weights_lose_little_against_logarithms(labeled, tmp_path, name):
     """log(1 + count) * log(n / df), in thousandths, against the weights 1 to 15, both at their best radius."""
-    ids, texts, folder = labelled(name)
+    ids, texts, folder = labeled(name)
     options = {"bits": 128, "tokens": "auto", "shingle": 1, "within": 25, "short_threshold": 0.0}
     counts = features(texts, likewise.Recipe.simhash(**options, weights="count"))
     rows = np.repeat(np.arange(len(texts)), np.diff(counts.offsets))

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import likewise
-from tests.quality.test_labelled import best_f1
+from tests.quality.test_labeled import best_f1
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -44,8 +44,8 @@ def scored(tmp_path, ids, folder, found):
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_minhash_at_its_best_threshold_is_as_good_as_exact_jaccard(labelled, tmp_path, name):
-    ids, texts, folder = labelled(name)
+def test_minhash_at_its_best_threshold_is_as_good_as_exact_jaccard(labeled, tmp_path, name):
+    ids, texts, folder = labeled(name)
     exact, _ = naive(folder)
     found = found_by(texts, MINHASH)
     f1, threshold = best_f1(found, ids, folder)
@@ -56,14 +56,14 @@ def test_minhash_at_its_best_threshold_is_as_good_as_exact_jaccard(labelled, tmp
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_distance_only_at_its_best_radius_is_as_good_as_naive_simhash(labelled, name):
-    ids, texts, folder = labelled(name)
+def test_distance_only_at_its_best_radius_is_as_good_as_naive_simhash(labeled, name):
+    ids, texts, folder = labeled(name)
     _, fingerprints = naive(folder)
     assert best_f1(found_by(texts, DISTANCE), ids, folder)[0] >= fingerprints - 0.01
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_verified_simhash_closes_half_of_the_gap_to_exact_jaccard(labelled, name):
-    ids, texts, folder = labelled(name)
+def test_verified_simhash_closes_half_of_the_gap_to_exact_jaccard(labeled, name):
+    ids, texts, folder = labeled(name)
     exact, fingerprints = naive(folder)
     assert best_f1(found_by(texts, VERIFIED), ids, folder)[0] >= (exact + fingerprints) / 2

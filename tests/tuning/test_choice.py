@@ -13,7 +13,7 @@ SETTINGS = np.arange(2, 99) / 100
 
 
 def evidence(similarity, is_duplicate, weight=None, others=()):
-    """Of labelled pairs, and of a sample that holds these and others."""
+    """Of labeled pairs, and of a sample that holds these and others."""
     similarity = np.atleast_2d(np.asarray(similarity, float))
     weight = np.ones(similarity.shape[1]) if weight is None else np.asarray(weight, float)
     sampled = [np.concatenate([some, others]).astype(np.float32) for some in similarity]
@@ -90,7 +90,7 @@ def test_the_sample_moves_a_threshold_off_the_crowd():
     labels = [1] * 20 + [0] * 20
     similarity = np.concatenate([np.linspace(0.55, 0.99, 20), np.linspace(0.02, 0.1, 20)])
     alone = choose(evidence(similarity, labels)).setting
-    # Hundreds of pairs that nobody labelled stand up to .45, and some among the duplicates.
+    # Hundreds of pairs that nobody labeled stand up to .45, and some among the duplicates.
     others = np.concatenate([np.linspace(0.2, 0.45, 700), np.linspace(0.55, 0.99, 100)])
     crowded = choose(evidence(similarity, labels, others=others)).setting
     assert alone < 0.4 < crowded < 0.6
@@ -171,8 +171,8 @@ def brute_force_f1(similarity, is_duplicate, setting):
     return 2 * (taken & is_duplicate).sum() / (taken.sum() + is_duplicate.sum())
 
 
-def labelled_sample(num=400):
-    """A sample of which every pair is labelled, with duplicates where no rising curve expects them."""
+def labeled_sample(num=400):
+    """A sample of which every pair is labeled, with duplicates where no rising curve expects them."""
     random = np.random.default_rng(5)
     similarity = random.uniform(0.05, 0.95, (2, num))
     is_duplicate = (similarity[0] > 0.5) & (random.uniform(0, 1, num) < 0.8) | (similarity[0] > 0.3) & (
@@ -182,8 +182,8 @@ def labelled_sample(num=400):
     return similarity, is_duplicate, sample
 
 
-def test_labelled_pairs_of_the_sample_count_as_what_they_are():
-    similarity, is_duplicate, sample = labelled_sample()
+def test_labeled_pairs_of_the_sample_count_as_what_they_are():
+    similarity, is_duplicate, sample = labeled_sample()
     numbers = np.arange(len(is_duplicate))
     found = Evidence(similarity, is_duplicate, np.ones(len(numbers)), sample, numbers)
     curves = found.expected_f1(np.zeros(5))
@@ -191,8 +191,8 @@ def test_labelled_pairs_of_the_sample_count_as_what_they_are():
         assert curve == pytest.approx([brute_force_f1(own, is_duplicate, setting) for setting in SETTINGS])
 
 
-def test_pairs_labelled_as_neither_count_for_nothing():
-    similarity, is_duplicate, sample = labelled_sample()
+def test_pairs_labeled_as_neither_count_for_nothing():
+    similarity, is_duplicate, sample = labeled_sample()
     numbers = np.arange(len(is_duplicate))
     rest, neither = numbers[numbers % 3 > 0], numbers[numbers % 3 == 0]
     found = Evidence(similarity[:, rest], is_duplicate[rest], np.ones(len(rest)), sample, rest, neither)

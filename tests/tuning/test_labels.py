@@ -1,4 +1,4 @@
-"""Files of labelled pairs: what is read, what is left out and told, what is refused."""
+"""Files of labeled pairs: what is read, what is left out and told, what is refused."""
 
 import csv
 import io

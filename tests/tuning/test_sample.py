@@ -116,7 +116,7 @@ def test_a_fit_is_where_the_definition_is_highest(share, few_labels, monkeypatch
 
 
 def test_a_draw_that_shows_more_duplicates_than_there_are_is_seen_through():
-    # As many duplicates are labelled as others among the most alike pairs, though there are ten times more of these.
+    # As many duplicates are labeled as others among the most alike pairs, though there are ten times more of these.
     random = np.random.default_rng(3)
     similarity = random.beta(1, 5, 20_000).astype(np.float32)
     is_duplicate = random.random(20_000) < probability(30 * (similarity - 0.6))

@@ -228,7 +228,7 @@ def test_documents_cannot_steer_the_terminal(tmp_path):
     assert b"\x1b" not in ran.out
 
 
-def test_a_sample_of_many_holds_neighbours():
+def test_a_sample_of_many_holds_neighbors():
     random = np.random.default_rng(0)
     fingerprints = random.integers(0, 2**63, (2000, 2)).astype(np.uint64)
     # Each odd one is near the one before.
@@ -372,7 +372,7 @@ def test_what_is_shown_while_asking_names_its_measure_and_only_options_that_are_
 
 
 def test_labels_of_the_sample_are_found_in_it_by_their_ids(folder):
-    """The number of a labelled pair among all pairs of the sample is that of the same two documents."""
+    """The number of a labeled pair among all pairs of the sample is that of the same two documents."""
     labels = read_labels(folder / "pairs.csv")
     with open_tuner(folder / "notes.jsonl", labels) as tuner:
         pairs = tuner._pairs

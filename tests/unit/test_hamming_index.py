@@ -18,7 +18,7 @@ KINDS = ["random", "clustered", "templated", "constant", "few"]
 
 
 def codes_of(kind: str, n: int, bits: int, seed: int = 1) -> list[int]:
-    """Fingerprints as integers: uniform, round few centres, of few free bits, low bits only, of few values."""
+    """Fingerprints as integers: uniform, round few centers, of few free bits, low bits only, of few values."""
     random = np.random.default_rng(seed)
 
     def number() -> int:
@@ -27,10 +27,10 @@ def codes_of(kind: str, n: int, bits: int, seed: int = 1) -> list[int]:
     if kind == "random":
         return [number() for _ in range(n)]
     if kind == "clustered":
-        centres = [number() for _ in range(23)]
+        centers = [number() for _ in range(23)]
         codes = []
         for i in range(n):
-            code = centres[i % len(centres)]
+            code = centers[i % len(centers)]
             for bit in random.integers(0, bits, random.integers(0, 9)):
                 code ^= 1 << int(bit)
             codes.append(code)

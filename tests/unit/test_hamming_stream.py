@@ -20,12 +20,12 @@ KINDS = ("flat", "npy", "parquet")
 
 
 def codes(rng, num, bits):
-    """Fingerprints near few centres, so that every radius finds some."""
+    """Fingerprints near few centers, so that every radius finds some."""
     num_words = -(-bits // 64)
     words = rng.integers(0, 2**64, (num, num_words), dtype=np.uint64)
-    centres = rng.integers(0, num, num) % 40
+    centers = rng.integers(0, num, num) % 40
     near = rng.random(num) < 0.5
-    words[near] = words[centres[near]]
+    words[near] = words[centers[near]]
     for _ in range(10):
         at = rng.integers(0, bits, num)
         flip = rng.random(num) < 0.3

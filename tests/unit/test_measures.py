@@ -119,7 +119,7 @@ def test_long_sequences_against_the_recurrence():
         assert (found.distance, found.common_length) == (oracle.edit_distance(a, b), oracle.common_length(a, b))
 
 
-def test_texts_are_compared_normalised():
+def test_texts_are_compared_normalized():
     assert measures.similarity("Kitten", " SITTING", "edit") == (7 - 3) / 7
     assert measures.similarity("Kitten", " SITTING", "lcs") == 2 * 4 / 13
     assert measures.similarity("ＡＢ\u00adc", "abC", "edit") == 1.0

@@ -56,7 +56,7 @@ def test_an_incomplete_set_is_refused_with_its_errors():
 
 def test_the_textbook():
     rows = {search.name: search for search in textbook_searches(2**34)}
-    assert rows["all neighbours probed"].num_probes_exactly == math.comb(64, 3) == 41_664
+    assert rows["all neighbors probed"].num_probes_exactly == math.comb(64, 3) == 41_664
     assert (rows["4 blocks"].num_candidates_a_table, rows["4 blocks"].num_candidates) == (262_144, 1_048_576)
     for name, tables, candidates in [
         ("2 of 5 blocks", 10, 512),
@@ -189,11 +189,11 @@ def test_explain_says_what_fits():
     }
     # 8 bytes a copy: ten tables take 1.37e12.
     assert fits == {
-        "scan": "yes", "all neighbours probed": "yes", "all neighbours stored": "no", "4 blocks": "yes",
+        "scan": "yes", "all neighbors probed": "yes", "all neighbors stored": "no", "4 blocks": "yes",
         "2 of 5 blocks": "yes", "4 blocks, then 4 of the rest": "no", "3 of 6 blocks": "no",
     }  # fmt: skip
     rows = json.loads(likewise_command("plan", "--n", "1e9", "--explain", "--memory", "8GB", "--json").out)["textbook"]
-    assert [row["name"] for row in rows if row["fits"]] == ["scan", "all neighbours probed"]
+    assert [row["name"] for row in rows if row["fits"]] == ["scan", "all neighbors probed"]
 
 
 def test_costs_go_through_a_file(tmp_path):

@@ -18,11 +18,11 @@ RECIPE = likewise.Recipe.simhash(bits=64, within=5).resolve()
 
 
 def near_fingerprints(num, seed):
-    """A few centres, and fingerprints some bits away from them."""
+    """A few centers, and fingerprints some bits away from them."""
     random = np.random.default_rng(seed)
-    centres = random.integers(0, 2**64, 6, np.uint64)
+    centers = random.integers(0, 2**64, 6, np.uint64)
     flips = np.bitwise_or.reduce(np.uint64(1) << random.integers(0, 64, (num, 3), np.uint64), axis=1)
-    return centres[random.integers(0, 6, num)] ^ flips, random
+    return centers[random.integers(0, 6, num)] ^ flips, random
 
 
 def all_candidates(search, first, sizes, states, max_pairs):

@@ -21,7 +21,7 @@ pub enum Error {
         num_bytes: usize,
     },
     /// The caller asked the operation to stop.
-    Cancelled,
+    Canceled,
 }
 
 impl Error {
@@ -42,7 +42,7 @@ impl fmt::Display for Error {
             Error::OutOfMemory { num_bytes } => {
                 write!(f, "the system refuses {num_bytes} bytes of memory")
             }
-            Error::Cancelled => f.write_str("cancelled"),
+            Error::Canceled => f.write_str("canceled"),
         }
     }
 }

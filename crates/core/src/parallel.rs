@@ -16,7 +16,7 @@ use crate::error::Error;
 /// that the ranges of one thread share. With `threads <= 1` or a single range no thread is started.
 ///
 /// # Errors
-/// [`Error::Cancelled`] when `cancel` was set before the last range began.
+/// [`Error::Canceled`] when `cancel` was set before the last range began.
 pub fn map_ranges<S, T, M, F>(
     len: usize,
     grain: usize,
@@ -39,7 +39,7 @@ where
         let mut results = Vec::with_capacity(num_ranges);
         for i in 0..num_ranges {
             if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(Error::Canceled);
             }
             results.push(work(&mut state, range_of(i)));
         }
@@ -70,7 +70,7 @@ where
     });
     let mut all = collected.into_inner().unwrap_or_default();
     if all.len() < num_ranges {
-        return Err(Error::Cancelled);
+        return Err(Error::Canceled);
     }
     all.sort_unstable_by_key(|(i, _)| *i);
     Ok(all.into_iter().map(|(_, result)| result).collect())
@@ -82,7 +82,7 @@ where
 /// buffer filled is worked on. Returns the results in the order of the buffers. At most `threads + 2` buffers are made.
 ///
 /// # Errors
-/// The first error of `fill`; [`Error::Cancelled`] (as `E`) when `cancel` was set before the last buffer was worked on.
+/// The first error of `fill`; [`Error::Canceled`] (as `E`) when `cancel` was set before the last buffer was worked on.
 pub fn map_filled<B, T, E, M, R, F>(
     threads: usize,
     cancel: &AtomicBool,
@@ -152,7 +152,7 @@ where
         Err(panic) => std::panic::resume_unwind(panic),
     }
     if cancel.load(Ordering::Relaxed) {
-        return Err(E::from(Error::Cancelled));
+        return Err(E::from(Error::Canceled));
     }
     let mut all = collected.into_inner().unwrap_or_default();
     all.sort_unstable_by_key(|(i, _)| *i);
@@ -183,7 +183,7 @@ mod tests {
         let cancel = AtomicBool::new(true);
         for threads in [1, 2] {
             let result = map_ranges(10, 1, threads, &cancel, || (), |(), r| r);
-            assert_eq!(result, Err(Error::Cancelled));
+            assert_eq!(result, Err(Error::Canceled));
         }
     }
 
@@ -213,7 +213,7 @@ mod tests {
                 |i, ()| Ok::<_, Error>(i < 9),
                 |i, ()| i,
             );
-            assert_eq!(found, Err(Error::Cancelled));
+            assert_eq!(found, Err(Error::Canceled));
         }
     }
 }

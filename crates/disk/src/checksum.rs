@@ -14,7 +14,7 @@ const BLOCK_BYTES: u64 = 1 << 20;
 /// XXH3-64 with seed 0 of `length` bytes of a file from `offset` on: that of the same bytes in memory.
 ///
 /// # Errors
-/// [`Error::Changed`] if the file ends before; [`Error::Io`]; [`Error::Cancelled`].
+/// [`Error::Changed`] if the file ends before; [`Error::Io`]; [`Error::Canceled`].
 pub fn range_checksum(
     file: &File,
     offset: u64,
@@ -26,7 +26,7 @@ pub fn range_checksum(
     let mut done = 0;
     while done < length {
         if cancel.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled);
+            return Err(Error::Canceled);
         }
         let part = &mut block[..BLOCK_BYTES.min(length - done) as usize];
         read_exact_at(file, part, offset + done).map_err(|e| Error::read(e, offset + done))?;
@@ -68,7 +68,7 @@ mod tests {
         cancel.store(true, Ordering::Relaxed);
         assert!(matches!(
             range_checksum(&file, 0, 9, &cancel),
-            Err(Error::Cancelled)
+            Err(Error::Canceled)
         ));
     }
 

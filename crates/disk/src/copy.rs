@@ -19,7 +19,7 @@ const GRAIN_BYTES: u64 = 8 << 20;
 /// that byte is not written.
 ///
 /// # Errors
-/// [`Error::Changed`] if the source is too short; [`Error::Io`]; [`Error::Cancelled`]. The target is then unfinished.
+/// [`Error::Changed`] if the source is too short; [`Error::Io`]; [`Error::Canceled`]. The target is then unfinished.
 ///
 /// # Cost
 /// Two megabytes a thread and 16 bytes a merged range.

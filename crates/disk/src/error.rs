@@ -64,7 +64,7 @@ pub enum Error {
     /// This process was forked from one that had a store open.
     Forked,
     /// The caller asked the operation to stop.
-    Cancelled,
+    Canceled,
 }
 
 impl Error {
@@ -123,7 +123,7 @@ impl fmt::Display for Error {
                 "this process was forked from one that had an index open, and cannot open any: close every index before a fork, or start processes \
                  by spawn or forkserver",
             ),
-            Error::Cancelled => f.write_str("cancelled"),
+            Error::Canceled => f.write_str("canceled"),
         }
     }
 }
@@ -146,7 +146,7 @@ impl From<likewise_core::error::Error> for Error {
             likewise_core::error::Error::OutOfMemory { .. } => {
                 Error::io("take memory", io::ErrorKind::OutOfMemory.into())
             }
-            _ => Error::Cancelled,
+            _ => Error::Canceled,
         }
     }
 }

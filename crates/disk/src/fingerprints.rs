@@ -43,7 +43,7 @@ impl FingerprintFile {
     ///
     /// # Errors
     /// [`Error::Changed`] where the file ends before the last row, [`Error::Io`], [`Error::InvalidParameter`] as
-    /// [`StreamTables::search`], [`Error::Cancelled`].
+    /// [`StreamTables::search`], [`Error::Canceled`].
     ///
     /// # Cost
     /// Memory: `threads + 2` buffers of 4 MiB, and for each thread up to `max_hits` hits of 16 bytes.

@@ -88,7 +88,7 @@ fn rows_are_read_again_in_any_order() {
             2,
             &AtomicBool::new(true)
         ),
-        Err(Error::Cancelled)
+        Err(Error::Canceled)
     ));
 }
 

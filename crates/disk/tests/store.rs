@@ -149,9 +149,9 @@ fn a_reader_sees_one_state_while_the_writer_goes_on() {
     let mut num_chunks = 0;
     let stopped = store.scan(0..900, |_| {
         num_chunks += 1;
-        Err(Error::Cancelled)
+        Err(Error::Canceled)
     });
-    assert!(matches!(stopped, Err(Error::Cancelled)));
+    assert!(matches!(stopped, Err(Error::Canceled)));
     assert_eq!(num_chunks, 1);
     model.append(&mut store, &mut dice, 1, &[]);
 }
@@ -393,7 +393,7 @@ fn a_snapshot_is_the_state_of_its_moment() {
         "{refused:?}"
     );
     let stopped = store.snapshot(&folder("snapshot-stopped"), &AtomicBool::new(true));
-    assert!(matches!(stopped, Err(Error::Cancelled)));
+    assert!(matches!(stopped, Err(Error::Canceled)));
     assert_eq!(
         fs::read_dir(
             folder("snapshot-stopped")

@@ -127,7 +127,7 @@ fn check_names_a_record_that_was_changed() {
     assert!(matches!(store.row(7), Err(Error::Damaged { .. })));
     assert!(matches!(
         store.check(true, &AtomicBool::new(true)),
-        Err(Error::Cancelled)
+        Err(Error::Canceled)
     ));
 }
 

@@ -97,7 +97,7 @@ impl Documents {
         self.shapes.is_empty()
     }
 
-    /// Whether the normalised text of a document is empty.
+    /// Whether the normalized text of a document is empty.
     pub fn is_blank(&self, i: usize) -> bool {
         self.shapes[i] == Shape::Empty as u8
     }
@@ -143,7 +143,7 @@ impl Sketching {
     /// Sketches documents; `ranges` are what a thread takes at once.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
+    /// [`Error::Canceled`].
     ///
     /// # Cost
     /// Linear in the texts: about 3 ns a byte on one core.

@@ -46,7 +46,7 @@ impl Error {
 
     /// Whether the caller asked the operation to stop.
     pub fn is_cancelled(&self) -> bool {
-        matches!(self, Error::Disk(likewise_disk::Error::Cancelled))
+        matches!(self, Error::Disk(likewise_disk::Error::Canceled))
     }
 }
 

@@ -23,6 +23,6 @@ pub use decide::removal::Removal;
 pub use documents::{Documents, MakeExtractor, Sketching, TextKind};
 pub use error::Error;
 pub use index::{Index, Opening};
-pub use queries::{Group, Neighbour, Removed, Verdicts};
+pub use queries::{Group, Neighbor, Removed, Verdicts};
 pub use rules::{Matching, Method, Rules, SHORT_FEATURES};
 pub use upkeep::Facts;

@@ -29,7 +29,7 @@ pub struct Opened {
 /// Opens the live segments.
 ///
 /// # Errors
-/// Those of the store; [`Error::Disk`] where it was cancelled.
+/// Those of the store; [`Error::Disk`] where it was canceled.
 pub fn open_segments(shared: &Shared, store: &Store, cancel: &AtomicBool) -> Result<Opened, Error> {
     let mut opened = Opened {
         segments: Vec::new(),
@@ -162,7 +162,7 @@ pub fn extend_rows(
     }
     store.scan(rows.clone(), |chunk| {
         if cancel.load(Ordering::Relaxed) {
-            return Err(likewise_disk::Error::Cancelled);
+            return Err(likewise_disk::Error::Canceled);
         }
         let mut exceptions: Vec<Vec<(u16, u8)>> = vec![Vec::new(); chunk.shapes().len()];
         for level in chunk.levels() {

@@ -46,7 +46,7 @@ pub struct Group {
 
 /// A kept document near another.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Neighbour {
+pub struct Neighbor {
     /// Its id.
     pub id: String,
     /// What was measured.
@@ -144,7 +144,7 @@ impl Index {
             let mut lookup = self.shared.lookup(&state, &lease);
             ids.iter()
                 .map(|id| match cancel.load(Ordering::Relaxed) {
-                    true => Err(CoreError::Cancelled.into()),
+                    true => Err(CoreError::Canceled.into()),
                     false => Ok(lookup.row_of_id(id, None)?.is_some()),
                 })
                 .collect()
@@ -239,12 +239,12 @@ impl Index {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn neighbours(
+    pub fn neighbors(
         &self,
         documents: &Documents,
         limit: usize,
         cancel: &AtomicBool,
-    ) -> Result<Vec<Neighbour>, Error> {
+    ) -> Result<Vec<Neighbor>, Error> {
         self.ready(cancel)?;
         self.repairing(|| {
             let shared = &self.shared;
@@ -260,7 +260,7 @@ impl Index {
                 .into_iter()
                 .take(limit)
                 .map(|evidence| {
-                    Ok(Neighbour {
+                    Ok(Neighbor {
                         id: lookup.id(evidence.kept_row)?,
                         evidence,
                     })
@@ -272,7 +272,7 @@ impl Index {
     /// Removes a document; what it was kept against moves to another kept document or is kept from now on, all in one transaction.
     ///
     /// # Errors
-    /// [`Error::UnknownId`]; [`Error::ReadOnly`]; those of the store. Where it was cancelled nothing was changed.
+    /// [`Error::UnknownId`]; [`Error::ReadOnly`]; those of the store. Where it was canceled nothing was changed.
     ///
     /// # Cost
     /// That of a check for each duplicate, and a sync.

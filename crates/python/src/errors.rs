@@ -29,7 +29,7 @@ pub enum Failure {
         message: String,
     },
     /// The work saw that it was asked to stop.
-    Cancelled,
+    Canceled,
     /// Raised by Python itself.
     Python(PyErr),
 }
@@ -80,7 +80,7 @@ impl Failure {
                 row: None,
             },
             Error::InvalidParameter { name, message } => Failure::parameter(name, message),
-            Error::Cancelled => Failure::Cancelled,
+            Error::Canceled => Failure::Canceled,
             other => Failure::Internal(other.to_string()),
         }
     }
@@ -103,7 +103,7 @@ impl Failure {
                 Disk::Forked => store("ForkedError", &disk),
                 Disk::Locked { .. } => store("IndexLocked", &disk),
                 Disk::Poisoned { .. } | Disk::Replaced { .. } => store("IndexPoisoned", &disk),
-                Disk::Cancelled | Disk::InvalidParameter { .. } => Failure::disk(disk, dir),
+                Disk::Canceled | Disk::InvalidParameter { .. } => Failure::disk(disk, dir),
                 Disk::Io { ref source, .. } if source.raw_os_error().is_some() => {
                     Failure::disk(disk, dir)
                 }
@@ -125,7 +125,7 @@ impl From<likewise_core::error::Error> for Failure {
         use likewise_core::error::Error;
         match error {
             Error::InvalidParameter { name, message } => Failure::parameter(name, message),
-            Error::Cancelled => Failure::Cancelled,
+            Error::Canceled => Failure::Canceled,
             Error::Damaged => Failure::input(error.to_string()),
             Error::OutOfMemory { .. } => Failure::Memory(error.to_string()),
             other => Failure::Internal(other.to_string()),
@@ -146,7 +146,7 @@ impl From<Failure> for PyErr {
                 raise(py, "LikewiseError", (format!("internal error: {message}"),))
             }
             Failure::Memory(message) => PyMemoryError::new_err(message),
-            Failure::Cancelled => PyKeyboardInterrupt::new_err(()),
+            Failure::Canceled => PyKeyboardInterrupt::new_err(()),
             Failure::Python(error) => error,
         })
     }

@@ -116,7 +116,7 @@ impl FeatureRules {
         })
     }
 
-    /// The normalised text by these rules.
+    /// The normalized text by these rules.
     fn normalize(&self, py: Python<'_>, text: &Bound<'_, PyString>) -> Result<String, Failure> {
         let text = text_of(text)?;
         let text = text.as_ref();
@@ -192,7 +192,7 @@ fn parse_hash(name: &str) -> Result<FeatureHash, Failure> {
     })
 }
 
-/// The normalised text.
+/// The normalized text.
 #[pyfunction]
 pub fn normalize(py: Python<'_>, text: &Bound<'_, PyString>) -> Result<String, Failure> {
     let text = text_of(text)?;

@@ -318,7 +318,7 @@ impl OnlineIndex {
     }
 
     /// Kept documents that match one text, best first: (id, similarity, distance).
-    fn neighbours(
+    fn neighbors(
         &self,
         py: Python<'_>,
         texts: &Texts,
@@ -326,13 +326,13 @@ impl OnlineIndex {
     ) -> Result<Vec<(String, f64, Option<u16>)>, Failure> {
         let found = run(py, texts.column.num_bytes, |cancel| {
             let documents = self.sketched(texts, 1, cancel)?;
-            self.asked(self.index.neighbours(&documents, limit, cancel))
+            self.asked(self.index.neighbors(&documents, limit, cancel))
         })?;
         Ok(found.into_iter().map(listed).collect())
     }
 
     /// Kept documents near one sketch, nearest first: (id, similarity, distance).
-    fn neighbours_of_sketch(
+    fn neighbors_of_sketch(
         &self,
         py: Python<'_>,
         sketches: &Bound<'_, PyAny>,
@@ -342,7 +342,7 @@ impl OnlineIndex {
     ) -> Result<Vec<(String, f64, Option<u16>)>, Failure> {
         let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
         let found = run(py, 0, |cancel| {
-            self.asked(self.index.neighbours(&documents, limit, cancel))
+            self.asked(self.index.neighbors(&documents, limit, cancel))
         })?;
         Ok(found.into_iter().map(listed).collect())
     }
@@ -410,7 +410,7 @@ impl OnlineIndex {
             let mut lines = String::new();
             let result = self.index.scan(|chunk, store| {
                 if cancel.load(std::sync::atomic::Ordering::Relaxed) {
-                    return Err(likewise_disk::Error::Cancelled);
+                    return Err(likewise_disk::Error::Canceled);
                 }
                 crate::index_export::export_chunk(chunk, store, self.measure, &mut lines)?;
                 let written = Python::attach(|py| write.call1(py, (lines.as_str(),)).map(|_| ()));

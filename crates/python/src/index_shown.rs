@@ -1,7 +1,7 @@
 //! What an index answers, as Python takes it.
 
 use likewise_disk::store::{Evidence, Store};
-use likewise_index::{Facts, Neighbour, Verdicts};
+use likewise_index::{Facts, Neighbor, Verdicts};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -76,10 +76,10 @@ pub fn shown_verdicts<'py>(
     Ok(columns)
 }
 
-/// A neighbour as a tuple.
-pub fn listed(neighbour: Neighbour) -> (String, f64, Option<u16>) {
-    let evidence = neighbour.evidence;
-    (neighbour.id, evidence.similarity, evidence.distance)
+/// A neighbor as a tuple.
+pub fn listed(neighbor: Neighbor) -> (String, f64, Option<u16>) {
+    let evidence = neighbor.evidence;
+    (neighbor.id, evidence.similarity, evidence.distance)
 }
 
 /// Sizes and counts by name.

@@ -82,7 +82,7 @@ fn cut(
         let mut found = Parts::default();
         for i in 0..column.len() {
             if i % LOOK_TEXTS == 0 && cancel.load(Ordering::Relaxed) {
-                return Err(Failure::Cancelled);
+                return Err(Failure::Canceled);
             }
             cut_one(&mut cutter, column.get(i), &mut found);
         }

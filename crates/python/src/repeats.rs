@@ -168,7 +168,7 @@ pub fn equal_stretches(
         let (mut numbers, mut repeats) = (Vec::new(), Vec::new());
         for i in 0..count {
             if i % LOOK_TEXTS == 0 && cancel.load(Ordering::Relaxed) {
-                return Err(Failure::Cancelled);
+                return Err(Failure::Canceled);
             }
             let stretch = WordStretch {
                 begin: begins.values()[i] as usize,
@@ -206,7 +206,7 @@ fn each_text<T>(
     let mut found = Vec::with_capacity(column.len());
     for i in 0..column.len() {
         if i % LOOK_TEXTS == 0 && cancel.load(Ordering::Relaxed) {
-            return Err(Failure::Cancelled);
+            return Err(Failure::Canceled);
         }
         found.push(take(column.get(i)));
     }

@@ -44,7 +44,7 @@ pub fn count_sets(
     .into_batch(py)
 }
 
-/// Digests of the texts as the rules normalise them, in place of those of feature sets; the batch has no sketches.
+/// Digests of the texts as the rules normalize them, in place of those of feature sets; the batch has no sketches.
 #[pyfunction]
 #[pyo3(signature = (texts, rules, *, threads=1, isa=None))]
 pub fn digest_texts(

@@ -40,7 +40,7 @@ impl Rarity {
 enum Stage {
     Gathering(Prefixes),
     Joining(sets::PrefixJoin),
-    /// A panic or a cancelled call left nothing to go on with.
+    /// A panic or a canceled call left nothing to go on with.
     Broken,
 }
 

@@ -19,7 +19,7 @@ pub struct Dictionary {
 
 #[pymethods]
 impl Dictionary {
-    /// The standard words and these, normalised, with how often they occur; `None`: just often enough to be found.
+    /// The standard words and these, normalized, with how often they occur; `None`: just often enough to be found.
     #[new]
     fn new(py: Python<'_>, words: Vec<(String, Option<u32>)>) -> Result<Self, Failure> {
         // Always long enough to be worth leaving the interpreter: the standard words take 0.2 s.
@@ -33,7 +33,7 @@ impl Dictionary {
     }
 }
 
-/// Words that do not count, normalised and folded as the texts will be.
+/// Words that do not count, normalized and folded as the texts will be.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct StopWords {
     words: Arc<CoreStopWords>,

@@ -11,7 +11,7 @@ import click
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import match_options, take_recipe
-from likewise.cli.options.terminal import has_colour, printable
+from likewise.cli.options.terminal import has_color, printable
 
 if TYPE_CHECKING:
     from likewise.measures.comparison import Comparison, Stretch
@@ -67,7 +67,7 @@ def command(
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
     else:
         names = ids or files
-        _show(found, names, max_diff, colour=has_colour(sys.stdout))
+        _show(found, names, max_diff, color=has_color(sys.stdout))
 
 
 def _read_text(path: Path) -> str:
@@ -94,14 +94,14 @@ def _find(files: tuple[str, ...], ids: tuple[str, str], text_field: tuple[str, .
         return find_texts(find_inputs(files, rules).files, ids, work)
 
 
-def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, colour: bool) -> None:
+def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, color: bool) -> None:
     from likewise.recipe.methods import Exact, SimHashDistance
     from likewise.recipe.text import BYTE_TOKENS
 
     measures, recipe = found.measures, found.recipe
 
     def say(text: str = "") -> None:
-        click.echo(text, color=colour)
+        click.echo(text, color=color)
 
     asked = f"{recipe.measure} >= {recipe.threshold}"
     if recipe.short_margin is not None:
@@ -143,7 +143,7 @@ def _show(found: "Comparison", names: Sequence[str], max_diff: int | None, *, co
     say(f"{edits}; {common} in common in the same order out of {in_a:,} and {in_b:,}{bound}")
     say(f"MinHash: {measures.equal_slots} of {measures.num_slots} slots equal")
     say(f"SimHash: {measures.distance} of {measures.bits} bits differ")
-    _show_fingerprints(found, colour=colour)
+    _show_fingerprints(found, color=color)
     if not found.alignment and recipe.tokens in BYTE_TOKENS:
         return
     say()
@@ -155,7 +155,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _show_fingerprints(found: "Comparison", *, colour: bool) -> None:
+def _show_fingerprints(found: "Comparison", *, color: bool) -> None:
     """Show bits 64 a line, the highest first, with a mark under each that differs."""
     bits = found.measures.bits
     first, second = (f"{value:0{bits}b}" for value in found.measures.fingerprints)
@@ -167,7 +167,7 @@ def _show_fingerprints(found: "Comparison", *, colour: bool) -> None:
                 click.style(bit, fg="red", bold=True) if mark == "^" else bit
                 for bit, mark in zip(row, marks, strict=True)
             )
-            click.echo(f"  {name}  {shown}", color=colour)
+            click.echo(f"  {name}  {shown}", color=color)
         click.echo(f"     {marks}".rstrip())
 
 

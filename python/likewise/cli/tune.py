@@ -14,7 +14,7 @@ from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import INPUTS, QUIET, READING, input_options, take_run
-from likewise.cli.options.terminal import has_colour, printable
+from likewise.cli.options.terminal import has_color, printable
 from likewise.cli.options.text_options import TEXT_OPTIONS, take_word_lists
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
     """Show pairs and take answers until there are enough, or no more."""
     from likewise.tuning import write_labels
 
-    colour = has_colour(sys.stdout)
+    color = has_color(sys.stdout)
     _show_distribution(tuner)
     click.echo(
         f"Are these two duplicates for your purpose? y yes, n no, s skip, u undo, q quit. Answers are saved in {path}."
@@ -207,7 +207,7 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
             f"\n--- {asked.num_answered + 1} of {wanted} ({so_far}): {printable(ids[0])}  and  {printable(ids[1])}"
         )
         for line in _side_by_side(tuner.text(ids[0]), tuner.text(ids[1])):
-            click.echo(line, color=colour)
+            click.echo(line, color=color)
         said = _answer()
         if said == "q":
             break

@@ -79,7 +79,7 @@ class IdLookup:
     def candidates(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return pairs of a position in `keys` and a row of that key."""
         positions, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        # In order, so that neighbours are looked up in the same cache lines.
+        # In order, so that neighbors are looked up in the same cache lines.
         order = np.argsort(keys)
         keys = keys[order]
         for held, held_rows in self._runs:

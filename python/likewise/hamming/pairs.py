@@ -167,7 +167,7 @@ def hamming_pairs(
 
     Notes
     -----
-    Exact: keys of bits whose radii are complete by the generalised pigeonhole principle; the first key that finds a
+    Exact: keys of bits whose radii are complete by the generalized pigeonhole principle; the first key that finds a
     pair owns it; where none pays, all pairs are compared (about 0.05 ns each of 64 bits on two cores with AVX-512).
     Bands: bit sampling (Indyk, Motwani 1998), buckets not capped.
 

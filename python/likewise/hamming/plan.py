@@ -1,4 +1,4 @@
-"""The planner of Hamming search: scan, neighbours, permuted tables and multi-index hashing as points in one space."""
+"""The planner of Hamming search: scan, neighbors, permuted tables and multi-index hashing as points in one space."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -43,7 +43,7 @@ class PlannedSearch:
     num_tables : int
         Sorted tables; 0 for the scan.
     keys : tuple of SearchKey
-        What the tables are sorted by. Empty for the scan and for stored neighbours, which is priced and never built.
+        What the tables are sorted by. Empty for the scan and for stored neighbors, which is priced and never built.
     num_probes, num_candidates : float
         Key values within the radii; fingerprints expected at them.
     num_buckets, num_compared : float

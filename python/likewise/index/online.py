@@ -25,7 +25,7 @@ from likewise.index.opening import (
     sync_seconds,
     ttl_of,
 )
-from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
+from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe, as_recipe
 from likewise.stages.documents import document_batches
@@ -293,15 +293,15 @@ class Index:
             arrival_s,
         )
 
-    def neighbours(self, text: Any, limit: int = 10) -> list[Neighbour]:  # noqa: ANN401
+    def neighbors(self, text: Any, limit: int = 10) -> list[Neighbor]:  # noqa: ANN401
         """Return the kept documents that match a text, best first, at most `limit`."""
         limit = check_integer("limit", limit, 1, _MAX_LIMIT)
         if isinstance(text, Sketches):
-            found = self._native.neighbours_of_sketch(*self._sketch_columns(batch_of_one(text)), limit)
+            found = self._native.neighbors_of_sketch(*self._sketch_columns(batch_of_one(text)), limit)
         else:
             (batch,) = document_batches([text], self._recipe)
-            found = self._native.neighbours(batch, limit)
-        return [Neighbour(name, self._recipe.measure, similarity, distance) for name, similarity, distance in found]
+            found = self._native.neighbors(batch, limit)
+        return [Neighbor(name, self._recipe.measure, similarity, distance) for name, similarity, distance in found]
 
     def group(self, doc_id: str) -> Group:
         """Return the kept document that speaks for this one, and all its duplicates.

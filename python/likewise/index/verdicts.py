@@ -1,4 +1,4 @@
-"""What an index answers: verdicts, documents, neighbours, groups, removals."""
+"""What an index answers: verdicts, documents, neighbors, groups, removals."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -166,7 +166,7 @@ class Document(NamedTuple):
     arrival_s: int
 
 
-class Neighbour(NamedTuple):
+class Neighbor(NamedTuple):
     """A kept document that matches a text, and what was measured on the two."""
 
     doc_id: str

@@ -21,7 +21,7 @@ def check_place(path: str | os.PathLike[str], *, elsewhere: str = _OF_AN_INDEX) 
     Parameters
     ----------
     path : str or path
-        A directory that is there or may be made; a Path of an address is recognised too.
+        A directory that is there or may be made; a Path of an address is recognized too.
     elsewhere : str
         What to say of an address.
     """

@@ -52,7 +52,7 @@ class Alignment:
         Parameters
         ----------
         a, b : str
-            The texts, which are normalised first. Up to 65,536 bytes characters are compared, up to 200,000 tokens
+            The texts, which are normalized first. Up to 65,536 bytes characters are compared, up to 200,000 tokens
             (words, or single characters in scripts without spaces), beyond lines.
 
         Returns

@@ -1,6 +1,6 @@
 """What a recipe takes where its user says nothing: one set of values a method and kind of token.
 
-They were chosen together on four labelled sets (docs/benchmarks/quality.md), so that the threshold and the radius hold
+They were chosen together on four labeled sets (docs/benchmarks/quality.md), so that the threshold and the radius hold
 for their own shingle and weights. With other features nothing is known, and the strict values serve.
 """
 
@@ -76,7 +76,7 @@ def _choices(sets: FeatureChoice, simhash: FeatureChoice) -> Mapping[str, Featur
     return {"minhash": sets, "shingles": sets, "bloom": sets, "simhash": simhash}
 
 
-# Nothing was chosen for these on labelled sets. A long token
+# Nothing was chosen for these on labeled sets. A long token
 # is a feature by itself, and in bytes repetition is padding.
 _OF_CHINESE = _choices(
     FeatureChoice(2, "none", "jaccard", _STRICT_THRESHOLD), FeatureChoice(1, "log-count", "cosine", _STRICT_THRESHOLD)

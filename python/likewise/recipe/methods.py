@@ -330,7 +330,7 @@ class Shingles(_Method):
 
 @dataclass(frozen=True, kw_only=True)
 class Exact(_Method):
-    """Normalised texts that are equal."""
+    """Normalized texts that are equal."""
 
     name: ClassVar[str] = "exact"
 

@@ -187,7 +187,7 @@ class Recipe:
     Parameters
     ----------
     method : {"minhash", "simhash", "bloom", "shingles", "exact"}
-        The sketch; full shingle sets; or equal normalised texts.
+        The sketch; full shingle sets; or equal normalized texts.
     **fields
         Those below, and those of the method.
 
@@ -235,7 +235,7 @@ class Recipe:
         choose it from the similarities of their documents, and their resolved recipe holds the number.
     measure : {"jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality"}
         What is measured on the two documents of a pair. ``hamming`` is the distance of the fingerprints alone,
-        ``equality`` that of the normalised texts (method exact).
+        ``equality`` that of the normalized texts (method exact).
     short_margin : float, optional
         How much more short documents need: a pair matches from `threshold` + `short_margin` / sqrt(n) on, at most 1,
         where n is the number of distinct features of the smaller document. From 0 on; 0 where None.
@@ -469,7 +469,7 @@ class Recipe:
         markup: str | None = None,
         fold: tuple[str, ...] | list[str] | str | None = None,
     ) -> Self:
-        """Make a recipe for which two documents match if their normalised texts are equal."""
+        """Make a recipe for which two documents match if their normalized texts are equal."""
         return cls(method="exact", measure="equality", keep=keep, markup=markup, fold=checked_fold(fold))
 
     @classmethod

@@ -28,7 +28,7 @@ FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
     "bloom": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "filter_bits", "num_hashes", "bands", "rows"),
     "exact": ("keep", *_TEXT_FIELDS, "libraries"),
 }
-# `equality` of normalised texts is measured by method exact alone.
+# `equality` of normalized texts is measured by method exact alone.
 MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality")
 TOKENS = (
     *("auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph"),

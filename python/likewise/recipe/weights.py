@@ -182,7 +182,7 @@ class Weights:
         Parameters
         ----------
         terms : mapping of str to int, or iterable of (str, int)
-            Terms and their weights, 0 to 15; people often use five levels, 1 to 5. Terms are normalised and cut as
+            Terms and their weights, 0 to 15; people often use five levels, 1 to 5. Terms are normalized and cut as
             texts are. A token that is no term weighs 1.
         tokens : str
             How terms, and the texts to be weighed, are cut.

@@ -19,7 +19,7 @@ class WordList:
     Parameters
     ----------
     words : iterable of str or (str, int)
-        The words, in any order; normalised as texts are, and each counted once. Of a dictionary with how often they
+        The words, in any order; normalized as texts are, and each counted once. Of a dictionary with how often they
         occur among the 60 million of its own words; without, just often enough to be found. Of several counts of a
         word the greatest is taken.
 
@@ -128,7 +128,7 @@ def word_list(name: str, words: Words | None) -> WordList | None:
 
 
 def folded(word: str, fold: tuple[str, ...]) -> str:
-    """Return a word normalised and folded as texts are."""
+    """Return a word normalized and folded as texts are."""
     rules = _native.FeatureRules("auto", 1, text_rules=_native.TextRules(fold=list(fold)))
     return rules.normalize(word)
 

@@ -46,7 +46,7 @@ class Settings:
     max_candidates : int
         Documents that one query may be compared with, by the bands of a collection that is made over HTTP.
     max_results : int
-        Neighbours, members of a group or entries of a list in one answer.
+        Neighbors, members of a group or entries of a list in one answer.
     max_compare_characters : int
         Characters of each of two texts that are compared.
     max_collections : int

@@ -87,7 +87,7 @@ def tokens(document: Any, recipe: Recipe | None = None, *, tokenizer: Tokenizer 
     Returns
     -------
     list of str, or of bytes
-        Normalised tokens; of tokens ``bytes`` and ``chunks`` bytes.
+        Normalized tokens; of tokens ``bytes`` and ``chunks`` bytes.
 
     Raises
     ------

@@ -36,7 +36,7 @@ class Sketches:
     recipe : Recipe
         What made them.
     is_empty : ndarray of shape (n,), bool
-        Documents whose normalised text is empty.
+        Documents whose normalized text is empty.
     num_features : ndarray of shape (n,), uint32
         Distinct features of each.
     doc_ids : tuple of str, optional
@@ -261,7 +261,7 @@ def sketch_texts(
     """Return the native sketches of a batch, with digests of the feature sets if `sets`.
 
     For method shingles there are no sketches, but the documents of each feature are counted in `rarity`; for method
-    exact the digests are those of the normalised texts.
+    exact the digests are those of the normalized texts.
     """
     method = recipe.sketch
     if isinstance(method, Exact):

@@ -41,14 +41,14 @@ def tokens(text: str, rule: str = "auto") -> list[str]:
     Parameters
     ----------
     text : str
-        Any text; it is normalised first.
+        Any text; it is normalized first.
     rule : {"auto", "word", "char"}
         How it is cut.
 
     Returns
     -------
     list of str
-        Normalised tokens.
+        Normalized tokens.
 
     Raises
     ------

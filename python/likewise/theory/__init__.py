@@ -12,7 +12,7 @@ NumPy's. The searches that runs use have kernels of their own.
 
 from likewise.theory.edit import EditFamily
 from likewise.theory.family import Amplified, Family, HashFunctions, Sensitivity, amplified_for
-from likewise.theory.index import LSHIndex, Neighbours
+from likewise.theory.index import LSHIndex, Neighbors
 from likewise.theory.vectors import BitSamplingFamily, HyperplaneFamily, MinHashFamily, PStableFamily
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "HyperplaneFamily",
     "LSHIndex",
     "MinHashFamily",
-    "Neighbours",
+    "Neighbors",
     "PStableFamily",
     "Sensitivity",
     "amplified_for",

@@ -42,7 +42,7 @@ class Sensitivity(NamedTuple):
 
     @property
     def rho(self) -> float:
-        """``ln(1/p1) / ln(1/p2)``: n**rho tables find a neighbour among n; the same for every number of rows."""
+        """``ln(1/p1) / ln(1/p2)``: n**rho tables find a neighbor among n; the same for every number of rows."""
         if not 0.0 < self.p2 < 1.0 or self.p1 <= 0.0:
             return math.nan
         return math.log(self.p1) / math.log(self.p2)

@@ -9,7 +9,7 @@ from likewise.errors import InvalidParameter
 from likewise.theory.family import Amplified, Family
 
 
-class Neighbours(NamedTuple):
+class Neighbors(NamedTuple):
     """What a search found, sorted by (query, distance, row).
 
     Parameters
@@ -46,7 +46,7 @@ class LSHIndex:
 
     Notes
     -----
-    Every neighbour returned is measured; which ones are found is chance, of :meth:`recall`. About 100 bytes a row and
+    Every neighbor returned is measured; which ones are found is chance, of :meth:`recall`. About 100 bytes a row and
     table, and the rows themselves. For documents :func:`likewise.dedup` and :class:`likewise.HammingIndex` are the
     tools; this one is for vectors from elsewhere, up to some 100,000.
 
@@ -90,7 +90,7 @@ class LSHIndex:
                 table.setdefault(key, []).append(row)
         return np.arange(first, self._num_held, dtype=np.int64)
 
-    def query(self, data: Any, *, within: float) -> Neighbours:  # noqa: ANN401 - as the family takes
+    def query(self, data: Any, *, within: float) -> Neighbors:  # noqa: ANN401 - as the family takes
         """Find what is held within a distance of each query.
 
         Parameters
@@ -102,7 +102,7 @@ class LSHIndex:
 
         Returns
         -------
-        Neighbours
+        Neighbors
             Each measured; found with probability :meth:`recall` or more.
         """
         self.family.check_distance(within)
@@ -123,7 +123,7 @@ class LSHIndex:
             order = np.lexsort((near, distances))
             parts.append((np.full(len(order), query, np.int64), near[order], distances[order]))
         queries, which, distances = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return Neighbours(queries, which, distances, sum(map(len, found)))
+        return Neighbors(queries, which, distances, sum(map(len, found)))
 
     def _held(self) -> NDArray[Any]:
         if len(self._parts) > 1:

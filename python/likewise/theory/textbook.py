@@ -52,7 +52,7 @@ def textbook_searches(n: int, *, bits: int = 64, within: int = 3) -> tuple[Textb
     Returns
     -------
     tuple of TextbookSearch
-        Scan; all neighbours probed; all stored; tables by every block, by nested blocks, by every two and three blocks.
+        Scan; all neighbors probed; all stored; tables by every block, by nested blocks, by every two and three blocks.
 
     Raises
     ------

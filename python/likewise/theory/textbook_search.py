@@ -18,7 +18,7 @@ Codes = NDArray[np.uint64]
 Rows = NDArray[np.int64]
 
 MAX_STORED = 1000
-_MAX_NEIGHBOURS = 1_000_000
+_MAX_NEIGHBORS = 1_000_000
 _MAX_TABLES = 1024
 
 
@@ -65,7 +65,7 @@ class _Scan(HistoricalSearch):
         yield np.arange(len(self.codes))
 
 
-class _ProbedNeighbours(HistoricalSearch):
+class _ProbedNeighbors(HistoricalSearch):
     """One sorted table; every value within the radius of the query is looked up. Section 3, the first extreme."""
 
     def __init__(self, codes: Codes, within: int, bits: int) -> None:
@@ -78,7 +78,7 @@ class _ProbedNeighbours(HistoricalSearch):
         yield self._look_up(self._values, self._rows, query ^ self._masks)
 
 
-class _StoredNeighbours(HistoricalSearch):
+class _StoredNeighbors(HistoricalSearch):
     """Every value within the radius of each fingerprint is stored, the query looked up once. Section 3, the other."""
 
     def __init__(self, codes: Codes, within: int, bits: int) -> None:
@@ -122,7 +122,7 @@ def historical_search(name: str, fingerprints: Codes, *, bits: int = 64, within:
     ----------
     name : str
         As :func:`historical_names` and :func:`~likewise.theory.textbook.textbook_searches` call it:
-        ``"scan"``, ``"all neighbours probed"``, ``"all neighbours stored"`` (up to 1,000 fingerprints), ``"4 blocks"``,
+        ``"scan"``, ``"all neighbors probed"``, ``"all neighbors stored"`` (up to 1,000 fingerprints), ``"4 blocks"``,
         ``"4 blocks, then 4 of the rest"``, ``"2 of 5 blocks"``, ``"3 of 6 blocks"`` (these of radius 3: 4, 16, 10 and
         20 tables).
     fingerprints : array of shape (n,), uint64
@@ -141,7 +141,7 @@ def historical_search(name: str, fingerprints: Codes, *, bits: int = 64, within:
     ------
     InvalidParameter
         If the name is none of them for this width and radius, the fingerprints are of another kind or wider, or there
-        are more neighbours than can be held.
+        are more neighbors than can be held.
 
     Notes
     -----
@@ -164,10 +164,10 @@ def historical_search(name: str, fingerprints: Codes, *, bits: int = 64, within:
         raise InvalidParameter("fingerprints", f"{int(codes.max())} has more than {bits} bits")
     if name == "scan":
         return _Scan(codes, within)
-    if name == "all neighbours probed":
-        return _ProbedNeighbours(codes, within, bits)
-    if name == "all neighbours stored":
-        return _StoredNeighbours(codes, within, bits)
+    if name == "all neighbors probed":
+        return _ProbedNeighbors(codes, within, bits)
+    if name == "all neighbors stored":
+        return _StoredNeighbors(codes, within, bits)
     tables = _tables(bits, within)
     if name not in tables:
         raise InvalidParameter("name", f"{name!r} is not one of {', '.join(historical_names(bits, within))}")
@@ -182,7 +182,7 @@ def historical_names(bits: int = 64, within: int = 3) -> tuple[str, ...]:
     >>> historical_names()[3:]
     ('4 blocks', '4 blocks, then 4 of the rest', '2 of 5 blocks', '3 of 6 blocks')
     """
-    return ("scan", "all neighbours probed", "all neighbours stored", *_tables(bits, within))
+    return ("scan", "all neighbors probed", "all neighbors stored", *_tables(bits, within))
 
 
 def _tables(bits: int, within: int) -> dict[str, list[int]]:
@@ -219,7 +219,7 @@ def _mask(positions: "itertools.chain[int] | list[int]") -> int:
 def _masks(bits: int, within: int) -> Codes:
     """Return every pattern of at most `within` errors."""
     count = sum(math.comb(bits, errors) for errors in range(within + 1))
-    if count > _MAX_NEIGHBOURS:
-        raise InvalidParameter("within", f"{within} of {bits} bits: {count} neighbors; the limit is {_MAX_NEIGHBOURS}")
+    if count > _MAX_NEIGHBORS:
+        raise InvalidParameter("within", f"{within} of {bits} bits: {count} neighbors; the limit is {_MAX_NEIGHBORS}")
     patterns = (some for errors in range(within + 1) for some in itertools.combinations(range(bits), errors))
     return np.fromiter((_mask(list(some)) for some in patterns), np.uint64, count)

@@ -19,12 +19,12 @@ _EQUAL = 0.0005
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of labelled pairs and of the sample, for each candidate recipe.
+    """What is known of labeled pairs and of the sample, for each candidate recipe.
 
     Parameters
     ----------
     similarity : ndarray of shape (candidates, m), float64
-        Of each labelled pair.
+        Of each labeled pair.
     is_duplicate : ndarray of shape (m,), bool
         What was said of it.
     weight : ndarray of shape (m,), float64
@@ -32,9 +32,9 @@ class Evidence:
     sample : Sample
         All pairs of the sample.
     places : ndarray of shape (m,), int64, optional
-        Number of each labelled pair in the sample, -1 where the sample does not hold it; all -1 where None.
+        Number of each labeled pair in the sample, -1 where the sample does not hold it; all -1 where None.
     excluded : ndarray of shape (e,), int64, optional
-        Numbers of pairs of the sample that were labelled as neither.
+        Numbers of pairs of the sample that were labeled as neither.
     """
 
     similarity: NDArray[np.float64]
@@ -97,7 +97,7 @@ class Measured:
     Parameters
     ----------
     precision, recall, f1 : Estimate
-        Of pairs like the labelled ones, each as often as its weight says.
+        Of pairs like the labeled ones, each as often as its weight says.
     """
 
     precision: Estimate
@@ -124,10 +124,10 @@ def choices(evidence: Evidence) -> tuple[Chosen, list[Chosen]]:
     -----
     From the labels follows how likely each pair of the sample is a duplicate (:func:`likewise.tuning.model.fitted`),
     by one model for all candidates. So F1 is expected at every setting, counted over all pairs of the sample and not
-    over the few labels, and recipes are told apart by the pairs that one takes and the other does not. A labelled
-    pair of the sample counts as what it is, and one labelled as neither not at all: with many labels the model has
-    little left to say. Labelled duplicates are some of those that the model expects in the sample, so that fewer are
-    left among the other pairs. A setting counts with its two neighbours; of those equal to the best in three digits
+    over the few labels, and recipes are told apart by the pairs that one takes and the other does not. A labeled
+    pair of the sample counts as what it is, and one labeled as neither not at all: with many labels the model has
+    little left to say. Labeled duplicates are some of those that the model expects in the sample, so that fewer are
+    left among the other pairs. A setting counts with its two neighbors; of those equal to the best in three digits
     the first candidate is chosen, plain 3-grams of words before all others.
     """
     return _choices(evidence, _coefficients(evidence))
@@ -138,7 +138,7 @@ def _choices(evidence: Evidence, coefficients: NDArray[np.float64]) -> tuple[Cho
     curves = evidence.expected_f1(coefficients)
     found = []
     for number, curve in enumerate(curves):
-        smooth = _with_neighbours(curve)
+        smooth = _with_neighbors(curve)
         at = _plateau(smooth)
         found.append(Chosen(number, float(sample.settings[number][at]), float(smooth[at])))
     best = max(one.score for one in found)
@@ -154,8 +154,8 @@ def _coefficients(evidence: Evidence) -> NDArray[np.float64]:
     )
 
 
-def _with_neighbours(curve: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of each value and its neighbours; at the ends the value itself stands for the missing one."""
+def _with_neighbors(curve: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean of each value and its neighbors; at the ends the value itself stands for the missing one."""
     padded = np.concatenate([curve[:1], curve, curve[-1:]])
     found: NDArray[np.float64] = (padded[:-2] + padded[1:-1] + padded[2:]) / 3
     return found
@@ -229,7 +229,7 @@ def _folds(is_duplicate: NDArray[np.bool_]) -> NDArray[np.int64]:
 def measured(
     verdicts: NDArray[np.bool_], is_duplicate: NDArray[np.bool_], weight: NDArray[np.float64] | None = None
 ) -> Measured:
-    """Return precision, recall and F1 of verdicts on labelled pairs, with their intervals.
+    """Return precision, recall and F1 of verdicts on labeled pairs, with their intervals.
 
     Parameters
     ----------

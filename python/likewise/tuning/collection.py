@@ -1,4 +1,4 @@
-"""The documents that tuning looks at: all of a small collection, of a large one a sample, and the labelled ones."""
+"""The documents that tuning looks at: all of a small collection, of a large one a sample, and the labeled ones."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -114,7 +114,7 @@ class Collection:
 def open_collection(
     inputs: Sequence[str | Path],
     run: FileRun,
-    labelled_ids: Sequence[str],
+    labeled_ids: Sequence[str],
     *,
     most_documents: int,
     seed: int,
@@ -122,7 +122,7 @@ def open_collection(
     output: Path | None,
     progress: Progress,
 ) -> Iterator[Collection]:
-    """Read the inputs once, and keep the texts of a sample and of the labelled documents.
+    """Read the inputs once, and keep the texts of a sample and of the labeled documents.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def open_collection(
         Files, directories, globs, or ``-``.
     run : FileRun
         How they are read.
-    labelled_ids : sequence of str
+    labeled_ids : sequence of str
         Documents that are wanted whatever is drawn; those that are not there are passed over.
     most_documents : int
         Of the sample. Where there are more, a quarter is drawn blindly, then the two nearest by SimHash of each of
@@ -138,7 +138,7 @@ def open_collection(
     seed : int
         Of the draw.
     fold : Recipe
-        How texts are cut for the search of neighbours: a SimHash recipe without counted weights.
+        How texts are cut for the search of neighbors: a SimHash recipe without counted weights.
     output : Path, optional
         A file that is no input.
     progress : callable
@@ -152,13 +152,13 @@ def open_collection(
                 raise InvalidInput(f"{counted(num_documents, 'document')} in the inputs; tuning needs at least two")
             fingerprints = documents.sketches.reshape(num_documents, -1)
             sampled = _sample(fingerprints, most_documents, seed)
-            wanted = set(labelled_ids)
-            labelled = []
+            wanted = set(labeled_ids)
+            labeled = []
             if wanted:
                 for part in slices(num_documents, _AT_ONCE):
                     ids = documents.doc_ids(np.arange(part.start, part.stop)).to_pylist()
-                    labelled += [part.start + i for i, doc_id in enumerate(ids) if doc_id in wanted]
-            rows = np.union1d(sampled, np.array(labelled, np.int64))
+                    labeled += [part.start + i for i, doc_id in enumerate(ids) if doc_id in wanted]
+            rows = np.union1d(sampled, np.array(labeled, np.int64))
             parts: list[tuple[slice, Texts]] = [(part, read()) for part, read in documents.texts(rows, 1)]
             order, batches = [], []
             for part, batch in parts:

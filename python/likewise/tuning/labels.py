@@ -1,4 +1,4 @@
-"""Labelled pairs: which documents people called duplicates, read from and written to small CSV files."""
+"""Labeled pairs: which documents people called duplicates, read from and written to small CSV files."""
 
 import csv
 import io
@@ -81,7 +81,7 @@ def ordered(a: str, b: str) -> tuple[str, str]:
 
 
 def read_labels(path: str | Path) -> Labels:
-    """Read labelled pairs from a CSV or TSV file.
+    """Read labeled pairs from a CSV or TSV file.
 
     Parameters
     ----------

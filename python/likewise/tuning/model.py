@@ -1,4 +1,4 @@
-"""How likely a pair is a duplicate, from labels and from all the pairs that nobody labelled.
+"""How likely a pair is a duplicate, from labels and from all the pairs that nobody labeled.
 
 The best F1 of a grid on sixty pairs is mostly luck: a threshold passes between two labels, and one of sixteen recipes
 fits by chance. But the similarities of all pairs of a sample are known. So one logistic model of ranks and of the mean
@@ -24,7 +24,7 @@ _OF_TENTH = (1.0, 1.0)
 _OF_CANDIDATE = (0.0, 1.0)
 # How much more often labels show a duplicate than the sample does, as a logarithm of odds, where nobody knows.
 _OF_DRAW = (1.0, 2.0)
-# How much it counts for each labelled duplicate that these are spread over the sample as its duplicates are. It is an
+# How much it counts for each labeled duplicate that these are spread over the sample as its duplicates are. It is an
 # assumption, so that more labels than a few give it no more weight.
 _SHARE_OF_SAMPLE = 0.05
 _FEW_LABELS = 100
@@ -46,18 +46,18 @@ def fitted(
     sample : Sample
         Of all pairs.
     features : ndarray of shape (m, candidates + 3)
-        Of the labelled pairs, by ``sample.features``.
+        Of the labeled pairs, by ``sample.features``.
     is_duplicate : ndarray of shape (m,), bool
         What was said of them.
     is_drawn_by_likeness : bool
-        Whether how alike they are is all that decided which pairs were labelled, as `likewise tune` asks. Otherwise
+        Whether how alike they are is all that decided which pairs were labeled, as `likewise tune` asks. Otherwise
         labels may show duplicates more often than the sample does.
 
     Notes
     -----
     Logistic regression with normal priors, at the maximum. Where labels are drawn by likeness, the draw tells nothing
     that the features do not, and they count as they are. Where nobody knows how they were drawn, their log odds are
-    higher than the sample's by a number with a prior of its own, and the labelled duplicates are thought to be drawn
+    higher than the sample's by a number with a prior of its own, and the labeled duplicates are thought to be drawn
     from the sample's: each counts ln(p / sum of p over the sample) as well, twenty times less, and all together no more
     than those of a hundred labels would.
     """

@@ -50,7 +50,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Proposal:
-    """The recipe that labelled pairs speak for.
+    """The recipe that labeled pairs speak for.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From labelled pairs to a recipe: the grid measured, the choice, and what it is worth."""
+"""From labeled pairs to a recipe: the grid measured, the choice, and what it is worth."""
 
 import json
 from collections import Counter
@@ -108,7 +108,7 @@ class Tuner:
         Raises
         ------
         InvalidInput
-            If fewer than five pairs of either kind are labelled, or those called duplicates are no more alike than the
+            If fewer than five pairs of either kind are labeled, or those called duplicates are no more alike than the
             others, but for chance.
         """
         used, notes = self._known(labels)
@@ -123,7 +123,7 @@ class Tuner:
             )
         pairs = np.array([[self._place[label.a], self._place[label.b]] for label in used], np.int64)
         evidence = self._evidence(
-            pairs, is_duplicate, np.array([label.weight for label in used]), self._pairs_labelled_as_neither(labels)
+            pairs, is_duplicate, np.array([label.weight for label in used]), self._pairs_labeled_as_neither(labels)
         )
         chosen, found = choices(evidence)
         tried = self._tried(evidence, found)
@@ -194,7 +194,7 @@ class Tuner:
             excluded[excluded >= 0],
         )
 
-    def _pairs_labelled_as_neither(self, labels: Labels) -> NDArray[np.int64]:
+    def _pairs_labeled_as_neither(self, labels: Labels) -> NDArray[np.int64]:
         """Return the pairs of documents that were looked at and are neither duplicates nor different: shape (m, 2)."""
         found = [
             [self._place[label.a], self._place[label.b]]
@@ -368,7 +368,7 @@ def tune_files(
     Raises
     ------
     InvalidInput
-        If fewer than five pairs of either kind are labelled, or an input cannot be read.
+        If fewer than five pairs of either kind are labeled, or an input cannot be read.
     """
     with open_tuner(inputs, labels, **options) as tuner:
         return tuner.propose(labels)

@@ -30,7 +30,7 @@ def paragraphs(text):
 
 
 def without_units(texts, places_of):
-    """The texts without the parts whose normalised form came before, and (text, start, end, kept text, kept start)."""
+    """The texts without the parts whose normalized form came before, and (text, start, end, kept text, kept start)."""
     first, left, gone = {}, [], []
     for row, text in enumerate(texts):
         kept, at = [], 0
@@ -50,7 +50,7 @@ def ascii_words(text):
 
 
 def class_of(c):
-    """The class of a character that need not be normalised; of letters that the oracle has not, that of letters."""
+    """The class of a character that need not be normalized; of letters that the oracle has not, that of letters."""
     try:
         return word_class(c.lower())
     except (OutsideOracle, TypeError):
@@ -64,7 +64,7 @@ def _segments(text):
 
 
 def words(text):
-    """(start, end) of the words of any text, and each normalised. Texts where marks follow spaces are not for it."""
+    """(start, end) of the words of any text, and each normalized. Texts where marks follow spaces are not for it."""
     found = []
     for part in SOLID.finditer(text):
         at = part.start()

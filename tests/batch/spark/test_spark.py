@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
 OWN_TOKENS = Recipe.minhash(tokens="user", tokenizer="spaces 1")
 FEW_BANDS = Recipe.minhash(0.7, bands=4, rows=1)
 STRINGS = pa.schema({"id": pa.string(), "text": pa.string()})
-LABELLED_SETS = ["en-cpp-errors", "zh-docs-tidb", "edits-controlled"]
+LABELED_SETS = ["en-cpp-errors", "zh-docs-tidb", "edits-controlled"]
 RECIPES = {
     "longest": Recipe.minhash(keep="longest"),
     "containment": Recipe.minhash(measure="containment"),
@@ -212,11 +212,11 @@ def test_the_command_gives_the_same_run(spark, inputs, tmp_path, recipe):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", [Recipe.minhash(), Recipe.simhash()], ids=["minhash", "simhash"])
-@pytest.mark.parametrize("name", LABELLED_SETS)
-def test_labelled_sets(spark, labelled, name, recipe):
+@pytest.mark.parametrize("name", LABELED_SETS)
+def test_labeled_sets(spark, labeled, name, recipe):
     from likewise.spark import dedup
 
-    ids, texts, _ = labelled(name)
+    ids, texts, _ = labeled(name)
     rows = sorted(range(len(ids)), key=lambda row: ids[row].encode())
     in_order = pa.table({"id": [ids[row] for row in rows], "text": [texts[row] for row in rows]})
     check_same(dedup(spark.createDataFrame(in_order), recipe), likewise.dedup(in_order, recipe))

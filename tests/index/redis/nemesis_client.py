@@ -96,8 +96,8 @@ class Client:
             self.call("check", ids, lambda: self.index.check_batch([text_of(doc_id) for doc_id in ids]))
         else:
             doc_id = self.chance.choice(self.mine)
-            op = self.chance.choice(["get", "group", "neighbours"])
-            given = text_of(doc_id) if op == "neighbours" else doc_id
+            op = self.chance.choice(["get", "group", "neighbors"])
+            given = text_of(doc_id) if op == "neighbors" else doc_id
             self.call(op, [doc_id], lambda: getattr(self.index, op)(given))
 
     def run(self):
@@ -133,7 +133,7 @@ def said(op, answer):
         return None if answer is None else [answer.doc_id, answer.kept_id, answer.distance, answer.seq]
     if op == "group":
         return [answer.leader_id, answer.is_leader_gone, list(answer.member_ids)]
-    if op == "neighbours":
+    if op == "neighbors":
         return [[one.doc_id, one.distance] for one in answer]
     return [answer.doc_id, answer.was_kept, list(answer.promoted), [list(pair) for pair in answer.moved]]
 

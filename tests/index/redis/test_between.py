@@ -128,7 +128,7 @@ def test_what_collapses_takes_the_evidence_of_who_came_first(open_index, monkeyp
         last = [mine.check_and_add(f"doc-{i}", sketch(i)) for i in range(4)][3]
     assert (last.kept_id, last.distance) == ("doc-0", 3)
     assert mine.get("doc-2").is_new
-    assert [(other.doc_id, other.distance) for other in mine.neighbours(sketch(3))] == [("doc-2", 1), ("doc-0", 3)]
+    assert [(other.doc_id, other.distance) for other in mine.neighbors(sketch(3))] == [("doc-2", 1), ("doc-0", 3)]
     assert mine.verify(full=True) == []
 
 

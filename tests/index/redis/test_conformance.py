@@ -62,10 +62,10 @@ def test_it_conforms_for_long(opener, name, layout):
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", ["en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc", "edits-controlled"])
 @pytest.mark.parametrize("within", [3, 7])
-def test_batch_is_online_on_development_sets(running, labelled, within, name):
+def test_batch_is_online_on_development_sets(running, labeled, within, name):
     from likewise.redis import RedisIndex
 
-    ids, texts, _ = labelled(name)
+    ids, texts, _ = labeled(name)
     rows = list(range(len(ids)))
     recipe = likewise.Recipe.simhash(within=within)
     for seed in range(20):

@@ -55,7 +55,7 @@ def add(index, *numbers, name="doc"):
     return index.check_and_add_batch([f"{name}-{i}" for i in numbers], [TEXTS[i] for i in numbers])
 
 
-@pytest.mark.parametrize("ask", ["check", "get", "group", "neighbours", "len", "add", "remove", "verify"])
+@pytest.mark.parametrize("ask", ["check", "get", "group", "neighbors", "len", "add", "remove", "verify"])
 def test_the_client_that_had_them_acknowledged_reports_what_is_gone(open_index, past, ask):
     index, other = open_index(), open_index()
     add(index, 0, 1)
@@ -69,7 +69,7 @@ def test_the_client_that_had_them_acknowledged_reports_what_is_gone(open_index, 
         "check": lambda: index.check(TEXTS[0]),
         "get": lambda: index.get("doc-3"),
         "group": lambda: index.group("doc-1"),
-        "neighbours": lambda: index.neighbours(TEXTS[0]),
+        "neighbors": lambda: index.neighbors(TEXTS[0]),
         "len": lambda: len(index),
         "add": lambda: index.add("new", TEXTS[6]),
         "remove": lambda: index.remove("doc-1"),
@@ -145,7 +145,7 @@ def test_other_documents_in_the_same_rows(open_index, past, monkeypatch, refille
     [
         ("check", "records"),
         ("check", "short_sets"),
-        ("neighbours", "records"),
+        ("neighbors", "records"),
         ("get", "records"),
         ("group", "records"),
         ("group", "members"),
@@ -173,8 +173,8 @@ def test_a_read_is_of_one_history(open_index, past, monkeypatch, ask, step, refi
     monkeypatch.setattr(search.Reader, step, go_back_then)
     if ask == "check":
         assert mine.check(TEXTS[8]).is_new
-    elif ask == "neighbours":
-        assert mine.neighbours(TEXTS[8]) == []
+    elif ask == "neighbors":
+        assert mine.neighbors(TEXTS[8]) == []
     elif ask == "get":
         assert mine.get("copy") is None
     else:

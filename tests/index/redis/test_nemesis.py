@@ -252,7 +252,7 @@ class Told:
         if self.exact:
             assert leader == (self.verdicts[doc_id][0] or doc_id) or self.state[doc_id] != PRESENT, line
 
-    def neighbours(self, line):
+    def neighbors(self, line):
         (doc_id,) = line["ids"]
         for other, distance in line["answer"]:
             self.near(doc_id, other, distance)

@@ -37,7 +37,7 @@ def sketches(words, recipe):
     + [(32, 7, "packed"), (32, 2, "packed"), (96, 5, "packed"), (128, 7, "packed"), (256, 4, "packed")]
     + [(64, 0, "classic"), (64, 3, "classic"), (128, 2, "classic")],
 )
-def test_every_neighbour_is_found(open_index, bits, within, layout):
+def test_every_neighbor_is_found(open_index, bits, within, layout):
     recipe = likewise.Recipe.simhash(within=within, bits=bits)
     words = planted(bits, within, seed=bits + within)
     index = open_index(recipe, layout=layout)

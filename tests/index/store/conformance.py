@@ -178,9 +178,9 @@ class IndexMachine(RuleBasedStateMachine):
         return None
 
     @rule(text=texts, limit=st.integers(1, 4))
-    def neighbours(self, text, limit):
-        found = self.index.neighbours(text, limit=limit)
-        expected = self.model.neighbours(text, limit)
+    def neighbors(self, text, limit):
+        found = self.index.neighbors(text, limit=limit)
+        expected = self.model.neighbors(text, limit)
         assert [(other.doc_id, other.similarity, other.distance) for other in found] == expected
 
     @rule()

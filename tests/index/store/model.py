@@ -237,7 +237,7 @@ class ModelIndex:
                 row.gone = True
                 del self.row_of[row.doc_id]
 
-    def neighbours(self, text, limit=10):
+    def neighbors(self, text, limit=10):
         """(id, similarity, distance) of the kept documents that match, best first."""
         document = self._document(text)
         found = []
@@ -245,7 +245,7 @@ class ModelIndex:
             matched = self._match(document, self.rows[other].document) if self.rows[other].kept else None
             if matched:
                 found.append((self.rows[other].doc_id, *matched))
-        return sorted(found, key=lambda neighbour: -neighbour[1])[:limit]
+        return sorted(found, key=lambda neighbor: -neighbor[1])[:limit]
 
     def is_consistent(self):
         """P1 and what removal promises: evidence names a kept document that matches; no kept one is lost."""

@@ -62,8 +62,8 @@ class ModelFace:
     def remove(self, doc_id):
         return self._asked("remove", doc_id)
 
-    def neighbours(self, text, limit=10):
-        found = self.model.neighbours(text, limit)
+    def neighbors(self, text, limit=10):
+        found = self.model.neighbors(text, limit)
         return [SimpleNamespace(doc_id=i, similarity=s, distance=d) for i, s, d in found]
 
     def close(self):

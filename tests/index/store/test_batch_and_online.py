@@ -67,8 +67,8 @@ def test_batch_is_online_on_a_planted_corpus(tmp_path, name):
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("recipe_name", DEFAULTS)
-def test_batch_is_online_on_development_sets(tmp_path, labelled, recipe_name, name):
-    ids, texts, _ = labelled(name)
+def test_batch_is_online_on_development_sets(tmp_path, labeled, recipe_name, name):
+    ids, texts, _ = labeled(name)
     rows = list(range(len(ids)))
     for seed in range(NUM_ORDERS):
         chance = random.Random(seed)

@@ -87,13 +87,13 @@ class Killed:
                 step = rest[0]
             elif kind == "told":
                 self.steps[step[0]] += 1
-                assert rest[0] == self._modelled(step)
+                assert rest[0] == self._modeled(step)
                 if step[0] == "snapshot":
                     self._check_snapshot(step[1])
                 step = None
         return step
 
-    def _modelled(self, step):
+    def _modeled(self, step):
         if step[0] == "add":
             self.number += len(step[1])
             return [told(verdict) for verdict in self.model.check_and_add_batch(step[1], step[2])]
@@ -114,10 +114,10 @@ class Killed:
             there = {index.get(doc_id) is not None for doc_id in step[1]}
             assert len(there) == 1, "half a batch"
             if there == {True}:
-                self._modelled(step)
+                self._modeled(step)
             self.number += len(step[1])  # a number is never used twice, whatever became of it
         elif step[0] == "remove" and index.get(step[1]) is None:
-            self._modelled(step)
+            self._modeled(step)
         elif step[0] == "snapshot":
             shutil.rmtree(self.folder / step[1], ignore_errors=True)
 

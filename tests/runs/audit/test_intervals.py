@@ -50,7 +50,7 @@ def test_the_share_weighs_strata_by_their_size():
     assert found.low < found.value < found.high
 
 
-def test_the_variance_is_that_of_the_linearised_ratio():
+def test_the_variance_is_that_of_the_linearized_ratio():
     totals, parts = [4.0, 2.0, 6.0, 8.0], [1.0, 1.0, 1.0, 2.0]
     # Residuals of the ratio 1/4: 0, .5, -.5, 0; their variance 1/6, of the sum of 40 documents 40^2 (1 - 1/10) / 4.
     variance = 40**2 * 0.9 * (0.5 / 3) / 4 / 200**2

@@ -16,7 +16,7 @@ from likewise.runs.viewing.thresholds import Thresholds
 from likewise.stages.groups import choose_leaders
 from tests.command import jsonl, likewise_command
 
-TALE = "the quick brown fox jumps over a lazy dog while seven grey ravens watch from that old stone bridge"
+TALE = "the quick brown fox jumps over a lazy dog while seven gray ravens watch from that old stone bridge"
 WORDS = TALE.split()
 
 

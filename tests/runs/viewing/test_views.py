@@ -1,4 +1,4 @@
-"""Finished runs and indexes as they are looked at: texts by their places, groups, thresholds, labels, neighbours."""
+"""Finished runs and indexes as they are looked at: texts by their places, groups, thresholds, labels, neighbors."""
 
 import csv
 import itertools
@@ -29,8 +29,8 @@ def test_every_document_of_every_group_is_read_again(tmp_path, form):
     known = TEXTS if form != "txt" else {path.name: path.read_text() for path in (tmp_path / "in.txt").iterdir()}
     with RunView(out) as view:
         seen = {}
-        for group in view.catalogue.list_groups(limit=1000).groups:
-            members = view.catalogue.members(group.number)
+        for group in view.catalog.list_groups(limit=1000).groups:
+            members = view.catalog.members(group.number)
             places = [(group.row, group.place), *((one.row, one.place) for one in members)]
             ids = [group.doc_id, *(one.doc_id for one in members)]
             assert view.texts(places) == [known[doc_id] for doc_id in ids]
@@ -43,7 +43,7 @@ def test_every_document_of_every_group_is_read_again(tmp_path, form):
 
 def test_lists_go_on_where_they_ended_in_every_order(tmp_path):
     with RunView(make_run(tmp_path)) as view:
-        whole = view.catalogue.list_groups(sort="input", limit=1000).groups
+        whole = view.catalog.list_groups(sort="input", limit=1000).groups
         keys = {
             "size": lambda group: (-group.size, group.number),
             "similarity": lambda group: (group.lowest, group.number),
@@ -53,21 +53,21 @@ def test_lists_go_on_where_they_ended_in_every_order(tmp_path):
             expected = sorted(whole, key=key)
             pages, cursor = [], ""
             while cursor is not None:
-                page = view.catalogue.list_groups(sort=sort, cursor=cursor, limit=3)
+                page = view.catalog.list_groups(sort=sort, cursor=cursor, limit=3)
                 assert page.num_found == len(whole)
                 pages.append(page)
                 cursor = page.after
             assert [group for page in pages for group in page.groups] == expected
             assert pages[0].before is None
             for before, page in itertools.pairwise(pages):
-                assert view.catalogue.list_groups(sort=sort, cursor=page.before, limit=3).groups == before.groups
+                assert view.catalog.list_groups(sort=sort, cursor=page.before, limit=3).groups == before.groups
 
 
 def test_groups_are_found_by_words_and_ids_in_any_script(tmp_path):
     with RunView(make_run(tmp_path)) as view:
 
         def found(words):
-            return {group.doc_id for group in view.catalogue.list_groups(words=words, limit=1000).groups}
+            return {group.doc_id for group in view.catalog.list_groups(words=words, limit=1000).groups}
 
         assert found("Baker MILL") == {"mill"}
         assert found("mill-3") == {"mill"}
@@ -77,24 +77,24 @@ def test_groups_are_found_by_words_and_ids_in_any_script(tmp_path):
         assert found("baker nowhere") == set()
         for odd in ('"', "'", "NEAR(", "a AND", "*", "text:", "-", "\u202e", "x" * 500, "%", "\0", "don't", "^mill"):
             found(odd)
-        assert view.catalogue.find_id("mill-4") == view.catalogue.find_id("mill")
-        assert view.catalogue.find_id("nobody") is None
+        assert view.catalog.find_id("mill-4") == view.catalog.find_id("mill")
+        assert view.catalog.find_id("nobody") is None
 
 
 def test_groups_are_sorted_once_and_again_when_the_run_is_another(tmp_path):
     out = make_run(tmp_path)
     with RunView(out) as view:
-        number = view.catalogue.num_groups()
+        number = view.catalog.num_groups()
     stamp = (out / ".view/groups.sqlite").stat().st_mtime_ns
     with RunView(out) as view:
-        assert view.catalogue.num_groups() == number
+        assert view.catalog.num_groups() == number
     assert (out / ".view/groups.sqlite").stat().st_mtime_ns == stamp
     (out / ".view/groups.sqlite").write_bytes(b"SQLite format 3\0" + bytes(5000))
     with RunView(out) as view:
-        assert view.catalogue.num_groups() == number
+        assert view.catalog.num_groups() == number
     likewise.dedup_files(tmp_path / "in.jsonl", out, Recipe.minhash(0.99), overwrite=True)
     with RunView(out) as view:
-        assert view.catalogue.num_groups() < number
+        assert view.catalog.num_groups() < number
 
 
 def test_texts_that_are_gone_are_said_to_be_gone(tmp_path):
@@ -102,12 +102,12 @@ def test_texts_that_are_gone_are_said_to_be_gone(tmp_path):
     with (tmp_path / "in.jsonl").open("ab") as file:
         file.write(b"\n")
     with RunView(out) as view:
-        (group, *_) = view.catalogue.list_groups().groups
+        (group, *_) = view.catalog.list_groups().groups
         (text,) = view.texts([(group.row, group.place)])
         assert isinstance(text, Missing)
         assert "changed" in text.reason
         with pytest.raises(InvalidInput, match="are missing or have changed"):
-            view.neighbours("some text", 3)
+            view.neighbors("some text", 3)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "in.jsonl").rename(tmp_path / "elsewhere" / "in.jsonl")
     with RunView(out) as view:
@@ -125,7 +125,7 @@ def test_reference_documents_are_shown_too(tmp_path):
         out = tmp_path / f"new-{number}"
         likewise.dedup_files(tmp_path / "new.jsonl", out, Recipe.minhash(0.5), against=[against])
         with RunView(out) as view:
-            (group,) = view.catalogue.list_groups(words="baker").groups
+            (group,) = view.catalog.list_groups(words="baker").groups
             assert group.source == "against"
             assert view.texts([(group.row, group.place)]) == [TEXTS[group.doc_id]]
 
@@ -136,7 +136,7 @@ def test_a_directory_that_cannot_be_written_to_is_looked_at(tmp_path):
     out.chmod(0o555)
     try:
         with RunView(out) as view:
-            assert view.catalogue.num_groups() > 0
+            assert view.catalog.num_groups() > 0
             with pytest.raises(OSError, match="Permission"):
                 view.marks.mark("a", "b", True)
     finally:
@@ -177,24 +177,24 @@ def likewise_line(number, text):
 
 
 @pytest.mark.parametrize("method", ["minhash", "shingles", "simhash", "bloom", "exact"])
-def test_neighbours_of_a_text_are_the_most_similar_documents(tmp_path, method):
+def test_neighbors_of_a_text_are_the_most_similar_documents(tmp_path, method):
     recipe = Recipe.from_options(method, **({} if method in ("simhash", "exact") else {"threshold": 0.5}))
     out = make_run(tmp_path, recipe=recipe)
     with RunView(out) as view:
-        found = view.neighbours(TEXTS["mill-2"], 6)
+        found = view.neighbors(TEXTS["mill-2"], 6)
         assert {near.doc_id for near in found} >= {"mill-2", "mill"}
         assert found[0].doc_id == "mill-2"
         assert found[0].similarity == 1.0
         assert found[0].matches
         assert [near.similarity for near in found] == sorted((near.similarity for near in found), reverse=True)
-        assert view.neighbours("", 3) is not None
+        assert view.neighbors("", 3) is not None
 
 
 def test_weights_that_the_run_counted_are_counted_again(tmp_path):
     out = make_run(tmp_path, recipe=Recipe.minhash(weights="idf"))
     with RunView(out) as view:
         assert view.note is not None
-        _ = view.catalogue
+        _ = view.catalog
         assert view.note is None
         evidence = pq.read_table(out / "removed.parquet").to_pylist()
         for row in evidence[:5]:
@@ -209,26 +209,26 @@ def test_groups_of_an_index_are_those_it_answers(tmp_path):
         draw.shuffle(shuffled)
         index.add_batch([doc_id for doc_id, _ in shuffled], [text for _, text in shuffled])
         with IndexView(index, "seen") as view:
-            groups = view.catalogue.list_groups(limit=1000).groups
+            groups = view.catalog.list_groups(limit=1000).groups
             assert groups
             for group in groups:
-                members = view.catalogue.members(group.number)
+                members = view.catalog.members(group.number)
                 assert tuple(one.doc_id for one in members) == index.group(group.doc_id).member_ids
                 texts = view.texts([(group.row, group.place), *((one.row, one.place) for one in members)])
                 assert texts == [TEXTS[group.doc_id], *(TEXTS[one.doc_id] for one in members)]
-            assert view.catalogue.list_groups(words="baker").num_found == 1
+            assert view.catalog.list_groups(words="baker").num_found == 1
             assert view.is_current
             index.add_batch(["mill-9"], [TEXTS["mill"]])
             assert not view.is_current
             for _ in range(4):
                 view.sort_again()
             assert view.is_current
-            assert view.catalogue.find_id("mill-9") is not None
-            assert view.neighbours(TEXTS["mill"], 5)[0].doc_id == index.get("mill-9").kept_id
+            assert view.catalog.find_id("mill-9") is not None
+            assert view.neighbors(TEXTS["mill"], 5)[0].doc_id == index.get("mill-9").kept_id
     with likewise.Index(tmp_path / "bare", Recipe.simhash(within=3)) as index:
         index.add_batch(["a", "b"], ["one fine day", "One fine day!"])
         with IndexView(index, "bare") as view:
-            (group,) = view.catalogue.list_groups().groups
+            (group,) = view.catalog.list_groups().groups
             assert "stores no texts" in view.texts([(group.row, group.place)])[0].reason
 
 
@@ -255,9 +255,9 @@ def test_labels_are_stored_at_once_and_read_again(tmp_path):
 
 @pytest.mark.slow
 def test_a_million_groups_are_sorted_and_listed(tmp_path):
-    from likewise.runs.viewing.catalogue import Catalogue, CatalogueWriter
+    from likewise.runs.viewing.catalog import Catalog, CatalogWriter
 
-    with CatalogueWriter(tmp_path / "groups.sqlite") as writer:
+    with CatalogWriter(tmp_path / "groups.sqlite") as writer:
         count = 1_000_000
         sizes = [2 + (i * 7919) % 50 for i in range(count)]
         writer.add_groups(
@@ -266,15 +266,15 @@ def test_a_million_groups_are_sorted_and_listed(tmp_path):
         writer.add_members((i + 1, i, f"m{i}", "f", i, 1, (i % 997) / 997, None, 0) for i in range(count))
         writer.add_words((i + 1, f"d{i} shared word{i % 1000}") for i in range(count))
         writer.finish({})
-    catalogue = Catalogue(tmp_path / "groups.sqlite")
+    catalog = Catalog(tmp_path / "groups.sqlite")
     for sort in ("size", "similarity", "input"):
-        page = catalogue.list_groups(sort=sort)
+        page = catalog.list_groups(sort=sort)
         for _ in range(5):
             began = time.process_time()
-            page = catalogue.list_groups(sort=sort, cursor=page.after)
+            page = catalog.list_groups(sort=sort, cursor=page.after)
             assert time.process_time() - began < 0.5
             assert len(page.groups) == 50
     began = time.process_time()
-    assert catalogue.list_groups(words="word7 shared").num_found == 1000
-    assert catalogue.find_id("m999999") == 1_000_000
+    assert catalog.list_groups(words="word7 shared").num_found == 1000
+    assert catalog.find_id("m999999") == 1_000_000
     assert time.process_time() - began < 5

@@ -84,7 +84,7 @@ def test_errors_are_those_of_an_index(pages):
     with pytest.raises(InvalidInput, match="bytes given"):
         pages.check(b"bytes")
     with pytest.raises(InvalidParameter, match="limit"):
-        pages.neighbours("x", limit=0)
+        pages.neighbors("x", limit=0)
 
 
 def test_errors_name_the_row_of_the_batch_and_lists_are_counted_first(pages):
@@ -212,7 +212,7 @@ def test_the_asynchronous_client_answers_alike(running):
             removal = await client.remove(group.leader_id)
             assert len(removal.promoted) == 1
             assert (await client.get("id-3")).doc_id == "id-3"
-            assert [one.similarity for one in await client.neighbours("one and the same text")] == [1.0]
+            assert [one.similarity for one in await client.neighbors("one and the same text")] == [1.0]
             assert await client.verify() == []
             assert name in await client.collections()
             await client.delete_collection(name)

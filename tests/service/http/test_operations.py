@@ -35,8 +35,8 @@ def test_verdicts_are_those_of_an_index(begin, tmp_path):
         assert group == {
             "leader_id": "d0", "is_leader_gone": False, "num_members": 1, "member_ids": ["d1"], "truncated": False,
         }  # fmt: skip
-        near = client.post(f"{PAGES}/neighbours", json={"text": texts[1]}).json()
-        assert near == {"neighbours": [one._asdict() for one in index.neighbours(texts[1])], "truncated": False}
+        near = client.post(f"{PAGES}/neighbors", json={"text": texts[1]}).json()
+        assert near == {"neighbors": [one._asdict() for one in index.neighbors(texts[1])], "truncated": False}
         removal = client.post(f"{PAGES}/remove", json={"doc_id": "d0"}).json()
         assert removal == index.remove("d0")._asdict() | {"promoted": ["d1"], "moved": []}
 
@@ -60,12 +60,12 @@ def test_batches_in_json_and_in_lines(begin):
     assert [one and one["doc_id"] for one in got] == ["3", None, "4"]
     groups = client.post(f"{PAGES}/group/batch", json=ids).json()["groups"]
     assert [one and one["leader_id"] for one in groups] == ["3", None, "4"]
-    near = client.post(f"{PAGES}/neighbours/batch", json={**texts, "limit": 1}).json()["results"]
-    assert [one["neighbours"][0]["doc_id"] for one in near] == [str(i) for i in range(20)]
+    near = client.post(f"{PAGES}/neighbors/batch", json={**texts, "limit": 1}).json()["results"]
+    assert [one["neighbors"][0]["doc_id"] for one in near] == [str(i) for i in range(20)]
     gone = client.post(f"{PAGES}/remove/batch", json=ids).json()["removals"]
     assert [one and one["doc_id"] for one in gone] == ["3", None, "4"]
     for verb, line in [("check", {"text": "x"}), ("get", {"doc_id": "5"}), ("group", {"doc_id": "5"}),
-                       ("neighbours", {"text": "x"}), ("remove", {"doc_id": "nobody"})]:  # fmt: skip
+                       ("neighbors", {"text": "x"}), ("remove", {"doc_id": "nobody"})]:  # fmt: skip
         answer = client.post(
             f"{PAGES}/{verb}/batch", content=json.dumps(line) + "\n" + json.dumps(line), headers=headers
         )

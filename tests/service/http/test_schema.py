@@ -45,7 +45,7 @@ def test_all_phases_of_schemathesis(served):
     check_log(served)
 
 
-VERBS = ["check", "check-and-add", "add", "get", "group", "neighbours", "remove"]
+VERBS = ["check", "check-and-add", "add", "get", "group", "neighbors", "remove"]
 VALUES = [
     None, True, 0, -1, 1.5, 1e308, 10**30, "", "x", "\x00", "a" * 3000, [], [[]], {}, {"doc_id": {}}, "\U0001f600",
 ]  # fmt: skip

@@ -324,10 +324,10 @@ def test_documents_that_are_bytes_are_shown_as_far_as_they_can_be(tmp_path):
 
 
 def test_a_page_that_cannot_be_sorted_says_why(tmp_path, monkeypatch):
-    from likewise.runs.viewing import catalogue
+    from likewise.runs.viewing import catalog
 
     out = make_run(tmp_path)
-    monkeypatch.setattr(catalogue, "_TABLES", "CREATE VIRTUAL TABLE words USING fts99(text);")
+    monkeypatch.setattr(catalog, "_TABLES", "CREATE VIRTUAL TABLE words USING fts99(text);")
     with client_of(out) as client:
         answer = client.get("/look/out/groups")
         assert answer.status_code == 422

@@ -170,7 +170,7 @@ impl Unicode {
             let is_white = white_space.contains(c);
             let is_stable = self.is_stable(c);
             if is_stable {
-                // A run to normalise ends before a stable scalar: nothing of it may reach back.
+                // A run to normalize ends before a stable scalar: nothing of it may reach back.
                 let first = first_of_nfd(c);
                 assert!(
                     classes.get_u8(first) == 0 && !self.composes_backward(first),
@@ -189,7 +189,7 @@ impl Unicode {
             if value == WordBreak::ZWJ {
                 assert_eq!(
                     self.mappings[&c], "",
-                    "no ZWJ in normalised text, so WB3c never applies"
+                    "no ZWJ in normalized text, so WB3c never applies"
                 );
             }
             let flags =

@@ -49,7 +49,7 @@ impl BandBuckets {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where the shapes do not fit (`bands * rows` above the slots, a row of `order` that does not exist,
-    /// bytes that are not whole rows); [`Error::Cancelled`].
+    /// bytes that are not whole rows); [`Error::Canceled`].
     ///
     /// # Cost
     /// About 40 ns a (position, band) on one core; 28 bytes a position of scratch a thread.

@@ -27,7 +27,7 @@ pub struct Pairs {
     pub end: u32,
 }
 
-/// Later positions in one piece of work: few, since one may look at thousands of members and its neighbour at none.
+/// Later positions in one piece of work: few, since one may look at thousands of members and its neighbor at none.
 const GRAIN: usize = 64;
 /// Slices below which starting a thread costs more than it saves.
 const FEW_SLICES: usize = 2048;
@@ -62,7 +62,7 @@ impl BandBuckets {
     /// `signatures` and `order` are those of [`BandBuckets::build`].
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where `range`, `order` or `states` do not fit the positions; [`Error::Cancelled`].
+    /// [`Error::InvalidParameter`] where `range`, `order` or `states` do not fit the positions; [`Error::Canceled`].
     ///
     /// # Cost
     /// About 1 ns a bucket member looked at and 10 ns a distinct pair; an eighth of a byte a position a thread.

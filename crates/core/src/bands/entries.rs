@@ -15,7 +15,7 @@ const BLOCK: usize = 4096;
 /// Bits of a packed slice that hold its length.
 const LENGTH_BITS: u32 = 8;
 
-/// Members of a bucket among 64 neighbouring positions: `[word, bits]`, where bit `i` of `bits` is position `64 * word + i`.
+/// Members of a bucket among 64 neighboring positions: `[word, bits]`, where bit `i` of `bits` is position `64 * word + i`.
 ///
 /// Everybody behind a full bucket looks at the same members, so they are kept as a set of positions takes them in: several at once.
 pub type Chunk = [u64; 2];

@@ -203,7 +203,7 @@ fn deviation(num_bits: u32, loads: [f64; 2], shared: f64, slopes: [f64; 2]) -> f
 /// The z for which a standard normal number is at most z with this probability.
 fn normal_quantile(probability: f64) -> f64 {
     let (mut low, mut high) = (-40.0_f64, 40.0_f64);
-    // Halved until neighbours meet.
+    // Halved until neighbors meet.
     for _ in 0..100 {
         let middle = low / 2.0 + high / 2.0;
         match libm::erfc(-middle / SQRT_2) / 2.0 < probability {

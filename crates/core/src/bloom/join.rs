@@ -151,7 +151,7 @@ impl BloomJoin {
     /// pairs. Does not depend on `threads` but for that end, nor on `isa`.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where range or states do not fit; [`Error::Cancelled`].
+    /// [`Error::InvalidParameter`] where range or states do not fit; [`Error::Canceled`].
     ///
     /// # Cost
     /// For filters of 2,048 bits some 3 ns a pair of like numbers of bits on one core (AVX-512), others are not compared.
@@ -211,7 +211,7 @@ impl BloomJoin {
     /// Whether each pair of positions passes the demand.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where a position does not exist or lengths differ; [`Error::Cancelled`].
+    /// [`Error::InvalidParameter`] where a position does not exist or lengths differ; [`Error::Canceled`].
     pub fn passes(
         &self,
         later: &[u32],

@@ -192,7 +192,7 @@ impl DocumentCounter {
     /// Turns counts into weights.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] when `cancel` was set.
+    /// [`Error::Canceled`] when `cancel` was set.
     pub fn finish(self, threads: usize, cancel: &AtomicBool) -> Result<Counted, Error> {
         let each = |work: &(dyn Fn(usize, &mut Shard) + Sync)| {
             map_ranges(

@@ -65,7 +65,7 @@ pub enum Shape {
     Full = 0,
     /// Fewer tokens than one shingle: one feature stands for the whole text.
     Short = 1,
-    /// The normalised text is empty: no feature.
+    /// The normalized text is empty: no feature.
     Empty = 2,
 }
 
@@ -92,7 +92,7 @@ pub struct Extractor {
     cutter: Cutter,
     preparer: Preparer,
     stop_filter: Option<StopFilter>,
-    /// Normalised text; what stands behind it is padding.
+    /// Normalized text; what stands behind it is padding.
     normalized: Vec<u8>,
     /// Token hashes, then features.
     occurrences: Vec<u64>,
@@ -223,7 +223,7 @@ impl Extractor {
         }
     }
 
-    /// Writes the normalised text, of a document without tokens; of what is no text, nothing.
+    /// Writes the normalized text, of a document without tokens; of what is no text, nothing.
     fn normalize_document(&mut self, document: Document<'_>) {
         match document {
             _ if self.rules.tokens == Tokens::User => self.normalized.clear(),
@@ -344,7 +344,7 @@ fn hash_tokens(
     hashes.extend(tokens.map(|token| hash.of(token, seed)));
 }
 
-/// Bytes of normalised text that scratch space is kept for between texts.
+/// Bytes of normalized text that scratch space is kept for between texts.
 const MAX_IDLE_SCRATCH: usize = 8 << 20;
 
 /// "notokens" in ASCII: keeps texts without tokens apart from tokens of the same bytes.

@@ -47,7 +47,7 @@ pub const fn log_count_idf_weight(count: u32, idf: u32) -> u32 {
 }
 
 /// Brings products of up to 15 x 15 into 1..15. A rare feature weighs 6 where it occurs once, 9, 12 and 15 where it occurs
-/// twice, three and four times; other divisors from 3 to 8 did no better on labelled sets.
+/// twice, three and four times; other divisors from 3 to 8 did no better on labeled sets.
 const LOG_COUNT_IDF_SCALE: u32 = 5;
 
 /// The greatest df with `df^30 <= n^exponent`, n >= 1, exponent below 30.

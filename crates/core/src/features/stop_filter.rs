@@ -10,7 +10,7 @@ pub(super) struct StopFilter {
 }
 
 impl StopFilter {
-    /// Of words in their normalised form, by the token hash and its seed.
+    /// Of words in their normalized form, by the token hash and its seed.
     pub(super) fn new(words: &[String], hash: FeatureHash, seed: u64) -> Self {
         let hashes = words.iter().map(|word| hash.of(word.as_bytes(), seed));
         let hashes: Vec<u64> = hashes.collect();

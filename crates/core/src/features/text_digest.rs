@@ -1,10 +1,10 @@
-//! Are two texts the same once they are normalised?
+//! Are two texts the same once they are normalized?
 
 use crate::hash::xxh3_64_with_seed;
 use crate::isa::Isa;
 use crate::text::{self, Preparer, TextRules};
 
-/// Hashes normalised texts; holds the scratch space, so keep one for each thread.
+/// Hashes normalized texts; holds the scratch space, so keep one for each thread.
 #[derive(Debug)]
 pub struct TextDigester {
     rules: TextRules,
@@ -14,7 +14,7 @@ pub struct TextDigester {
 }
 
 impl TextDigester {
-    /// Scratch space, for texts normalised by these rules.
+    /// Scratch space, for texts normalized by these rules.
     pub fn new(rules: TextRules, isa: Isa) -> Self {
         TextDigester {
             rules,
@@ -24,7 +24,7 @@ impl TextDigester {
         }
     }
 
-    /// 128 bits that are equal for equal normalised texts; `None` where nothing is left of the text.
+    /// 128 bits that are equal for equal normalized texts; `None` where nothing is left of the text.
     ///
     /// Equal digests of different texts: one chance in 2^128 among texts that nobody crafted.
     pub fn digest(&mut self, text: &str) -> Option<[u64; 2]> {

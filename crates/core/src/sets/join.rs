@@ -102,7 +102,7 @@ impl PrefixJoin {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where the range does not begin where the last one ended, or goes beyond the positions or
-    /// states; [`Error::Cancelled`], after which the join is of no more use.
+    /// states; [`Error::Canceled`], after which the join is of no more use.
     ///
     /// # Cost
     /// About 2 ns for each earlier document of the same feature, for each feature of a prefix; a few of those 64 (or 4,096) in a

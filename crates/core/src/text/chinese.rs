@@ -1,6 +1,6 @@
 //! What are the words of a Chinese text?
 //!
-//! Those of jieba (MIT licence): the most probable way through its dictionary, unknown words by its hidden Markov model, both from
+//! Those of jieba (MIT license): the most probable way through its dictionary, unknown words by its hidden Markov model, both from
 //! the jieba-rs crate. Its dictionary of 350,000 words is 2 MB in the package and, once used, some 50 MB in memory.
 
 use std::sync::{Arc, OnceLock};
@@ -31,7 +31,7 @@ impl Dictionary {
             .clone()
     }
 
-    /// The same and more words, normalised, with how often they occur in as many words as the dictionary's own counts sum up to, some 60 million.
+    /// The same and more words, normalized, with how often they occur in as many words as the dictionary's own counts sum up to, some 60 million.
     /// Where a count is `None`, it is just high enough for the word to be found where its parts stand side by side.
     pub fn with_words<'a>(words: impl IntoIterator<Item = (&'a str, Option<u32>)>) -> Dictionary {
         let mut jieba = Dictionary::standard().jieba.clone();

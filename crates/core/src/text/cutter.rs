@@ -31,7 +31,7 @@ pub struct TextRules {
 }
 
 impl TextRules {
-    /// Whether the normalised text is the one of the default rules.
+    /// Whether the normalized text is the one of the default rules.
     pub(crate) fn keep_text(&self) -> bool {
         !self.is_html && self.fold.is_empty()
     }
@@ -52,7 +52,7 @@ impl TextRules {
     }
 }
 
-/// Brings texts into their normalised form by any rules; scratch space.
+/// Brings texts into their normalized form by any rules; scratch space.
 #[derive(Debug, Default)]
 pub(crate) struct Preparer {
     visible: String,
@@ -60,7 +60,7 @@ pub(crate) struct Preparer {
 }
 
 impl Preparer {
-    /// Writes the normalised text to `out`: without markup, normalised, folded, and normalised once more where that
+    /// Writes the normalized text to `out`: without markup, normalized, folded, and normalized once more where that
     /// changed something.
     ///
     /// # Safety
@@ -115,7 +115,7 @@ unsafe fn normalize_folded(
 #[derive(Debug, Default)]
 pub(crate) struct Cutter {
     preparer: Preparer,
-    /// One normalised line, sentence or paragraph; or what stands between Chinese words, with padding.
+    /// One normalized line, sentence or paragraph; or what stands between Chinese words, with padding.
     piece: Vec<u8>,
     /// What the tokens are places in, with a block of zeros behind it.
     pub(crate) text: Vec<u8>,

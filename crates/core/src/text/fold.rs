@@ -5,7 +5,7 @@ use super::tables::punctuation::PUNCTUATION;
 use super::tables::{self, ALPHANUMERIC, WORD_BREAK, properties};
 use super::utf8;
 
-/// A set of foldings, done on normalised text in the order of [`Fold::NAMES`], which is then normalised again.
+/// A set of foldings, done on normalized text in the order of [`Fold::NAMES`], which is then normalized again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Fold(u8);
 
@@ -41,9 +41,9 @@ impl Fold {
         self.0 & folding != 0
     }
 
-    /// Writes the folded form of a normalised text to `out`, which is cleared first; false if nothing changed.
+    /// Writes the folded form of a normalized text to `out`, which is cleared first; false if nothing changed.
     ///
-    /// What comes out may have to be normalised again: two spaces may meet, and so may marks. Cost: linear.
+    /// What comes out may have to be normalized again: two spaces may meet, and so may marks. Cost: linear.
     pub(crate) fn apply(self, text: &[u8], out: &mut Vec<u8>) -> bool {
         out.clear();
         out.reserve(text.len() + 8);
@@ -95,7 +95,7 @@ impl Fold {
     }
 }
 
-/// No canonical decomposition of a scalar of normalised text from here on holds an accent.
+/// No canonical decomposition of a scalar of normalized text from here on holds an accent.
 const NO_ACCENTS_FROM: u32 = 0x2300;
 
 /// Combining marks of European scripts and symbols; those of other scripts are parts of their letters.
@@ -129,7 +129,7 @@ fn is_digit(c: u32) -> bool {
     property & WORD_BREAK == properties::NUMERIC && property & ALPHANUMERIC != 0
 }
 
-/// The narrow mark for a wide one that normalisation leaves as it is.
+/// The narrow mark for a wide one that normalization leaves as it is.
 fn narrow(c: u32) -> u32 {
     let mark = match c {
         0x3001 => b',',

@@ -9,15 +9,15 @@ pub enum Tokens {
     Script,
     /// Words of UAX #29 that hold a letter or a digit.
     Word,
-    /// Every scalar of the normalised text.
+    /// Every scalar of the normalized text.
     Char,
     /// Words of a dictionary and a model of unknown ones in Chinese; elsewhere as [`Tokens::Auto`].
     Chinese,
-    /// Sentences of UAX #29, each normalised by itself.
+    /// Sentences of UAX #29, each normalized by itself.
     Sentence,
-    /// Lines, each normalised by itself.
+    /// Lines, each normalized by itself.
     Line,
-    /// Lines between blank ones, together normalised.
+    /// Lines between blank ones, together normalized.
     Paragraph,
     /// Every byte.
     Bytes,
@@ -65,7 +65,7 @@ impl Tokens {
         }
     }
 
-    /// Whether documents are taken as bytes: nothing is normalised.
+    /// Whether documents are taken as bytes: nothing is normalized.
     pub fn are_bytes(self) -> bool {
         matches!(self, Tokens::Bytes | Tokens::Chunks)
     }

@@ -1,6 +1,6 @@
 //! What of an HTML page does a reader see?
 //!
-//! The tokeniser of the WHATWG standard, by the html5gum crate: no tree is built and nothing recurses, so that time is linear
+//! The tokenizer of the WHATWG standard, by the html5gum crate: no tree is built and nothing recurses, so that time is linear
 //! and memory a few times the page, whatever it holds.
 
 use std::convert::Infallible;

@@ -1,6 +1,6 @@
 //! What are the tokens of a text?
 //!
-//! A text is normalised (NFKC case folding, white space), then cut. All tables are of one Unicode version. Everything is
+//! A text is normalized (NFKC case folding, white space), then cut. All tables are of one Unicode version. Everything is
 //! linear in the text, whatever it holds.
 
 #[cfg(target_arch = "x86_64")]
@@ -53,16 +53,16 @@ pub use windows::WindowHasher;
 /// Version of the text rules and of the Unicode tables behind them.
 pub const TEXT_VERSION: &str = "1/unicode-17.0.0";
 
-/// Writes the normalised text to `out`, in UTF-8; `out` is cleared first.
+/// Writes the normalized text to `out`, in UTF-8; `out` is cleared first.
 ///
-/// NFKC case folding, NFC, runs of white space turned into one space and dropped at both ends. Normalising twice
+/// NFKC case folding, NFC, runs of white space turned into one space and dropped at both ends. Normalizing twice
 /// changes nothing more. Cost: linear; the result may be up to 11 times as long as the text.
 pub fn normalize(text: &str, out: &mut Vec<u8>) {
     // SAFETY: the processor has what `best` names.
     unsafe { normalize::normalize(text, Spaces::Collapse, Isa::best(), out) };
 }
 
-/// The normalised text by any rules: without markup and folded where they say so.
+/// The normalized text by any rules: without markup and folded where they say so.
 pub fn prepared(text: &str, rules: &TextRules) -> String {
     let mut out = Vec::new();
     // SAFETY: portable.
@@ -108,7 +108,7 @@ pub fn tokens_by(document: Document<'_>, tokens: Tokens, rules: &TextRules) -> V
 /// What takes batches of words: the text that the starts and the ends are places in, with a block of zeros behind it.
 pub(crate) type TakeWords<'a> = &'a mut dyn FnMut(&[u8], &[u32], &[u32]);
 
-/// Cuts a text into scratch space: normalises it into `scratch` as far as words can tell, and hands the byte ranges of its
+/// Cuts a text into scratch space: normalizes it into `scratch` as far as words can tell, and hands the byte ranges of its
 /// words to `take`, in order.
 ///
 /// # Safety

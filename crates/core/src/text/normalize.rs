@@ -1,4 +1,4 @@
-//! How is a text brought into its normalised form?
+//! How is a text brought into its normalized form?
 
 use super::compose::Run;
 use super::kernel::{BLOCK, Kernel, Plain};
@@ -9,7 +9,7 @@ use crate::isa::Isa;
 /// What becomes of white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spaces {
-    /// Runs become one space, both ends are trimmed: the normalised text of the definitions.
+    /// Runs become one space, both ends are trimmed: the normalized text of the definitions.
     Collapse,
     /// Left as it is where words cannot tell the difference, which is cheaper: a run is collapsed only before
     /// a scalar that attaches to it (WB4).
@@ -19,7 +19,7 @@ pub(crate) enum Spaces {
 /// Room beyond the text that a step of the writer may need.
 const SLACK: usize = 3 * BLOCK;
 
-/// Writes the normalised text to `out`, which is cleared first.
+/// Writes the normalized text to `out`, which is cleared first.
 ///
 /// # Safety
 /// The processor has `isa`.
@@ -312,7 +312,7 @@ impl Writer<'_> {
         self.in_run = true;
     }
 
-    /// Turns the white space at the end into what is left of it in the normalised text.
+    /// Turns the white space at the end into what is left of it in the normalized text.
     fn collapse_end(&mut self) {
         if self.spaces == Spaces::Collapse {
             return;

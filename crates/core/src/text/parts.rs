@@ -1,7 +1,7 @@
 //! Where in a text as it stands are its lines, paragraphs, sentences and words?
 //!
-//! Tokens are places in the normalised text. Who takes parts out of a text needs their places in the text itself; so
-//! here it is cut first, and each part normalised by itself.
+//! Tokens are places in the normalized text. Who takes parts out of a text needs their places in the text itself; so
+//! here it is cut first, and each part normalized by itself.
 
 use super::normalize::{self, Spaces};
 use super::{Spans, pad, units, words};
@@ -40,7 +40,7 @@ pub struct Parts {
     pub starts: Vec<u32>,
     /// Where each ends.
     pub ends: Vec<u32>,
-    /// Of words: XXH3-64 of each, normalised.
+    /// Of words: XXH3-64 of each, normalized.
     pub hashes: Vec<u64>,
 }
 
@@ -131,11 +131,11 @@ impl PartCutter {
         out.counts.push((out.starts.len() - before) as u32);
     }
 
-    /// Appends the words of a text under 4 GB as [`PartCutter::place_words`], and the hash of each, normalised by itself.
+    /// Appends the words of a text under 4 GB as [`PartCutter::place_words`], and the hash of each, normalized by itself.
     pub fn cut_words(&mut self, text: &str, out: &mut Parts) {
         let before = out.starts.len();
         self.place_words(text, out);
-        // Letters of ASCII words in small; other words are normalised one by one.
+        // Letters of ASCII words in small; other words are normalized one by one.
         self.lower.clear();
         self.lower.extend_from_slice(text.as_bytes());
         self.lower.make_ascii_lowercase();
@@ -155,7 +155,7 @@ impl PartCutter {
         }));
     }
 
-    /// Whether two words are one, normalised each by itself.
+    /// Whether two words are one, normalized each by itself.
     pub fn are_equal(&mut self, word: &str, other: &str) -> bool {
         if word.len() == other.len() && word.eq_ignore_ascii_case(other) {
             return true;
@@ -177,7 +177,7 @@ fn line_end(text: &str) -> u32 {
     text.chars().next().map_or(0, |c| c.len_utf8() as u32)
 }
 
-/// Makes `out` a word's normalised form.
+/// Makes `out` a word's normalized form.
 fn normal_word(word: &str, isa: Isa, out: &mut Vec<u8>) {
     out.clear();
     // SAFETY: an `Isa` is only made for processors that have it.

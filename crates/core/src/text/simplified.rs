@@ -1,7 +1,7 @@
 //! What is the simplified form of a Chinese character?
 //!
 //! That of OpenCC (configuration t2s), taken character by character, from the ferrous-opencc crate, until nothing changes
-//! more. What depends on its neighbours keeps the form it has alone.
+//! more. What depends on its neighbors keeps the form it has alone.
 
 use std::sync::OnceLock;
 

@@ -7,7 +7,7 @@ pub struct StopWords {
 }
 
 impl StopWords {
-    /// These words, normalised and folded as the texts will be: each is compared as a whole with tokens.
+    /// These words, normalized and folded as the texts will be: each is compared as a whole with tokens.
     pub fn new(words: Vec<String>) -> Self {
         StopWords { words }
     }

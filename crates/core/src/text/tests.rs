@@ -66,7 +66,7 @@ fn folds_since_17(c: char) -> bool {
     matches!(u32::from(c), 0xA7CE | 0xA7D2 | 0xA7D4 | 0x16EA0..=0x16EB8)
 }
 
-/// The words of a text that is taken as it is, without normalisation.
+/// The words of a text that is taken as it is, without normalization.
 fn raw_words(text: &str, isa: Isa, spans: &mut Spans) -> Vec<String> {
     let mut bytes = text.as_bytes().to_vec();
     let len = pad(&mut bytes);
@@ -171,7 +171,7 @@ fn every_scalar_breaks_words_as_the_crate_says() {
 }
 
 #[test]
-fn mixed_strings_normalise_as_the_crates_do() {
+fn mixed_strings_normalize_as_the_crates_do() {
     let mut random = Random::new(1);
     for _ in 0..30_000 {
         let text = random_text(&mut random);
@@ -307,7 +307,7 @@ fn ascii_classes_are_those_of_the_tables() {
 }
 
 #[test]
-fn every_instruction_set_normalises_alike() {
+fn every_instruction_set_normalizes_alike() {
     let mut random = Random::new(8);
     for round in 0..20_000 {
         let text = random.text(if round % 10 == 0 { 300 } else { 30 });
@@ -325,7 +325,7 @@ fn every_instruction_set_normalises_alike() {
 }
 
 #[test]
-fn words_are_cut_alike_without_normalisation() {
+fn words_are_cut_alike_without_normalization() {
     let mut random = Random::new(9);
     let mut spans = Spans::new();
     for _ in 0..10_000 {

@@ -23,7 +23,7 @@ pub(super) fn num_cells(a: &[u32], b: &[u32]) -> u64 {
 
 pub(super) fn aligned(a: &[u32], b: &[u32], cancel: &AtomicBool) -> Result<Alignment, Error> {
     let check = || match cancel.load(Ordering::Relaxed) {
-        true => Err(Error::Cancelled),
+        true => Err(Error::Canceled),
         false => Ok(()),
     };
     check()?;

@@ -23,7 +23,7 @@ const PREFETCH_PAIRS: usize = 8;
 const LINE_WORDS: usize = 8;
 
 /// The set of a position, in a cache line of its own: its address is known from the position alone, so that it is asked
-/// for in time, and neighbours share pages of memory. A pointer to a set elsewhere was two misses more for each pair.
+/// for in time, and neighbors share pages of memory. A pointer to a set elsewhere was two misses more for each pair.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Place(Option<FeatureSet>);
@@ -100,7 +100,7 @@ impl FeatureSets {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where the lists differ in length, a position has no set, or the
-    /// threshold is NaN; [`Error::Cancelled`].
+    /// threshold is NaN; [`Error::Canceled`].
     #[allow(clippy::too_many_arguments)]
     pub fn verify_pairs(
         &self,

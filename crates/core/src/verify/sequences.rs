@@ -16,10 +16,10 @@ use crate::text::{Tokens, normalize, tokens};
 use super::alignment::{Alignment, aligned, num_cells};
 use super::pieces::aligned_in_pieces;
 
-/// Normalised texts of up to so many bytes are compared character by character.
+/// Normalized texts of up to so many bytes are compared character by character.
 pub const MAX_CHARACTER_BYTES: usize = 65_536;
 
-/// Normalised texts of up to so many bytes are compared token by token, longer ones line by line.
+/// Normalized texts of up to so many bytes are compared token by token, longer ones line by line.
 pub const MAX_TOKEN_BYTES: usize = 200_000;
 
 /// Sequences are compared exactly where their lengths, without what they begin and end with alike, multiply to at most this: 100,000 tokens
@@ -29,11 +29,11 @@ pub const MAX_EXACT_CELLS: u64 = 10_000_000_000;
 /// What texts were compared in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Scalars of the normalised text.
+    /// Scalars of the normalized text.
     Character,
     /// Tokens as [`Tokens::Auto`] cuts them.
     Token,
-    /// Lines, each normalised, without those that are then empty.
+    /// Lines, each normalized, without those that are then empty.
     Line,
 }
 
@@ -69,7 +69,7 @@ pub struct TextAlignment {
 /// over some thousand symbols, each looked up by hashing), and what is linear in them.
 ///
 /// # Errors
-/// [`Error::Cancelled`]; looked for between the two and between pieces.
+/// [`Error::Canceled`]; looked for between the two and between pieces.
 pub fn align_sequences(a: &[u32], b: &[u32], cancel: &AtomicBool) -> Result<Alignment, Error> {
     let num_first = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[num_first..], &b[num_first..]);
@@ -121,10 +121,10 @@ pub(super) fn renumbered(a: &[u32], b: &[u32]) -> (Vec<u32>, Vec<u32>) {
 
 /// The edit distance and the longest common subsequence of two texts, in the finest unit that their size allows.
 ///
-/// The longer normalised text decides on the unit for both. A text without tokens is one token, its normalised text.
+/// The longer normalized text decides on the unit for both. A text without tokens is one token, its normalized text.
 ///
 /// # Errors
-/// [`Error::Cancelled`].
+/// [`Error::Canceled`].
 pub fn align_texts(a: &str, b: &str, cancel: &AtomicBool) -> Result<TextAlignment, Error> {
     let (left, right) = (normalized(a), normalized(b));
     let num_bytes = left.len().max(right.len());
@@ -192,7 +192,7 @@ pub(super) mod tests {
     #[test]
     fn a_cancelled_call_says_so() {
         let found = align_texts("one", "other", &AtomicBool::new(true));
-        assert!(matches!(found, Err(Error::Cancelled)));
+        assert!(matches!(found, Err(Error::Canceled)));
     }
 
     /// Both by the recurrences of the definitions.
@@ -285,7 +285,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn texts_are_normalised_and_lines_are_kept() {
+    fn texts_are_normalized_and_lines_are_kept() {
         let found = of_texts("Kitten", "SITTING ");
         assert_eq!(found.lengths, (6, 7));
         assert_eq!((found.alignment.distance, found.alignment.common), (3, 4));

@@ -64,7 +64,7 @@ impl<'a> Side<'a> {
 pub(super) fn steps(mut a: u64, b: u64) -> (usize, usize) {
     // SAFETY: the assembly is a comment.
     //
-    // It hides from the compiler that the comparisons read neighbouring memory. It would make one
+    // It hides from the compiler that the comparisons read neighboring memory. It would make one
     // vector comparison of them, whose way back through the mask register doubles the loop's time.
     unsafe {
         std::arch::asm!("/* {0} */", inout(reg) a, options(pure, nomem, nostack, preserves_flags));

@@ -100,7 +100,7 @@ impl SpilledBuckets {
             |(filler, entries, sorted), range| {
                 let mut flush = |entries: &mut BandEntries| {
                     if cancel.load(Ordering::Relaxed) || is_failed.load(Ordering::Relaxed) {
-                        return Err(Error::Cancelled);
+                        return Err(Error::Canceled);
                     }
                     sort_by_looker(entries, sorted);
                     let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,11 +113,11 @@ impl SpilledBuckets {
         )?;
         let mut failures: Vec<Error> = done.into_iter().filter_map(Result::err).collect();
         // Threads that only gave up since another failed say nothing.
-        if let Some(first) = failures.iter().position(|e| !matches!(e, Error::Cancelled)) {
+        if let Some(first) = failures.iter().position(|e| !matches!(e, Error::Canceled)) {
             return Err(failures.swap_remove(first));
         }
-        if let Some(cancelled) = failures.pop() {
-            return Err(cancelled);
+        if let Some(canceled) = failures.pop() {
+            return Err(canceled);
         }
         let files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(SpilledBuckets {

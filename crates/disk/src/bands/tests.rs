@@ -121,7 +121,7 @@ fn misfits_and_places_that_cannot_be_written_are_refused() {
     ));
     assert!(matches!(build(4, &nowhere, &STOP), Err(Error::Io { .. })));
     let stopped = AtomicBool::new(true);
-    assert!(matches!(build(4, &folder, &stopped), Err(Error::Cancelled)));
+    assert!(matches!(build(4, &folder, &stopped), Err(Error::Canceled)));
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
     let found = build(4, &folder, &STOP).unwrap();
     let range = 40..51;

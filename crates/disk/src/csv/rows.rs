@@ -18,7 +18,7 @@ const GRAIN_ROWS: usize = 256;
 /// [`CsvStream`](crate::CsvStream) gave them, in any order.
 ///
 /// # Errors
-/// [`Error::Changed`] if a record is no longer one; [`Error::Io`]; [`Error::Cancelled`].
+/// [`Error::Changed`] if a record is no longer one; [`Error::Io`]; [`Error::Canceled`].
 pub fn read_csv_rows(
     file: &File,
     offsets: &[u64],

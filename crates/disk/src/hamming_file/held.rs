@@ -48,7 +48,7 @@ impl IndexSource {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where the plan has no key or does not fit, or a bit beyond the width is set; [`Error::Io`];
-    /// [`Error::Changed`]; [`Error::Cancelled`].
+    /// [`Error::Changed`]; [`Error::Canceled`].
     pub fn build_set(&self, plan: SearchPlan, building: Building<'_>) -> Result<HammingSet, Error> {
         if self.num_fingerprints() != self.len() || plan.bits() != self.bits() {
             return Err(Error::invalid(

@@ -38,7 +38,7 @@ pub struct OpenedSet {
 /// [`OpenedSet::damage`] says where. With `verify` every block is checked now.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::Damaged`] naming what is wrong; [`Error::Cancelled`].
+/// [`Error::Io`]; [`Error::Damaged`] naming what is wrong; [`Error::Canceled`].
 ///
 /// # Cost
 /// Microseconds; with `verify` a reading of the file.

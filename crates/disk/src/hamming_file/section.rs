@@ -132,7 +132,7 @@ impl Spool {
         let mut done = 0;
         while done < self.at {
             if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(Error::Canceled);
             }
             let num_bytes = (self.at - done).min(8 * SPOOL_WORDS as u64);
             let words = &mut words[..num_bytes as usize / 8];

@@ -239,7 +239,7 @@ impl IndexSource {
     /// [`MAX_READ_ROWS`] the sums add up to the same, however all rows are divided.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Changed`]; [`Error::InvalidParameter`] where a bit beyond the width is set; [`Error::Cancelled`].
+    /// [`Error::Io`], [`Error::Changed`]; [`Error::InvalidParameter`] where a bit beyond the width is set; [`Error::Canceled`].
     pub(super) fn each(
         &self,
         range: Range<usize>,
@@ -252,7 +252,7 @@ impl IndexSource {
         let mut checksum = 0_u64;
         for start in range.clone().step_by(step) {
             if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(Error::Canceled);
             }
             let end = (start + step).min(range.end);
             words.resize((end - start) * num_words, 0);

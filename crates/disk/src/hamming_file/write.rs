@@ -20,7 +20,7 @@ use crate::whole::write_whole;
 /// Writes a set to `path`, with the caller's ids and text: complete and synced under its name, or not at all.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::Cancelled`].
+/// [`Error::Io`]; [`Error::Canceled`].
 pub fn write_hamming_set(
     set: &HammingSet,
     path: &Path,

@@ -137,7 +137,7 @@ impl FlatFingerprints {
         let step = READ_BYTES / 8 / self.num_words;
         for start in range.clone().step_by(step) {
             if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(Error::Canceled);
             }
             words.clear();
             self.read_words(start, (start + step).min(range.end), &mut words)?;

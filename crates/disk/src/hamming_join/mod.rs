@@ -72,7 +72,7 @@ impl LargeJoin<'_> {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where `within` or the width is out of range or a set has more than 2^31 rows; [`Error::Io`] and
-    /// [`Error::Changed`] for the files; [`Error::Cancelled`], also where `consumer` wanted no more.
+    /// [`Error::Changed`] for the files; [`Error::Canceled`], also where `consumer` wanted no more.
     ///
     /// # Cost
     /// Each key writes and reads the fingerprints once.
@@ -145,12 +145,12 @@ impl LargeJoin<'_> {
                 batch.right.push(b);
                 batch.distance.push(0);
                 if batch.len() == 1 << 16 && !consumer(std::mem::take(&mut batch)) {
-                    return Err(Error::Cancelled);
+                    return Err(Error::Canceled);
                 }
             }
         }
         if !batch.is_empty() && !consumer(batch) {
-            return Err(Error::Cancelled);
+            return Err(Error::Canceled);
         }
         Ok(())
     }

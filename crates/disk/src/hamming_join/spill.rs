@@ -76,7 +76,7 @@ impl Spilled {
         rows.rows.reserve(end - start);
         for start in (start..end).step_by(step) {
             if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(Error::Canceled);
             }
             let bytes = &mut bytes[..((start + step).min(end) - start) * record_bytes];
             let offset = (start * record_bytes) as u64;
@@ -101,7 +101,7 @@ impl Spilled {
 /// Spreads the fingerprints into files by the first `num_bits` bits of the key, one for each value. Those of empty texts are left out.
 ///
 /// # Errors
-/// [`Error::Io`] and [`Error::Changed`]; [`Error::Cancelled`].
+/// [`Error::Io`] and [`Error::Changed`]; [`Error::Canceled`].
 pub(super) fn spill<'a>(
     source: &FlatFingerprints,
     key: &Key,

@@ -47,7 +47,7 @@ pub struct Rewritten {
 ///
 /// # Errors
 /// [`Error::Changed`] if a row is no longer one; [`Error::Invalid`] if lengths or rules do not fit; [`Error::Io`];
-/// [`Error::Cancelled`].
+/// [`Error::Canceled`].
 ///
 /// # Cost
 /// A pass over the lines. Memory for the lines that come of it.

@@ -21,7 +21,7 @@ const GRAIN_ROWS: usize = 256;
 /// file are fetched by one read.
 ///
 /// # Errors
-/// [`Error::Changed`] if a row is no longer one; [`Error::Io`]; [`Error::Cancelled`].
+/// [`Error::Changed`] if a row is no longer one; [`Error::Io`]; [`Error::Canceled`].
 pub fn read_rows(
     file: &File,
     offsets: &[u64],

@@ -30,7 +30,7 @@ const TASKS_A_THREAD: usize = 8;
 /// checksum) for every two megabytes. A file without ranges holds one empty member or frame.
 ///
 /// # Errors
-/// [`Error::Changed`] if the source is too short; [`Error::Io`]; [`Error::Cancelled`]. The target is then unfinished.
+/// [`Error::Changed`] if the source is too short; [`Error::Io`]; [`Error::Canceled`]. The target is then unfinished.
 ///
 /// # Cost
 /// About 30 MB of memory a thread.

@@ -131,7 +131,7 @@ impl Sections {
         let blocks = content.chunks(BLOCK_BYTES).zip(checksums.chunks_exact(8));
         for (number, (block, checksum)) in blocks.enumerate() {
             if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(Error::Canceled);
             }
             if xxh3_64(block).to_le_bytes() != checksum {
                 return Err(damaged(damaged_block(name, section, number)));

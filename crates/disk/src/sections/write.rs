@@ -46,7 +46,7 @@ impl<'a, W: Write + Seek> SectionStream<'a, W> {
 
     pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if self.cancel.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled);
+            return Err(Error::Canceled);
         }
         self.at += bytes.len() as u64;
         self.file

@@ -27,7 +27,7 @@ use crate::store::LiveSegment;
 ///
 /// # Errors
 /// [`Error::InvalidParameter`] where the range is empty or has more than [`MAX_SEGMENT_ROWS`], or a row does not fit the plan; [`Error::Io`];
-/// [`Error::Cancelled`]; those of the source. No file is left then, as far as files can be deleted.
+/// [`Error::Canceled`]; those of the source. No file is left then, as far as files can be deleted.
 ///
 /// # Cost
 /// About 50 ns a row and table on one core, beside the passes over the source: one for each `memory_bytes` of tables.

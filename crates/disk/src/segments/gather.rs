@@ -176,7 +176,7 @@ impl Gathered {
         }
         self.next_row = row.row + 1;
         if row.row.is_multiple_of(CANCEL_ROWS) && cancel.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled);
+            return Err(Error::Canceled);
         }
         let place = match self.next_place {
             // Those that are held are not dropped before the end.

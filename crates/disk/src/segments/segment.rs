@@ -58,7 +58,7 @@ impl Segment {
     /// `verify` now.
     ///
     /// # Errors
-    /// [`Error::Damaged`] naming what is wrong, also where it belongs to something else; [`Error::Io`]; [`Error::Cancelled`].
+    /// [`Error::Damaged`] naming what is wrong, also where it belongs to something else; [`Error::Io`]; [`Error::Canceled`].
     ///
     /// # Cost
     /// Microseconds, and a reading of an eighth of a byte for each row that has no fingerprint; with `verify` a reading of the files.
@@ -378,7 +378,7 @@ impl Segment {
     /// Checks every block now.
     ///
     /// # Errors
-    /// [`Error::Damaged`] naming the first block that is not what was written; [`Error::Cancelled`].
+    /// [`Error::Damaged`] naming the first block that is not what was written; [`Error::Canceled`].
     pub fn verify(&self, cancel: &AtomicBool) -> Result<(), Error> {
         for (name, section) in self.description.sections() {
             self.sections.verify(&name, section, cancel)?;
@@ -395,7 +395,7 @@ impl Segment {
         });
         for words in words {
             if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(Error::Canceled);
             }
             if !words.all_good() {
                 return Err(damaged(format!(

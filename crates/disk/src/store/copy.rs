@@ -21,7 +21,7 @@ impl Store {
     /// segment whose files are not there is rebuilt. Under its name the database appears only when it is whole.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where something is in the directory, [`Error::Cancelled`] and [`Error::Io`].
+    /// [`Error::InvalidParameter`] where something is in the directory, [`Error::Canceled`] and [`Error::Io`].
     pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         let files = self.environment.files.as_ref();
         files
@@ -66,7 +66,7 @@ impl Store {
         let backup = Backup::new(&self.connection, &mut copy).map_err(wrong)?;
         loop {
             if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(Error::Canceled);
             }
             match backup.step(STEP_PAGES).map_err(wrong)? {
                 StepResult::Done => return Ok(()),

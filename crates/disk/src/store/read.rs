@@ -13,7 +13,7 @@ use crate::error::Error;
 const CHUNK_OF_ROW: &str = "SELECT first_row, num_rows, data FROM chunks WHERE first_row <= ?1 ORDER BY first_row DESC LIMIT 1";
 
 impl Store {
-    /// One document in its present state. Cost: about 10 us; less where its neighbours were just read.
+    /// One document in its present state. Cost: about 10 us; less where its neighbors were just read.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where there is no such row, [`Error::Dropped`] where it is gone and its record was dropped, [`Error::Damaged`], and

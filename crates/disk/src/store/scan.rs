@@ -241,7 +241,7 @@ impl Store {
     /// store at a time.
     ///
     /// # Errors
-    /// [`Error::Cancelled`], [`Error::Damaged`] and [`Error::Io`].
+    /// [`Error::Canceled`], [`Error::Damaged`] and [`Error::Io`].
     pub fn leaders_below(&self, bound: u32, cancel: &AtomicBool) -> Result<HashSet<u32>, Error> {
         let mut leaders = HashSet::new();
         let mut next = bound;
@@ -250,7 +250,7 @@ impl Store {
             let end = next.saturating_add(ROWS_A_STATE);
             self.scan(next..end, |chunk| {
                 if cancel.load(Ordering::Relaxed) {
-                    return Err(Error::Cancelled);
+                    return Err(Error::Canceled);
                 }
                 num_seen = chunk.span.end;
                 for (&is_gone, verdict) in chunk.gone.iter().zip(&chunk.verdicts) {
@@ -278,10 +278,10 @@ impl Store {
     /// proven, and their order. Cost: reading the file once, twice if `full`.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] and [`Error::Io`]. Damage is no error here but a finding.
+    /// [`Error::Canceled`] and [`Error::Io`]. Damage is no error here but a finding.
     pub fn check(&self, full: bool, cancel: &AtomicBool) -> Result<Vec<String>, Error> {
         let not_cancelled = || match cancel.load(Ordering::Relaxed) {
-            true => Err(Error::Cancelled),
+            true => Err(Error::Canceled),
             false => Ok(()),
         };
         let mut findings = Vec::new();

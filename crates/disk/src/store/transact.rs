@@ -170,7 +170,7 @@ impl Store {
         if let Err(error) = &result {
             // After some errors SQLite has rolled back of its own accord; then there is nothing to roll back.
             let is_rolled_back = self.connection.is_autocommit() || run("ROLLBACK").is_ok();
-            let is_of_disk = !matches!(error, Error::InvalidParameter { .. } | Error::Cancelled);
+            let is_of_disk = !matches!(error, Error::InvalidParameter { .. } | Error::Canceled);
             if is_of_disk || !is_rolled_back {
                 writer.poison = Some(error.to_string());
             }

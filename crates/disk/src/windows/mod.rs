@@ -86,7 +86,7 @@ impl RepeatedWindows {
     /// `doc_starts` says where the words of each document begin, and where the last one's end.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if the starts do not rise from 0 to the number of words; [`Error::Io`]; [`Error::Cancelled`].
+    /// [`Error::InvalidParameter`] if the starts do not rise from 0 to the number of words; [`Error::Io`]; [`Error::Canceled`].
     pub fn stretches(
         &self,
         doc_starts: &[i64],
@@ -159,7 +159,7 @@ impl RepeatedWindows {
             return by_place(&later);
         }
         let go_on = || match cancel.load(Ordering::Relaxed) {
-            true => Err(Error::Cancelled),
+            true => Err(Error::Canceled),
             false => Ok(()),
         };
         windows.for_each_piece(|some| {
@@ -266,8 +266,8 @@ mod tests {
                 "{starts:?}"
             );
         }
-        let cancelled = windows.stretches(&[0, 100], 1, &AtomicBool::new(true));
-        assert!(matches!(cancelled, Err(Error::Cancelled)));
+        let canceled = windows.stretches(&[0, 100], 1, &AtomicBool::new(true));
+        assert!(matches!(canceled, Err(Error::Canceled)));
         let empty = RepeatedWindows::new(&std::env::temp_dir(), 10, 0, 0);
         assert_eq!(
             empty.stretches(&[0], 2, &never).unwrap(),

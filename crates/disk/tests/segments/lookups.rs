@@ -187,7 +187,7 @@ fn sources_that_do_not_fit_are_refused_and_nothing_is_left() {
         &model.plan,
         building,
     );
-    assert!(matches!(stopped, Err(Error::Cancelled)));
+    assert!(matches!(stopped, Err(Error::Canceled)));
     assert!(folder.names().is_empty());
 }
 

@@ -74,7 +74,7 @@ impl Model {
                 Some(bands) => (0..u64::from(bands.num_slots))
                     .flat_map(|slot| ((random(slot) % 40) as u16).to_le_bytes())
                     .collect(),
-                // Neighbours of few bits.
+                // Neighbors of few bits.
                 None => (mix64(u64::from(row) / 3) ^ 1 << (random(0) % 64))
                     .to_le_bytes()
                     .to_vec(),

@@ -135,7 +135,7 @@ impl BitBandBuckets {
     /// `max_pairs`: ask for a shorter range.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where `range` does not fit; [`Error::Cancelled`].
+    /// [`Error::InvalidParameter`] where `range` does not fit; [`Error::Canceled`].
     ///
     /// # Cost
     /// Every band is sorted anew up to the end of the range: about 20 ns a position and band on one core, however short the range.
@@ -173,7 +173,7 @@ impl BitBandBuckets {
             |scratch, band| self.fill_band(band.start, &range, isa, scratch, &shared),
         )?;
         if cancel.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled);
+            return Err(Error::Canceled);
         }
         let (mut pairs, _) = shared.pairs.into_inner().unwrap_or_default();
         pairs.sort_unstable();

@@ -46,7 +46,7 @@ pub struct BitBandPairs {
 ///
 /// # Errors
 /// [`Error::InvalidParameter`] where the shapes do not fit, a value is outside its range or no bands reach the recall;
-/// [`Error::Cancelled`].
+/// [`Error::Canceled`].
 ///
 /// # Cost
 /// 10^7 fingerprints of 128 bits within 32 at .95: about 400 bands of 16 bits, a quarter of a second each. Memory: 28 bytes a fingerprint of
@@ -114,7 +114,7 @@ pub fn bit_band_pairs(
         },
     )?;
     if cancel.load(Ordering::Relaxed) {
-        return Err(Error::Cancelled);
+        return Err(Error::Canceled);
     }
     // Positions become rows; `order` need not rise.
     let mut found: Vec<(u32, u32, u32)> = parts

@@ -10,14 +10,14 @@ use likewise_core::testing::Random;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Fingerprints around a few centres, with up to `max_errors` errors.
-fn codes(num: usize, bits: u32, num_centres: usize, max_errors: usize, seed: u64) -> Vec<u64> {
+/// Fingerprints around a few centers, with up to `max_errors` errors.
+fn codes(num: usize, bits: u32, num_centers: usize, max_errors: usize, seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     let num_words = bits.div_ceil(64) as usize;
     let live = u64::MAX >> ((64 - bits % 64) % 64);
     let mut words = Vec::new();
     for row in 0..num {
-        let original = (row >= num_centres).then(|| random.below(num_centres));
+        let original = (row >= num_centers).then(|| random.below(num_centers));
         for word in 0..num_words {
             let fresh = random.next()
                 & if word + 1 == num_words {
@@ -215,14 +215,14 @@ fn looked_at(
 
 #[test]
 fn levels_look_at_what_dictionaries_do() {
-    for (bits, within, num_centres, rows, num_bands) in [
+    for (bits, within, num_centers, rows, num_bands) in [
         (64, 14, 3, 4, 5),
         (64, 20, 60, 8, 9),
         (128, 40, 1, 12, 6),
         (32, 10, 2, 3, 4),
     ] {
         let num = 900_u32;
-        let words = codes(num as usize, bits, num_centres, 8, 9);
+        let words = codes(num as usize, bits, num_centers, 8, 9);
         let order: Vec<u32> = (0..num).rev().collect();
         let fingerprints = Fingerprints {
             words: &words,

@@ -24,7 +24,7 @@ fn building(isa: Isa, with_rows: bool) -> Building<'static> {
     }
 }
 
-/// `m` blocks of neighbouring bits with the least radii that are complete.
+/// `m` blocks of neighboring bits with the least radii that are complete.
 fn blocks(bits: u32, within: u32, m: u32) -> SearchPlan {
     let (radius, more) = ((within + 1) / m, (within + 1) % m);
     let keys = (0..m)
@@ -41,11 +41,11 @@ fn codes(kind: &str, n: usize, bits: u32) -> Vec<u64> {
     let num_words = bits.div_ceil(64) as usize;
     let mut words = Vec::new();
     for i in 0..n as u64 {
-        let centre = if kind == "clustered" { i % 41 } else { i };
+        let center = if kind == "clustered" { i % 41 } else { i };
         let start = words.len();
         for w in 0..num_words as u64 {
             let live = u64::MAX >> (64 - (bits - 64 * w as u32).min(64));
-            let random = mix64(mix64(centre * 8 + w) + 1);
+            let random = mix64(mix64(center * 8 + w) + 1);
             words.push(
                 live & if kind == "templated" {
                     random & 0xff_0f0f | 0x7700_0000
@@ -153,7 +153,7 @@ fn segment_and_queries(
         let bit = mix64(i as u64) % u64::from(bits);
         query[bit as usize / 64] ^= 1 << (bit % 64);
     }
-    // Neighbours in the data are not to be neighbours among the queries.
+    // Neighbors in the data are not to be neighbors among the queries.
     let mut shuffled: Vec<&[u64]> = queries.chunks(num_words).collect();
     shuffled.sort_by_key(|query| mix64(query[0]));
     let queries = shuffled.concat();
@@ -226,7 +226,7 @@ fn a_crowded_batch_is_searched_in_small_pieces() {
     };
     assert_eq!(part(&STOP).len(), 2);
     let parts = part(&AtomicBool::new(true));
-    assert!(matches!(parts.as_slice(), [Err(Error::Cancelled)]));
+    assert!(matches!(parts.as_slice(), [Err(Error::Canceled)]));
 }
 
 #[test]

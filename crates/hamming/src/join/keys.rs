@@ -1,6 +1,6 @@
 //! On which keys is a set of codes joined?
 //!
-//! Disjoint keys whose `radius + 1` sum to more than the radius of the join find every pair (generalised pigeonhole: else the keys
+//! Disjoint keys whose `radius + 1` sum to more than the radius of the join find every pair (generalized pigeonhole: else the keys
 //! alone would hold that many differing bits). Which bits make a key is chosen by what they tell apart in the codes at hand: where
 //! all codes agree a bit is worth nothing, and shared words or templates make many such bits.
 
@@ -10,9 +10,9 @@ use crate::plan::Key;
 
 /// Keys of one set of codes, at most.
 const MAX_NUM_KEYS: u32 = 12;
-/// Widest key searched exactly, and widest whose neighbours are searched: each value costs a few bytes of directory.
+/// Widest key searched exactly, and widest whose neighbors are searched: each value costs a few bytes of directory.
 const MAX_WIDTH: u32 = 24;
-const MAX_WIDTH_WITH_NEIGHBOURS: u32 = 21;
+const MAX_WIDTH_WITH_NEIGHBORS: u32 = 21;
 /// Narrowest key that is worth a pass over the codes.
 const MIN_WIDTH: u32 = 3;
 /// Bits of a part, how much they must tell, and the radius up to which codes near in them are rarely near by chance.
@@ -24,9 +24,9 @@ const NUM_SAMPLED: usize = 1 << 10;
 
 /// Nanoseconds for bringing one code of one word to its bucket.
 const PLACE_NS: f64 = 4.0;
-/// Nanoseconds for looking at a bucket, and at one of its neighbours.
+/// Nanoseconds for looking at a bucket, and at one of its neighbors.
 const BUCKET_NS: f64 = 2.0;
-const NEIGHBOUR_NS: f64 = 10.0;
+const NEIGHBOR_NS: f64 = 10.0;
 /// Nanoseconds for taking up four codes of a bucket.
 const GROUP_NS: f64 = 4.0;
 /// Nanoseconds for comparing four codes of one word with eight, or 32 bits of four with sixteen.
@@ -97,7 +97,7 @@ impl FreeBits {
             .zip(counts)
             .map(|(&(bit, _), count)| {
                 let ones = f64::from(count) / f64::from(num_sampled.max(1));
-                // Rounded, so that chance does not tear neighbouring bits apart where all tell the same.
+                // Rounded, so that chance does not tear neighboring bits apart where all tell the same.
                 let tells = (4.0 * ones * (1.0 - ones) * 16.0 + 0.5).floor() / 16.0;
                 (bit, tells)
             })
@@ -132,7 +132,7 @@ impl FreeBits {
             // `num_wider` keys have radius `radius`, the others one less.
             let max_radius = if num_wider > 0 { radius } else { radius - 1 };
             let limit = if max_radius > 0 {
-                MAX_WIDTH_WITH_NEIGHBOURS
+                MAX_WIDTH_WITH_NEIGHBORS
             } else {
                 MAX_WIDTH
             };
@@ -166,7 +166,7 @@ impl FreeBits {
         let mut chosen: Vec<(u32, f64)> = self.bits[..(num_keys * width) as usize].to_vec();
         let is_even = chosen.iter().all(|bit| bit.1 == chosen[0].1);
         if is_even {
-            // Runs of neighbouring bits are gathered fastest.
+            // Runs of neighboring bits are gathered fastest.
             chosen.sort_by_key(|bit| bit.0);
         }
         (0..num_keys)
@@ -223,9 +223,9 @@ impl JoinSize {
             probes - 1.0
         };
         let placed = self.left + if self.is_self { 0.0 } else { self.right };
-        // A table whose neighbours are searched is written once more.
+        // A table whose neighbors are searched is written once more.
         let passes = if radius > 0 { 3.0 } else { 2.0 };
-        let visits = num_buckets * (BUCKET_NS + met * NEIGHBOUR_NS);
+        let visits = num_buckets * (BUCKET_NS + met * NEIGHBOR_NS);
         let share = (probes / num_values).min(1.0);
         let pairs = self.left * self.right * share * self.halved();
         let (lanes, words) = if self.by_parts {

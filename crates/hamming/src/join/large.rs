@@ -2,7 +2,7 @@
 //!
 //! For each key the codes are brought to their buckets in two steps that both stay in the caches: pieces of the input by the key's
 //! upper bits, then, for one value of these at a time, all pieces by the lower ones. What the second step makes is compared
-//! at once, unless neighbouring buckets are searched too: then it is kept.
+//! at once, unless neighboring buckets are searched too: then it is kept.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -157,7 +157,7 @@ impl Join<'_, '_> {
         if key.radius == 0 {
             run.exactly(left, right)
         } else {
-            run.with_neighbours(left, right)
+            run.with_neighbors(left, right)
         }
     }
 
@@ -352,7 +352,7 @@ impl KeyRun<'_, '_, '_> {
     }
 
     /// Makes all buckets, then joins each with those within the key's radius.
-    fn with_neighbours(&self, left: Vec<Table>, right: Option<Vec<Table>>) -> Result<(), Stopped> {
+    fn with_neighbors(&self, left: Vec<Table>, right: Option<Vec<Table>>) -> Result<(), Stopped> {
         let join = self.join;
         let is_self = right.is_none();
         let owners = self.task.owners_of(self.keys, self.index);

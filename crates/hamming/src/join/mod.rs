@@ -1,7 +1,7 @@
 //! Which pairs of one set, or of two, differ in at most `within` bits?
 //!
 //! All of them, each once, for any width and any radius. Equal fingerprints are collapsed; the distinct codes are brought together
-//! by keys whose radii are complete by the generalised pigeonhole principle, buckets are compared four codes by eight, and
+//! by keys whose radii are complete by the generalized pigeonhole principle, buckets are compared four codes by eight, and
 //! buckets that are too large are split by the bits that remain (Manku, Jain, Das Sarma: Detecting near-duplicates for
 //! web crawling, WWW 2007, section 3, for the recursion). The first key that finds a pair owns it. Where no keys pay, all pairs are compared.
 //!
@@ -62,7 +62,7 @@ pub struct JoinOptions<'a> {
 ///
 /// # Errors
 /// [`Error::InvalidParameter`] where the shapes do not fit, `within` is above the width or there are more than 2^31 rows;
-/// [`Error::Cancelled`], also where `consumer` wanted no more.
+/// [`Error::Canceled`], also where `consumer` wanted no more.
 ///
 /// # Cost
 /// Memory: about 2.5 times `8 * words + 4` bytes a row and some megabytes a thread, whatever the number of pairs.
@@ -161,7 +161,7 @@ fn search_of(options: &JoinOptions<'_>, num_words: usize, limits: Limits) -> Sea
 }
 
 fn ended(result: Result<(), Stopped>) -> Result<(), Error> {
-    result.map_err(|Stopped| Error::Cancelled)
+    result.map_err(|Stopped| Error::Canceled)
 }
 
 fn check(sides: &[&JoinSide<'_>], within: u32) -> Result<(), Error> {

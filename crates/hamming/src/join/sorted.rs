@@ -22,7 +22,7 @@ pub struct SortedPairs {
 /// The pairs of all batches, sorted by left row, then right row.
 ///
 /// # Errors
-/// [`Error::Cancelled`].
+/// [`Error::Canceled`].
 ///
 /// # Cost
 /// 12 bytes a pair beside the batches and the result.

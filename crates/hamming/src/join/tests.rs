@@ -271,7 +271,7 @@ fn many_copies_are_listed_batch_by_batch_and_can_be_stopped() {
         num_batches += 1;
         num_batches < 3
     });
-    assert_eq!((stopped, num_batches), (Err(Error::Cancelled), 3));
+    assert_eq!((stopped, num_batches), (Err(Error::Canceled), 3));
 }
 
 #[test]

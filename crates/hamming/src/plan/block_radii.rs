@@ -1,6 +1,6 @@
 //! Which blocks are searched within which radius, and when is a scan cheaper?
 //!
-//! Generalised pigeonhole: if the used blocks' radii satisfy `sum of (radius + 1) > within`, then two codes at distance `within` or
+//! Generalized pigeonhole: if the used blocks' radii satisfy `sum of (radius + 1) > within`, then two codes at distance `within` or
 //! less differ in some used block by its radius or less; else the blocks alone would hold `sum of (radius + 1)` differing bits. On
 //! uniform codes the best split is the even one (`within = m*r + a`: `a + 1` of `m` blocks at radius r, the others at r - 1). Real
 //! fingerprints are skewed, so the split is chosen by what the blocks really hold: one on which all codes agree is worth nothing.

@@ -6,7 +6,7 @@ use super::statistics::{BitStatistics, mismatch};
 /// How positions are dealt to blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Division {
-    /// Runs of neighbouring positions.
+    /// Runs of neighboring positions.
     Contiguous,
     /// One position to each block in turn: bit i to block i mod m where the blocks are equal.
     Interleaved,

@@ -12,7 +12,7 @@ pub(super) fn is_evident(within: u32, keys: &[Key]) -> bool {
 }
 
 /// A pattern that escapes has `radius + 1` errors in every key; an error counts in as many keys as hold its position. So it has at least
-/// the sum of `radius + 1` over the greatest number of keys that share a position: for disjoint keys the generalised pigeonhole, for windows of a ring the mean.
+/// the sum of `radius + 1` over the greatest number of keys that share a position: for disjoint keys the generalized pigeonhole, for windows of a ring the mean.
 fn is_counted(within: u32, keys: &[Key]) -> bool {
     let needed: u64 = keys.iter().map(|key| u64::from(key.radius) + 1).sum();
     let most_shared = (0..super::MAX_BITS)

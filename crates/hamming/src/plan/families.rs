@@ -13,17 +13,17 @@ const MAX_LISTED: usize = 4;
 pub enum Family {
     /// Every code is compared.
     Scan,
-    /// One key of all bits: every neighbour of the query is looked up.
-    ProbedNeighbours,
-    /// Every neighbour of every code is stored, and the query is looked up once. Priced, not built.
-    StoredNeighbours,
+    /// One key of all bits: every neighbor of the query is looked up.
+    ProbedNeighbors,
+    /// Every neighbor of every code is stored, and the query is looked up once. Priced, not built.
+    StoredNeighbors,
     /// Disjoint blocks, each with its radius.
     Blocks,
     /// Every choice of some of the blocks is a key.
     ChosenBlocks,
     /// Every block, followed by every block of what is left, is a key.
     NestedBlocks,
-    /// Every run of neighbouring blocks on a ring is a key.
+    /// Every run of neighboring blocks on a ring is a key.
     Ring,
 }
 
@@ -32,8 +32,8 @@ impl Family {
     pub fn name(self) -> &'static str {
         match self {
             Family::Scan => "scan",
-            Family::ProbedNeighbours => "probed neighbours",
-            Family::StoredNeighbours => "stored neighbours",
+            Family::ProbedNeighbors => "probed neighbors",
+            Family::StoredNeighbors => "stored neighbors",
             Family::Blocks => "blocks",
             Family::ChosenBlocks => "chosen blocks",
             Family::NestedBlocks => "nested blocks",
@@ -51,9 +51,9 @@ pub(super) struct Design {
 }
 
 /// One key of all bits.
-pub(super) fn probed_neighbours(bits: u32, within: u32) -> Design {
+pub(super) fn probed_neighbors(bits: u32, within: u32) -> Design {
     Design {
-        family: Family::ProbedNeighbours,
+        family: Family::ProbedNeighbors,
         name: format!("1 table of {bits} bits, {within} errors probed"),
         keys: vec![Key::of_bits(0..bits, within)],
     }
@@ -128,7 +128,7 @@ pub(super) fn nested_blocks(division: &Division, bits: u32, within: u32) -> Desi
     }
 }
 
-/// Windows of `chosen` neighbouring blocks; each block lies in `chosen` of them, so that some window holds at most the mean of the errors.
+/// Windows of `chosen` neighboring blocks; each block lies in `chosen` of them, so that some window holds at most the mean of the errors.
 pub(super) fn ring(
     division: &Division,
     bits: u32,
@@ -148,7 +148,7 @@ pub(super) fn ring(
     Design {
         family: Family::Ring,
         name: format!(
-            "{num_blocks} tables: {chosen} neighbours of a ring of {num_blocks} blocks{}",
+            "{num_blocks} tables: {chosen} neighbors of a ring of {num_blocks} blocks{}",
             errors(radius)
         ),
         keys,

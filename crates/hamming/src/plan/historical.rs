@@ -1,13 +1,13 @@
 //! The searches of the literature, as designs and as the figures of the textbook.
 
 use super::blocks::{Division, even_widths};
-use super::families::{Design, Family, chosen_blocks, nested_blocks, probed_neighbours};
+use super::families::{Design, Family, chosen_blocks, nested_blocks, probed_neighbors};
 use super::layout::{ball, choose, power_of_two};
 
 /// Tables up to which a historical design is priced table by table.
 const MAX_LISTED: f64 = 1024.0;
 
-/// Scan, all neighbours probed, all neighbours stored, and the tables of Manku et al. 2007: 4, 10, 16 and 20 of them for k = 3.
+/// Scan, all neighbors probed, all neighbors stored, and the tables of Manku et al. 2007: 4, 10, 16 and 20 of them for k = 3.
 pub(super) fn historical_designs(bits: u32, within: u32, division: &Division) -> Vec<Design> {
     let bare = |family, name: &str| Design {
         family,
@@ -16,12 +16,12 @@ pub(super) fn historical_designs(bits: u32, within: u32, division: &Division) ->
     };
     let mut found = vec![
         bare(Family::Scan, "scan: every fingerprint compared"),
-        bare(Family::StoredNeighbours, "all neighbours stored"),
+        bare(Family::StoredNeighbors, "all neighbors stored"),
     ];
     if within < bits {
         found.push(Design {
-            name: "all neighbours probed".to_owned(),
-            ..probed_neighbours(bits, within)
+            name: "all neighbors probed".to_owned(),
+            ..probed_neighbors(bits, within)
         });
     }
     for chosen in 1..=3 {
@@ -74,7 +74,7 @@ pub struct TextbookRow {
 pub fn textbook(num_fingerprints: u64, bits: u32, within: u32) -> Vec<TextbookRow> {
     let n = num_fingerprints as f64;
     let code_bytes = f64::from(bits) / 8.0;
-    let neighbours = ball(bits, within);
+    let neighbors = ball(bits, within);
     let row = |family, name: &str, copies: f64| TextbookRow {
         family,
         name: name.to_owned(),
@@ -82,8 +82,8 @@ pub fn textbook(num_fingerprints: u64, bits: u32, within: u32) -> Vec<TextbookRo
         key_bits: (bits, bits),
         num_probes_exactly: 1.0,
         num_probes: 1.0,
-        num_candidates_a_table: n * neighbours / power_of_two(bits),
-        num_candidates: n * neighbours / power_of_two(bits),
+        num_candidates_a_table: n * neighbors / power_of_two(bits),
+        num_candidates: n * neighbors / power_of_two(bits),
         num_copies: copies,
         num_bytes: copies * code_bytes * n,
     };
@@ -98,14 +98,10 @@ pub fn textbook(num_fingerprints: u64, bits: u32, within: u32) -> Vec<TextbookRo
         },
         TextbookRow {
             num_probes_exactly: choose(bits, within),
-            num_probes: neighbours,
-            ..row(Family::ProbedNeighbours, "all neighbours probed", 1.0)
+            num_probes: neighbors,
+            ..row(Family::ProbedNeighbors, "all neighbors probed", 1.0)
         },
-        row(
-            Family::StoredNeighbours,
-            "all neighbours stored",
-            neighbours,
-        ),
+        row(Family::StoredNeighbors, "all neighbors stored", neighbors),
     ];
     let tables = |family, name: String, groups: &[(f64, u32)]| {
         let num_tables: f64 = groups.iter().map(|(count, _)| count).sum();
@@ -174,8 +170,8 @@ mod tests {
         // 2^34 fingerprints of 64 bits, k = 3.
         let rows = textbook(1 << 34, 64, 3);
         let row = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
-        assert_eq!(row("all neighbours probed").num_probes_exactly, 41_664.0);
-        assert_eq!(row("all neighbours stored").num_copies, 43_745.0);
+        assert_eq!(row("all neighbors probed").num_probes_exactly, 41_664.0);
+        assert_eq!(row("all neighbors stored").num_copies, 43_745.0);
         let four = row("4 blocks");
         assert_eq!(
             (four.num_candidates_a_table, four.num_candidates),

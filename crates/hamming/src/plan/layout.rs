@@ -2,7 +2,7 @@
 //!
 //! A table is sorted by its key. A directory over the leading bits of the key, the prefix, names the bucket; of the first word only the
 //! bits behind the prefix are stored, the residual. Where buckets are small the directory is made of cache lines with one bit a bucket
-//! and one an entry, so that neighbours that differ in the low bits of the prefix share a line; where they are large it is the
+//! and one an entry, so that neighbors that differ in the low bits of the prefix share a line; where they are large it is the
 //! plain list of their starts. Values that differ behind the prefix lie in the same bucket. Ids are stored once.
 
 use super::costs::Costs;
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_behind_the_prefix_share_a_bucket() {
+    fn neighbors_behind_the_prefix_share_a_bucket() {
         let collection = Collection::with_rows(1_000_000_000, 64);
         assert_eq!(collection.id_bits, 31);
         let shape = collection.shape(32);

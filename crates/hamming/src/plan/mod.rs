@@ -1,6 +1,6 @@
 //! Which keys together find every pair within a radius, and what do they cost?
 //!
-//! A key is a set of bit positions, searched within a radius of its own around the query's value. Scan, neighbour probing,
+//! A key is a set of bit positions, searched within a radius of its own around the query's value. Scan, neighbor probing,
 //! permuted tables (Manku, Jain, Das Sarma: Detecting near-duplicates for web crawling, WWW 2007) and multi-index hashing
 //! (Norouzi, Punjani, Fleet, PAMI 2014) are points in the space of such sets. A [`SearchPlan`] is a set that has been checked.
 

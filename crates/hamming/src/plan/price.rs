@@ -30,7 +30,7 @@ pub struct PricedPlan {
     pub family: Family,
     /// What it does, in words.
     pub name: String,
-    /// Its keys; none for the scan and for stored neighbours.
+    /// Its keys; none for the scan and for stored neighbors.
     pub keys: Vec<Key>,
     /// Tables.
     pub num_tables: usize,
@@ -45,9 +45,9 @@ pub struct PricedPlan {
 }
 
 impl PricedPlan {
-    /// Whether an index of it can be built; all but stored neighbours.
+    /// Whether an index of it can be built; all but stored neighbors.
     pub fn is_searchable(&self) -> bool {
-        self.family != Family::StoredNeighbours
+        self.family != Family::StoredNeighbors
     }
 }
 
@@ -122,12 +122,12 @@ impl<'a> Pricer<'a> {
     /// The design with its cost; None where a query of many takes `limit_ns` or more.
     pub(super) fn price(&mut self, design: Design, limit_ns: f64) -> Option<PricedPlan> {
         let num_tables = match design.family {
-            Family::StoredNeighbours => 1,
+            Family::StoredNeighbors => 1,
             _ => design.keys.len(),
         };
         let cost = match design.family {
             Family::Scan => self.scan(),
-            Family::StoredNeighbours => self.stored_neighbours(),
+            Family::StoredNeighbors => self.stored_neighbors(),
             _ => self.tables(&design.keys, limit_ns)?,
         };
         self.num_plans += 1;
@@ -157,17 +157,17 @@ impl<'a> Pricer<'a> {
         }
     }
 
-    /// A hash table of the neighbours: the code and the id, and one entry in three free.
-    fn stored_neighbours(&self) -> KeyCost {
+    /// A hash table of the neighbors: the code and the id, and one entry in three free.
+    fn stored_neighbors(&self) -> KeyCost {
         let SurveyRequest {
             collection,
             within,
             costs,
             ..
         } = self.request;
-        let neighbours = ball(collection.bits, *within);
-        let num_stored = collection.num_fingerprints as f64 * neighbours;
-        let num_bytes = 1.5 * (collection.plain_bytes() + collection.id_bytes()) * neighbours;
+        let neighbors = ball(collection.bits, *within);
+        let num_stored = collection.num_fingerprints as f64 * neighbors;
+        let num_bytes = 1.5 * (collection.plain_bytes() + collection.id_bytes()) * neighbors;
         let num_candidates = num_stored / power_of_two(collection.bits);
         let (latency_ns, overlapped_ns) = costs.read_ns(num_bytes);
         let asked_ns = costs.table_ns + costs.bucket_ns;

@@ -8,8 +8,7 @@ use std::collections::HashMap;
 use super::blocks::{Division, even_widths, key_of_blocks};
 use super::costs::Costs;
 use super::families::{
-    Design, Family, chosen_blocks, chosen_radius, list, probed_neighbours, ring, ring_radius,
-    tables,
+    Design, Family, chosen_blocks, chosen_radius, list, probed_neighbors, ring, ring_radius, tables,
 };
 use super::layout::{Collection, MAX_PREFIX_BITS, choose, key_cost, least_key_ns};
 use likewise_core::error::Error;
@@ -42,7 +41,7 @@ pub(super) fn propose_designs(
         true => propose(design),
         false => Ok(()),
     };
-    propose(probed_neighbours(bits, within))?;
+    propose(probed_neighbors(bits, within))?;
     let mut widths = WidthSearch::new(collection, division, costs);
     for num_blocks in 2..=MAX_BLOCKS.min(within + 1).min(bits / 4) {
         for radii in radii_of_blocks(num_blocks, within) {

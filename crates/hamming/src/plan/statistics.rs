@@ -117,7 +117,7 @@ pub(super) fn within_probability(mismatch: &[f64], dependence: f64, radius: u32)
 
 /// P(a beta-binomial number of `width` bits, of this mean and correlation, is at most `radius`); binomial where the correlation is 0.
 fn errors_within(width: u32, mean: f64, correlation: f64, radius: u32) -> f64 {
-    // Pólya's urn: each draw adds `step` balls of its colour to `mean` and `1 - mean`.
+    // Pólya's urn: each draw adds `step` balls of its color to `mean` and `1 - mean`.
     let step = correlation / (1.0 - correlation);
     let urn = |balls: f64, draws: u32| balls + f64::from(draws) * step;
     let mut term: f64 = (0..width)

@@ -45,7 +45,7 @@ pub struct SurveyWork {
 /// Prices the plans for a collection and chooses one.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where bits, radius, frequencies or costs are out of range; [`Error::Cancelled`].
+/// [`Error::InvalidParameter`] where bits, radius, frequencies or costs are out of range; [`Error::Canceled`].
 ///
 /// # Cost
 /// Milliseconds, some dozens at wide radii ([`SurveyWork`] counts the steps). `cancel` is looked at between plans.
@@ -210,7 +210,7 @@ fn check(request: &SurveyRequest) -> Result<(), Error> {
 
 fn stop_if(cancel: &AtomicBool) -> Result<(), Error> {
     match cancel.load(Ordering::Relaxed) {
-        true => Err(Error::Cancelled),
+        true => Err(Error::Canceled),
         false => Ok(()),
     }
 }

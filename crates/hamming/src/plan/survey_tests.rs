@@ -97,8 +97,8 @@ fn the_frontier_falls_and_holds_the_searches_of_the_literature() {
         );
         for family in [
             Family::Scan,
-            Family::ProbedNeighbours,
-            Family::StoredNeighbours,
+            Family::ProbedNeighbors,
+            Family::StoredNeighbors,
             Family::ChosenBlocks,
         ] {
             assert!(
@@ -330,5 +330,5 @@ fn a_survey_is_a_bounded_number_of_steps_at_any_radius() {
 #[test]
 fn a_survey_stops_when_it_is_told_to() {
     let stopped = surveyed(&request(1_000_000, 64, 3), &AtomicBool::new(true));
-    assert_eq!(stopped, Err(Error::Cancelled));
+    assert_eq!(stopped, Err(Error::Canceled));
 }

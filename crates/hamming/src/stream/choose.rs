@@ -4,7 +4,7 @@
 //! since real fingerprints are skewed.
 
 use super::key_value::KeyValue;
-use super::table::neighbours;
+use super::table::neighbors;
 use crate::code_planes::CodePlanes;
 use crate::distance::Fingerprints;
 use crate::plan::{Key, SearchPlan};
@@ -65,7 +65,7 @@ pub(super) fn choose_plan(
     SearchPlan::new(bits, within, best.1)
 }
 
-/// Plans on equal blocks of the positions dealt out in this order: one key a block with neighbours, or exact keys of several blocks.
+/// Plans on equal blocks of the positions dealt out in this order: one key a block with neighbors, or exact keys of several blocks.
 fn families(order: &[u32], within: u32) -> Vec<Vec<Key>> {
     let bits = order.len() as u32;
     let mut plans = Vec::new();
@@ -164,7 +164,7 @@ fn cost(queries: &CodePlanes, sample: &Fingerprints<'_>, keys: &[Key]) -> f64 {
     let buckets_bytes = 4.0 * num_queries * keys.len() as f64;
     keys.iter()
         .map(|key| {
-            let masks = neighbours(key.width(), key.radius);
+            let masks = neighbors(key.width(), key.radius);
             let num_candidates = num_candidates(queries, sample, key, &masks);
             let num_probes = masks.len() as f64;
             let width = key.width().min(queries.len().max(2).ilog2() + 2);

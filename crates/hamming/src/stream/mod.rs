@@ -73,7 +73,7 @@ impl StreamTables {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where the shapes do not fit, bits beyond the width are set or `within` is above the width;
-    /// [`Error::Cancelled`].
+    /// [`Error::Canceled`].
     ///
     /// # Cost
     /// About 20 ns a query and key, and a tenth of a second to choose the keys.
@@ -175,7 +175,7 @@ impl StreamTables {
     /// Stops early, after a whole code, where more than `max_hits` are found; one code's hits are never cut.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the words are not whole codes, or bits beyond the width are set; [`Error::Cancelled`].
+    /// [`Error::InvalidParameter`] where the words are not whole codes, or bits beyond the width are set; [`Error::Canceled`].
     pub fn search(
         &self,
         words: &[u64],

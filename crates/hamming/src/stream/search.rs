@@ -19,7 +19,7 @@ const NUM_PENDING: usize = 32;
 /// Check words of 32 bits in a cache line.
 const NARROW_LINE: usize = 16;
 
-/// A look-up. Its bucket (28 bits), the code of the block (18), and which neighbour of its value (18).
+/// A look-up. Its bucket (28 bits), the code of the block (18), and which neighbor of its value (18).
 #[derive(Debug, Clone, Copy, Default)]
 struct Probe {
     packed: u64,
@@ -42,7 +42,7 @@ impl Probe {
     }
 
     #[inline(always)]
-    fn neighbour(self) -> usize {
+    fn neighbor(self) -> usize {
         self.packed as usize % (1 << CODE_SHIFT)
     }
 }
@@ -72,7 +72,7 @@ pub(super) unsafe fn search_block<K: CheckKernel, const W: usize>(
 ) {
     let num_codes = codes.len() / W;
     for (rank, table) in tables.tables.iter().enumerate() {
-        let batch_len = (BLOCK_LEN / table.neighbours.len()).max(1);
+        let batch_len = (BLOCK_LEN / table.neighbors.len()).max(1);
         for start in (0..num_codes).step_by(batch_len) {
             let batch = start..(start + batch_len).min(num_codes);
             // SAFETY: passed on from the caller.
@@ -104,7 +104,7 @@ unsafe fn sort_by_region<K: CheckKernel, const W: usize>(
     for index in batch.clone() {
         // SAFETY: passed on from the caller.
         let value = unsafe { table.key.of::<K, W>(&code_at(codes, index)) };
-        for &mask in &table.neighbours {
+        for &mask in &table.neighbors {
             next[(table.bucket(value ^ mask) >> shift) % NUM_REGIONS] += 1;
         }
     }
@@ -118,13 +118,13 @@ unsafe fn sort_by_region<K: CheckKernel, const W: usize>(
         // SAFETY: passed on from the caller.
         let value = unsafe { table.key.of::<K, W>(&code) };
         let check = fold(&code);
-        for (neighbour, &mask) in table.neighbours.iter().enumerate() {
+        for (neighbor, &mask) in table.neighbors.iter().enumerate() {
             let bucket = table.bucket(value ^ mask);
             let slot = &mut next[(bucket >> shift) % NUM_REGIONS];
             scratch.probes[*slot as usize] = Probe {
                 packed: (bucket as u64) << BUCKET_SHIFT
                     | (index as u64) << CODE_SHIFT
-                    | neighbour as u64,
+                    | neighbor as u64,
                 check,
             };
             *slot += 1;
@@ -209,7 +209,7 @@ unsafe fn report<K: CheckKernel, const W: usize>(
     let code: [u64; W] = code_at(codes, probe.code());
     // SAFETY: passed on from the caller.
     let value = unsafe { table.key.of::<K, W>(&code) };
-    let asked = value ^ table.neighbours[probe.neighbour()];
+    let asked = value ^ table.neighbors[probe.neighbor()];
     while near != 0 {
         let row = table.rows[at as usize + near.trailing_zeros() as usize];
         near &= near - 1;

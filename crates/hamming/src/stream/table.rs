@@ -24,7 +24,7 @@ pub(super) enum Checks {
 pub(super) struct KeyTable {
     pub(super) key: KeyValue,
     /// What is XORed to a value to reach all values within the radius, 0 first.
-    pub(super) neighbours: Vec<u64>,
+    pub(super) neighbors: Vec<u64>,
     directory: Directory,
     /// Bucket `b` is `offsets[b]..offsets[b + 1]`.
     pub(super) offsets: Vec<u32>,
@@ -101,7 +101,7 @@ impl KeyTable {
         };
         KeyTable {
             key: value,
-            neighbours: neighbours(key.width(), key.radius),
+            neighbors: neighbors(key.width(), key.radius),
             directory,
             offsets,
             checks,
@@ -124,7 +124,7 @@ impl KeyTable {
             Checks::Narrow(values) => 4 * values.len(),
             Checks::Wide(values) => 8 * values.len(),
         };
-        8 * self.neighbours.len() + 4 * self.offsets.len() + checks + 4 * self.rows.len()
+        8 * self.neighbors.len() + 4 * self.offsets.len() + checks + 4 * self.rows.len()
     }
 }
 
@@ -145,7 +145,7 @@ fn fold_row(queries: &CodePlanes, row: usize) -> u64 {
 }
 
 /// All values of `width` bits with at most `radius` ones, in order of their number.
-pub(super) fn neighbours(width: u32, radius: u32) -> Vec<u64> {
+pub(super) fn neighbors(width: u32, radius: u32) -> Vec<u64> {
     let mut all = vec![0_u64];
     let mut shell_start = 0;
     for _ in 0..radius.min(width) {

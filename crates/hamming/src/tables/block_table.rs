@@ -22,14 +22,14 @@ pub(super) struct BlockTable {
 
 /// What is XORed to a block to reach all values near it.
 #[derive(Debug)]
-pub(super) struct Neighbours {
+pub(super) struct Neighbors {
     /// Values by weight; the first is 0.
     masks: Vec<u16>,
     /// Number of masks of weight `radius` or less.
     ends: Vec<usize>,
 }
 
-impl Neighbours {
+impl Neighbors {
     pub(super) fn new(max_radius: u32) -> Self {
         let mut masks: Vec<u16> = if max_radius == 0 {
             vec![0]
@@ -42,7 +42,7 @@ impl Neighbours {
         let ends = (0..=max_radius)
             .map(|radius| masks.partition_point(|mask| mask.count_ones() <= radius))
             .collect();
-        Neighbours { masks, ends }
+        Neighbors { masks, ends }
     }
 
     /// Masks of weight 0 to `radius`, 0 first.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use super::block_table::{BlockTable, Neighbours};
+use super::block_table::{BlockTable, Neighbors};
 use super::probe::probe_range;
 use super::request::{EARLIER_SHIFT, LATER_SHIFT, Request};
 use super::scan::scan_range;
@@ -29,7 +29,7 @@ const FEW_CODES: usize = 4096;
 pub enum Strategy {
     /// Whichever of the others has the lower estimated cost.
     Cheapest,
-    /// Tables on blocks of 16 bits, neighbours probed.
+    /// Tables on blocks of 16 bits, neighbors probed.
     Blocks,
     /// Every pair compared.
     Scan,
@@ -58,7 +58,7 @@ pub struct HammingTables {
     pub(super) within: u32,
     /// Empty where every pair is compared.
     pub(super) tables: Vec<BlockTable>,
-    pub(super) neighbours: Neighbours,
+    pub(super) neighbors: Neighbors,
     /// Estimated nanoseconds a position on one core.
     cost: f64,
 }
@@ -67,7 +67,7 @@ impl HammingTables {
     /// Lays out the fingerprints `order[0], order[1], ...` for search by the cheapest strategy.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the shapes do not fit or `within` is above `bits`; [`Error::Cancelled`].
+    /// [`Error::InvalidParameter`] where the shapes do not fit or `within` is above `bits`; [`Error::Canceled`].
     pub fn build(
         fingerprints: Fingerprints<'_>,
         order: &[u32],
@@ -136,7 +136,7 @@ impl HammingTables {
             codes,
             within,
             tables,
-            neighbours: Neighbours::new(max_radius),
+            neighbors: Neighbors::new(max_radius),
         })
     }
 
@@ -169,7 +169,7 @@ impl HammingTables {
     /// Left out are pairs with `states[earlier] == REMOVED`.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where `range` or `states` do not fit the positions; [`Error::Cancelled`].
+    /// [`Error::InvalidParameter`] where `range` or `states` do not fit the positions; [`Error::Canceled`].
     pub fn candidates(
         &self,
         range: Range<u32>,
@@ -217,7 +217,7 @@ impl HammingTables {
             codes: &self.codes,
             within: self.within,
             tables: &self.tables,
-            neighbours: &self.neighbours,
+            neighbors: &self.neighbors,
             states,
             bound: Bound::new(max_pairs, threads),
         };

@@ -61,7 +61,7 @@ pub(super) unsafe fn probe_range<K: Kernel, const W: usize>(
         len: 0,
     };
     for (rank, table) in request.tables.iter().enumerate() {
-        let masks = request.neighbours.within(table.radius);
+        let masks = request.neighbors.within(table.radius);
         for later in piece.clone() {
             let value = table.block_of(&codes.get::<W>(later as usize));
             for &mask in masks {

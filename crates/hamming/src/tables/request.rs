@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::code_planes::CodePlanes;
 use likewise_core::bound::Bound;
 
-use super::block_table::{BlockTable, Neighbours};
+use super::block_table::{BlockTable, Neighbors};
 
 /// What the pieces of one call share.
 pub(super) struct Request<'a> {
@@ -13,7 +13,7 @@ pub(super) struct Request<'a> {
     pub(super) within: u32,
     /// Empty where every pair is compared.
     pub(super) tables: &'a [BlockTable],
-    pub(super) neighbours: &'a Neighbours,
+    pub(super) neighbors: &'a Neighbors,
     pub(super) states: Option<&'a [u8]>,
     pub(super) bound: Bound,
 }

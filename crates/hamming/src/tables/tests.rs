@@ -23,7 +23,7 @@ fn codes(kind: &str, n: usize, bits: u32, seed: u64) -> Vec<u64> {
         let base: Vec<u64> = (0..num_words)
             .map(|w| match kind {
                 "random" => random(i, w as u64),
-                // A few centres, then up to six flipped bits.
+                // A few centers, then up to six flipped bits.
                 "clustered" => random(i % 37, w as u64),
                 // All but the last 16 bits of each word agree.
                 "templated" => 0x1234_5678_9abc_0000 | random(i, w as u64) & 0xffff,
@@ -107,7 +107,7 @@ fn both_strategies_list_what_brute_force_lists() {
                     .filter(|&(_, _, distance)| distance <= within)
                     .collect();
                 for strategy in [Strategy::Blocks, Strategy::Scan] {
-                    // Neighbours of a wide radius are nearly all 65,536 values; a few widths of it are enough.
+                    // Neighbors of a wide radius are nearly all 65,536 values; a few widths of it are enough.
                     if strategy == Strategy::Blocks && within * 16 > 4 * bits && within != 16 {
                         continue;
                     }

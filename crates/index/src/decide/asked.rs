@@ -53,7 +53,7 @@ impl<'d> Asked<'d> {
         Some(self.near[place].distance)
     }
 
-    /// Whether the normalised text is empty.
+    /// Whether the normalized text is empty.
     pub fn is_blank(&self) -> bool {
         self.shape & 3 == Shape::Empty as u8
     }

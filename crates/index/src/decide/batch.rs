@@ -119,7 +119,7 @@ impl<'d> StagedBatch<'d> {
     /// Makes the documents of a range known, and finds those of the batch near each of them.
     ///
     /// # Errors
-    /// [`CoreError::Cancelled`].
+    /// [`CoreError::Canceled`].
     pub fn near(
         &mut self,
         rules: &Rules,

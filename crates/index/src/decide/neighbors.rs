@@ -60,7 +60,7 @@ impl<'a> RowsOf<'a> {
 /// Searches all layers for sketches; nothing is found for rules without fingerprints.
 ///
 /// # Errors
-/// [`Error::Cancelled`]; [`Error::Damaged`] of a segment.
+/// [`Error::Canceled`]; [`Error::Damaged`] of a segment.
 pub fn near_rows(
     state: &State,
     rules: &Rules,

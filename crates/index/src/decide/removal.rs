@@ -95,7 +95,7 @@ impl Lookup<'_> {
         self.pending.gone = Some(row);
         for member in members {
             if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Disk(likewise_disk::Error::Cancelled));
+                return Err(Error::Disk(likewise_disk::Error::Canceled));
             }
             match self.other_evidence(member)? {
                 Some(evidence) => removal.moved.push((member, evidence)),

@@ -194,7 +194,7 @@ impl MemoryRows {
     /// Appends rows, which ascend, and puts those that stand into the tables.
     ///
     /// # Errors
-    /// [`Error::Cancelled`], [`Error::OutOfMemory`] from merging fingerprints.
+    /// [`Error::Canceled`], [`Error::OutOfMemory`] from merging fingerprints.
     pub fn extend<'a>(
         &mut self,
         rules: &Rules,
@@ -278,7 +278,7 @@ impl MemoryRows {
     /// Places among the rows that are held of those within a radius of each fingerprint.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
+    /// [`Error::Canceled`].
     pub fn search(
         &self,
         queries: Fingerprints<'_>,

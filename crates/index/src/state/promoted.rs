@@ -117,7 +117,7 @@ impl PromotedTables {
     /// Places in [`rows`](Self::rows) within a radius of each fingerprint.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
+    /// [`Error::Canceled`].
     pub fn search(
         &self,
         queries: Fingerprints<'_>,

@@ -62,7 +62,7 @@ impl RowView<'_> {
         }
     }
 
-    /// Whether the normalised text is empty.
+    /// Whether the normalized text is empty.
     pub fn is_blank(&self) -> bool {
         self.shape() & !COLLAPSED == Shape::Empty as u8
     }

@@ -97,7 +97,7 @@ impl Index {
     /// What is wrong with the index, in words; nothing where all is well. `full` reads every byte.
     ///
     /// # Errors
-    /// Those of the store; [`Error::Disk`] where it was cancelled.
+    /// Those of the store; [`Error::Disk`] where it was canceled.
     pub fn verify(&self, full: bool, cancel: &AtomicBool) -> Result<Vec<String>, Error> {
         self.ready(cancel)?;
         let lease = self.leased()?;
@@ -107,8 +107,8 @@ impl Index {
             if let Layer::Segment(segment) = layer {
                 match segment.verify(cancel) {
                     Ok(()) => {}
-                    Err(likewise_disk::Error::Cancelled) => {
-                        return Err(Error::Disk(likewise_disk::Error::Cancelled));
+                    Err(likewise_disk::Error::Canceled) => {
+                        return Err(Error::Disk(likewise_disk::Error::Canceled));
                     }
                     Err(error) => {
                         findings.push(format!("segment {}: {error}", segment.name()));

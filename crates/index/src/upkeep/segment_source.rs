@@ -135,7 +135,7 @@ impl TrueRows<'_> {
         let mut exceptions: Vec<(u16, u8)> = Vec::new();
         self.store.scan(rows.clone(), |chunk| {
             if self.cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(Error::Canceled);
             }
             next = chunk.span().end.min(most);
             let rows = rows.start..next;

@@ -58,7 +58,7 @@ impl Shared {
     /// The same of all that is gone and that no segment holds; gives how many chunks and blocks there are less.
     ///
     /// # Errors
-    /// Those of the store; [`likewise_disk::Error::Cancelled`].
+    /// Those of the store; [`likewise_disk::Error::Canceled`].
     pub fn sweep_all(&self, cancel: &AtomicBool) -> Result<u64, Error> {
         self.sweep_store(Extent::All, cancel)
     }
@@ -82,7 +82,7 @@ impl Shared {
         let mut next_row = Some(0);
         while let Some(row) = next_row {
             if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Disk(likewise_disk::Error::Cancelled));
+                return Err(Error::Disk(likewise_disk::Error::Canceled));
             }
             // Others write between the steps.
             let step = self.write_a_step(|store| {
@@ -120,7 +120,7 @@ impl Shared {
         })?;
         while self.write_a_step(|store| Ok(store.give_back_pages(PAGES_A_STEP, part)?))? {
             if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Disk(likewise_disk::Error::Cancelled));
+                return Err(Error::Disk(likewise_disk::Error::Canceled));
             }
         }
         Ok(num_fewer)

@@ -10,7 +10,7 @@ WALL_STAGES = (
     *("choosing_the_threshold", "ordering", "candidates"),
     *("verification", "deciding", "writing"),
 )
-THREAD_STAGES = ("reading", "tokenising", "sketching", "spooling", "reading_again", "making_sets")
+THREAD_STAGES = ("reading", "tokenizing", "sketching", "spooling", "reading_again", "making_sets")
 
 
 class Timing:

@@ -140,12 +140,12 @@ class Documents:
 
     @property
     def is_empty(self) -> NDArray[np.bool_]:
-        """Whether each normalised text is empty."""
+        """Whether each normalized text is empty."""
         return np.equal(self.shapes, EMPTY)
 
     @property
     def num_empty(self) -> int:
-        """Documents whose normalised text is empty."""
+        """Documents whose normalized text is empty."""
         return self._num_of_shape(EMPTY)
 
     @property

@@ -100,7 +100,7 @@ class _Worker:
         batch = sketch_texts(piece.texts, self._recipe, sets=True, threads=self._threads, rarity=self._rarity)
         lengths = np.asarray(piece.texts.lengths()) if self._rules.needs_lengths else None
         seconds = time.perf_counter() - began
-        self._timing.add_thread("tokenising", seconds * batch.features_share)
+        self._timing.add_thread("tokenizing", seconds * batch.features_share)
         self._timing.add_thread("sketching", seconds * (1 - batch.features_share))
         handle = None
         if self._spool is not None and self._rules.needs_texts and not source.can_read_again:

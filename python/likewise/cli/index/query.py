@@ -47,12 +47,12 @@ def command(
         for documents in given_documents(inputs, index.recipe, options, Tally(), needs_ids=False):
             texts = documents.texts.to_list()
             write_lines(
-                {"doc_id": doc_id, "neighbours": [_neighbour(other) for other in index.neighbours(text, limit=limit)]}
+                {"doc_id": doc_id, "neighbors": [_neighbor(other) for other in index.neighbors(text, limit=limit)]}
                 for doc_id, text in zip(documents.ids, texts, strict=True)
             )
 
 
-def _neighbour(other: Any) -> dict[str, Any]:  # noqa: ANN401
+def _neighbor(other: Any) -> dict[str, Any]:  # noqa: ANN401
     return {"doc_id": other.doc_id, "similarity": other.similarity, "distance": other.distance}
 
 

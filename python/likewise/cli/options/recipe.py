@@ -454,7 +454,7 @@ def recipe_line(recipe: Mapping[str, Any]) -> str:
         search = f"MinHash: {recipe['num_slots']} slots of {recipe['slot_bits']} bits"
         search += f" in {recipe['bands']} bands of {recipe['rows']}" if "bands" in recipe else ""
     elif recipe["method"] == "exact":
-        return "Exact: equal normalised texts"
+        return "Exact: equal normalized texts"
     elif recipe["method"] == "shingles":
         search = "Shingle sets: every pair at the threshold, by the rarest features of each document"
     elif recipe["method"] == "bloom":

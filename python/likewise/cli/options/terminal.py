@@ -1,4 +1,4 @@
-"""What people see: errors with a hint, text without control characters, colours only where they belong."""
+"""What people see: errors with a hint, text without control characters, colors only where they belong."""
 
 import errno
 import glob
@@ -42,8 +42,8 @@ def chosen_lines(facts: Mapping[str, Any]) -> list[str]:
     return choice_lines(facts)
 
 
-def has_colour(stream: TextIO) -> bool:
-    """Return whether a stream takes colours: a terminal, and NO_COLOR is not set."""
+def has_color(stream: TextIO) -> bool:
+    """Return whether a stream takes colors: a terminal, and NO_COLOR is not set."""
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
@@ -95,10 +95,10 @@ def _explain_ours(error: LikewiseError) -> int:
 
 
 def _say(text: str, hint: str | None) -> None:
-    colour = has_colour(sys.stderr)
-    click.echo(click.style("error: ", fg="red", bold=True) + printable(text), err=True, color=colour)
+    color = has_color(sys.stderr)
+    click.echo(click.style("error: ", fg="red", bold=True) + printable(text), err=True, color=color)
     if hint:
-        click.echo(click.style("hint: ", fg="cyan") + hint, err=True, color=colour)
+        click.echo(click.style("hint: ", fg="cyan") + hint, err=True, color=color)
 
 
 def skipped_line(names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ import click
 from likewise.checks import parse_size
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import count, plan_options, recipe_line, take_recipe
-from likewise.cli.options.terminal import has_colour
+from likewise.cli.options.terminal import has_color
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -101,7 +101,7 @@ def _draw(found: "Plan") -> None:
     from likewise.recipe.methods import Bloom, MinHash, SimHashDistance
 
     recipe = found.recipe
-    console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), width=100)
+    console = Console(file=sys.stdout, highlight=False, no_color=not has_color(sys.stdout), width=100)
     method = recipe.sketch
     axis = "Jaccard" if isinstance(method, MinHash) else "cosine"
     console.print(recipe_line(recipe.to_dict()))

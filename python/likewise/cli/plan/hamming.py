@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options.terminal import has_colour
+from likewise.cli.options.terminal import has_color
 
 if TYPE_CHECKING:
     from likewise.hamming.costs import Costs
@@ -115,7 +115,7 @@ def _draw(plan: "HammingPlan", *, with_ids: bool, least_with_ids: "PlannedSearch
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=sys.stdout, highlight=False, no_color=not has_colour(sys.stdout), soft_wrap=True)
+    console = Console(file=sys.stdout, highlight=False, no_color=not has_color(sys.stdout), soft_wrap=True)
     bound = "" if plan.memory_bytes is None else f" in {_bytes(plan.memory_bytes)}"
     ids = "stored with ids" if with_ids else "without ids"
     console.print(
@@ -175,7 +175,7 @@ def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: 
         )
     for line in _columns(rows):
         click.echo(line)
-    probed = next((search for search in searches if search.family == "probed neighbours"), None)
+    probed = next((search for search in searches if search.family == "probed neighbors"), None)
     if probed is not None:
         click.echo(
             f"\n{_exact(probed.num_probes_exactly)} probes are at exactly {within} of {bits} bits,  "

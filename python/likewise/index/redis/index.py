@@ -28,7 +28,7 @@ from likewise.index.redis.removal import decide_members, is_kept, removal_column
 from likewise.index.redis.search import Reader, Record, State, Unreadable
 from likewise.index.redis.server import Server
 from likewise.index.redis.writing import Writer
-from likewise.index.verdicts import Document, Group, Neighbour, Removal, Verdict, Verdicts
+from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
@@ -245,7 +245,7 @@ class RedisIndex:
         kept_id = None if is_kept(record) else self._reader.records({record.leader})[record.leader].doc_id
         return state, document_of(record, kept_id, self._layout.bits)
 
-    def neighbours(self, text: Any, limit: int = 10) -> list[Neighbour]:  # noqa: ANN401
+    def neighbors(self, text: Any, limit: int = 10) -> list[Neighbor]:  # noqa: ANN401
         """Return the kept documents that match a text, the most similar first, then the oldest."""
         self._check()
         limit = check_integer("limit", limit, 1, MAX_ROWS)
@@ -253,7 +253,7 @@ class RedisIndex:
         seen, decision = self._settled(lambda: self._decided_alone(arrivals))
         found = decision.matches(0)[:limit]
         bits = self._layout.bits
-        return [Neighbour(seen.records[row].doc_id, MEASURE, 1.0 - d / bits, d) for d, row in found]
+        return [Neighbor(seen.records[row].doc_id, MEASURE, 1.0 - d / bits, d) for d, row in found]
 
     def group(self, doc_id: str) -> Group:
         """Return the group of a document: the kept one, and what it removed in order of arrival.

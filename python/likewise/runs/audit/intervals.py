@@ -96,13 +96,13 @@ def share(strata: Sequence[StratumTotals], *, least_part: float, least_other: fl
     Notes
     -----
     The sampled document is the unit, with everything that is counted of it, so that pairs which come in clusters are
-    not taken for independent ones. The variance is that of the linearised ratio, by strata, without replacement. The
+    not taken for independent ones. The variance is that of the linearized ratio, by strata, without replacement. The
     limits are those of a gamma distribution of this mean and variance; for the upper one the mean is first raised by
     one more sampled document with a part, of the stratum whose documents stand for most (Fay, Feuer: Confidence
     intervals for directly standardized rates, Statistics in Medicine 16, 1997). So a sample without any part does not
     prove that there is none. The rest has such limits too: the lower limit is the share beside the most rest, and of a
     share that is not rare one less the most rest, if that is lower.
-    Source of the linearised ratio: Cochran, Sampling Techniques, 1977, 6.11.
+    Source of the linearized ratio: Cochran, Sampling Techniques, 1977, 6.11.
     """
     total = known_total + sum(stratum.weight * float(stratum.totals.sum()) for stratum in strata)
     unseen = [stratum for stratum in strata if len(stratum.totals) < stratum.num_documents]
@@ -175,7 +175,7 @@ def gamma_quantile(shape: float, probability: float) -> float:
 
 
 def _gamma_share_below(shape: float, x: float) -> float:
-    """Return the regularised lower incomplete gamma function, by its series."""
+    """Return the regularized lower incomplete gamma function, by its series."""
     if x <= 0.0:
         return 0.0
     scale = math.exp(shape * math.log(x) - x - math.lgamma(shape + 1.0))

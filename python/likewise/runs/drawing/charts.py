@@ -1,4 +1,4 @@
-"""Drawings without a script: histograms, steps, curves, fingerprints. Colours and sizes come from the stylesheet."""
+"""Drawings without a script: histograms, steps, curves, fingerprints. Colors and sizes come from the stylesheet."""
 
 import math
 from collections.abc import Sequence

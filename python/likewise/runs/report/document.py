@@ -53,20 +53,20 @@ def report(run: Path, *, samples: bool = True, inputs: Path | None = None, progr
 
 
 def _document(view: RunView, *, samples: bool) -> Html:
-    summary, recipe, catalogue = view.summary, view.recipe, view.catalogue
+    summary, recipe, catalog = view.summary, view.recipe, view.catalog
     chart, chosen = curve_chart(recipe), threshold_chart(summary)
     cards = [
         _card("Recipe", recipe_facts(recipe, summary["recall"])),
         _card("Comparisons", search_facts(summary)),
         *([_card("How the threshold was chosen", chosen)] if chosen is not None else []),
-        _card("Similarities of removed documents", similarity_chart(catalogue, recipe)),
-        _card("Group sizes", size_chart(catalogue)),
+        _card("Similarities of removed documents", similarity_chart(catalog, recipe)),
+        _card("Group sizes", size_chart(catalog)),
         *([_card("Probability of finding a pair", chart)] if chart is not None else []),
         _card("Time", stage_chart(summary)),
     ]
     body = [
         element("header", [element("h1", f"Likewise: {view.title}"), element("p", summary["verification"])]),
-        run_figures(summary, catalogue.num_groups()),
+        run_figures(summary, catalog.num_groups()),
         *([element("p", view.note, class_="notice")] if view.note else []),
         element("div", cards, class_="columns"),
         _inputs(view),
@@ -119,7 +119,7 @@ def _spread(view: RunView) -> Iterator[tuple[GroupRow, Member]]:
     total = view.summary["num_removed"]
     count = min(NUM_SAMPLES, total)
     for number in range(count):
-        yield from view.catalogue.doubtful(after=number * (total - 1) // max(1, count - 1), limit=1)
+        yield from view.catalog.doubtful(after=number * (total - 1) // max(1, count - 1), limit=1)
 
 
 def _why(view: RunView, group: GroupRow, member: Member) -> Html:

@@ -8,7 +8,7 @@ from likewise.recipe.methods import Exact, MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import choice_lines
 from likewise.runs.drawing import Html, bars, curve, density, element, histogram
-from likewise.runs.viewing import Catalogue
+from likewise.runs.viewing import Catalog
 
 _CURVE_POINTS = 100
 _SIZE_RANGES = ((2, 2), (3, 3), (4, 5), (6, 10), (11, 100), (101, 1000), (1001, 10_000), (10_001, None))
@@ -88,9 +88,9 @@ def threshold_of(recipe: Recipe) -> float | None:
     return None if isinstance(recipe.sketch, Exact) else recipe.least_similarity
 
 
-def similarity_chart(catalogue: Catalogue, recipe: Recipe) -> Html:
+def similarity_chart(catalog: Catalog, recipe: Recipe) -> Html:
     """Return the similarities at which documents were removed."""
-    counts = catalogue.similarities()
+    counts = catalog.similarities()
     num_bins = len(counts)
     threshold = threshold_of(recipe)
     first = next((i for i, count in enumerate(counts) if count), num_bins - 1)
@@ -108,10 +108,10 @@ def similarity_chart(catalogue: Catalogue, recipe: Recipe) -> Html:
     )
 
 
-def size_chart(catalogue: Catalogue) -> Html:
+def size_chart(catalog: Catalog) -> Html:
     """Return how many groups there are of each size."""
     rows = []
-    sizes = catalogue.sizes()
+    sizes = catalog.sizes()
     for low, high in _SIZE_RANGES:
         count = sum(num for size, num in sizes if size >= low and (high is None or size <= high))
         if count:

@@ -6,17 +6,17 @@ Python's own SQLite, since no index opens that file. Words are cut by the rules 
 that Chinese is found as English is.
 """
 
-from likewise.runs.viewing.catalogue import SORTS, Catalogue, GroupRow, Listing, Member
+from likewise.runs.viewing.catalog import SORTS, Catalog, GroupRow, Listing, Member
 from likewise.runs.viewing.first_look import first_look
 from likewise.runs.viewing.marks import Marks
-from likewise.runs.viewing.neighbours import FoundNear
+from likewise.runs.viewing.neighbors import FoundNear
 from likewise.runs.viewing.texts import Missing, Place
 from likewise.runs.viewing.thresholds import StoredPair, Thresholds
 from likewise.runs.viewing.view import IndexView, RunView, View, is_run
 
 __all__ = [
     "SORTS",
-    "Catalogue",
+    "Catalog",
     "FoundNear",
     "GroupRow",
     "IndexView",

@@ -1,4 +1,4 @@
-"""The groups of a finished run or of an index, brought into a catalogue."""
+"""The groups of a finished run or of an index, brought into a catalog."""
 
 import json
 import sqlite3
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
-from likewise.runs.viewing.catalogue import CatalogueWriter
+from likewise.runs.viewing.catalog import CatalogWriter
 from likewise.runs.viewing.texts import Missing, Place, TextReader
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ _COLUMNS = [*_OF_MEMBERS, "kept_row", "kept_id", "kept_source", "kept_file", "ke
 def build_from_evidence(
     evidence: Path, target: Path, texts: TextReader, facts: dict[str, str], progress: Progress
 ) -> None:
-    """Write the catalogue of a run's evidence.
+    """Write the catalog of a run's evidence.
 
     Parameters
     ----------
     evidence : Path
         ``removed.parquet``.
     target : Path
-        The catalogue.
+        The catalog.
     texts : TextReader
         Reads kept documents, to find groups by their words.
     facts : dict of str to str
@@ -66,7 +66,7 @@ def build_from_evidence(
     order = np.argsort(keys, kind="stable")
     bounds = np.flatnonzero(np.diff(keys[order], prepend=-1, append=-2))
     progress(StageStarted("sorting groups", len(bounds) - 1, "groups"))
-    with CatalogueWriter(target) as writer:
+    with CatalogWriter(target) as writer:
         _add_members(writer, table, order, keys)
         for start in range(0, len(bounds) - 1, _ROWS_AT_ONCE):
             stop = min(start + _ROWS_AT_ONCE, len(bounds) - 1)
@@ -97,7 +97,7 @@ def _group_keys(table: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has 
     return groups
 
 
-def _add_members(writer: CatalogueWriter, table: Any, order: NDArray[np.int64], keys: NDArray[np.int64]) -> None:  # noqa: ANN401
+def _add_members(writer: CatalogWriter, table: Any, order: NDArray[np.int64], keys: NDArray[np.int64]) -> None:  # noqa: ANN401
     below = "below_threshold" if "below_threshold" in table.column_names else None
     for start in range(0, len(order), _ROWS_AT_ONCE):
         which = order[start : start + _ROWS_AT_ONCE]
@@ -138,14 +138,14 @@ def _beginning(text: str | bytes | Missing, doc_id: str) -> str:
 
 
 def build_from_index(index: "Index", target: Path, facts: dict[str, str]) -> None:
-    """Write the catalogue of an index as it is now: its groups, and texts where it keeps them.
+    """Write the catalog of an index as it is now: its groups, and texts where it keeps them.
 
     Parameters
     ----------
     index : Index
         Any index with `export`.
     target : Path
-        The catalogue.
+        The catalog.
     facts : dict of str to str
         Stored beside.
 
@@ -166,7 +166,7 @@ def build_from_index(index: "Index", target: Path, facts: dict[str, str]) -> Non
                 database.executemany("INSERT INTO documents VALUES (?,?,?,?,?,?)", map(_exported, lines))
             database.execute("CREATE INDEX by_kept ON documents (kept_id, seq)")
             database.execute("CREATE INDEX by_id ON documents (doc_id)")
-            _catalogue_index(database.execute, target, facts)
+            _catalog_index(database.execute, target, facts)
         finally:
             database.close()
 
@@ -178,8 +178,8 @@ def _exported(line: str) -> tuple[Any, ...]:
     )
 
 
-def _catalogue_index(execute: Callable[..., Any], target: Path, facts: dict[str, str]) -> None:
-    with CatalogueWriter(target) as writer:
+def _catalog_index(execute: Callable[..., Any], target: Path, facts: dict[str, str]) -> None:
+    with CatalogWriter(target) as writer:
         groups = execute(
             "SELECT k.seq, m.kept_id, count(*), min(m.similarity), max(m.similarity), substr(k.text, 1, ?) "
             "FROM documents m LEFT JOIN documents k ON k.doc_id = m.kept_id WHERE m.kept_id IS NOT NULL "

@@ -20,18 +20,18 @@ from likewise.io.output.summaries import read_summary
 from likewise.progress import Progress, no_progress
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.build import build_from_evidence, build_from_index
-from likewise.runs.viewing.catalogue import Catalogue
+from likewise.runs.viewing.catalog import Catalog
 from likewise.runs.viewing.marks import Marks
-from likewise.runs.viewing.neighbours import MOST_BYTES, FoundNear, RunNeighbours
+from likewise.runs.viewing.neighbors import MOST_BYTES, FoundNear, RunNeighbors
 from likewise.runs.viewing.texts import Missing, Place, Shown, TextReader
 from likewise.runs.viewing.thresholds import Thresholds
 
 if TYPE_CHECKING:
     from likewise.index import Index
 
-# Of what a catalogue consists; another version is made again.
-_CATALOGUE_VERSION = "1"
-_CATALOGUE = "groups.sqlite"
+# Of what a catalog consists; another version is made again.
+_CATALOG_VERSION = "1"
+_CATALOG = "groups.sqlite"
 
 
 class View(Protocol):
@@ -61,7 +61,7 @@ class View(Protocol):
         """Why similarities that are measured here may differ from the stored ones; None where they do not."""
 
     @property
-    def catalogue(self) -> Catalogue:
+    def catalog(self) -> Catalog:
         """The groups, sorted when they are first asked for."""
 
     @property
@@ -75,7 +75,7 @@ class View(Protocol):
     def texts(self, documents: Sequence[tuple[int | None, Place]]) -> list[Shown]:
         """Return documents by (row, place), as text, bytes, or the reason why they cannot be shown."""
 
-    def neighbours(self, text: str, limit: int) -> list[FoundNear]:
+    def neighbors(self, text: str, limit: int) -> list[FoundNear]:
         """Return documents that are near a text, the nearest first.
 
         Raises
@@ -125,8 +125,8 @@ class RunView:
         self._lock = threading.RLock()
         self._run = file_run(self._summary)
         self._reader = self._stack.enter_context(self._text_reader(inputs))
-        self._catalogue: Catalogue | None = None
-        self._near: RunNeighbours | None = None
+        self._catalog: Catalog | None = None
+        self._near: RunNeighbors | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -150,14 +150,14 @@ class RunView:
         return self._summary
 
     @property
-    def catalogue(self) -> Catalogue:
+    def catalog(self) -> Catalog:
         """The groups, sorted when they are first asked for."""
         with self._lock:
-            if self._catalogue is None:
+            if self._catalog is None:
                 self._weigh()
-                self._catalogue = self._opened()
-                self._stack.callback(self._catalogue.close)
-            return self._catalogue
+                self._catalog = self._opened()
+                self._stack.callback(self._catalog.close)
+            return self._catalog
 
     @cached_property
     def marks(self) -> Marks:
@@ -174,12 +174,12 @@ class RunView:
         """Return documents by their places."""
         return self._reader.texts([place for _, place in documents])
 
-    def neighbours(self, text: str, limit: int) -> list[FoundNear]:
+    def neighbors(self, text: str, limit: int) -> list[FoundNear]:
         """Return documents of the run that are near a text, removed ones too."""
         with self._lock:
-            _ = self.catalogue
+            _ = self.catalog
             if self._near is None:
-                self._near = RunNeighbours(self._reader, self._run, self._recipe)
+                self._near = RunNeighbors(self._reader, self._run, self._recipe)
                 self._stack.callback(self._near.close)
         return self._near.find(text, limit)
 
@@ -210,11 +210,11 @@ class RunView:
             return
         self._note = None
 
-    def _opened(self) -> Catalogue:
+    def _opened(self) -> Catalog:
         evidence = self.path / EVIDENCE
         stat = evidence.stat() if evidence.exists() else None
-        stamp = json.dumps([_CATALOGUE_VERSION, stat and stat.st_size, stat and stat.st_mtime_ns])
-        own = self.path / VIEW / _CATALOGUE
+        stamp = json.dumps([_CATALOG_VERSION, stat and stat.st_size, stat and stat.st_mtime_ns])
+        own = self.path / VIEW / _CATALOG
         found = _current(own, stamp)
         if found is not None:
             return found
@@ -224,19 +224,19 @@ class RunView:
             if not os.access(own.parent, os.W_OK):
                 raise PermissionError
         except OSError:
-            target = self._stack.enter_context(scratch_directory()) / _CATALOGUE
+            target = self._stack.enter_context(scratch_directory()) / _CATALOG
         build_from_evidence(evidence, target, self._reader, {"stamp": stamp}, self._progress)
-        return Catalogue(target)
+        return Catalog(target)
 
 
-def _current(path: Path, stamp: str) -> Catalogue | None:
-    """Return the catalogue that stands there, if it is of this evidence."""
+def _current(path: Path, stamp: str) -> Catalog | None:
+    """Return the catalog that stands there, if it is of this evidence."""
     import sqlite3
 
     if not path.is_file():
         return None
     try:
-        found = Catalogue(path)
+        found = Catalog(path)
         if found.fact("stamp") == stamp:
             return found
         found.close()
@@ -269,8 +269,8 @@ class IndexView:
         self._marks = Marks(marks)
         self._stack = ExitStack()
         self._lock = threading.RLock()
-        self._catalogue: Catalogue | None = None
-        self._before: Catalogue | None = None
+        self._catalog: Catalog | None = None
+        self._before: Catalog | None = None
         self._num_sorted = 0
         self._work: Path | None = None
         self._sorted_at: object = None
@@ -279,9 +279,9 @@ class IndexView:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for catalogue in (self._catalogue, self._before):
-            if catalogue is not None:
-                catalogue.close()
+        for catalog in (self._catalog, self._before):
+            if catalog is not None:
+                catalog.close()
         self._stack.close()
 
     @property
@@ -295,13 +295,13 @@ class IndexView:
         return dict(self.index.stats)
 
     @property
-    def catalogue(self) -> Catalogue:
+    def catalog(self) -> Catalog:
         """The groups, sorted when they are first asked for."""
         with self._lock:
-            if self._catalogue is None:
+            if self._catalog is None:
                 self.sort_again()
-            assert self._catalogue is not None
-            return self._catalogue
+            assert self._catalog is not None
+            return self._catalog
 
     @property
     def marks(self) -> Marks:
@@ -311,7 +311,7 @@ class IndexView:
     @property
     def is_current(self) -> bool:
         """Whether nothing has been added or removed since the groups were sorted."""
-        return self._catalogue is None or self._sorted_at == self._state()
+        return self._catalog is None or self._sorted_at == self._state()
 
     def sort_again(self) -> None:
         """Sort the groups of the index as it is now."""
@@ -321,12 +321,12 @@ class IndexView:
             state = self._state()
             self._num_sorted += 1
             # Two are held, and take turns with their names.
-            target = self._work / f"{self._num_sorted % 3}-{_CATALOGUE}"
+            target = self._work / f"{self._num_sorted % 3}-{_CATALOG}"
             build_from_index(self.index, target, {})
             if self._before is not None:
                 self._before.close()
             # Whoever still lists the last one may go on until the next.
-            self._before, self._catalogue = self._catalogue, Catalogue(target)
+            self._before, self._catalog = self._catalog, Catalog(target)
             self._sorted_at = state
 
     def texts(self, documents: Sequence[tuple[int | None, Place]]) -> list[Shown]:
@@ -335,14 +335,14 @@ class IndexView:
         if self.summary.get("store") != "text":
             return [reason] * len(documents)
         gone = Missing("the document was removed")
-        found = [None if row is None else self.catalogue.text(row) for row, _ in documents]
+        found = [None if row is None else self.catalog.text(row) for row, _ in documents]
         return [gone if text is None else text for text in found]
 
-    def neighbours(self, text: str, limit: int) -> list[FoundNear]:
+    def neighbors(self, text: str, limit: int) -> list[FoundNear]:
         """Return kept documents that match a text."""
         return [
             FoundNear(near.doc_id, near.similarity, near.distance, matches=True, text=None)
-            for near in self.index.neighbours(text, limit)
+            for near in self.index.neighbors(text, limit)
         ]
 
     def _state(self) -> object:

@@ -80,7 +80,7 @@ class GroupBatch(BaseModel):
     groups: list[Group | None]
 
 
-class Neighbour(BaseModel):
+class Neighbor(BaseModel):
     """A kept document that matches a text, with similarity and distance."""
 
     doc_id: str
@@ -89,17 +89,17 @@ class Neighbour(BaseModel):
     distance: int | None
 
 
-class Neighbours(BaseModel):
+class Neighbors(BaseModel):
     """Kept documents that match a text, most similar first; `truncated` if there are more than requested."""
 
-    neighbours: list[Neighbour]
+    neighbors: list[Neighbor]
     truncated: bool
 
 
-class NeighboursBatch(BaseModel):
-    """Neighbours of each text, in the order of the request."""
+class NeighborsBatch(BaseModel):
+    """Neighbors of each text, in the order of the request."""
 
-    results: list[Neighbours]
+    results: list[Neighbors]
 
 
 class Moved(BaseModel):
@@ -219,8 +219,8 @@ class Bodies:
     doc_id: type[BaseModel]
     doc_ids: type[BaseModel]
     group: type[BaseModel]
-    neighbours: type[BaseModel]
-    neighbours_batch: type[BaseModel]
+    neighbors: type[BaseModel]
+    neighbors_batch: type[BaseModel]
     collection: type[BaseModel]
     verify: type[BaseModel]
     compare: type[BaseModel]
@@ -270,11 +270,11 @@ def make_bodies(settings: Settings) -> Bodies:
             offset=(Annotated[int, Field(ge=0, le=2**31), WHOLE], 0),
             limit=(limit, settings.max_results),
         ),
-        neighbours=body(
-            "NeighboursAsked", "A text and the maximum number of neighbors.", text=(text, ...), limit=(limit, 10)
+        neighbors=body(
+            "NeighborsAsked", "A text and the maximum number of neighbors.", text=(text, ...), limit=(limit, 10)
         ),
-        neighbours_batch=body(
-            "NeighboursAskedBatch",
+        neighbors_batch=body(
+            "NeighborsAskedBatch",
             "Texts and the maximum number of neighbors of each.",
             texts=(texts, ...),
             limit=(limit, 10),

@@ -87,18 +87,18 @@ class Documents:
         """Return groups of lines of ids."""
         return [(await self._grouped(collection, [line.doc_id], line.offset, line.limit))[0] for line in lines]
 
-    async def neighbours(self, collection: str, body: Any) -> Json:  # noqa: ANN401
-        """Return the neighbours of a text."""
-        return (await self._neighbours(collection, [body.text], [body.limit]))[0]
+    async def neighbors(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return the neighbors of a text."""
+        return (await self._neighbors(collection, [body.text], [body.limit]))[0]
 
-    async def neighbours_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
-        """Return the neighbours of texts."""
+    async def neighbors_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
+        """Return the neighbors of texts."""
         limits = [body.limit] * len(body.texts)
-        return {"results": await self._neighbours(collection, body.texts, limits)}
+        return {"results": await self._neighbors(collection, body.texts, limits)}
 
-    async def neighbours_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
-        """Return the neighbours of lines of texts."""
-        return await self._neighbours(collection, [line.text for line in lines], [line.limit for line in lines])
+    async def neighbors_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
+        """Return the neighbors of lines of texts."""
+        return await self._neighbors(collection, [line.text for line in lines], [line.limit for line in lines])
 
     async def remove(self, collection: str, body: Any, request: Repeatable | None) -> Json:  # noqa: ANN401
         """Remove a document, or raise Problem."""
@@ -153,9 +153,9 @@ class Documents:
             "truncated": is_cut,
         }
 
-    async def _neighbours(self, collection: str, texts: Sequence[str], limits: Sequence[int]) -> list[Json]:
+    async def _neighbors(self, collection: str, texts: Sequence[str], limits: Sequence[int]) -> list[Json]:
         found = self._service.collection(collection)
-        results: list[Json] = await found.ask(_neighbours, found.index, self._in_time(texts), limits, self._room)
+        results: list[Json] = await found.ask(_neighbors, found.index, self._in_time(texts), limits, self._room)
         self._service.metrics.truncated.inc(sum(result["truncated"] for result in results))
         return results
 
@@ -212,15 +212,15 @@ def _grouped(index: Index, doc_ids: Iterator[object]) -> list[Group | None]:
     return groups
 
 
-def _neighbours(index: Index, texts: Iterator[str], limits: Sequence[int], room: int) -> list[Json]:
+def _neighbors(index: Index, texts: Iterator[str], limits: Sequence[int], room: int) -> list[Json]:
     results = []
     for text, given in zip(texts, limits, strict=True):
         limit = min(given, room)
         # One more than is given says whether there are more.
-        found = index.neighbours(text, limit + 1)
+        found = index.neighbors(text, limit + 1)
         shown = [one._asdict() for one in found[:limit]]
         room -= len(shown)
-        results.append({"neighbours": shown, "truncated": len(found) > limit})
+        results.append({"neighbors": shown, "truncated": len(found) > limit})
     return results
 
 

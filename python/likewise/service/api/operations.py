@@ -93,11 +93,11 @@ def _on_documents(service: Service) -> list[Operation]:
             problems=("unknown-document",),
         ),
         *pair(
-            "neighbours",
+            "neighbors",
             "read",
             "Get the kept documents that match a text, most similar first.",
-            single=(bodies.neighbours, shapes.Neighbours),
-            batch=(bodies.neighbours_batch, shapes.NeighboursBatch),
+            single=(bodies.neighbors, shapes.Neighbors),
+            batch=(bodies.neighbors_batch, shapes.NeighborsBatch),
         ),
         *pair(
             "remove",

@@ -15,7 +15,7 @@ import numpy as np
 
 from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
+from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.ids import one_id
 from likewise.recipe.recipe import Recipe, as_recipe
 from likewise.service.client.errors import ServiceError, error_of
@@ -265,12 +265,10 @@ class CollectionCalls:
         """Ask for a page of a group, from a member on; the answer as it is."""
         return self._post("group", {"doc_id": _clean(one_id(doc_id)), "offset": offset}, lambda answer: answer)
 
-    def neighbours(self, text: str, limit: int) -> Call[list[Neighbour]]:
-        """Ask for the neighbours of a text."""
+    def neighbors(self, text: str, limit: int) -> Call[list[Neighbor]]:
+        """Ask for the neighbors of a text."""
         body = {"text": _clean(text), "limit": limit}
-        return self._post(
-            "neighbours", body, lambda answer: [Neighbour(**neighbour) for neighbour in answer["neighbours"]]
-        )
+        return self._post("neighbors", body, lambda answer: [Neighbor(**neighbor) for neighbor in answer["neighbors"]])
 
     def remove(self, doc_id: object) -> Call[Removal]:
         """Remove a document."""

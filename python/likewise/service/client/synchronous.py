@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Self, TypeVar
 
-from likewise.index import Document, Group, Neighbour, Removal, Verdict, Verdicts
+from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.ids import rows_from
 from likewise.recipe.recipe import Recipe
 from likewise.service.client import calls
@@ -130,9 +130,9 @@ class Client(ClientBase):
         """Return the document of an id with its present verdict; None where there is none."""
         return self._ask(self._calls().get(doc_id))
 
-    def neighbours(self, text: str, limit: int = 10) -> list[Neighbour]:
+    def neighbors(self, text: str, limit: int = 10) -> list[Neighbor]:
         """Return the kept documents that match a text, best first, at most `limit`."""
-        return self._ask(self._calls().neighbours(text, limit))
+        return self._ask(self._calls().neighbors(text, limit))
 
     def group(self, doc_id: str) -> Group:
         """Return the kept document that speaks for this one, and all its duplicates.

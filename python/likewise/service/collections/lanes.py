@@ -62,7 +62,7 @@ class Lane:
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix=name)
 
     async def ask(self, ids: Sequence[str], texts: Sequence[str], request: Repeatable | None = None) -> Any:  # noqa: ANN401
-        """Return what the work gives for these documents; one that is cancelled before its turn is not done."""
+        """Return what the work gives for these documents; one that is canceled before its turn is not done."""
         loop = asyncio.get_running_loop()
         asked = Asked(ids, texts, loop.create_future(), request)
         self._waiting.append(asked)

@@ -54,10 +54,10 @@ class Side:
 
 def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """Show a group: what stays, what was removed and why, and all pairs."""
-    view, catalogue = place.view, place.view.catalogue
+    view, catalog = place.view, place.view.catalog
     found = _group(place, request)
     after = _number(request.query_params.get("after", "-1"))
-    members = catalogue.members(found.number, after=after, limit=_ON_A_PAGE + 1)
+    members = catalog.members(found.number, after=after, limit=_ON_A_PAGE + 1)
     has_more = len(members) > _ON_A_PAGE
     members = members[:_ON_A_PAGE]
     texts = view.texts([(found.row, found.place), *((one.row, one.place) for one in members)])
@@ -73,14 +73,14 @@ def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
         "group.html", "groups", f"Group of {found.doc_id}", group=found, rows=rows, text=_shown(texts[0]),
         where=_where(found.place), matrix=matrix, matrix_size=MATRIX, is_whole=is_whole,
         more=place.address(f"groups/{found.number}", after=members[-1].row) if has_more else None,
-        next_group=place.address(f"groups/{found.number + 1}") if catalogue.group(found.number + 1) else None,
+        next_group=place.address(f"groups/{found.number + 1}") if catalog.group(found.number + 1) else None,
         previous_group=place.address(f"groups/{found.number - 1}") if found.number > 1 else None,
     )  # fmt: skip
 
 
 def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """Show two documents of a group side by side."""
-    view, catalogue = place.view, place.view.catalogue
+    view, catalog = place.view, place.view.catalog
     found = _group(place, request)
     names = request.path_params["a"], request.path_params["b"]
     members = [None if name == KEPT else _member(place, found, name) for name in names]
@@ -96,7 +96,7 @@ def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
         reason = why(place, first)
         before, behind = (
             None if row is None else place.address(f"groups/{found.number}/pair/{row}/{KEPT}")
-            for row in catalogue.beside(found.number, first.row)
+            for row in catalog.beside(found.number, first.row)
         )
     return show_pair(
         place, (sides[0], sides[1]), current="groups", reason=reason, before=before, behind=behind,
@@ -107,7 +107,7 @@ def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
 def find(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """Go to the group that holds a document, by its id."""
     doc_id = request.query_params.get("id", "")
-    number = place.view.catalogue.find_id(doc_id)
+    number = place.view.catalog.find_id(doc_id)
     if number is None:
         raise InvalidInput(f"no group contains the document {doc_id!r}; documents without duplicates are in no group")
     return RedirectResponse(place.plain(f"groups/{number}"), 303)
@@ -276,14 +276,14 @@ def _where(place: TextPlace) -> str:
 
 
 def _group(place: Place, request: Request) -> GroupRow:
-    found = place.view.catalogue.group(min(request.path_params["number"], 2**62))
+    found = place.view.catalog.group(min(request.path_params["number"], 2**62))
     if found is None:
         raise InvalidInput("no group with this number")
     return found
 
 
 def _member(place: Place, found: GroupRow, name: str) -> Member:
-    member = place.view.catalogue.member(found.number, _number(name))
+    member = place.view.catalog.member(found.number, _number(name))
     if member is None:
         raise InvalidInput("no such document in this group")
     return member

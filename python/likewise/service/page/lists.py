@@ -39,10 +39,10 @@ def sample_of(text: str | bytes | Missing) -> tuple[str, bool]:
 def overview(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """Show a run or an index in figures and drawings."""
     view = place.view
-    catalogue, recipe, summary = view.catalogue, view.recipe, view.summary
+    catalog, recipe, summary = view.catalog, view.recipe, view.summary
     cards: list[tuple[str, Html]] = []
     if view.kind == "run":
-        numbers = sections.run_figures(summary, catalogue.num_groups())
+        numbers = sections.run_figures(summary, catalog.num_groups())
         cards = [
             ("Recipe", sections.recipe_facts(recipe, summary["recall"])),
             ("Comparisons", sections.search_facts(summary)),
@@ -50,18 +50,18 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
         if (chosen := sections.threshold_chart(summary)) is not None:
             cards.append(("How the threshold was chosen", chosen))
     else:
-        removed = sum(size * num for size, num in catalogue.sizes()) - catalogue.num_groups()
+        removed = sum(size * num for size, num in catalog.sizes()) - catalog.num_groups()
         numbers = sections.figures(
             [
                 ("documents", summary["num_documents"]),
                 ("duplicates", removed),
-                ("groups", catalogue.num_groups()),
+                ("groups", catalog.num_groups()),
                 ("segments", len(summary["segment_rows"])),
             ]
         )
         cards = [("Recipe", sections.recipe_facts(recipe, recipe.stated_recall))]
-    cards.append(("Similarities of duplicates", sections.similarity_chart(catalogue, recipe)))
-    cards.append(("Group sizes", sections.size_chart(catalogue)))
+    cards.append(("Similarities of duplicates", sections.similarity_chart(catalog, recipe)))
+    cards.append(("Group sizes", sections.size_chart(catalog)))
     curve = sections.curve_chart(recipe)
     if curve is not None:
         cards.append(("Probability of finding a pair", curve))
@@ -76,7 +76,7 @@ def groups(place: Place, request: Request, fields: dict[str, str]) -> Response:
     asked = request.query_params
     sort = asked.get("sort", "size") if asked.get("sort") in SORTS else "size"
     words = asked.get("q", "")[:_MOST_SEARCHED]
-    found = place.view.catalogue.list_groups(sort=sort, words=words, cursor=asked.get("at", ""), limit=_ON_A_PAGE)
+    found = place.view.catalog.list_groups(sort=sort, words=words, cursor=asked.get("at", ""), limit=_ON_A_PAGE)
     texts = place.view.texts([(group.row, group.place) for group in found.groups])
     rows = []
     for group, text in zip(found.groups, texts, strict=True):

@@ -47,12 +47,12 @@ def near(place: Place, request: Request, fields: dict[str, str]) -> Response:
     if request.method == "POST":
         view = place.view
         rows = []
-        for found in view.neighbours(text, _MOST_NEAR):
+        for found in view.neighbors(text, _MOST_NEAR):
             difference = None
             if found.text is not None:
                 cut = text[:_DIFF_CHARACTERS], found.text[:_DIFF_CHARACTERS]
                 difference = inline(compare(*cut, view.recipe).alignment, context=40)
-            number = view.catalogue.find_id(found.doc_id)
+            number = view.catalog.find_id(found.doc_id)
             address = None if number is None else place.address(f"groups/{number}")
             rows.append(ListedNear(found.doc_id, found.similarity, found.distance, found.matches, difference, address))
     return place.show("near.html", "near", "Find similar documents", text=text, rows=rows, most=MAX_CHARACTERS)

@@ -17,7 +17,7 @@ _NEAR_THRESHOLD = 200
 
 @dataclass(frozen=True)
 class Candidate:
-    """A pair that nobody has labelled, and where it is shown."""
+    """A pair that nobody has labeled, and where it is shown."""
 
     doc_ids: tuple[str, str]
     address: str
@@ -35,7 +35,7 @@ def review(place: Place, request: Request, fields: dict[str, str]) -> Response:
 
 
 def next_pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Show the pair nearest to the threshold that nobody has labelled yet."""
+    """Show the pair nearest to the threshold that nobody has labeled yet."""
     found = _next(place)
     if found is None:
         return RedirectResponse(place.plain("review"), 303)
@@ -49,8 +49,8 @@ def next_pair(place: Place, request: Request, fields: dict[str, str]) -> Respons
         sides = (Side(one.doc_id_a, "", "", texts[0]), Side(one.doc_id_b, "", "", texts[1]))
         reason = f"{place.view.thresholds.facts.measure} {one.similarity:.4f}"
         return show_pair(place, sides, current="review", reason=reason, up=up, up_name=name, is_review=True)
-    group = place.view.catalogue.group(number[0])
-    member = place.view.catalogue.member(number[0], number[1])
+    group = place.view.catalog.group(number[0])
+    member = place.view.catalog.member(number[0], number[1])
     assert group is not None
     assert member is not None
     texts = place.view.texts([(member.row, member.place), (group.row, group.place)])
@@ -96,7 +96,7 @@ def _next(place: Place) -> tuple[bool, tuple[int, int]] | None:
                 return True, (one.number, 0)
     start = 0
     while start < _LOOKED_AT:
-        found = view.catalogue.doubtful(after=start, limit=100)
+        found = view.catalog.doubtful(after=start, limit=100)
         for group, member in found:
             if group.doc_id != member.doc_id and view.marks.label(group.doc_id, member.doc_id) is None:
                 return False, (group.number, member.row)

@@ -68,7 +68,7 @@ class Prepared:
 
     def _sort(self) -> None:
         try:
-            _ = self.view.catalogue
+            _ = self.view.catalog
         except Exception as error:
             self._error = error
         finally:

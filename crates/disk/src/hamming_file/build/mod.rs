@@ -78,7 +78,7 @@ impl HammingBuild<'_> {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where the memory is too small or a fingerprint is too wide; [`Error::Io`]; [`Error::Changed`];
-    /// [`Error::Cancelled`].
+    /// [`Error::Canceled`].
     ///
     /// # Cost
     /// For each table one reading of the fingerprints to count them, and one for each `memory_bytes` of entries.

@@ -24,7 +24,7 @@ pub(super) const MIN_PACKED: usize = 1 << 16;
 pub(super) const PIECES_A_THREAD: usize = 4;
 const _: () = assert!(COUNT_ROWS.is_multiple_of(MAX_READ_ROWS));
 
-/// Neighbouring cells and their entries.
+/// Neighboring cells and their entries.
 pub(super) struct Slice {
     pub(super) cells: Range<usize>,
     pub(super) num_entries: usize,
@@ -117,7 +117,7 @@ fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>, E
     Ok(total.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Neighbouring cells of at most `most` entries, a slice for each thread of each wave.
+/// Neighboring cells of at most `most` entries, a slice for each thread of each wave.
 fn waves(counts: &[u32], most: usize, threads: usize) -> Vec<Vec<Slice>> {
     let total: usize = counts.iter().map(|&count| count as usize).sum();
     // Equal waves of equal slices.

@@ -1,7 +1,7 @@
 //! How is a large batch of queries searched?
 //!
 //! Queries in any order touch a table here and there, and every touch misses the caches. In the order of the table's own prefixes they walk
-//! through directory and entries from begin to end: neighbours share cache lines, pages and buckets, and a flip of a bit of the prefix
+//! through directory and entries from begin to end: neighbors share cache lines, pages and buckets, and a flip of a bit of the prefix
 //! moves all of them to another place they walk through. So the queries are sorted anew for each table, and what was found is
 //! brought back into their order at the end.
 //!
@@ -21,7 +21,7 @@ use crate::index::table::table::Table;
 
 /// Queries sorted together at most; their codes and names take 40 bytes each.
 const MAX_SORTED: usize = 1 << 20;
-/// Bytes of a table between neighbours that are close enough: four cache lines. More queries would themselves leave the caches.
+/// Bytes of a table between neighbors that are close enough: four cache lines. More queries would themselves leave the caches.
 const BYTES_A_QUERY: usize = 256;
 /// Queries from which sorting is worth its few nanoseconds a query.
 const MIN_SORTED: usize = 1 << 12;

@@ -312,7 +312,7 @@ impl<const W: usize> Pass<'_, '_, W> {
         self.names.map_or(query, |names| names[query as usize])
     }
 
-    /// Compares neighbouring entries of a bucket.
+    /// Compares neighboring entries of a bucket.
     #[inline(always)]
     pub(crate) unsafe fn compare_entries<K: TableKernel>(
         &mut self,

@@ -1,6 +1,6 @@
 //! In what order are the places of a table that many queries ask for visited?
 //!
-//! Neighbours of one query within the radius lie all over a table, and those of many queries touch each part of it many times. So the probes are
+//! Neighbors of one query within the radius lie all over a table, and those of many queries touch each part of it many times. So the probes are
 //! dealt out by region, a part of the table that fits the cache of a core, before any is made: then a region is fetched from memory once for
 //! all queries. What is dealt out is a query and the number of a flip.
 //!

@@ -18,11 +18,11 @@ const DEPENDENCE: f64 = 0.0005;
 /// A set is planned for at least as many fingerprints, since it may grow.
 const MIN_PLANNED: usize = 100_000;
 
-/// The plan for a set that begins with these fingerprints: blocks of neighbouring bits, or, where the bits are skewed, blocks that tell
+/// The plan for a set that begins with these fingerprints: blocks of neighboring bits, or, where the bits are skewed, blocks that tell
 /// about as much apart each.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where `within` is above the width, or nothing fits the memory; [`Error::Cancelled`].
+/// [`Error::InvalidParameter`] where `within` is above the width, or nothing fits the memory; [`Error::Canceled`].
 pub fn plan_for(
     fingerprints: Fingerprints<'_>,
     within: u32,

@@ -167,7 +167,7 @@ impl HammingSet {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where rows or width do not fit, or 2^32 rows are reached, or the set keeps no rows;
-    /// [`Error::Cancelled`] and [`Error::OutOfMemory`] from merging: then everything was inserted.
+    /// [`Error::Canceled`] and [`Error::OutOfMemory`] from merging: then everything was inserted.
     ///
     /// # Cost
     /// About a microsecond a fingerprint, most of it for merging, which is done by the caller it falls to.

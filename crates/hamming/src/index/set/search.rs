@@ -21,7 +21,7 @@ impl HammingSet {
     /// All rows at distance `within` or less of each query, in ascending order of row; of a set without rows, all fingerprints.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where `within` is above the plan's or the widths differ; [`Error::Damaged`]; [`Error::Cancelled`].
+    /// [`Error::InvalidParameter`] where `within` is above the plan's or the widths differ; [`Error::Damaged`]; [`Error::Canceled`].
     pub fn search(
         &self,
         queries: Fingerprints<'_>,
@@ -288,7 +288,7 @@ impl HammingSet {
     /// As [`nearest`](Self::nearest), by comparing with everything.
     ///
     /// # Errors
-    /// [`Error::Damaged`]; [`Error::Cancelled`].
+    /// [`Error::Damaged`]; [`Error::Canceled`].
     ///
     /// # Cost
     /// Some nanoseconds a fingerprint on one core; 48 bytes of memory for each of `num`, however many fingerprints there are.
@@ -318,7 +318,7 @@ impl HammingSet {
         let mut codes = Vec::new();
         for planes in &state.tail {
             if cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(Error::Canceled);
             }
             has_rows = true;
             codes.clear();
@@ -452,6 +452,6 @@ mod tests {
     #[test]
     fn comparing_with_everything_can_be_cancelled() {
         let found = set(true).nearest_of_all(query(&[5]), 3, &AtomicBool::new(true));
-        assert!(matches!(found, Err(Error::Cancelled)));
+        assert!(matches!(found, Err(Error::Canceled)));
     }
 }

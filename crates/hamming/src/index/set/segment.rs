@@ -52,7 +52,7 @@ impl Segment {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where plan, rows and fingerprints do not fit, or there are 2^32 fingerprints or more;
-    /// [`Error::OutOfMemory`]; [`Error::Cancelled`].
+    /// [`Error::OutOfMemory`]; [`Error::Canceled`].
     ///
     /// # Cost
     /// About 40 ns a fingerprint and table on one core.
@@ -184,7 +184,7 @@ impl Segment {
         let mut result = Ok(());
         table.directory.for_each_bucket(|prefix, start, len| {
             if cancel.load(Ordering::Relaxed) {
-                result = Err(Error::Cancelled);
+                result = Err(Error::Canceled);
                 return ControlFlow::Break(());
             }
             if start + len > table.num_entries {
@@ -254,7 +254,7 @@ fn check_good(words: &Words, cancel: &AtomicBool) -> Result<(), Error> {
     let len = words.as_slice().len();
     for start in (0..len).step_by(CHECKED_WORDS) {
         if cancel.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled);
+            return Err(Error::Canceled);
         }
         if !words.are_good(start..(start + CHECKED_WORDS).min(len)) {
             return Err(Error::Damaged);
@@ -271,7 +271,7 @@ impl Segment {
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where `within` is above the plan's or the widths differ; [`Error::Damaged`] where the tables
-    /// contradict themselves; [`Error::Cancelled`].
+    /// contradict themselves; [`Error::Canceled`].
     pub fn search(
         &self,
         queries: Fingerprints<'_>,
@@ -331,7 +331,7 @@ impl Segment {
         run_kernel!(isa, num_words, search_sorted,
             (request: &Request<'_>, part: Range<usize>, cancel: &AtomicBool, out: &mut Hits));
         if cancel.load(Ordering::Relaxed) {
-            return vec![Err(Error::Cancelled)];
+            return vec![Err(Error::Canceled)];
         }
         if !hits.is_crowded {
             return vec![self.found(range.len(), isa, hits)];

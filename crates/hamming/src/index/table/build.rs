@@ -88,7 +88,7 @@ struct Job<'a> {
     layout: Layout,
 }
 
-/// Neighbouring cells and the codes in them.
+/// Neighboring cells and the codes in them.
 struct Slice {
     cells: Range<usize>,
     num_codes: usize,
@@ -97,7 +97,7 @@ struct Slice {
 /// The table of `key`, with its rows if `with_rows`. `num_expected`: distinct codes, or a number not far above.
 ///
 /// # Errors
-/// [`Error::Cancelled`], [`Error::OutOfMemory`].
+/// [`Error::Canceled`], [`Error::OutOfMemory`].
 pub(crate) fn build_table(
     source: Source<'_>,
     key: Key,
@@ -229,7 +229,7 @@ impl Job<'_> {
                 continue;
             }
             if means.cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(Error::Canceled);
             }
             let (packed, others) = entries.split_at_mut(num_codes * width);
             parts.push(self.layout.pack(from..cell + 1, packed));
@@ -245,7 +245,7 @@ impl Job<'_> {
         let mut buffer = Vec::new();
         for start in (0..len).step_by(COUNT_GRAIN) {
             if means.cancel.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
+                return Err(Error::Canceled);
             }
             let range = start..len.min(start + COUNT_GRAIN);
             let rows = match self.source.rows {

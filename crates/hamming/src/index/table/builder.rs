@@ -34,7 +34,7 @@ pub(crate) enum RowsOf<'a> {
     Given(&'a [u32]),
 }
 
-/// Room for the entries of neighbouring cells.
+/// Room for the entries of neighboring cells.
 #[derive(Debug)]
 pub struct Places<'a> {
     /// The first cell.
@@ -47,7 +47,7 @@ pub struct Places<'a> {
     pub is_over: bool,
 }
 
-/// Neighbouring buckets of a table.
+/// Neighboring buckets of a table.
 pub struct TablePiece(pub(crate) Part);
 
 impl TableBuilder {
@@ -122,7 +122,7 @@ impl TableBuilder {
         run_kernel!(isa, layout.num_words, spread, (layout: &Layout, codes: &[u64], rows: RowsOf<'_>, places: &mut Places<'_>));
     }
 
-    /// Sorts and packs all entries of neighbouring cells.
+    /// Sorts and packs all entries of neighboring cells.
     ///
     /// # Cost
     /// Memory of the entries once more, and of the piece.

@@ -3,7 +3,7 @@
 //! A directory gives for each value of the first bits of a permuted code the entries that begin with it. Where buckets are small it is a
 //! row of cache lines, so that a probe misses once: 32 bits with the number of entries before the line, then in unary how many entries
 //! each of the line's buckets has (a 1, then for each bucket a 0 an entry and a 1). It takes a bit a bucket and a bit an entry, and
-//! neighbours that flip a low bit of the prefix lie in the same line. A line whose entries do not fit says where their ends stand as
+//! neighbors that flip a low bit of the prefix lie in the same line. A line whose entries do not fit says where their ends stand as
 //! plain numbers. Where buckets are large the directory is the plain list of their starts.
 
 use std::ops::ControlFlow;
@@ -280,7 +280,7 @@ impl DirectoryWriter {
     }
 }
 
-/// Directory of neighbouring lines, counted from their own first entry.
+/// Directory of neighboring lines, counted from their own first entry.
 pub(crate) struct DirectoryPart {
     pub(crate) lines: Vec<u64>,
     pub(crate) escapes: Vec<u32>,

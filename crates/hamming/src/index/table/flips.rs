@@ -1,6 +1,6 @@
 //! Which values lie near a value?
 
-/// What is XORed to a value to reach a neighbour.
+/// What is XORed to a value to reach a neighbor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Flip {
     pub(crate) mask: u64,
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_neighbour_comes_once_by_weight() {
+    fn each_neighbor_comes_once_by_weight() {
         for (bits, shift, most) in [(0, 3, 2), (5, 0, 0), (7, 2, 3), (4, 1, 9), (16, 4, 16)] {
             let flips = Flips::new(bits, shift, most);
             for radius in 0..=most + 1 {

@@ -15,7 +15,7 @@ pub(crate) struct Permutation {
     runs: Vec<Run>,
 }
 
-/// Neighbouring bits that stay neighbours.
+/// Neighboring bits that stay neighbors.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     from_word: usize,

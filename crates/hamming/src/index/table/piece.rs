@@ -1,4 +1,4 @@
-//! How do the codes of neighbouring cells become a piece of a table?
+//! How do the codes of neighboring cells become a piece of a table?
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(crate) struct Layout {
     pub(crate) with_rows: bool,
 }
 
-/// What the codes of neighbouring cells become.
+/// What the codes of neighboring cells become.
 pub(crate) struct Part {
     pub(crate) directory: DirectoryPart,
     pub(crate) residuals: PackedPart,

@@ -107,7 +107,7 @@ pub(crate) enum Postings<'a> {
     Many(&'a [u32]),
 }
 
-/// Rows of neighbouring ranks, as they were found.
+/// Rows of neighboring ranks, as they were found.
 #[derive(Default)]
 pub(crate) struct RowsPart {
     /// Of each rank its row; of a rank with several, the number of its group within this part.

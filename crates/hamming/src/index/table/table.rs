@@ -24,7 +24,7 @@ pub(crate) struct Table {
     /// The other words of each code.
     pub(crate) rest: Words,
     pub(crate) unpacking: Box<[Unpacking; 8]>,
-    /// What is XORed to a prefix to reach its neighbours: above the line, and within it.
+    /// What is XORed to a prefix to reach its neighbors: above the line, and within it.
     pub(crate) line_flips: Flips,
     pub(crate) bucket_flips: Flips,
 }
@@ -82,7 +82,7 @@ impl Table {
             .any(Words::is_guarded)
     }
 
-    /// Whether the remaining bits of neighbouring entries, one at least, are what was written.
+    /// Whether the remaining bits of neighboring entries, one at least, are what was written.
     #[inline(always)]
     pub(crate) fn are_good_residuals(&self, start: usize, len: usize) -> bool {
         let width = self.residual_bits as usize;
@@ -90,7 +90,7 @@ impl Table {
         self.residuals.are_good(start * width / 64..end)
     }
 
-    /// Whether the other words of neighbouring entries are what was written.
+    /// Whether the other words of neighboring entries are what was written.
     #[inline(always)]
     pub(crate) fn are_good_rest(&self, start: usize, len: usize, num_words: usize) -> bool {
         num_words == 1

@@ -1,4 +1,4 @@
-"""The labelled development sets beside the project: their texts, their labels, and their own scorer.
+"""The labeled development sets beside the project: their texts, their labels, and their own scorer.
 
 Nothing of them is copied into the project. Scores of runs come from the sets' `score.py`, run as it is; the label
 matrix here only ranks settings within a sweep.
@@ -24,7 +24,7 @@ SETS = Path(__file__).parent.parent.parent / "shared" / "data"
 # The sets that defaults are chosen on, and those that are only printed.
 GATING = ("en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc", "warc-real")
 OTHERS = ("en-plag-answers", "edits-controlled", "code-irplag", "code-ocd")
-LICENCES = "license-rules"
+LICENSES = "license-rules"
 BINARIES = "bin-wheels"
 # The pages of a set as they came, markup and all: a set of its own here.
 MARKUP = "html-kafka-javadoc, raw HTML"
@@ -36,8 +36,8 @@ IGNORED = -1
 
 
 @dataclass(frozen=True)
-class LabelledSet:
-    """Documents with labelled pairs, and what naive methods reach on them."""
+class LabeledSet:
+    """Documents with labeled pairs, and what naive methods reach on them."""
 
     name: str
     folder: Path
@@ -98,16 +98,14 @@ def folder_of(name: str) -> Path:
     return SETS / (_OF_MARKUP if name == MARKUP else name)
 
 
-def load(name: str) -> LabelledSet:
-    """Read a set of documents with labelled pairs: texts, or the bytes of files."""
+def load(name: str) -> LabeledSet:
+    """Read a set of documents with labeled pairs: texts, or the bytes of files."""
     folder = folder_of(name)
     baseline = json.loads((folder / "baseline.json").read_text())
     if name == BINARIES:
-        return LabelledSet(name, folder, *_read_files(folder / "files.tar.xz"), baseline)
+        return LabeledSet(name, folder, *_read_files(folder / "files.tar.xz"), baseline)
     text_field, rules = ("html", {"markup": "html"}) if name == MARKUP else ("text", {})
-    return LabelledSet(
-        name, folder, *read_texts(folder / "docs.jsonl.gz", text_field=text_field), baseline, dict(rules)
-    )
+    return LabeledSet(name, folder, *read_texts(folder / "docs.jsonl.gz", text_field=text_field), baseline, dict(rules))
 
 
 def read_texts(path: Path, id_field: str = "id", text_field: str = "text") -> tuple[list[str], list[str]]:
@@ -129,7 +127,7 @@ def _read_files(path: Path) -> tuple[list[str], list[bytes]]:
 
 
 def score(folder: Path, predictions: Iterable[tuple[str, str]]) -> dict[str, object]:
-    """What `score.py` says of predictions: pairs of ids, or (query, key) of the licence set."""
+    """What `score.py` says of predictions: pairs of ids, or (query, key) of the license set."""
     with tempfile.NamedTemporaryFile("w", suffix=".tsv", encoding="utf-8") as out:
         out.writelines(f"{a}\t{b}\n" for a, b in predictions)
         out.flush()
@@ -139,7 +137,7 @@ def score(folder: Path, predictions: Iterable[tuple[str, str]]) -> dict[str, obj
     return found
 
 
-def naive(entry: LabelledSet, kind: str) -> dict[str, float]:
+def naive(entry: LabeledSet, kind: str) -> dict[str, float]:
     """The best of the set's baselines whose name starts with `kind` (``jaccard``, ``simhash64``), with that name."""
     rows = {name: row for name, row in entry.baseline.items() if name.startswith(kind) and isinstance(row, dict)}
     name = max(rows, key=lambda name: rows[name]["f1"])

@@ -1,4 +1,4 @@
-"""Labelled sets and planted corpora: what a sketch may lose against exact measures, and nothing below the threshold."""
+"""Labeled sets and planted corpora: what a sketch may lose against exact measures, and nothing below the threshold."""
 
 import csv
 import itertools
@@ -54,8 +54,8 @@ def pairs_of(texts, recipe):
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_verified_pairs_reach_the_exact_f1(labelled, name):
-    ids, texts, folder = labelled(name)
+def test_verified_pairs_reach_the_exact_f1(labeled, name):
+    ids, texts, folder = labeled(name)
     row, tokens, shingle = SETS[name]
     baseline = json.loads((folder / "baseline.json").read_text())[row]
     threshold = baseline["thr"] - 0.03
@@ -128,8 +128,8 @@ def test_recall_and_precision_on_five_thousand_documents():
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", SETS)
-def test_recall_near_the_threshold_on_real_texts(labelled, name):
-    _, texts, _ = labelled(name)
+def test_recall_near_the_threshold_on_real_texts(labeled, name):
+    _, texts, _ = labeled(name)
     rules = Rules("char", 3) if name.startswith("zh") else Rules("word", 3)
     recipe = likewise.Recipe.minhash(0.8, tokens=rules.tokens, shingle=3, recall=0.99)
     native = recipe.feature_rules

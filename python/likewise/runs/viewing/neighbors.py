@@ -54,7 +54,7 @@ class FoundNear:
     text: str | None
 
 
-class RunNeighbours:
+class RunNeighbors:
     """Sketches the inputs of a run when first asked, and holds the sketches until it is closed."""
 
     def __init__(self, reader: TextReader, run: FileRun, recipe: Recipe) -> None:

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import likewise
-from tests.conftest import LABELLED
+from tests.conftest import LABELED
 
-FOLDER = LABELLED / "license-rules"
+FOLDER = LABELED / "license-rules"
 # As many words of other text before and behind.
 AROUND = 300
 
@@ -24,7 +24,7 @@ def read(name, id_field):
 @pytest.mark.slow
 def test_match_names_more_licenses_rightly_than_naive_jaccard_also_inside_other_text(tmp_path):
     if not FOLDER.is_dir():
-        pytest.skip("labelled set license-rules is not at ../shared/data")
+        pytest.skip("labeled set license-rules is not at ../shared/data")
     keys, references = read("refs.jsonl.gz", "key")
     ids, queries = read("queries.jsonl.gz", "id")
     baseline = json.loads((FOLDER / "baseline.json").read_text())

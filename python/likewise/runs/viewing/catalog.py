@@ -107,7 +107,7 @@ class Listing:
     num_found: int
 
 
-class Catalogue:
+class Catalog:
     """A file of groups, opened to read; safe to use from several threads."""
 
     def __init__(self, path: Path) -> None:
@@ -271,8 +271,8 @@ _GROUP_COLUMNS = "number, row, doc_id, source, file, offset, length, size, lowes
 _MEMBER_COLUMNS = "number, row, doc_id, file, offset, length, similarity, distance, below"
 
 
-class CatalogueWriter:
-    """Writes a catalogue, as a context; nothing has the final name before all is complete.
+class CatalogWriter:
+    """Writes a catalog, as a context; nothing has the final name before all is complete.
 
     Parameters
     ----------

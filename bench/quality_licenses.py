@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import likewise
-from labelled import read_texts, score
+from labeled import read_texts, score
 
 # MinHash finds nothing much below its threshold; a license's nearest reference may be a third like it.
 LEAST_THRESHOLD = 0.2

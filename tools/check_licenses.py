@@ -1,7 +1,7 @@
-"""Check that every dependency has a licence that Apache-2.0 software may build on.
+"""Check that every dependency has a license that Apache-2.0 software may build on.
 
 Rust crates are read from `cargo metadata`, Python packages (what a user installs with Likewise) from their metadata.
-Exits with 1 and names each package whose licence is not on the list.
+Exits with 1 and names each package whose license is not on the list.
 """
 
 import json
@@ -15,7 +15,7 @@ ALLOWED = {
     "MIT", "MIT-0", "PSF-2.0", "Unicode-3.0", "Unlicense", "Zlib",
 }  # fmt: skip
 
-# Licences that packages state in their classifiers or in free text instead of an SPDX expression.
+# Licenses that packages state in their classifiers or in free text instead of an SPDX expression.
 CLASSIFIERS = {
     "License :: OSI Approved :: MIT License": "MIT",
     "License :: OSI Approved :: BSD License": "BSD-3-Clause",
@@ -24,7 +24,7 @@ CLASSIFIERS = {
 
 
 def is_allowed(expression: str) -> bool:
-    """Tell whether an SPDX expression can be met with allowed licences alone (AND binds tighter than OR)."""
+    """Tell whether an SPDX expression can be met with allowed licenses alone (AND binds tighter than OR)."""
     # Old crates write "MIT/Apache-2.0" for OR.
     tokens = re.findall(r"\(|\)|\bAND\b|\bOR\b|[^\s()]+(?: WITH [^\s()]+)?", expression.replace("/", " OR "))
 
@@ -55,14 +55,14 @@ def is_allowed(expression: str) -> bool:
 
 
 def rust_packages() -> list[tuple[str, str]]:
-    """List (name and version, licence) of every crate in the lock file."""
+    """List (name and version, license) of every crate in the lock file."""
     out = subprocess.run(["cargo", "metadata", "--locked", "--format-version", "1"], check=True, capture_output=True)
     packages = json.loads(out.stdout)["packages"]
     return [(f"{p['name']} {p['version']}", p["license"] or "none stated") for p in packages]
 
 
 def python_packages(root: str) -> list[tuple[str, str]]:
-    """List (name and version, licence) of a Python package's required dependencies, with theirs."""
+    """List (name and version, license) of a Python package's required dependencies, with theirs."""
     seen: dict[str, str] = {}
     queue = [root]
     while queue:
@@ -85,11 +85,11 @@ def python_packages(root: str) -> list[tuple[str, str]]:
 def main() -> int:
     """Print the offenders; return the exit status."""
     packages = rust_packages() + python_packages("likewise")
-    offenders = [(name, licence) for name, licence in packages if not is_allowed(licence)]
-    for name, licence in offenders:
-        print(f"{name}: {licence!r} is not on the list of allowed licences (tools/check_licences.py)")
+    offenders = [(name, license) for name, license in packages if not is_allowed(license)]
+    for name, license in offenders:
+        print(f"{name}: {license!r} is not on the list of allowed licenses (tools/check_licenses.py)")
     if not offenders:
-        print(f"licences: {len(packages)} packages, all allowed")
+        print(f"licenses: {len(packages)} packages, all allowed")
     return 1 if offenders else 0
 
 
