@@ -124,7 +124,7 @@ def test_one_file_named_twice_says_so(tmp_path, articles):
     for again in (articles, tmp_path, tmp_path / "*.jsonl"):
         ran = likewise_command("dedup", articles, again, "-o", tmp_path / "out")
         assert ran.status == 2
-        assert f"{articles}: the inputs name this file twice" in ran.err
+        assert f"{articles}: this file is in the inputs twice" in ran.err
         assert "give it once" in ran.err
 
 

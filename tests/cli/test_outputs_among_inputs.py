@@ -93,7 +93,7 @@ def test_the_direction_of_containment_is_told(tmp_path):
     common = ["dedup", "new.jsonl", "--against", "ref.jsonl", "--threshold", "0.8"]
     ran = likewise_command(*common, "--measure", "containment", "-o", "one", cwd=tmp_path)
     assert ran.status == 0
-    told = "note: containment is the share of a new document's features that a document of --against has"
+    told = "note: containment is the share of a new document's features found in a document of --against"
     assert told in ran.err
     assert "--method shingles --measure overlap" in ran.err
     assert json.loads((tmp_path / "one" / "summary.json").read_text())["num_removed"] == 0

@@ -252,7 +252,7 @@ def test_a_lexicon_without_terms_is_refused(tmp_path, name, content):
     path = jsonl(tmp_path / "in.jsonl", PAGES)
     ran = likewise_command("dedup", path, "-o", tmp_path / "out", "--weights", tmp_path / name)
     assert ran.status == 2
-    assert f"{name}: this lexicon names no term" in ran.err
+    assert f"{name}: the lexicon is empty" in ran.err
 
 
 def test_memory_of_the_counts_is_understood_as_text(tmp_path):

@@ -101,7 +101,7 @@ def test_what_cannot_be_planned_is_refused():
         hamming_pairs(codes, within=3, recall=1.0)
     with pytest.raises(InvalidParameter, match="need a recall"):
         likewise.Recipe.simhash(within=3, bands=5, rows=5)
-    with pytest.raises(InvalidParameter, match="together"):
+    with pytest.raises(InvalidParameter, match="set both bands and rows"):
         likewise.Recipe.simhash(within=3, recall=0.9, bands=5)
     with pytest.raises(InvalidParameter, match="rows"):
         likewise.Recipe.simhash(within=3, recall=0.9, bands=5, rows=25)

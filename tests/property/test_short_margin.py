@@ -182,7 +182,7 @@ def test_a_threshold_is_chosen_where_long_documents_would_match():
         for a, b, value in zip(*columns, strict=True):
             lowered = 1.0 if value >= 1 else max(0.0, value - margin / math.sqrt(min(sizes[a], sizes[b])))
             pairs += [(lowered, row, 1) for row in (a, b)]
-        expected, reason, _, _ = oracle_valley(pairs)
+        expected, reason, *_ = oracle_valley(pairs)
         facts = likewise.dedup(texts, Recipe.minhash("auto", shingle=1, short_margin=margin)).summary
         chosen[margin] = facts["chosen_threshold"]["threshold"]
         assert (reason, facts["chosen_threshold"]["reason"]) == (None, None)

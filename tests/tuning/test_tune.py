@@ -122,7 +122,7 @@ def test_a_file_that_is_no_labels(folder):
 
 
 def test_a_recipe_that_cannot_be_written_is_refused_before_the_work(folder):
-    for out, said in (("absent/r.json", "no directory"), ("notes.jsonl", "is not a recipe")):
+    for out, said in (("absent/r.json", "directory absent does not exist"), ("notes.jsonl", "is not a recipe")):
         ran = likewise_command("tune", "notes.jsonl", "--labels", "pairs.csv", "-o", out, cwd=folder)
         assert ran.status == 2
         assert said in ran.err

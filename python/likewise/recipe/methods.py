@@ -77,7 +77,7 @@ class _Method:
 
 def _known(name: str, value: int | None) -> int:
     if value is None:
-        raise InvalidParameter(name, f"{name} is yet to be chosen; Recipe.resolve and the runs do that")
+        raise InvalidParameter(name, f"{name} is not chosen yet; Recipe.resolve and runs choose it")
     return value
 
 

@@ -290,7 +290,7 @@ class Recipe:
     def __init__(self, *, method: str, **fields: Any) -> None:  # noqa: ANN401 - values are checked one by one
         for name in fields:
             if name not in _FIELDS:
-                raise InvalidParameter(name, "there is no such option of a recipe")
+                raise InvalidParameter(name, "not a recipe option")
         # What is left out has the value of the class, or None where it is of one method.
         left_out = {name: getattr(type(self), name, None) for name in _FIELDS}
         checked = check_fields({**left_out, "method": method, **fields})
@@ -624,8 +624,8 @@ class Recipe:
         if self.threshold is None or isinstance(self.threshold, str):
             raise InvalidParameter(
                 "threshold",
-                f"{self.threshold} given, but a number is needed here; dedup and pairs choose one from their documents "
-                "and write it into the recipe of their summary",
+                f"{self.threshold} is not a number; dedup and pairs choose a threshold from their documents "
+                "and write it to the recipe in their summary",
             )
         return self.threshold
 

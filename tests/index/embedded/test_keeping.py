@@ -118,7 +118,7 @@ def test_ids_are_as_many_as_texts_or_nothing_is_added(tmp_path):
         with pytest.raises(InvalidInput, match="more ids than texts"):
             index.add_batch(iter("abc"), iter(TEXTS[:2]))
         assert [index.get(name) is not None for name in "abc"] == [True, True, False]
-        with pytest.raises(InvalidInput, match="ids are int"):
+        with pytest.raises(InvalidInput, match="ids have type int"):
             index.add_batch(5, TEXTS)
 
 

@@ -40,7 +40,7 @@ def test_a_single_text_gets_the_verdict_of_a_batch_of_one(tmp_path, name, store)
         again = singles.check_and_add("3", texts[3])
         assert not again.added
         assert again == batches.check_and_add_batch(["3"], [texts[3]])[0]
-        with pytest.raises(likewise.InvalidInput, match="another text"):
+        with pytest.raises(likewise.InvalidInput, match="a different text"):
             singles.check_and_add("3", "some other text")
         # Ids that are numbers or no Unicode, and what is no text, go the general way.
         assert singles.check_and_add(3, texts[3]) == again

@@ -60,7 +60,7 @@ def test_two_indexes_by_their_prefix(command, documents):
 
 def test_a_creation_says_what_is_there_and_no_password(command, documents, running):
     made = ("create", "--method", "simhash", "--within", "3", "--ttl", "500", "--layout", "classic")
-    assert "holds 0 documents" in command(*made).err
+    assert "with 0 documents" in command(*made).err
     command("add", documents)
     assert "holds 4 documents" in command(*made).err
     stats = json.loads(command("stats").out)

@@ -342,7 +342,7 @@ def test_a_policy_that_is_changed_later_is_noticed(open_index, past):
     for ask in asked:
         index._server._policy_until = 0.0
         for _ in range(2):
-            with pytest.raises(StoreError, match=r"allkeys-lru\); an index that lost a key would give wrong verdicts"):
+            with pytest.raises(StoreError, match=r"allkeys-lru\)\. Lost keys cause wrong verdicts"):
                 ask()
     past.server.client.config_set("maxmemory-policy", "noeviction")
     assert index.check(TEXTS[0]).kept_id == "doc-0"

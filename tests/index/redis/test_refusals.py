@@ -18,13 +18,13 @@ RECIPE = likewise.Recipe.simhash(within=3, shingle=1)
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        (likewise.Recipe.minhash(), "by distance alone"),
-        (likewise.Recipe.simhash(threshold=0.8), "by distance alone"),
-        (likewise.Recipe.simhash(within=5, recall=0.9), "leave recall out"),
+        (likewise.Recipe.minhash(), "only SimHash with a distance"),
+        (likewise.Recipe.simhash(threshold=0.8), "only SimHash with a distance"),
+        (likewise.Recipe.simhash(within=5, recall=0.9), "recall does not apply"),
         (likewise.Recipe.simhash(within=3, keep="longest"), "keeps the first document"),
         (likewise.Recipe.simhash(within=3, group="components"), "leaders"),
         (likewise.Recipe.simhash(within=3, weights="log-count-idf"), "needs a precomputed weight table"),
-        (likewise.Recipe.simhash(), "up to 7"),
+        (likewise.Recipe.simhash(), "at most 7"),
     ],
 )
 def test_other_recipes(open_index, recipe, message):
@@ -82,7 +82,7 @@ def test_what_is_there_counts(open_index):
     assert index.recipe.recipe_id == RECIPE.recipe_id
     assert index.check(TEXTS[0]).kept_id == "a"
     for write in (lambda: index.add("b", "b"), lambda: index.remove("a"), index.compact):
-        with pytest.raises(StoreError, match="read only"):
+        with pytest.raises(StoreError, match="read-only"):
             write()
 
 
@@ -189,7 +189,7 @@ def test_sketches_serve_as_texts_but_for_short_ones(open_index):
     assert index.check_and_add("c", long).kept_id == "a"
     assert not index.check_and_add("a", long).added
     assert not index.check_and_add_batch(["c"], sketches[:1]).added[0]
-    with pytest.raises(InvalidInput, match="another text"):
+    with pytest.raises(InvalidInput, match="a different text"):
         index.add("a", long.replace("word7 ", "other "))
     with pytest.raises(InvalidInput, match="pass the text"):
         index.check_batch(likewise.sketch([long, "two words"], index.recipe))
@@ -229,8 +229,8 @@ def test_damage_is_found(open_index, running):
     assert index.verify(full=True) == []
     for pattern, finding in (
         ("i", "the id table has no entry"),
-        ("b1", "table 1 does not hold"),
-        ("b3", "table 3 does not hold"),
+        ("b1", "table 1 does not contain"),
+        ("b3", "table 3 does not contain"),
         ("s", "features"),
         ("d", "have a record"),
     ):

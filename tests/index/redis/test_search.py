@@ -61,7 +61,7 @@ def test_every_neighbor_is_found(open_index, bits, within, layout):
 
 
 def test_radii_that_no_layout_serves_are_refused():
-    with pytest.raises(InvalidParameter, match="up to 7"):
+    with pytest.raises(InvalidParameter, match="at most 7"):
         layout_of(likewise.Recipe.simhash(within=8), "packed")
     with pytest.raises(InvalidParameter, match="layout packed at most 7"):
         layout_of(likewise.Recipe.simhash(within=4), "classic")

@@ -286,7 +286,7 @@ def test_damaged_summaries_and_evidence_are_told(tmp_path, texts):
             audit(out)
     for name, value in (("input_directory", 1), ("inputs", [{**summary["inputs"][0], "num_bytes": "many"}])):
         (out / "summary.json").write_text(json.dumps({**summary, name: value}))
-        with pytest.raises(InvalidInput, match="no summary"):
+        with pytest.raises(InvalidInput, match="not a Likewise summary"):
             audit(out)
     for name in ("num_bytes", "num_documents", "num_kept", "num_bad_rows"):
         less = {key: value for key, value in summary["inputs"][0].items() if key != name}
@@ -297,7 +297,7 @@ def test_damaged_summaries_and_evidence_are_told(tmp_path, texts):
             assert "not a Likewise summary" in done.err
     for name, value in (("text_field", [1]), ("text_field", 5), ("delimiter", 1), ("id_field", [])):
         (out / "summary.json").write_text(json.dumps({**summary, "options": {**summary["options"], name: value}}))
-        with pytest.raises(InvalidInput, match="no summary"):
+        with pytest.raises(InvalidInput, match="not a Likewise summary"):
             audit(out)
     (out / "summary.json").write_text(json.dumps(summary))
     table = pq.read_table(out / "removed.parquet")

@@ -252,7 +252,12 @@ impl Store {
             // later, never counts again. What is checked from here on is what the disk has.
             let connection = database::open_to_write(environment, &dir, durability)?;
             log::leave(&connection);
-            log::bring_in(&connection, None)?;
+            if let log::Outcome::UpTo(pages) = log::bring_in(&connection, None)?
+                && !place::has_frames_behind(files, &dir, database::DATABASE_NAME, pages)
+            {
+                // Whole, but of another history, which somebody else put there.
+                reached = None;
+            }
             // Closing deletes it, unless there are readers.
             drop(connection);
             place::sync_directory(files, &dir)?;

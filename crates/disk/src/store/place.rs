@@ -136,6 +136,36 @@ pub(super) fn harden_log(files: &dyn Files, dir: &Path, name: &str) -> Result<bo
     }
 }
 
+/// Whether a log has frames behind its first `num_frames` that were written after it began, by their salts (SQLite, file format, 4.2): then the one
+/// behind those is damaged, or a power loss left only later ones.
+pub(super) fn has_frames_behind(
+    files: &dyn Files,
+    dir: &Path,
+    name: &str,
+    num_frames: u32,
+) -> bool {
+    let path = dir.join(format!("{name}-wal"));
+    let read = || -> io::Result<bool> {
+        let num_bytes = files.facts(&path)?.num_bytes;
+        let log = files.open(&path)?;
+        let mut header = [0; 32];
+        log.read_exact_at(&mut header, 0)?;
+        let page_bytes = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
+        let frame_bytes = 24 + u64::from(page_bytes);
+        let mut offset = 32 + u64::from(num_frames) * frame_bytes;
+        let mut frame = [0; 24];
+        while offset + frame_bytes <= num_bytes {
+            log.read_exact_at(&mut frame, offset)?;
+            if frame[8..16] == header[16..24] {
+                return Ok(true);
+            }
+            offset += frame_bytes;
+        }
+        Ok(false)
+    };
+    read().unwrap_or(false)
+}
+
 /// The URI by which a database with a log is read where nothing can be written beside it, not even by those who add: on a read-only file system.
 /// Nothing where files can be made beside it.
 ///

@@ -388,7 +388,7 @@ def take_recipe(options: dict[str, Any], base: str = "online") -> "Recipe":
         given["slot_bits"] = int(given["slot_bits"])
     recipe_file, preset = options.pop("recipe_file", None), options.pop("preset", None)
     if recipe_file is not None and preset is not None:
-        raise InvalidParameter("preset", "does not go with --recipe; change the file instead")
+        raise InvalidParameter("preset", "cannot be combined with --recipe; edit the recipe file instead")
     recipe = None if recipe_file is None else Recipe.from_file(recipe_file)
     lists = take_word_lists(given)
     named_weights = given.get("weights")
@@ -401,14 +401,15 @@ def take_recipe(options: dict[str, Any], base: str = "online") -> "Recipe":
     table, rule = given.pop("table", None), given.pop("weights", recipe.weights)
     if rule != recipe.weights:
         raise InvalidParameter(
-            "weights", f"{rule} does not go with --recipe, which has {recipe.weights}; change the file"
+            "weights",
+            f"{rule} cannot be combined with --recipe, which has {recipe.weights}; edit the recipe file instead",
         )
     if given:
-        raise InvalidParameter(min(given), "does not go with --recipe; change the file instead")
+        raise InvalidParameter(min(given), "cannot be combined with --recipe; edit the recipe file instead")
     # What the recipe names does not travel in its JSON.
     for name, words in lists.items():
         if getattr(recipe, f"{name}_id") is None:
-            raise InvalidParameter(name, "does not go with --recipe, which names no such list")
+            raise InvalidParameter(name, "cannot be combined with --recipe, which uses no such list")
         recipe = recipe.replace(**{name: words})
     # Weights named here are meant: those of the table, or counted on this input.
     return recipe if named_weights is None else recipe.replace(weights_id=None, table=table)
@@ -456,13 +457,13 @@ def recipe_line(recipe: Mapping[str, Any]) -> str:
     elif recipe["method"] == "exact":
         return "Exact: equal normalized texts"
     elif recipe["method"] == "shingles":
-        search = "Shingle sets: every pair at the threshold, by the rarest features of each document"
+        search = "Shingle sets: all pairs at the threshold, by the rarest features of each document"
     elif recipe["method"] == "bloom":
         size = (
-            f"{recipe['filter_bits']} bits" if "filter_bits" in recipe else "bits twice the largest document's features"
+            f"{recipe['filter_bits']} bits" if "filter_bits" in recipe else "twice as many bits as the largest document has features"
         )
-        search = f"Bloom filters: {size}, {recipe['num_hashes']} of them a feature, "
-        bands = f"those that share one of {recipe.get('bands')} bands"
+        search = f"Bloom filters: {size}, {recipe['num_hashes']} bits set per feature, "
+        bands = f"pairs that share one of {recipe.get('bands')} bands"
         search += f"{bands if recipe.get('bands') else 'all pairs'} compared"
     else:
         search = f"SimHash: {recipe['bits']} bits"
