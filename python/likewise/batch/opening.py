@@ -12,9 +12,9 @@ from likewise.batch.engine import Engine
 from likewise.batch.memory import BoundedRun
 from likewise.batch.options import FileRun
 from likewise.batch.read.documents import Documents
-from likewise.batch.read.held import HeldDocuments
 from likewise.batch.read.references import References
 from likewise.batch.read.resume import RunParts, open_parts
+from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.run import RunContext, RunRules, open_documents
 from likewise.batch.search.bloom import with_bands_where_many
 from likewise.batch.weights import weighed_files

@@ -17,11 +17,11 @@ from likewise.batch.read.collapse import Collapsed, collapse
 from likewise.batch.read.columns import IngestRules
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.fields import num_without_field
-from likewise.batch.read.held import HeldDocuments
 from likewise.batch.read.ingest import ON_ERROR, ingest
 from likewise.batch.read.priority import keep_needs, with_references_first
 from likewise.batch.read.references import References
 from likewise.batch.read.resume import RunParts
+from likewise.batch.read.sketched import HeldDocuments
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.io.output.evidence import Places, evidence_table

@@ -14,8 +14,8 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents
-from likewise.batch.read.held import HeldDocuments
 from likewise.batch.read.priority import keep_needs
+from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.read.weighing import weighed
 from likewise.batch.run import RunContext, RunRules, decided, evidence, ordered
 from likewise.batch.write.summary import summarize

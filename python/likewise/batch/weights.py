@@ -7,8 +7,8 @@ from pathlib import Path
 
 from likewise.batch.budget.timing import Timing
 from likewise.batch.options import FileRun
-from likewise.batch.read.held import HeldDocuments
 from likewise.batch.read.resume import PART_BYTES
+from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.read.weighing import count_sources, counted, of_few_documents
 from likewise.batch.run import RunRules
 from likewise.errors import LikewiseError

@@ -11,7 +11,7 @@ from likewise import InvalidInput, Recipe
 from likewise.batch import dedup_files
 from likewise.batch.options import FileRun
 from likewise.batch.read import ingest
-from likewise.batch.read.held import HeldDocuments
+from likewise.batch.read.sketched import HeldDocuments
 
 RECIPE = Recipe.minhash("auto", weights="idf", keep="longest")
 
@@ -93,7 +93,12 @@ def test_a_run_in_bounded_memory_holds_nothing_and_answers_alike(inputs, monkeyp
     with_held = answer(inputs, tmp_path / "held")
     bounds = []
     begin = HeldDocuments.begin
-    monkeypatch.setattr(HeldDocuments, "begin", lambda self, recipe: bounds.append(begin(self, recipe)) or bounds[-1])
+
+    def recording(self, recipe, **options):
+        bounds.append(begin(self, recipe, **options))
+        return bounds[-1]
+
+    monkeypatch.setattr(HeldDocuments, "begin", recording)
     assert answer(inputs, tmp_path / "bounded", memory_bytes="256MB")[0] == with_held[0]
     assert bounds == [False]
 

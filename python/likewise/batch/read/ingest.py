@@ -19,11 +19,10 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.read.columns import Columns, IngestRules
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.fields import check_documents
-from likewise.batch.read.held import HeldDocuments, HeldPiece
 from likewise.batch.read.kept_sketches import KeptSketches
 from likewise.batch.read.references import References
 from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
-from likewise.batch.read.sketched import SketchedPiece
+from likewise.batch.read.sketched import HeldDocuments, HeldPiece, SketchedPiece
 from likewise.errors import LikewiseError
 from likewise.io.source.source import Job, Piece, Source
 from likewise.io.source.spool import Spool

@@ -9,7 +9,8 @@ from pathlib import Path
 from likewise import checks as counts
 from likewise.batch.budget.timing import Timing
 from likewise.batch.read import ingest
-from likewise.batch.read.held import HeldDocuments
+from likewise.batch.read.priority import keep_needs
+from likewise.batch.read.sketched import HeldDocuments
 from likewise.errors import InvalidInput
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
@@ -156,7 +157,7 @@ def count_sources(
     """
     counter = Counter(recipe, memory_bytes)
     tally = BadRowTally(max_bad_rows)
-    held = held if held is not None and held.begin(recipe) else None
+    held = held if held is not None and held.begin(recipe, needs_lengths=keep_needs(recipe.keep)[0]) else None
     _read_into(
         counter,
         sources,

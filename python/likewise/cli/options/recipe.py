@@ -460,7 +460,9 @@ def recipe_line(recipe: Mapping[str, Any]) -> str:
         search = "Shingle sets: all pairs at the threshold, by the rarest features of each document"
     elif recipe["method"] == "bloom":
         size = (
-            f"{recipe['filter_bits']} bits" if "filter_bits" in recipe else "twice as many bits as the largest document has features"
+            f"{recipe['filter_bits']} bits"
+            if "filter_bits" in recipe
+            else "twice as many bits as the largest document has features"
         )
         search = f"Bloom filters: {size}, {recipe['num_hashes']} bits set per feature, "
         bands = f"pairs that share one of {recipe.get('bands')} bands"
