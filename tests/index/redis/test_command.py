@@ -62,7 +62,7 @@ def test_a_creation_says_what_is_there_and_no_password(command, documents, runni
     made = ("create", "--method", "simhash", "--within", "3", "--ttl", "500", "--layout", "classic")
     assert "with 0 documents" in command(*made).err
     command("add", documents)
-    assert "holds 4 documents" in command(*made).err
+    assert "with 4 documents" in command(*made).err
     stats = json.loads(command("stats").out)
     assert (stats["ttl_s"], stats["layout"]) == (500, "classic")
     assert "store" in command("create", "--method", "simhash", "--within", "3", "--store", "text", status=2).err

@@ -324,5 +324,5 @@ def test_what_does_not_go_together_is_refused(tmp_path, files):
     (tmp_path / "clash.jsonl").write_text('{"id": 3, "text": "words that the index has never seen before at all"}\n')
     ran = dedup("clash.jsonl", "-o", "o", "--against", "seen.lw", "--add", status=2, cwd=tmp_path)
     assert "clash.jsonl:1" in ran.err
-    assert "'3' is in the index seen.lw with another text" in ran.err
+    assert "'3' is already in the index seen.lw with a different text" in ran.err
     assert not (tmp_path / "o").exists()
