@@ -194,7 +194,8 @@ class Recipe:
     Attributes
     ----------
     sketch : MinHash, SimHashMeasured, SimHashDistance, Bloom, Shingles or Exact
-        The method with its own fields, of :mod:`likewise.recipe.methods`.
+        The method with its own fields: a :class:`~likewise.recipe.methods.MinHash`,
+        :class:`~likewise.recipe.methods.SimHash` or another one.
     tokens : {"auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
         How documents are cut. ``auto`` takes words in spaced scripts and single characters elsewhere, ``script`` words
         and overlapping pairs of such characters, ``chinese`` the words of a dictionary. ``bytes`` and ``chunks`` take
