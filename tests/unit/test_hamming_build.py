@@ -82,13 +82,15 @@ def test_skewed_fingerprints_get_the_plan_that_they_get_in_memory(tmp_path):
     assert (tmp_path / "built").read_bytes() == saved(tmp_path, codes, within=4, plan=plan)
 
 
-def test_where_no_table_helps_the_file_is_scanned(tmp_path):
+def test_where_no_table_helps_the_file_is_scanned(tmp_path, monkeypatch):
     codes = as_words(codes_of("clustered", 400, 64), 64)
     np.save(tmp_path / "codes.npy", codes)
     built = HammingIndex.build(tmp_path / "codes.npy", tmp_path / "built", 30, ids=False, plan=[])
     assert built.stats["keys"] == []
     assert (tmp_path / "built").read_bytes() == saved(tmp_path, codes, False, 30, plan=[])
     huge(tmp_path / "huge", 1 << 30)
+    # However full the disk of this machine is.
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: namedtuple("Usage", "free")(1 << 40))
     with pytest.raises(
         InvalidParameter, match="memory: no table reduces the work within 3, and comparing all pairs needs"
     ):
