@@ -89,13 +89,15 @@ pub(super) struct Change {
     pub(super) verdict: Option<Option<Evidence>>,
 }
 
-/// What all records of changes come to. It shows one that is lost, and one that is older than it should be.
+/// What all records of changes come to. It shows one that is lost, one that is older than it should be, and events without their changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ChangesTally {
     /// Records.
     pub(super) num: u64,
     /// The sum of their checksums, modulo 2^64.
-    sum: u64,
+    pub(super) sum: u64,
+    /// The event whose changes were applied last; 0 before the first.
+    pub(super) last_event: u64,
 }
 
 impl ChangesTally {
@@ -116,6 +118,7 @@ impl ChangesTally {
         let mut out = Vec::new();
         put_varint(&mut out, self.num);
         out.extend_from_slice(&self.sum.to_le_bytes());
+        put_varint(&mut out, self.last_event);
         out
     }
 
@@ -125,6 +128,7 @@ impl ChangesTally {
         let tally = ChangesTally {
             num: cursor.varint()?,
             sum: cursor.u64()?,
+            last_event: cursor.varint()?,
         };
         cursor.end()?;
         Ok(tally)

@@ -200,7 +200,11 @@ impl Store {
     /// Those of `each`, [`Error::Damaged`] and [`Error::Io`].
     pub fn changes(&self, mut each: impl FnMut(Changed) -> Result<(), Error>) -> Result<(), Error> {
         self.read_together(|store| {
-            let mut found = ChangesTally::default();
+            let stored = store.changes_tally()?;
+            let mut found = ChangesTally {
+                last_event: store.read_position()?.last_event,
+                ..ChangesTally::default()
+            };
             let mut statement = store
                 .connection
                 .prepare_cached("SELECT row, data FROM changes ORDER BY row")
@@ -217,7 +221,7 @@ impl Store {
                     verdict: change.verdict,
                 })?;
             }
-            match found == store.changes_tally()? {
+            match found == stored {
                 true => Ok(()),
                 false => Err(misplaced("one of the changes", "")),
             }

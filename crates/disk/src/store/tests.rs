@@ -242,6 +242,34 @@ fn an_older_change_is_found() {
 }
 
 #[test]
+fn an_event_without_its_changes_is_found_at_opening() {
+    let mut store = create("torn-event", Durability::Commit);
+    for text in [b"one", b"two"] {
+        append(&mut store, text).unwrap();
+    }
+    let tally = |store: &Store| store.needed(database::CHANGES_TALLY).unwrap();
+    let before = tally(&store);
+    let removed = Event::Removed {
+        row: 1,
+        promoted: Vec::new(),
+        moved: Vec::new(),
+    };
+    store.append(&NewRows::default(), &[removed]).unwrap();
+    let dir = store.dir().to_owned();
+    // As where the page of the event alone came into the database.
+    database::set_meta(&store.connection, database::CHANGES_TALLY, &before).unwrap();
+    store.connection.execute("DELETE FROM changes", []).unwrap();
+    drop(store);
+    for found in [
+        Store::open(&dir, Durability::Commit),
+        Store::open_reader(&dir),
+    ] {
+        assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
 fn a_log_that_nobody_brings_in_stays_bounded() {
     let mut store = create("long-log", Durability::Interval(Duration::from_secs(1000)));
     let text = incompressible(2_000_000);

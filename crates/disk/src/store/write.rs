@@ -210,6 +210,7 @@ impl Store {
             moved,
         } = event;
         let mut tally = self.changes_tally()?;
+        tally.last_event = position.last_event;
         let mut apply = |row: u32, set: &dyn Fn(&mut Change)| -> Result<(), Error> {
             self.is_there(position, row)?;
             self.change_row(&mut writer.record, &mut tally, row, set)
