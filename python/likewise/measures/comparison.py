@@ -106,7 +106,7 @@ def compare(
     measures = measure(a, b, recipe, tokenizer=tokenizer)
     is_match = _are_equal(a, b, recipe) if isinstance(recipe.sketch, Exact) else matches(measures, recipe)
     are_texts = isinstance(a, str) and isinstance(b, str)
-    return Comparison(measures, is_match, recipe, _align(a, b) if are_texts else ())
+    return Comparison(measures, is_match, recipe, align(a, b) if are_texts else ())
 
 
 def _are_equal(a: str, b: str, recipe: Recipe) -> bool:
@@ -128,7 +128,8 @@ def matches(measures: Measures, recipe: Recipe) -> bool:
     return bool(getattr(measures, recipe.measure) >= required)
 
 
-def _align(a: str, b: str) -> tuple[Stretch, ...]:
+def align(a: str, b: str) -> tuple[Stretch, ...]:
+    """Return what two texts share and where they differ, word by word; beyond some length not the fewest differences."""
     left, right = _UNITS.findall(a), _UNITS.findall(b)
     stretches = []
     done_a, done_b = 0, 0

@@ -13,7 +13,7 @@ import pytest
 
 import likewise
 from likewise import InvalidInput, Recipe
-from likewise.runs.viewing import IndexView, Marks, Missing, RunView
+from likewise.runs.viewing import GroupFilter, IndexView, Marks, Missing, RunView
 from likewise.stages.groups import choose_leaders
 from tests.runs.viewing.runs import make_run, rows
 from tests.runs.viewing.test_near_pairs import RECIPES, corpus
@@ -43,7 +43,7 @@ def test_every_document_of_every_group_is_read_again(tmp_path, form):
 
 def test_lists_go_on_where_they_ended_in_every_order(tmp_path):
     with RunView(make_run(tmp_path)) as view:
-        whole = view.catalog.list_groups(sort="input", limit=1000).groups
+        whole = view.catalog.list_groups(GroupFilter(sort="input"), limit=1000).groups
         keys = {
             "size": lambda group: (-group.size, group.number),
             "similarity": lambda group: (group.lowest, group.number),
@@ -53,21 +53,24 @@ def test_lists_go_on_where_they_ended_in_every_order(tmp_path):
             expected = sorted(whole, key=key)
             pages, cursor = [], ""
             while cursor is not None:
-                page = view.catalog.list_groups(sort=sort, cursor=cursor, limit=3)
+                page = view.catalog.list_groups(GroupFilter(sort=sort), cursor=cursor, limit=3)
                 assert page.num_found == len(whole)
                 pages.append(page)
                 cursor = page.after
             assert [group for page in pages for group in page.groups] == expected
             assert pages[0].before is None
             for before, page in itertools.pairwise(pages):
-                assert view.catalog.list_groups(sort=sort, cursor=page.before, limit=3).groups == before.groups
+                assert (
+                    view.catalog.list_groups(GroupFilter(sort=sort), cursor=page.before, limit=3).groups
+                    == before.groups
+                )
 
 
 def test_groups_are_found_by_words_and_ids_in_any_script(tmp_path):
     with RunView(make_run(tmp_path)) as view:
 
         def found(words):
-            return {group.doc_id for group in view.catalog.list_groups(words=words, limit=1000).groups}
+            return {group.doc_id for group in view.catalog.list_groups(GroupFilter(words=words), limit=1000).groups}
 
         assert found("Baker MILL") == {"mill"}
         assert found("mill-3") == {"mill"}
@@ -125,7 +128,7 @@ def test_reference_documents_are_shown_too(tmp_path):
         out = tmp_path / f"new-{number}"
         likewise.dedup_files(tmp_path / "new.jsonl", out, Recipe.minhash(0.5), against=[against])
         with RunView(out) as view:
-            (group,) = view.catalog.list_groups(words="baker").groups
+            (group,) = view.catalog.list_groups(GroupFilter(words="baker")).groups
             assert group.source == "against"
             assert view.texts([(group.row, group.place)]) == [TEXTS[group.doc_id]]
 
@@ -216,7 +219,7 @@ def test_groups_of_an_index_are_those_it_answers(tmp_path):
                 assert tuple(one.doc_id for one in members) == index.group(group.doc_id).member_ids
                 texts = view.texts([(group.row, group.place), *((one.row, one.place) for one in members)])
                 assert texts == [TEXTS[group.doc_id], *(TEXTS[one.doc_id] for one in members)]
-            assert view.catalog.list_groups(words="baker").num_found == 1
+            assert view.catalog.list_groups(GroupFilter(words="baker")).num_found == 1
             assert view.is_current
             index.add_batch(["mill-9"], [TEXTS["mill"]])
             assert not view.is_current
@@ -268,13 +271,13 @@ def test_a_million_groups_are_sorted_and_listed(tmp_path):
         writer.finish({})
     catalog = Catalog(tmp_path / "groups.sqlite")
     for sort in ("size", "similarity", "input"):
-        page = catalog.list_groups(sort=sort)
+        page = catalog.list_groups(GroupFilter(sort=sort))
         for _ in range(5):
             began = time.process_time()
-            page = catalog.list_groups(sort=sort, cursor=page.after)
+            page = catalog.list_groups(GroupFilter(sort=sort), cursor=page.after)
             assert time.process_time() - began < 0.5
             assert len(page.groups) == 50
     began = time.process_time()
-    assert catalog.list_groups(words="word7 shared").num_found == 1000
+    assert catalog.list_groups(GroupFilter(words="word7 shared")).num_found == 1000
     assert catalog.find_id("m999999") == 1_000_000
     assert time.process_time() - began < 5

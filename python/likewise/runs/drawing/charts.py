@@ -1,7 +1,7 @@
 """Drawings without a script: histograms, steps, curves, fingerprints. Colors and sizes come from the stylesheet."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from likewise.runs.drawing.markup import Html, element
@@ -30,7 +30,13 @@ class _Frame:
 
 
 def histogram(
-    edges: Sequence[float], counts: Sequence[int], *, label: str, mark: float | None = None, mark_text: str = ""
+    edges: Sequence[float],
+    counts: Sequence[int],
+    *,
+    label: str,
+    mark: float | None = None,
+    mark_text: str = "",
+    address: Callable[[float, float], Html] | None = None,
 ) -> Html:
     """Return bars over intervals.
 
@@ -46,6 +52,8 @@ def histogram(
         A value to mark by a line.
     mark_text : str
         What it is.
+    address : callable, optional
+        Returns where the bar of an interval leads.
     """
     frame = _Frame(edges[0], edges[-1], float(max([*counts, 1])))
     parts = [*_y_axis(frame, [f"{value:,.0f}" for value in _ticks(int(frame.top))], _ticks(int(frame.top)))]
@@ -55,13 +63,12 @@ def histogram(
         x, width = frame.x(low), frame.x(high) - frame.x(low)
         # A bar of one among millions is still to be seen.
         height = max(1.5, frame.y(0) - frame.y(count))
-        text = element("title", f"{_number(low)} to {_number(high)}: {count:,}")
-        parts.append(
-            element(
-                "rect", text, class_="bar", x=_r(x + 0.5), y=_r(frame.y(0) - height), width=_r(max(0.5, width - 1)),
-                height=_r(height),
-            )
+        told = f"{_number(low)} to {_number(high)}: {count:,}"
+        bar = element(
+            "rect", element("title", told), class_="bar", x=_r(x + 0.5), y=_r(frame.y(0) - height),
+            width=_r(max(0.5, width - 1)), height=_r(height),
         )  # fmt: skip
+        parts.append(bar if address is None else element("a", bar, href=address(low, high), aria_label=told))
     parts += _x_axis(frame, label)
     if mark is not None:
         parts += _mark(frame, mark, mark_text)
@@ -131,8 +138,8 @@ def density(
     return _svg(parts, label)
 
 
-def bars(rows: Sequence[tuple[str, int]], *, label: str) -> Html:
-    """Return a table of counts with a bar beside each."""
+def bars(rows: Sequence[tuple[str | Html, int]], *, label: str) -> Html:
+    """Return a table of counts with a bar beside each; names may be links."""
     most = max([count for _, count in rows] + [1])
     body = []
     for name, count in rows:
@@ -189,7 +196,7 @@ def _svg(parts: Sequence[object], label: str) -> Html:
         [element("title", label), *parts],
         viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
         class_="chart",
-        role="img",
+        role="group" if any(part.startswith("<a ") for part in map(str, parts)) else "img",
     )
 
 

@@ -1,6 +1,6 @@
 """Parts of a report, and of the page's first view: a run in figures and drawings."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from likewise.checks import counted
@@ -88,8 +88,8 @@ def threshold_of(recipe: Recipe) -> float | None:
     return None if isinstance(recipe.sketch, Exact) else recipe.least_similarity
 
 
-def similarity_chart(catalog: Catalog, recipe: Recipe) -> Html:
-    """Return the similarities at which documents were removed."""
+def similarity_chart(catalog: Catalog, recipe: Recipe, address: Callable[[float, float], Html] | None = None) -> Html:
+    """Return the similarities at which documents were removed; bars lead to what `address` returns for a range."""
     counts = catalog.similarities()
     num_bins = len(counts)
     threshold = threshold_of(recipe)
@@ -105,18 +105,20 @@ def similarity_chart(catalog: Catalog, recipe: Recipe) -> Html:
         label=f"{recipe.measure} similarity to the kept document",
         mark=threshold,
         mark_text="" if threshold is None else f"threshold {threshold:.4g}",
+        address=address,
     )
 
 
-def size_chart(catalog: Catalog) -> Html:
-    """Return how many groups there are of each size."""
-    rows = []
+def size_chart(catalog: Catalog, address: Callable[[int, int | None], Html] | None = None) -> Html:
+    """Return how many groups there are of each size; names lead to what `address` returns for a range of sizes."""
+    rows: list[tuple[str | Html, int]] = []
     sizes = catalog.sizes()
     for low, high in _SIZE_RANGES:
         count = sum(num for size, num in sizes if size >= low and (high is None or size <= high))
         if count:
             name = f"{low:,}" if low == high else f"over {low - 1:,}" if high is None else f"{low:,} to {high:,}"
-            rows.append((f"{name} documents", count))
+            named = f"{name} documents"
+            rows.append((named if address is None else element("a", named, href=address(low, high)), count))
     return bars(rows, label="Number of groups by size") if rows else element("p", "There are no groups.")
 
 

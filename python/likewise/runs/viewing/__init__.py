@@ -6,7 +6,7 @@ Python's own SQLite, since no index opens that file. Words are cut by the rules 
 that Chinese is found as English is.
 """
 
-from likewise.runs.viewing.catalog import SORTS, Catalog, GroupRow, Listing, Member
+from likewise.runs.viewing.catalog import SORTS, Catalog, GroupFilter, GroupRow, Listing, Member
 from likewise.runs.viewing.first_look import first_look
 from likewise.runs.viewing.marks import Marks
 from likewise.runs.viewing.neighbors import FoundNear
@@ -18,6 +18,7 @@ __all__ = [
     "SORTS",
     "Catalog",
     "FoundNear",
+    "GroupFilter",
     "GroupRow",
     "IndexView",
     "Listing",

@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -40,6 +40,7 @@ BINS = 50
 _PLAIN = str.maketrans({character: "_" for character in map(chr, range(33, 127)) if not character.isalnum()})
 _MOST_WORDS = 16
 _COUNTED = 10_000
+_EXPORTED = 1000
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,33 @@ class Member:
 
 
 @dataclass(frozen=True)
+class GroupFilter:
+    """Which groups are listed, and in which order.
+
+    Parameters
+    ----------
+    words : str
+        Words of the kept document's beginning, or an id; all are required.
+    file : str
+        A file of which the group has a document; all files if empty.
+    least, most : float, optional
+        Similarities between which, both included, a removed document of the group lies.
+    smallest, largest : int, optional
+        Numbers of documents of a group, both included.
+    sort : {"size", "similarity", "input"}
+        The largest first; the least similar first; in input order.
+    """
+
+    words: str = ""
+    file: str = ""
+    least: float | None = None
+    most: float | None = None
+    smallest: int | None = None
+    largest: int | None = None
+    sort: str = "size"
+
+
+@dataclass(frozen=True)
 class Listing:
     """A page of groups.
 
@@ -98,13 +126,19 @@ class Listing:
     before, after : str or None
         Cursors of the pages beside it.
     num_found : int
-        Groups in all, counted up to 10,000 where words were asked for.
+        Groups in all, counted up to 10,000 where only some are listed.
+    num_before : int
+        Groups on the pages before.
     """
 
     groups: list[GroupRow]
     before: str | None
     after: str | None
     num_found: int
+    num_before: int
+
+
+_ALL = GroupFilter()
 
 
 class Catalog:
@@ -139,41 +173,21 @@ class Catalog:
             counts[number] = count
         return counts
 
-    def list_groups(self, *, sort: str = "size", words: str = "", cursor: str = "", limit: int = 50) -> Listing:
+    def list_groups(self, wanted: GroupFilter = _ALL, *, cursor: str = "", limit: int = 50) -> Listing:
         """Return a page of groups.
 
         Parameters
         ----------
-        sort : {"size", "similarity", "input"}
-            The largest first; the least similar first; in input order.
-        words : str
-            Words of the kept document's beginning, or an id; all are wanted.
+        wanted : GroupFilter
+            Which, and in which order.
         cursor : str
             Of another page; begins with ``<`` for the page before it. One that nobody gave is ignored.
         limit : int
             Groups of a page.
         """
-        column, direction = SORTS.get(sort, SORTS["size"])
-        condition, values = self._condition(words)
+        column = SORTS.get(wanted.sort, SORTS["size"])[0]
         is_back, after = _cursor(cursor)
-        order, comparison = direction, ">" if direction == "ASC" else "<"
-        if is_back:
-            order, comparison = ("DESC", "<") if direction == "ASC" else ("ASC", ">")
-        number_order = "DESC" if is_back else "ASC"
-        where = [condition] if condition else []
-        if after is not None:
-            where.append(
-                f"({column} {comparison} ? OR ({column} = ? AND number {'<' if is_back else '>'} ?))"
-                if column != "number"
-                else f"number {comparison} ?"
-            )
-            values += [after[0], after[0], after[1]] if column != "number" else [after[1]]
-        # Names of columns and directions are those of the table above, never of the request.
-        query = (
-            f"SELECT {_GROUP_COLUMNS} FROM groups {'WHERE ' + ' AND '.join(where) if where else ''} "
-            f"ORDER BY {column} {order}, number {number_order} LIMIT ?"
-        )
-        rows = [_group(row) for row in self._all(query, (*values, limit + 1))]
+        rows = self._beyond(wanted, after, limit + 1, is_back=is_back)
         has_more = len(rows) > limit
         rows = rows[:limit]
         if is_back:
@@ -184,8 +198,27 @@ class Catalog:
             rows,
             f"<{_key(first, column)}" if first and has_before else None,
             _key(last, column) if last and has_after else None,
-            self._num_found(words),
+            self._num_found(wanted),
+            self._num_before(wanted, first) if first and has_before else 0,
         )
+
+    def groups_beside(self, wanted: GroupFilter, group: GroupRow) -> tuple[int | None, int | None]:
+        """Return the numbers of the groups that stand before and behind one in a list."""
+        after = _place_of(group, SORTS.get(wanted.sort, SORTS["size"])[0])
+        before, behind = (self._beyond(wanted, after, 1, is_back=is_back) for is_back in (True, False))
+        return (before[0].number if before else None), (behind[0].number if behind else None)
+
+    def rows_of(self, wanted: GroupFilter) -> Iterator[tuple[GroupRow, Member]]:
+        """Give the removed documents of all groups of a list, in its order."""
+        after = None
+        while groups := self._beyond(wanted, after, _EXPORTED, is_back=False):
+            for group in groups:
+                last = -1
+                while members := self.members(group.number, after=last, limit=_EXPORTED):
+                    for member in members:
+                        yield group, member
+                    last = members[-1].row
+            after = _place_of(groups[-1], SORTS.get(wanted.sort, SORTS["size"])[0])
 
     def group(self, number: int) -> GroupRow | None:
         """Return a group by its number."""
@@ -245,22 +278,44 @@ class Catalog:
             return None
         return str(rows[0][0]) if rows else None
 
-    def _condition(self, words: str) -> tuple[str, list[Any]]:
-        wanted = _query(words)
-        if not words.strip():
-            return "", []
-        by_id = "SELECT number FROM groups WHERE doc_id = ? UNION SELECT number FROM members WHERE doc_id = ?"
-        values: list[Any] = [words.strip(), words.strip()]
-        if not wanted:
-            return f"number IN ({by_id})", values
-        return f"number IN ({by_id} UNION SELECT rowid FROM words WHERE words MATCH ?)", [*values, wanted]
+    def _beyond(
+        self, wanted: GroupFilter, after: tuple[float, int] | None, limit: int, *, is_back: bool
+    ) -> list[GroupRow]:
+        """Return groups of a list from behind a place on; with `is_back` those before it, the nearest first."""
+        where, values = _conditions(wanted)
+        column, direction = SORTS.get(wanted.sort, SORTS["size"])
+        if is_back:
+            direction = "DESC" if direction == "ASC" else "ASC"
+        number_order, sign = ("DESC", "<") if is_back else ("ASC", ">")
+        if after is not None and column == "number":
+            where.append(f"number {sign} ?")
+            values.append(after[1])
+        elif after is not None:
+            comparison = ">" if direction == "ASC" else "<"
+            where.append(f"({column} {comparison} ? OR ({column} = ? AND number {sign} ?))")
+            values += [after[0], after[0], after[1]]
+        # Names of columns and directions are those of the table above, never of the request.
+        query = (
+            f"SELECT {_GROUP_COLUMNS} FROM groups {'WHERE ' + ' AND '.join(where) if where else ''} "
+            f"ORDER BY {column} {direction}, number {number_order} LIMIT ?"
+        )
+        return [_group(row) for row in self._all(query, (*values, limit))]
 
-    def _num_found(self, words: str) -> int:
-        condition, values = self._condition(words)
-        if not condition:
+    def _num_found(self, wanted: GroupFilter) -> int:
+        where, values = _conditions(wanted)
+        if not where:
             return self.num_groups()
-        query = f"SELECT count(*) FROM (SELECT 1 FROM groups WHERE {condition} LIMIT {_COUNTED})"
+        query = f"SELECT count(*) FROM (SELECT 1 FROM groups WHERE {' AND '.join(where)} LIMIT {_COUNTED})"
         return int(self._all(query, values)[0][0])
+
+    def _num_before(self, wanted: GroupFilter, group: GroupRow) -> int:
+        where, values = _conditions(wanted)
+        column, direction = SORTS.get(wanted.sort, SORTS["size"])
+        value, number = _place_of(group, column)
+        where.append(f"({column} {'<' if direction == 'ASC' else '>'} ? OR ({column} = ? AND number < ?))")
+        return int(
+            self._all(f"SELECT count(*) FROM groups WHERE {' AND '.join(where)}", (*values, value, value, number))[0][0]
+        )
 
     def _all(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         with self._lock:
@@ -269,6 +324,37 @@ class Catalog:
 
 _GROUP_COLUMNS = "number, row, doc_id, source, file, offset, length, size, lowest, highest"
 _MEMBER_COLUMNS = "number, row, doc_id, file, offset, length, similarity, distance, below"
+
+
+def _conditions(wanted: GroupFilter) -> tuple[list[str], list[Any]]:
+    """Return the conditions of a list, and their values."""
+    where: list[str] = []
+    values: list[Any] = []
+    if words := wanted.words.strip():
+        found = "SELECT number FROM groups WHERE doc_id = ? UNION SELECT number FROM members WHERE doc_id = ?"
+        values += [words, words]
+        if query := _query(words):
+            found += " UNION SELECT rowid FROM words WHERE words MATCH ?"
+            values.append(query)
+        where.append(f"number IN ({found})")
+    if wanted.file:
+        where.append(
+            "(file = ? OR EXISTS (SELECT 1 FROM members WHERE members.number = groups.number AND members.file = ?))"
+        )
+        values += [wanted.file, wanted.file]
+    if wanted.least is not None or wanted.most is not None:
+        least, most = wanted.least or 0.0, 1.0 if wanted.most is None else wanted.most
+        # The bounds of the group spare most looks at its documents.
+        where.append(
+            "highest >= ? AND lowest <= ? AND EXISTS (SELECT 1 FROM members WHERE members.number = groups.number "
+            "AND similarity BETWEEN ? AND ?)"
+        )
+        values += [least, most, least, most]
+    for bound, sign in ((wanted.smallest, ">="), (wanted.largest, "<=")):
+        if bound is not None:
+            where.append(f"size {sign} ?")
+            values.append(bound)
+    return where, values
 
 
 class CatalogWriter:
@@ -361,9 +447,14 @@ def _words(text: str) -> list[str]:
     return [word.translate(_PLAIN) for word in tokens(text)]
 
 
+def _place_of(row: GroupRow, column: str) -> tuple[float, int]:
+    """Return where a group stands in a list that is sorted by a column."""
+    return {"size": float(row.size), "lowest": row.lowest, "number": float(row.number)}[column], row.number
+
+
 def _key(row: GroupRow, column: str) -> str:
-    value = {"size": float(row.size), "lowest": row.lowest, "number": float(row.number)}[column]
-    return f"{value!r}:{row.number}"
+    value, number = _place_of(row, column)
+    return f"{value!r}:{number}"
 
 
 def _cursor(cursor: str) -> tuple[bool, tuple[float, int] | None]:

@@ -2,8 +2,11 @@
 
 import hashlib
 import html
+import shlex
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -21,6 +24,8 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 SAMPLE_CHARACTERS = 400
+# Input files that a command names one by one.
+_MOST_INPUTS = 20
 
 
 @cache
@@ -60,6 +65,18 @@ def shown(template: str, status: int = 200, **values: Any) -> Response:  # noqa:
     """Return a page."""
     text = _environment().get_template(template).render(version=_version(), **values)
     return Response(text, status, _HEADERS, "text/html; charset=utf-8")
+
+
+def input_arguments(summary: Mapping[str, Any]) -> str | None:
+    """Return the inputs of a run as arguments of a command; None where it read standard input or has none.
+
+    Beyond some number of files their directory stands for them.
+    """
+    directory, files = summary.get("input_directory"), summary.get("inputs", [])
+    if directory is None or not files:
+        return None
+    paths = [str(Path(directory) / file["path"]) for file in files] if len(files) <= _MOST_INPUTS else [str(directory)]
+    return " ".join(map(shlex.quote, paths))
 
 
 class Place:

@@ -9,15 +9,15 @@ from starlette.responses import RedirectResponse, Response
 
 from likewise.errors import InvalidInput
 from likewise.measures import Measures
-from likewise.measures.comparison import compare
-from likewise.recipe.methods import MinHash
-from likewise.runs.drawing import Html, element, fingerprints, side_by_side
+from likewise.measures.comparison import align, compare
+from likewise.recipe.methods import MinHash, SimHash
+from likewise.runs.drawing import Html, element, fingerprints, inline, side_by_side
 from likewise.runs.drawing.diffs import MAX_CHARACTERS
 from likewise.runs.report import sections
 from likewise.runs.viewing import GroupRow, Member, Missing
 from likewise.runs.viewing import Place as TextPlace
 from likewise.service.page.answers import Place
-from likewise.service.page.lists import sample_of
+from likewise.service.page.lists import filter_of, query_of, sample_of
 from likewise.stages.verify import SET_MEASURES, matching_pairs, verify_pairs
 
 _ON_A_PAGE = 100
@@ -25,6 +25,10 @@ MATRIX = 50
 # Characters of all documents of a matrix; it is left out beyond.
 _MATRIX_CHARACTERS = 4_000_000
 _SHOWN_CHARACTERS = 20_000
+# Of each document, for the differences in the list of a group.
+_DIFF_CHARACTERS = 3000
+# What the measures of a pair are called by, where one of the two was removed.
+_ROLES = ("removed", "kept")
 KEPT = "kept"
 
 Text = str | bytes | Missing
@@ -35,8 +39,7 @@ class ListedMember:
     """A document of a group as a row of its table."""
 
     member: Member
-    sample: str
-    is_missing: bool
+    shown: str | Html
     why: str
     address: Html
     label: bool | None
@@ -56,6 +59,9 @@ def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """Show a group: what stays, what was removed and why, and all pairs."""
     view, catalog = place.view, place.view.catalog
     found = _group(place, request)
+    wanted = filter_of(request)
+    query = query_of(wanted)
+    before, behind = catalog.groups_beside(wanted, found)
     after = _number(request.query_params.get("after", "-1"))
     members = catalog.members(found.number, after=after, limit=_ON_A_PAGE + 1)
     has_more = len(members) > _ON_A_PAGE
@@ -63,18 +69,18 @@ def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
     texts = view.texts([(found.row, found.place), *((one.row, one.place) for one in members)])
     rows = []
     for member, text in zip(members, texts[1:], strict=True):
-        sample, is_missing = sample_of(text)
-        address = place.address(f"groups/{found.number}/pair/{member.row}/{KEPT}")
+        address = place.address(f"groups/{found.number}/pair/{member.row}/{KEPT}", **query)
         label = view.marks.label(member.doc_id, found.doc_id)
-        rows.append(ListedMember(member, sample, is_missing, why(place, member), address, label))
+        rows.append(ListedMember(member, _difference(texts[0], text), why(place, member), address, label))
     is_whole = after < 0 and not has_more and len(members) < MATRIX
     matrix = _matrix(place, found, members, texts) if is_whole else None
     return place.show(
         "group.html", "groups", f"Group of {found.doc_id}", group=found, rows=rows, text=_shown(texts[0]),
         where=_where(found.place), matrix=matrix, matrix_size=MATRIX, is_whole=is_whole,
-        more=place.address(f"groups/{found.number}", after=members[-1].row) if has_more else None,
-        next_group=place.address(f"groups/{found.number + 1}") if catalog.group(found.number + 1) else None,
-        previous_group=place.address(f"groups/{found.number - 1}") if found.number > 1 else None,
+        more=place.address(f"groups/{found.number}", **query, after=members[-1].row) if has_more else None,
+        next_group=behind and place.address(f"groups/{behind}", **query),
+        previous_group=before and place.address(f"groups/{before}", **query),
+        up=place.address("groups", **query),
     )  # fmt: skip
 
 
@@ -91,16 +97,17 @@ def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
         doc_id = found.doc_id if member is None else member.doc_id
         sides.append(Side(doc_id, "kept" if member is None else "removed", _where(where), text))
     first = members[0]
+    query = query_of(filter_of(request))
     reason, before, behind = None, None, None
     if first is not None and members[1] is None:
         reason = why(place, first)
         before, behind = (
-            None if row is None else place.address(f"groups/{found.number}/pair/{row}/{KEPT}")
+            None if row is None else place.address(f"groups/{found.number}/pair/{row}/{KEPT}", **query)
             for row in catalog.beside(found.number, first.row)
         )
     return show_pair(
         place, (sides[0], sides[1]), current="groups", reason=reason, before=before, behind=behind,
-        up=place.address(f"groups/{found.number}"), up_name=f"Group of {found.doc_id}",
+        up=place.address(f"groups/{found.number}", **query), up_name=f"Group of {found.doc_id}",
     )  # fmt: skip
 
 
@@ -123,15 +130,24 @@ def show_pair(
     reason: str | None = None,
     before: Html | None = None,
     behind: Html | None = None,
-    is_review: bool = False,
+    after_label: str | None = None,
+    skip: Html | None = None,
+    labeled: tuple[str, str, bool] | None = None,
 ) -> Response:
-    """Show two documents side by side, with every measure."""
+    """Show two documents side by side, with every measure.
+
+    `after_label` is where a label leads, this page if None; `skip` where one goes without; `labeled` the pair that was
+    labeled before, to be taken back.
+    """
     view = place.view
-    drawn = compared(place, sides[0].text, sides[1].text, (sides[0].doc_id, sides[1].doc_id))
+    is_removed = (sides[0].state, sides[1].state) == _ROLES
+    roles = _ROLES if is_removed else ("A", "B")
+    drawn = compared(place, sides[0].text, sides[1].text, (sides[0].doc_id, sides[1].doc_id), roles)
     label = view.marks.label(sides[0].doc_id, sides[1].doc_id)
     return place.show(
         "pair.html", current, f"{sides[0].doc_id} and {sides[1].doc_id}", sides=sides, reason=reason, before=before,
-        behind=behind, up=up, up_name=up_name, drawn=drawn, label=label, is_review=is_review,
+        behind=behind, up=up, up_name=up_name, drawn=drawn, label=label, then=after_label or place.here, skip=skip,
+        labeled=labeled, roles=roles,
     )  # fmt: skip
 
 
@@ -144,10 +160,11 @@ class Drawn:
     measures: Html | None
     fingerprints: Html | None
     curve: Html | None
+    is_simhash: bool = False
 
 
-def compared(place: Place, a: Text, b: Text, names: tuple[str, str]) -> Drawn:
-    """Compare two documents by the recipe of the view, and draw what was found."""
+def compared(place: Place, a: Text, b: Text, names: tuple[str, str], roles: tuple[str, str] = ("A", "B")) -> Drawn:
+    """Compare two documents by the recipe of the view, and draw what was found; `roles` name them in the measures."""
     for text in (a, b):
         if isinstance(text, Missing):
             return Drawn(None, element("p", text.reason, class_="notice"), None, None, None)
@@ -169,9 +186,10 @@ def compared(place: Place, a: Text, b: Text, names: tuple[str, str]) -> Drawn:
     return Drawn(
         found.matches,
         difference,
-        _measured(measures),
+        _measured(measures, roles),
         fingerprints(*measures.fingerprints, measures.bits),
         curve,
+        isinstance(recipe.sketch, SimHash),
     )
 
 
@@ -196,15 +214,28 @@ def why(place: Place, member: Member) -> str:
     return told
 
 
-def _measured(measures: Measures) -> Html:
+def _difference(kept: Text, removed: Text) -> str | Html:
+    """Return where a removed document differs from the kept one; its beginning where that is unknown."""
+    if not isinstance(kept, str) or not isinstance(removed, str):
+        return sample_of(removed)[0]
+    if kept == removed:
+        return "equal text"
+    alignment = align(removed[:_DIFF_CHARACTERS], kept[:_DIFF_CHARACTERS])
+    if all(part.is_same for part in alignment):
+        return f"no difference in the first {_DIFF_CHARACTERS:,} characters"
+    return inline(alignment, context=30)
+
+
+def _measured(measures: Measures, roles: tuple[str, str]) -> Html:
     in_a, in_b = measures.num_features
+    a, b = roles
     edits = f"{measures.edit_distance:,} {measures.unit}s to change"
     bound = "" if measures.is_alignment_exact else " (bound)"
     return sections.facts(
         [
             ("Jaccard", f"{measures.jaccard:.4f}"),
-            ("Containment of A in B", f"{measures.containment_a_in_b:.4f}"),
-            ("Containment of B in A", f"{measures.containment_b_in_a:.4f}"),
+            (f"Containment of {a} in {b}", f"{measures.containment_a_in_b:.4f}"),
+            (f"Containment of {b} in {a}", f"{measures.containment_b_in_a:.4f}"),
             ("Cosine", f"{measures.cosine:.4f}"),
             ("Dice", f"{measures.dice:.4f}"),
             ("Overlap", f"{measures.overlap:.4f}"),
@@ -212,7 +243,7 @@ def _measured(measures: Measures) -> Html:
             ("Longest common subsequence", f"{measures.lcs:.4f}{bound}"),
             ("Hamming", f"{measures.hamming:.4f}, {measures.distance} of {measures.bits} bits differ"),
             ("MinHash estimate of Jaccard", f"{measures.minhash_estimate:.4f}"),
-            ("Features", f"{measures.num_shared:,} shared, {in_a:,} in A, {in_b:,} in B"),
+            ("Features", f"{measures.num_shared:,} shared, {in_a:,} in {a}, {in_b:,} in {b}"),
         ]
     )
 

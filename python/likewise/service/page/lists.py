@@ -1,19 +1,27 @@
 """The first page of a view, and its groups."""
 
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from likewise.errors import InvalidInput
+from likewise.io.label_rows import label_rows
 from likewise.runs.drawing import Html, similarity_bar
 from likewise.runs.report import sections
-from likewise.runs.viewing import SORTS, GroupRow, IndexView, Missing
+from likewise.runs.viewing import SORTS, GroupFilter, GroupRow, IndexView, Member, Missing
 from likewise.service.page.answers import SAMPLE_CHARACTERS, Place
 
 _ON_A_PAGE = 50
 _SORT_NAMES = {"size": "largest first", "similarity": "least similar first", "input": "in input order"}
 _MOST_SEARCHED = 500
+# Files that are offered as a filter.
+_MOST_FILES = 500
+_EXPORTED = ("doc_id", "kept_id", "similarity", "distance", "file", "offset", "group_size")
+# Rows of an export that are written together.
+_A_PART = 2000
 
 
 @dataclass(frozen=True)
@@ -60,8 +68,8 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
             ]
         )
         cards = [("Recipe", sections.recipe_facts(recipe, recipe.stated_recall))]
-    cards.append(("Similarities of duplicates", sections.similarity_chart(catalog, recipe)))
-    cards.append(("Group sizes", sections.size_chart(catalog)))
+    cards.append(("Similarities of duplicates", sections.similarity_chart(catalog, recipe, _range_address(place))))
+    cards.append(("Group sizes", sections.size_chart(catalog, _size_address(place))))
     curve = sections.curve_chart(recipe)
     if curve is not None:
         cards.append(("Probability of finding a pair", curve))
@@ -71,25 +79,110 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
     return place.show("overview.html", "overview", view.title, about=about, numbers=numbers, cards=cards)
 
 
+def _range_address(place: Place) -> Callable[[float, float], Html]:
+    """Return what gives the address of the groups with a removed document in a range of similarities."""
+    return lambda low, high: place.address("groups", **{"from": low, "to": high}, sort="similarity")
+
+
+def _size_address(place: Place) -> Callable[[int, int | None], Html]:
+    """Return what gives the address of the groups of some sizes."""
+    return lambda low, high: place.address("groups", min=low, max=high)
+
+
+def filter_of(request: Request) -> GroupFilter:
+    """Return which groups an address asks for; values that mean nothing are left out."""
+    asked = request.query_params
+    sort = asked.get("sort", "")
+    return GroupFilter(
+        words=asked.get("q", "")[:_MOST_SEARCHED],
+        file=asked.get("file", ""),
+        least=_fraction(asked.get("from", "")),
+        most=_fraction(asked.get("to", "")),
+        smallest=_count(asked.get("min", "")),
+        largest=_count(asked.get("max", "")),
+        sort=sort if sort in SORTS else "size",
+    )
+
+
+def query_of(wanted: GroupFilter) -> dict[str, object]:
+    """Return the query of an address that asks for these groups."""
+    return {
+        "sort": None if wanted.sort == "size" else wanted.sort, "q": wanted.words, "file": wanted.file,
+        "from": wanted.least, "to": wanted.most, "min": wanted.smallest, "max": wanted.largest,
+    }  # fmt: skip
+
+
 def groups(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """List groups, a page at a time."""
-    asked = request.query_params
-    sort = asked.get("sort", "size") if asked.get("sort") in SORTS else "size"
-    words = asked.get("q", "")[:_MOST_SEARCHED]
-    found = place.view.catalog.list_groups(sort=sort, words=words, cursor=asked.get("at", ""), limit=_ON_A_PAGE)
+    wanted = filter_of(request)
+    query = query_of(wanted)
+    found = place.view.catalog.list_groups(wanted, cursor=request.query_params.get("at", ""), limit=_ON_A_PAGE)
     texts = place.view.texts([(group.row, group.place) for group in found.groups])
     rows = []
     for group, text in zip(found.groups, texts, strict=True):
         sample, is_missing = sample_of(text)
         bar = similarity_bar(group.lowest, group.highest)
-        rows.append(ListedGroup(group, sample, is_missing, bar, place.address(f"groups/{group.number}")))
+        address = place.address(f"groups/{group.number}", **query)
+        rows.append(ListedGroup(group, sample, is_missing, bar, address))
     is_stale = isinstance(place.view, IndexView) and not place.view.is_current
+    files = [str(file["path"]) for file in place.view.summary.get("inputs", [])]
     return place.show(
-        "groups.html", "groups", "Groups", rows=rows, words=words, sort=sort, sorts=_SORT_NAMES, found=found,
-        before=found.before and place.address("groups", sort=sort, q=words, at=found.before),
-        after=found.after and place.address("groups", sort=sort, q=words, at=found.after),
-        is_stale=is_stale,
+        "groups.html", "groups", "Groups", rows=rows, wanted=wanted, sorts=_SORT_NAMES, found=found,
+        before=found.before and place.address("groups", **query, at=found.before),
+        after=found.after and place.address("groups", **query, at=found.after),
+        page_number=found.num_before // _ON_A_PAGE + 1, num_pages=-(-found.num_found // _ON_A_PAGE),
+        files=files if 1 < len(files) <= _MOST_FILES else [], is_stale=is_stale,
+        is_filtered=any(value is not None and value != "" for name, value in query.items() if name != "sort"),
+        csv=place.address("groups.csv", **query), jsonl=place.address("groups.jsonl", **query),
     )  # fmt: skip
+
+
+def export_csv(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Give the removed documents of a list as CSV."""
+    rows = place.view.catalog.rows_of(filter_of(request))
+    parts = (label_rows(_EXPORTED if number == 0 else (), part) for number, part in enumerate(_parts(rows)))
+    # The header of a later part is an empty line.
+    lines = (part if number == 0 else part.removeprefix("\n") for number, part in enumerate(parts))
+    return _download(lines, "text/csv; charset=utf-8", "groups.csv")
+
+
+def export_jsonl(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Give the removed documents of a list as JSON Lines."""
+    rows = place.view.catalog.rows_of(filter_of(request))
+    lines = (
+        "".join(json.dumps(dict(zip(_EXPORTED, row, strict=True)), ensure_ascii=False) + "\n" for row in part)
+        for part in _parts(rows)
+    )
+    return _download(lines, "application/jsonl; charset=utf-8", "groups.jsonl")
+
+
+def _parts(rows: Iterator[tuple[GroupRow, Member]]) -> Iterator[list[tuple[object, ...]]]:
+    """Give the rows of an export, some thousand at a time, and at least one list."""
+    part: list[tuple[object, ...]] = []
+    for group, member in rows:
+        file, offset, _ = member.place
+        part.append((member.doc_id, group.doc_id, member.similarity, member.distance, file, offset, group.size))
+        if len(part) == _A_PART:
+            yield part
+            part = []
+    yield part
+
+
+def _download(lines: Iterator[str], media_type: str, name: str) -> Response:
+    headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
+    return StreamingResponse(lines, media_type=media_type, headers=headers)
+
+
+def _fraction(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0.0 <= value <= 1.0 else None
+
+
+def _count(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
 def sort_again(place: Place, request: Request, fields: dict[str, str]) -> Response:

@@ -4,20 +4,16 @@
 (() => {
   const one = (query) => document.querySelector(query);
 
-  // Keys: letters press the link or button that names them, j and k walk through the rows of a list.
+  // Keys: y, n, s, u and Escape press the link or button that names them, arrows turn pages, j and k walk through the rows of a list.
   function walk(step) {
     const links = [...document.querySelectorAll("[data-rows] tbody a.id")];
-    if (!links.length) {
-      const beside = one(`a[rel="${step > 0 ? "next" : "prev"}"]`);
-      if (beside) beside.click();
-      return;
-    }
+    if (!links.length) return;
     const at = links.indexOf(document.activeElement);
     const next = at < 0 ? (step > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + step));
     links[next].focus();
     links[next].scrollIntoView({ block: "nearest" });
   }
-  const relations = { n: "next", p: "prev" };
+  const relations = { ArrowRight: "next", ArrowLeft: "prev" };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     if (/^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) {
@@ -34,8 +30,11 @@
       }
       return;
     }
-    if (!/^[a-z]$/.test(event.key)) return;
-    const named = one(`[data-key="${event.key}"]`) || one(`a[rel="${relations[event.key] || "-"}"]`);
+    const relation = relations[event.key];
+    if (!relation && !/^([ynsu]|Escape)$/.test(event.key)) return;
+    // Arrows turn the page, but for an element that scrolls or moves by them.
+    if (relation && event.target !== document.body && event.target.matches("[tabindex], audio, video")) return;
+    const named = one(relation ? `a[rel="${relation}"]` : `[data-key="${event.key}"]`);
     if (named) named.click();
   });
 
@@ -50,9 +49,15 @@
   let asked = 0;
   let timer = 0;
 
-  function commandAt(cut) {
-    if (points.bits) return template.replace(/--within \d+/, `--within ${Math.round((1 - cut) * points.bits)}`);
-    return template.replace(/--threshold \S+/, `--threshold ${+cut.toFixed(6)}`);
+  const recipe = one("#recipe");
+  const own = String(+(+command.dataset.own).toFixed(6));
+  function showCommand(cut) {
+    // As the page itself names the recipe file and the output.
+    const name = String(+cut.toFixed(6));
+    const [inputs, rest] = template.split(/ -o (?=\S+ --recipe )/);
+    command.textContent = `${inputs} -o ${rest.replaceAll(`-${own}`, `-${name}`)}`;
+    recipe.setAttribute("href", recipe.getAttribute("href").replace(/cut=[^&]*/, `cut=${cut}`));
+    recipe.setAttribute("download", `recipe-${name}.json`);
   }
   function drawMarks(cut) {
     for (const chart of document.querySelectorAll("svg.chart")) {
@@ -92,7 +97,7 @@
       : "same as the run";
     one("#found").textContent = points.found[at] === null ? "unknown" : points.found[at].toFixed(4);
     slider.setAttribute("aria-valuetext", `${cut.toFixed(4)}: ${number.format(kept)} kept`);
-    command.textContent = commandAt(cut);
+    showCommand(cut);
     drawMarks(cut);
     clearTimeout(timer);
     timer = setTimeout(() => {

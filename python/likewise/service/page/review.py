@@ -1,18 +1,24 @@
 """Labels of pairs: which ones people called duplicates, and the next pair to ask about."""
 
+import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from functools import partial
+from itertools import islice
+from urllib.parse import urlencode, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from likewise.errors import InvalidInput
-from likewise.service.page.answers import Place
+from likewise.service.page.answers import Place, input_arguments
 from likewise.service.page.documents import Side, show_pair, why
 
 _SHOWN = 200
 _LOOKED_AT = 2000
 _NEAR_THRESHOLD = 200
+# Labels from which `likewise tune` chooses well (docs/benchmarks/tune.md).
+_ENOUGH = 60
 
 
 @dataclass(frozen=True)
@@ -30,17 +36,30 @@ def review(place: Place, request: Request, fields: dict[str, str]) -> Response:
     num_same = sum(label for _, _, label in labels)
     return place.show(
         "review.html", "review", "Review", labels=labels[:_SHOWN], num_labels=len(labels), num_same=num_same,
-        path=None if marks.path is None else str(marks.path), has_next=_next(place) is not None,
+        path=None if marks.path is None else str(marks.path), has_next=_next(place) is not None, enough=_ENOUGH,
+        command=_tune_command(place),
     )  # fmt: skip
 
 
 def next_pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Show the pair nearest to the threshold that nobody has labeled yet."""
-    found = _next(place)
+    """Show the pair nearest to the threshold that nobody has labeled yet, those left out that were skipped."""
+    num_skipped = min(_count(request.query_params.get("skip", "")), _LOOKED_AT)
+    found = _next(place, num_skipped)
     if found is None:
         return RedirectResponse(place.plain("review"), 303)
     stored, number = found
-    up, name = place.address("review"), "Review"
+    a, b = request.query_params.get("a", ""), request.query_params.get("b", "")
+    before = place.view.marks.label(a, b)
+    show = partial(
+        show_pair,
+        place,
+        current="review",
+        up=place.address("review"),
+        up_name="Review",
+        after_label=place.address("review/next", skip=num_skipped or None),
+        skip=place.address("review/next", skip=num_skipped + 1),
+        labeled=None if before is None else (a, b, before),
+    )
     if stored:
         assert place.view.thresholds is not None
         one = place.view.thresholds.pair(number[0])
@@ -48,14 +67,14 @@ def next_pair(place: Place, request: Request, fields: dict[str, str]) -> Respons
         texts = place.view.texts([(one.row_a, one.place_a), (one.row_b, one.place_b)])
         sides = (Side(one.doc_id_a, "", "", texts[0]), Side(one.doc_id_b, "", "", texts[1]))
         reason = f"{place.view.thresholds.facts.measure} {one.similarity:.4f}"
-        return show_pair(place, sides, current="review", reason=reason, up=up, up_name=name, is_review=True)
+        return show(sides, reason=reason)
     group = place.view.catalog.group(number[0])
     member = place.view.catalog.member(number[0], number[1])
     assert group is not None
     assert member is not None
     texts = place.view.texts([(member.row, member.place), (group.row, group.place)])
     sides = (Side(member.doc_id, "removed", "", texts[0]), Side(group.doc_id, "kept", "", texts[1]))
-    return show_pair(place, sides, current="review", reason=why(place, member), up=up, up_name=name, is_review=True)
+    return show(sides, reason=why(place, member))
 
 
 def mark(place: Place, request: Request, fields: dict[str, str]) -> Response:
@@ -65,8 +84,13 @@ def mark(place: Place, request: Request, fields: dict[str, str]) -> Response:
     labels = {"1": True, "0": False, "": None}
     if fields.get("label") not in labels:
         raise InvalidInput("a label must be 1 for duplicates, 0 for others, or empty to remove it")
-    place.view.marks.mark(fields.get("a", ""), fields.get("b", ""), labels[fields["label"]])
-    return RedirectResponse(_inside(place, fields.get("then", "")), 303)
+    a, b, label = fields.get("a", ""), fields.get("b", ""), labels[fields["label"]]
+    place.view.marks.mark(a, b, label)
+    then = _inside(place, fields.get("then", ""))
+    if label is not None and then.partition("?")[0] == place.plain("review/next"):
+        # What was labeled is shown above the next pair, to be taken back.
+        then += ("&" if "?" in then else "?") + urlencode({"a": a, "b": b})
+    return RedirectResponse(then, 303)
 
 
 def export(place: Place, request: Request, fields: dict[str, str]) -> Response:
@@ -85,22 +109,39 @@ def _inside(place: Place, address: str) -> str:
     return place.plain("review")
 
 
-def _next(place: Place) -> tuple[bool, tuple[int, int]] | None:
+def _tune_command(place: Place) -> str | None:
+    """Return the command that chooses a recipe from the labels; None where nothing is stored or inputs are unknown."""
+    path = place.view.marks.path
+    if path is None or not len(place.view.marks):
+        return None
+    inputs = input_arguments(place.view.summary)
+    return None if inputs is None else f"likewise tune {inputs} --labels {shlex.quote(str(path))}"
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
+
+
+def _next(place: Place, num_skipped: int = 0) -> tuple[bool, tuple[int, int]] | None:
     """Return whether the next pair is a stored one, and its numbers; None where all that are looked at have labels."""
+    return next(islice(_unlabeled(place), num_skipped, None), None)
+
+
+def _unlabeled(place: Place) -> Iterator[tuple[bool, tuple[int, int]]]:
+    """Give the pairs without labels, the nearest to the threshold first."""
     view = place.view
     if view.thresholds is not None:
         above, below = view.thresholds.around(view.thresholds.own, _NEAR_THRESHOLD)
         nearest = sorted([*above, *below], key=lambda one: abs(one.similarity - view.thresholds.own))  # type: ignore[union-attr]
         for one in nearest:
             if one.doc_id_a != one.doc_id_b and view.marks.label(one.doc_id_a, one.doc_id_b) is None:
-                return True, (one.number, 0)
+                yield True, (one.number, 0)
     start = 0
     while start < _LOOKED_AT:
         found = view.catalog.doubtful(after=start, limit=100)
         for group, member in found:
             if group.doc_id != member.doc_id and view.marks.label(group.doc_id, member.doc_id) is None:
-                return False, (group.number, member.row)
+                yield False, (group.number, member.row)
         if len(found) < 100:
-            return None
+            return
         start += 100
-    return None

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -9,10 +10,11 @@ from starlette.responses import Response
 from likewise.errors import InvalidInput
 from likewise.measures.comparison import compare
 from likewise.recipe.methods import SimHashDistance
+from likewise.recipe.recipe import Recipe
 from likewise.runs.drawing import Html, element, histogram, inline, steps
 from likewise.runs.report.sections import threshold_of
 from likewise.runs.viewing import Missing, StoredPair, Thresholds
-from likewise.service.page.answers import Place, shown
+from likewise.service.page.answers import Place, input_arguments, shown
 from likewise.service.page.documents import Side, show_pair
 
 _AROUND = 4
@@ -45,8 +47,9 @@ def threshold(place: Place, request: Request, fields: dict[str, str]) -> Respons
         found=stored.found(cut),
         chart=histogram(edges, counts, label="similarity of stored pairs", mark=cut, mark_text="cut"),
         curve=steps(points, label="threshold (x), documents kept (y)", mark=cut, mark_text="cut"),
-        command=command(place, cut), above=above, below=below, num_pairs=len(stored.similarity),
-        measure=stored.facts.measure,
+        command=command(place, cut), recipe_name=_recipe_name(cut),
+        recipe_address=place.address("threshold/recipe.json", cut=cut), above=above, below=below,
+        num_pairs=len(stored.similarity), measure=stored.facts.measure,
     )  # fmt: skip
 
 
@@ -76,28 +79,45 @@ def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
     )  # fmt: skip
 
 
+def recipe_file(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Give the recipe of the run with another threshold, for `likewise dedup --recipe`."""
+    cut = _cut(_stored(place), request)
+    headers = {"content-disposition": f'attachment; filename="{_recipe_name(cut)}"', "cache-control": "no-store"}
+    text = json.dumps(recipe_at(place, cut).to_dict(), indent=2) + "\n"
+    return Response(text, media_type="application/json", headers=headers)
+
+
+def recipe_at(place: Place, cut: float) -> Recipe:
+    """Return the recipe of the run with a cut in place of its threshold; how pairs are searched is chosen anew."""
+    recipe = Recipe.from_dict(place.view.summary["recipe"])
+    own = place.view.recipe.sketch
+    searched = {"bands": None, "rows": None} if recipe.fields.get("recall") is not None else {}
+    if isinstance(own, SimHashDistance):
+        return recipe.replace(within=round((1.0 - cut) * own.bits), **searched)
+    return recipe.replace(threshold=cut, **searched)
+
+
 def command(place: Place, cut: float) -> str:
-    """Return the command that would run with a cut."""
-    recipe, options = place.view.recipe, place.view.summary.get("options", {})
-    parts = ["likewise dedup INPUT -o OUT", f"--method {recipe.method}"]
-    near = recipe.sketch
-    if isinstance(near, SimHashDistance):
-        parts.append(f"--bits {near.bits} --within {round((1.0 - cut) * near.bits)}")
-    else:
-        parts.append(f"--threshold {cut:g}")
-        if recipe.short_margin is not None:
-            parts.append(f"--short-margin {recipe.short_margin:g}")
-        if recipe.measure not in ("jaccard", "cosine"):
-            parts.append(f"--measure {recipe.measure}")
-        if recipe.short_margin is not None:
-            parts.append(f"--short-margin {recipe.short_margin:g}")
-    parts += [f"--tokens {recipe.tokens} --shingle {recipe.shingle} --weights {recipe.weights}"]
-    if recipe.keep != "first":
-        parts.append(f"--keep {recipe.keep}")
-    if recipe.group != "leaders":
-        parts.append(f"--group {recipe.group}")
-    parts += [f"--text-field {name}" for name in options.get("text_field", []) if name != "text"]
+    """Return the command that would run with a cut, by the recipe file that the page offers."""
+    options = place.view.summary.get("options", {})
+    inputs = input_arguments(place.view.summary) or "INPUT"
+    parts = [f"likewise dedup {inputs} -o {_name_of(place, cut)} --recipe {_recipe_name(cut)}"]
+    parts += [f"--text-field {shlex.quote(name)}" for name in options.get("text_field", []) if name != "text"]
+    for name in ("id_field", "format", "delimiter", "quote"):
+        if options.get(name) is not None:
+            parts.append(f"--{name.replace('_', '-')} {shlex.quote(str(options[name]))}")
+    for name, default in (("on_error", "fail"), ("duplicate_ids", "fail")):
+        if options.get(name, default) != default:
+            parts.append(f"--{name.replace('_', '-')} {options[name]}")
     return " ".join(parts)
+
+
+def _recipe_name(cut: float) -> str:
+    return f"recipe-{cut:g}.json"
+
+
+def _name_of(place: Place, cut: float) -> str:
+    return shlex.quote(f"{place.view.title}-{cut:g}")
 
 
 def _stored(place: Place) -> Thresholds:
