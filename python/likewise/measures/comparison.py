@@ -129,7 +129,7 @@ def matches(measures: Measures, recipe: Recipe) -> bool:
 
 
 def align(a: str, b: str) -> tuple[Stretch, ...]:
-    """Return what two texts share and where they differ, word by word; beyond some length not the fewest differences."""
+    """Return what two texts share and where they differ, word by word; beyond some length not with the fewest."""
     left, right = _UNITS.findall(a), _UNITS.findall(b)
     stretches = []
     done_a, done_b = 0, 0

@@ -18,7 +18,7 @@ from likewise.service.api.operations import add_operations
 from likewise.service.api.reference import add_reference
 from likewise.service.collections.service import Service
 from likewise.service.guard.gate import Gate
-from likewise.service.page import add_page
+from likewise.service.page import add_page, not_found
 from likewise.service.problems import Problem, problem_of, problem_of_status
 from likewise.service.settings import Settings
 
@@ -87,6 +87,8 @@ async def _problem(_: Request, error: Exception) -> Response:
 async def _refused(request: Request, error: Exception) -> Response:
     """Answer what the framework refuses, in the one shape of errors."""
     assert isinstance(error, HTTPException)
+    if error.status_code == 404 and "text/html" in request.headers.get("accept", ""):
+        return not_found(str(request.scope.get("root_path", "")))
     answer = problem_of_status(error.status_code, str(error.detail)).response()
     if error.status_code == 405:
         # Each method of a path is a route of its own: the framework names those of the first alone.

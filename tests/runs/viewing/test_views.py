@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise import InvalidInput, Recipe
+from likewise import InvalidInput, Recipe, dedup_files
 from likewise.runs.viewing import GroupFilter, IndexView, Marks, Missing, RunView
 from likewise.stages.groups import choose_leaders
 from tests.runs.viewing.runs import make_run, rows
@@ -64,6 +64,57 @@ def test_lists_go_on_where_they_ended_in_every_order(tmp_path):
                     view.catalog.list_groups(GroupFilter(sort=sort), cursor=page.before, limit=3).groups
                     == before.groups
                 )
+
+
+@pytest.mark.parametrize("sort", ["size", "similarity", "input"])
+def test_filters_list_what_the_evidence_says(tmp_path, sort):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    documents = rows()
+    for number in range(3):
+        lines = "".join(json.dumps(row) + "\n" for row in documents[number::3])
+        (folder / f"{number}.jsonl").write_text(lines)
+    out = tmp_path / "out"
+    dedup_files([folder], out, Recipe.minhash(0.55, weights="none"))
+    groups = {}
+    for row in pq.read_table(out / "removed.parquet").to_pylist():
+        groups.setdefault(row["kept_id"], []).append(row)
+    keys = {
+        "size": lambda one: -len(groups[one.doc_id]),
+        "similarity": lambda one: min(row["similarity"] for row in groups[one.doc_id]),
+        "input": lambda one: 0,
+    }
+    with RunView(out) as view:
+        everything = view.catalog.list_groups(GroupFilter(sort="input"), limit=1000).groups
+        for wanted, holds in [
+            (GroupFilter(sort=sort), lambda kept, gone: True),
+            (GroupFilter(sort=sort, smallest=3), lambda kept, gone: len(gone) >= 2),
+            (GroupFilter(sort=sort, largest=2), lambda kept, gone: len(gone) <= 1),
+            (GroupFilter(sort=sort, least=0.9), lambda kept, gone: any(row["similarity"] >= 0.9 for row in gone)),
+            (
+                GroupFilter(sort=sort, least=0.6, most=0.8),
+                lambda kept, gone: any(0.6 <= row["similarity"] <= 0.8 for row in gone),
+            ),
+            (
+                GroupFilter(sort=sort, file="1.jsonl", smallest=2),
+                lambda kept, gone: "1.jsonl" in {gone[0]["kept_file"], *(row["file"] for row in gone)},
+            ),
+            (GroupFilter(sort=sort, words="mill", least=0.99), lambda kept, gone: False),
+        ]:
+            expected = [one for one in everything if holds(one.doc_id, groups[one.doc_id])]
+            expected.sort(key=lambda one: (keys[sort](one), one.number))
+            found = view.catalog.list_groups(wanted, limit=1000)
+            assert (found.groups, found.num_found) == (expected, len(expected))
+            assert [(group, one.doc_id) for group, one in view.catalog.rows_of(wanted)] == [
+                (group, row["doc_id"]) for group in expected for row in groups[group.doc_id]
+            ]
+            beside = [None, *(one.number for one in expected), None]
+            for number, group in enumerate(expected):
+                assert view.catalog.groups_beside(wanted, group) == (beside[number], beside[number + 2])
+            if len(expected) > 2:
+                first = view.catalog.list_groups(wanted, limit=2)
+                second = view.catalog.list_groups(wanted, cursor=first.after, limit=2)
+                assert (first.num_before, second.num_before) == (0, 2)
 
 
 def test_groups_are_found_by_words_and_ids_in_any_script(tmp_path):

@@ -45,9 +45,9 @@ def test_the_keyboard_goes_everywhere(pages):
     page.keyboard.press("Enter")
     page.wait_for_url("**/pair/*/kept")
     before = page.url
-    page.keyboard.press("j")
+    page.keyboard.press("ArrowRight")
     page.wait_for_url(lambda url: url != before)
-    page.keyboard.press("k")
+    page.keyboard.press("ArrowLeft")
     page.wait_for_url(before)
     with page.expect_navigation():
         page.keyboard.press("y")
@@ -56,12 +56,15 @@ def test_the_keyboard_goes_everywhere(pages):
         page.keyboard.press("n")
     assert page.locator("button[aria-pressed=true]").inner_text().startswith("Not a duplicate")
     with page.expect_navigation():
-        page.keyboard.press("n")
+        page.keyboard.press("u")
     assert page.locator("button[aria-pressed=true]").count() == 0
-    page.keyboard.press("u")
+    page.keyboard.press("Escape")
     page.wait_for_url("**/groups/*")
-    page.keyboard.press("n")
-    page.wait_for_url(lambda url: not url.endswith("/groups/1"))
+    group = page.url
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(lambda url: url != group)
+    page.keyboard.press("Escape")
+    page.wait_for_url("**/groups")
     pages.go(page, "groups")
     page.keyboard.press("/")
     page.keyboard.type("baker j")
@@ -87,7 +90,8 @@ def test_the_slider_counts_at_once_and_shows_pairs_around_it(pages):
     # Without a question to the service: the count is there with the next frame.
     assert page.inner_text("#kept") == f"{points['kept'][at]:,}"
     assert page.inner_text("#cut") == f"{points['cuts'][at]:.4f}"
-    assert f"--threshold {points['cuts'][at]:g}" in page.inner_text("#command")
+    assert f"--recipe recipe-{points['cuts'][at]:g}.json" in page.inner_text("#command")
+    assert page.get_attribute("#recipe", "href").endswith(f"cut={points['cuts'][at]}")
     page.evaluate("document.querySelector('#around').replaceChildren()")
     page.keyboard.press("ArrowLeft")
     at -= 1

@@ -88,11 +88,15 @@ def _card(title: str, content: object) -> Html:
 
 
 def _inputs(view: RunView) -> Html:
-    head = [element("th", name, scope="col") for name in ("File", "Documents", "Kept", "Bad rows")]
+    names = ("Documents", "Kept", "Bad rows")
+    head = [element("th", "File", scope="col"), *(element("th", name, scope="col", class_="number") for name in names)]
     rows = []
     for file in view.summary["inputs"]:
         counts = (file["num_documents"], file["num_kept"], file["num_bad_rows"])
-        cells = [element("td", f"{count:,}", class_="number") for count in counts]
+        cells = [
+            element("td", f"{count:,}", class_="number", data_name=name)
+            for name, count in zip(names, counts, strict=True)
+        ]
         rows.append(element("tr", [element("td", file["path"], class_="id"), *cells]))
     shown, more = rows[:100], len(rows) - 100
     table = element("table", [element("thead", element("tr", head)), element("tbody", shown)], class_="list")

@@ -114,6 +114,14 @@ class TextReader:
         return [self._directory / name for name in self._sizes]
 
     @property
+    def problem(self) -> str | None:
+        """Why the documents of an input cannot be shown; None where all inputs are as the run read them."""
+        for name in self._sizes:
+            if isinstance(found := self._checked(name), Missing):
+                return found.reason
+        return None
+
+    @property
     def num_bytes(self) -> int:
         """Bytes of all inputs."""
         return sum(self._sizes.values())

@@ -58,7 +58,7 @@ class View(Protocol):
 
     @property
     def note(self) -> str | None:
-        """Why similarities that are measured here may differ from the stored ones; None where they do not."""
+        """What keeps pages from showing all, or from measuring as the run did; None where nothing does."""
 
     @property
     def catalog(self) -> Catalog:
@@ -141,8 +141,11 @@ class RunView:
 
     @property
     def note(self) -> str | None:
-        """Why similarities that are measured here may differ from those of the run; None where they do not."""
-        return self._note
+        """What keeps pages from showing all: inputs that moved, weights that are not there; None where nothing does."""
+        problem = self._reader.problem
+        if problem is None:
+            return self._note
+        return f"{problem}; if the inputs were moved, start with --inputs DIRECTORY to show their documents"
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -114,6 +114,13 @@ class Service:
                     shutil.rmtree(entry, ignore_errors=True)
                 elif re.match(NAME, entry.name) and exists(entry):
                     self._open_one(entry.name, entry)
+            others = [entry.name for entry in self.path.iterdir() if entry.name != _LIVES and entry.name[0] != "."]
+            if others and not self.collections and not self.broken:
+                raise InvalidInput(
+                    f"contains {min(others)}, but no index and no run; give a directory of indexes, an index, the "
+                    "output of likewise dedup, or an empty directory",
+                    str(self.path),
+                )
 
     def close(self) -> None:
         """Close all collections; what was acknowledged is on the disk then."""

@@ -1,5 +1,5 @@
 """The page of the service: groups, documents side by side, thresholds and labels, of indexes and finished runs."""
 
-from likewise.service.page.routes import add_page
+from likewise.service.page.routes import add_page, not_found
 
-__all__ = ["add_page"]
+__all__ = ["add_page", "not_found"]

@@ -95,6 +95,11 @@ def add_page(app: FastAPI, service: Service) -> Shelf:
     return shelf
 
 
+def not_found(root: str) -> Response:
+    """Return the page for an address that is none; `root` is what addresses begin with."""
+    return shown("error.html", 404, title="Not found", detail="Page not found.", root=root)
+
+
 def _routed(shelf: Shelf, service: Service, shows: Shows) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         root, name = str(request.scope.get("root_path", "")), request.path_params["view"]
@@ -125,7 +130,7 @@ def _shown(shelf: Shelf, name: str, root: str, shows: Shows, request: Request, f
     try:
         prepared = shelf.open(name)
         if prepared is None:
-            return shown("error.html", 404, title="Not found", detail="Page not found.", root=root)
+            return not_found(root)
         if not prepared.wait(_WAIT_S):
             return shown("wait.html", title="Sorting groups", share=f"{prepared.share:.0%}", root=root)
         return shows(Place(shelf, name, prepared.view, root, _here(request)), request, fields)

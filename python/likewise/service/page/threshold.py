@@ -90,7 +90,9 @@ def recipe_file(place: Place, request: Request, fields: dict[str, str]) -> Respo
 def recipe_at(place: Place, cut: float) -> Recipe:
     """Return the recipe of the run with a cut in place of its threshold; how pairs are searched is chosen anew."""
     recipe = Recipe.from_dict(place.view.summary["recipe"])
-    own = place.view.recipe.sketch
+    stored, own = _stored(place), place.view.recipe.sketch
+    if cut == stored.own:
+        return recipe
     searched = {"bands": None, "rows": None} if recipe.fields.get("recall") is not None else {}
     if isinstance(own, SimHashDistance):
         return recipe.replace(within=round((1.0 - cut) * own.bits), **searched)
