@@ -270,7 +270,11 @@ def _matrix(place: Place, found: GroupRow, members: Sequence[Member], texts: Seq
     matching = matching_pairs(documents, rows, recipe) if has_threshold else np.zeros(len(rows))
     is_below = dict(zip(map(tuple, rows.tolist()), np.isnan(matching).tolist(), strict=True))
     head = element(
-        "tr", [element("th", ""), *(element("th", str(i + 1), scope="col", title=ids[i]) for i in range(count))]
+        "tr",
+        [
+            element("th", "Document", scope="col"),
+            *(element("th", str(i + 1), scope="col", title=ids[i]) for i in range(count)),
+        ],
     )
     body = []
     for a in range(count):
@@ -288,7 +292,7 @@ def _matrix(place: Place, found: GroupRow, members: Sequence[Member], texts: Seq
             cells.append(element("td", link, class_=f"heat-{int(value * 10)}{' below' if is_below[a, b] else ''}"))
         body.append(element("tr", cells))
     table = element("table", [element("thead", head), element("tbody", body)], class_="matrix")
-    caption = f"{measure} of all pairs; {'gray italic values are below the threshold' if has_threshold else ''}"
+    caption = f"{measure} of all pairs; {'italic values are below the threshold' if has_threshold else ''}"
     return element(
         "div", [element("p", caption.strip("; "), class_="quiet"), element("div", table, class_="scroll", tabindex=0)]
     )
