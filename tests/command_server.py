@@ -13,7 +13,7 @@ import sys
 import threading
 
 # What stands in front of every command; the modules of other extras may lack what they need.
-LOADED = ("numpy", "pyarrow", "pyarrow.parquet", "rich.progress")
+LOADED = ("difflib", "numpy", "numpy.ma", "pyarrow", "pyarrow.parquet", "rich.progress")
 
 
 def load():
