@@ -55,7 +55,7 @@ class Started:
             self.pid = commands.ask({"program": arguments, "cwd": cwd, "environment": dict(os.environ)}, theirs)
         for _, write in pipes:
             os.close(write)
-        self.stdout, self.stderr = (open(read, encoding="utf-8") for read, _ in pipes)
+        self.stdout, self.stderr = (os.fdopen(read, encoding="utf-8") for read, _ in pipes)
 
     def poll(self):
         if self.returncode is None:

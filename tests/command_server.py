@@ -1,4 +1,7 @@
-"""Runs commands and programs, each in a fork of itself: see `command.py`. `command_server.py DESCRIPTOR` of a socket."""
+"""Runs commands and programs, each in a fork of itself: see `command.py`.
+
+`command_server.py DESCRIPTOR` of a socket.
+"""
 
 import atexit
 import contextlib

@@ -1,4 +1,7 @@
-"""A writer or a reader that works until it is killed or refused: `operator_child.py PATH MODE`; says what it was told."""
+"""A writer or a reader that works until it is killed or refused, and says what it was told.
+
+`operator_child.py PATH MODE`; a mode is "write" or "read".
+"""
 
 import json
 import random
