@@ -34,9 +34,9 @@ demo: build ## Find near-duplicates in the text that came with Python
 	$(BIN)/python examples/demo.py demo-out
 
 .PHONY: test
-test: build ## Fast tests of both languages (under 2 minutes once built)
+test: build ## Fast tests of both languages (about 4 minutes on 2 cores once built)
 	cargo test --quiet $(RUST_TESTS)
-	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) -m "not slow"
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal -m "not slow"
 
 # Processes of histories, their number, and the first seed.
 SOAK_PROCESSES ?= $(TEST_PROCESSES)
@@ -58,7 +58,7 @@ endif
 .PHONY: test-all
 test-all: build ## The slow tests too
 	cargo test --quiet $(RUST_TESTS)
-	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES)
+	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal
 
 .PHONY: lint
 lint: build ## Formatting, types, layers, licenses, circles of modules, phrases

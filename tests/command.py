@@ -1,12 +1,14 @@
 """The command line as a user runs it: a process of its own.
 
-What commands load is loaded once, in a process that forks itself for each command: a third of the time of the fast
-tests was importing it again. What is loaded when, and how the command is found, is tested by processes that start anew.
+What commands load is loaded once, in a process that forks itself for each command, and for each service that tests
+start: a third of the time of the fast tests was importing it again. What is loaded when, and how the command is found,
+is tested by processes that start anew.
 """
 
 import atexit
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -14,7 +16,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.waiting import LIMIT_S
+from tests.waiting import LIMIT_S, wait_until
 
 
 class Ran(NamedTuple):
@@ -33,6 +35,49 @@ def likewise_command(*arguments, stdin=b"", cwd=None):
     return Commands.of_this_process().run(arguments, stdin, str(cwd or Path.cwd()))
 
 
+def started(program, *arguments, cwd=None):
+    """Start a Python file by its path, as `subprocess.Popen` does, with pipes of text for what it writes."""
+    arguments = [str(argument) for argument in (program, *arguments)]
+    if not hasattr(os, "fork"):
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen([sys.executable, *arguments], stdin=subprocess.DEVNULL, text=True, cwd=cwd, **pipes)
+    return Started(Commands.of_this_process(), arguments, str(cwd or Path.cwd()))
+
+
+class Started:
+    """A process that goes on while the test does; the names are those of `subprocess.Popen`."""
+
+    def __init__(self, commands, arguments, cwd):
+        self._commands, self.returncode = commands, None
+        pipes = [os.pipe(), os.pipe()]
+        with open(os.devnull, "rb") as nothing:
+            theirs = [nothing.fileno(), *(write for _, write in pipes)]
+            self.pid = commands.ask({"program": arguments, "cwd": cwd, "environment": dict(os.environ)}, theirs)
+        for _, write in pipes:
+            os.close(write)
+        self.stdout, self.stderr = (os.fdopen(read, encoding="utf-8") for read, _ in pipes)
+
+    def poll(self):
+        if self.returncode is None:
+            self.returncode = self._commands.ask({"pid": self.pid})
+        return self.returncode
+
+    def wait(self, timeout=LIMIT_S):
+        if not wait_until(lambda: self.poll() is not None, timeout):
+            raise TimeoutError(f"process {self.pid} does not end")
+        return self.returncode
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+
 class Commands:
     """A process that has loaded the package, and what it is asked through."""
 
@@ -40,6 +85,7 @@ class Commands:
 
     def __init__(self):
         self.pid = os.getpid()
+        self.lock = threading.Lock()
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(LIMIT_S)
         source = Path(__file__).with_name("command_server.py")
@@ -55,34 +101,49 @@ class Commands:
         return cls.own
 
     def run(self, arguments, stdin, cwd):
+        """Run a command to its end."""
         pipes = [os.pipe() for _ in range(3)]
         theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
-        asked = {"arguments": arguments, "cwd": cwd, "environment": dict(os.environ)}
-        message = json.dumps(asked).encode()
-        try:
-            socket.send_fds(self.socket, [len(message).to_bytes(4, "little")], theirs)
-            self.socket.sendall(message)
-        finally:
-            for descriptor in theirs:
-                os.close(descriptor)
-        read = {}
-        readers = [threading.Thread(target=_read, args=(pipes[i][0], read, i)) for i in (1, 2)]
+        with self.lock:
+            try:
+                self._send({"command": arguments, "cwd": cwd, "environment": dict(os.environ)}, theirs)
+            finally:
+                for descriptor in theirs:
+                    os.close(descriptor)
+            read = {}
+            readers = [threading.Thread(target=_read, args=(pipes[i][0], read, i)) for i in (1, 2)]
+            for reader in readers:
+                reader.start()
+            try:
+                with os.fdopen(pipes[0][1], "wb") as file:
+                    file.write(stdin)
+            except BrokenPipeError:
+                pass  # It ended without reading all, as `subprocess` allows too.
+            status = self._answer()
         for reader in readers:
-            reader.start()
+            reader.join()
+        return Ran(status, read[1], read[2].decode())
+
+    def ask(self, asked, descriptors=()):
+        """Ask for something that is answered at once."""
+        with self.lock:
+            self._send(asked, descriptors)
+            return self._answer()
+
+    def _send(self, asked, descriptors):
+        message = json.dumps(asked).encode()
+        socket.send_fds(self.socket, [len(message).to_bytes(4, "little")], descriptors)
+        self.socket.sendall(message)
+
+    def _answer(self):
         try:
-            with os.fdopen(pipes[0][1], "wb") as file:
-                file.write(stdin)
-        except BrokenPipeError:
-            pass  # It ended without reading all, as `subprocess` allows too.
-        try:
-            status = self.socket.recv(4, socket.MSG_WAITALL)
+            with self.socket.makefile("rb") as answers:
+                answer = answers.readline()
         except TimeoutError:
             self.server.kill()
             raise
-        for reader in readers:
-            reader.join()
-        assert len(status) == 4, f"the process that runs commands ended with {self.server.wait()}"
-        return Ran(int.from_bytes(status, "little", signed=True), read[1], read[2].decode())
+        assert answer, f"the process that runs commands ended with {self.server.wait()}"
+        return json.loads(answer)
 
     def end(self):
         """End the process; in forks of the one that began it this does nothing."""

@@ -1,4 +1,7 @@
-"""Runs commands, each in a fork of itself: see `command.py`. `command_server.py DESCRIPTOR` of a socket."""
+"""Runs commands and programs, each in a fork of itself: see `command.py`.
+
+`command_server.py DESCRIPTOR` of a socket.
+"""
 
 import atexit
 import contextlib
@@ -13,7 +16,7 @@ import sys
 import threading
 
 # What stands in front of every command; the modules of other extras may lack what they need.
-LOADED = ("numpy", "pyarrow", "pyarrow.parquet", "rich.progress")
+LOADED = ("difflib", "numpy", "numpy.ma", "pyarrow", "pyarrow.parquet", "rich.progress")
 
 
 def load():
@@ -37,14 +40,14 @@ def received(asking, num_bytes):
 
 
 def serve(asking):
-    """Answer one command after the other, until nobody asks any more; returns in each fork, with what it is to do."""
+    """Answer one request after the other, until nobody asks any more; returns in each fork, with what it is to do."""
     while True:
         length, descriptors, _, _ = socket.recv_fds(asking, 4, 3)
         if not length:
             sys.exit(0)
         length += received(asking, 4 - len(length))
         asked = json.loads(received(asking, int.from_bytes(length, "little")))
-        pid = os.fork()
+        answer = pid = asked.get("pid") or os.fork()
         if not pid:
             asking.close()
             for target, descriptor in enumerate(descriptors):
@@ -53,18 +56,25 @@ def serve(asking):
             return asked
         for descriptor in descriptors:
             os.close(descriptor)
-        _, status = os.waitpid(pid, 0)
-        asking.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, "little", signed=True))
+        if "program" not in asked:
+            # A command is waited for; of a program it is said whether it ended.
+            ended, status = os.waitpid(pid, os.WNOHANG if "pid" in asked else 0)
+            answer = os.waitstatus_to_exitcode(status) if ended else None
+        asking.sendall(json.dumps(answer).encode() + b"\n")
 
 
 def run(asked):
-    """Be the process of one command, and end as it does."""
+    """Be the process of one command or program, and end as it does."""
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["cwd"])
-    sys.argv = ["likewise", *asked["arguments"]]
     sys.path.insert(0, asked["cwd"])
     try:
+        if "program" in asked:
+            sys.argv = asked["program"]
+            runpy.run_path(sys.argv[0], run_name="__main__")
+            sys.exit()
+        sys.argv = ["likewise", *asked["command"]]
         runpy.run_module("likewise", run_name="__main__", alter_sys=True)
     except SystemExit as end:
         if end.code is not None and not isinstance(end.code, int):

@@ -1,10 +1,13 @@
 """What all tests share: hypothesis profiles, instruction sets, the labeled sets."""
 
+import functools
 import gzip
 import json
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import hypothesis
@@ -12,6 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LABELED = ROOT.parent / "shared" / "data"
+# A file system in memory, where tests write if it has so much room and nobody named another place.
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES = 4 << 30
 
 # Containers often ask that nothing compiled be kept: each of the processes that tests start would compile all again.
 sys.dont_write_bytecode = False
@@ -30,10 +36,14 @@ def instruction_sets():
     return names[: names.index(_native.ISA) + 1]
 
 
-def pytest_configure():
-    """Let Ctrl-C through where the shell started the tests in the background, which has it ignored."""
+def pytest_configure(config):
+    # Let Ctrl-C through where the shell started the tests in the background, which has it ignored.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Indexes sync every commit; on a disk the tests would mostly wait. The processes of pytest-xdist take it over.
+    if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES:
+        os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="likewise-tests-", dir=MEMORY)
+        config.add_cleanup(functools.partial(shutil.rmtree, tempfile.tempdir, ignore_errors=True))
 
 
 def pytest_generate_tests(metafunc):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,9 @@ import pytest
 import likewise
 from likewise.batch import FileRun, stream_dedup
 from likewise.io.output import alignment, scratch
-from tests.command import jsonl, likewise_command
+from tests.command import jsonl, likewise_command, started
 from tests.golden.texts import made_up
-from tests.waiting import LIMIT_S, wait_until
+from tests.waiting import wait_until
 
 TEXTS = ["one two three four five six", "one two three four five SIX", "something else"]
 
@@ -42,19 +43,12 @@ def test_a_missing_directory_is_named(tmp_path, articles, name):
     assert "unfinished" not in ran.err
 
 
-def limited(*arguments, file_bytes, **environment):
+def limited(*arguments, file_bytes=0, standard_output=os.devnull):
     """Run a command that may write no larger file, as on a device that is full."""
-    code = (
-        f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({file_bytes}, {file_bytes}));"
-        "from likewise.cli import main; main(sys.argv[1:])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        capture_output=True,
-        env={**os.environ, **environment},
-        timeout=LIMIT_S,
-    )
-    return done.returncode, done.stderr.decode()
+    process = started(Path(__file__).with_name("full.py"), file_bytes, standard_output, *arguments)
+    with process.stdout, process.stderr:
+        said = process.stderr.read()
+    return process.wait(), said
 
 
 @pytest.mark.parametrize("name", ["pairs.tsv", "pairs.jsonl", "pairs.parquet", "sketches.npy", "sketches.parquet"])
@@ -74,13 +68,14 @@ def test_a_full_device_is_named(tmp_path, name):
     assert not (tmp_path / name).exists()
 
 
-def test_a_full_output_directory_and_a_full_tmpdir_are_named(tmp_path, articles):
+def test_a_full_output_directory_and_a_full_tmpdir_are_named(tmp_path, articles, monkeypatch):
     status, said = limited("dedup", articles, "-o", tmp_path / "out", file_bytes=50)
     assert (status, said.splitlines()[0]) == (1, f"error: {tmp_path / 'out'}: file too large")
     (tmp_path / "tmp").mkdir()
     packed = tmp_path / "a.jsonl.gz"
     packed.write_bytes(gzip.compress(articles.read_bytes()))
-    status, said = limited("pairs", packed, "-o", tmp_path / "p.tsv", file_bytes=50, TMPDIR=str(tmp_path / "tmp"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    status, said = limited("pairs", packed, "-o", tmp_path / "p.tsv", file_bytes=50)
     assert (status, said.splitlines()[0]) == (
         1,
         f"error: {tmp_path / 'tmp'}, the directory for temporary files (set TMPDIR to use another one): file too large",
@@ -88,23 +83,30 @@ def test_a_full_output_directory_and_a_full_tmpdir_are_named(tmp_path, articles)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("command", ["pairs", "dedup", "dedup --json", "plan"])
-def test_a_full_standard_output_is_named(tmp_path, articles, command, unbuffered):
+def test_a_full_standard_output_is_named(tmp_path, articles, command):
     name, *json_option = command.split()
     arguments = ["plan", "--threshold", "0.8"]
     if name != "plan":
         arguments = [name, articles, "-o", tmp_path / "out" if json_option else "-", *json_option]
+    check_named(*limited(*arguments, standard_output="/dev/full"))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", [("dedup", "-o", "-"), ("plan", "--threshold", "0.8")])
+def test_a_full_standard_output_that_is_not_buffered_is_named(articles, arguments):
+    name, *options = arguments
+    command = [sys.executable, "-m", "likewise", name, *([articles] if name == "dedup" else []), *options]
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "likewise", *map(str, arguments)],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-        )
-    assert done.returncode == 1
-    assert b"error: standard output: no space left on device\nhint: free some space" in done.stderr
-    assert b"Traceback" not in done.stderr
+        environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment, text=True)
+    check_named(done.returncode, done.stderr)
+
+
+def check_named(status, said):
+    assert status == 1
+    assert "error: standard output: no space left on device\nhint: free some space" in said
+    assert "Traceback" not in said
 
 
 def test_an_input_is_never_the_output(tmp_path, articles):

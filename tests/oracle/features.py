@@ -40,6 +40,11 @@ def mix(x):
     return x ^ (x >> 33)
 
 
+@functools.lru_cache(1 << 16)
+def token_hash(token, seed):
+    return xxh3(token.encode(), seed)
+
+
 def polynomial(hashes):
     return sum(t * MULTIPLIER ** (len(hashes) - 1 - i) for i, t in enumerate(hashes)) & MASK
 
@@ -47,7 +52,7 @@ def polynomial(hashes):
 def occurrences(text, rules, tokenize=tokens):
     """Every feature occurrence in order, and the shape."""
     words = tokenize(text, rules.tokens)
-    hashes = [xxh3(word.encode(), rules.seed) for word in words]
+    hashes = [token_hash(word, rules.seed) for word in words]
     width = rules.shingle
     if len(hashes) >= width:
         if width == 1:

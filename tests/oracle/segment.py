@@ -102,7 +102,17 @@ def is_pictographic(c):
     return ord(c) == 0x2764 or 0x1F300 <= ord(c) <= 0x1F64F
 
 
-def _boundary(classes, characters, i):
+def _not_skipped(classes):
+    """Classes of what rule WB4 leaves to look at, and of each position the place in them, or None."""
+    places, kinds = [], []
+    for j, c in enumerate(classes):
+        is_seen = c not in SKIPPED or j == 0 or classes[j - 1] in ("Newline", "CR", "LF")
+        places.append(len(kinds) if is_seen else None)
+        kinds += [c] * is_seen
+    return places, kinds
+
+
+def _boundary(classes, characters, i, places, kinds):
     """Whether there is a word boundary before position i, 0 < i < len. Rules in their order."""
     left, right = classes[i - 1], classes[i]
     if left == "CR" and right == "LF":
@@ -116,11 +126,7 @@ def _boundary(classes, characters, i):
     if right in SKIPPED:
         return False  # WB4: marks stay with what they follow
     # WB4: from here on marks are skipped, on both sides.
-    seen = [
-        (j, c) for j, c in enumerate(classes) if c not in SKIPPED or j == 0 or classes[j - 1] in ("Newline", "CR", "LF")
-    ]
-    at = next(n for n, (j, _) in enumerate(seen) if j == i)
-    kinds = [c for _, c in seen]
+    at = places[i]
     before2 = kinds[at - 2] if at >= 2 else SOT
     left = kinds[at - 1]
     after = kinds[at + 1] if at + 1 < len(kinds) else "eot"
@@ -161,16 +167,17 @@ def _boundary(classes, characters, i):
 
 
 def segments(text, classes_of=word_class, *, part_katakana=False):
-    """The pieces between word boundaries. Quadratic; meant for short texts (the callers cut at spaces)."""
+    """The pieces between word boundaries."""
     if not text:
         return []
     classes = [classes_of(c) for c in text]
-    pieces = [text[0]]
+    places, kinds = _not_skipped(classes)
+    pieces, before = [text[0]], None
     for i in range(1, len(text)):
         # Marks stay with the Katakana before them and do not join it to the next.
-        before = [c for c in classes[:i] if c not in SKIPPED][-1:]
-        parted = part_katakana and classes[i] == "Katakana" and before == ["Katakana"]
-        if parted or _boundary(classes, text, i):
+        before = before if classes[i - 1] in SKIPPED else classes[i - 1]
+        parted = part_katakana and classes[i] == before == "Katakana"
+        if parted or _boundary(classes, text, i, places, kinds):
             pieces.append(text[i])
         else:
             pieces[-1] += text[i]
@@ -213,7 +220,7 @@ def tokens(text, kind, classes_of=word_class, holds=holds_word):
 
 
 # The same texts are cut for one recipe after the other.
-@functools.lru_cache(2000)
+@functools.lru_cache(5000)
 def _tokens(text, kind, classes_of, holds):
     normal = normalize(text)
     if kind == "char":

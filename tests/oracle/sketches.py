@@ -3,17 +3,22 @@
 from tests.oracle.features import MASK, expansion, mix
 
 GOLDEN = 0x9E3779B97F4A7C15
+# The bits of a byte, each in 64 bits of its own, so that eight sums are one.
+_SPREAD = [sum((byte >> i & 1) << (64 * i) for i in range(8)) for byte in range(256)]
 
 
 def simhash(weights, bits):
-    """The fingerprint as one integer of `bits` bits, bit 0 lowest."""
-    fingerprint = 0
+    """The fingerprint as one integer of `bits` bits, bit 0 lowest: set where features with the bit weigh more."""
+    fingerprint, half = 0, sum(weights.values()) / 2
     for word in range((bits + 63) // 64):
-        values = [(f if word == 0 else mix(f + word * GOLDEN), v) for f, v in weights.items()]
-        for i in range(64 * word, min(bits, 64 * (word + 1))):
-            total = sum(v if value >> (i % 64) & 1 else -v for value, v in values)
-            if total > 0:
-                fingerprint |= 1 << i
+        with_bit = [0] * 8
+        for f, v in weights.items():
+            value = f if word == 0 else mix(f + word * GOLDEN)
+            for at, byte in enumerate(value.to_bytes(8, "little")):
+                with_bit[at] += v * _SPREAD[byte]
+        for i in range(min(64, bits - 64 * word)):
+            if with_bit[i // 8] >> (64 * (i % 8)) & MASK > half:
+                fingerprint |= 1 << (64 * word + i)
     return fingerprint
 
 

@@ -43,13 +43,12 @@ def test_bands_equal_the_model(seed, num_documents, num_values, plan, slot_bits)
     order = rng.permutation(num_documents).astype(np.uint32)
     expected, num_capped = model_pairs(slots.tolist(), order.tolist(), bands, rows, slot_bits)
     flat = slots.reshape(-1).view(np.uint8)
-    for threads in (1, 2, 7):
+    for threads, step in ((1, 1000), (2, 37), (7, 1000)):
         buckets = _native.BandBuckets(flat, num_slots, slot_bits // 8, order, bands=bands, rows=rows, threads=threads)
         assert buckets.num_capped == num_capped
-        for step in (1000, 37):
-            found, considered = native_pairs(buckets, num_documents, step, threads=threads)
-            assert found == expected
-            assert considered == len(expected)
+        found, considered = native_pairs(buckets, num_documents, step, threads=threads)
+        assert found == expected
+        assert considered == len(expected)
 
 
 @pytest.mark.parametrize("bands", [1, 3])
@@ -122,20 +121,19 @@ def test_hamming_pairs_are_exact(kind, seed, num, bits, within):
     words = fingerprints(rng, num, bits, kind)
     order = rng.permutation(num).astype(np.uint32)
     expected = hamming_expected(words, order, within)
-    for threads in (1, 2):
+    for threads, step in ((1, 1000), (2, 41)):
         tables = _native.HammingTables(words.reshape(-1), bits, order, within=within, threads=threads)
         for isa in instruction_sets():
-            for step in (1000, 41):
-                found = {}
-                for low in range(0, num, step):
-                    later, earlier, distance = (
-                        np.asarray(x).tolist()
-                        for x in tables.candidates(low, min(low + step, num), None, threads=threads, isa=isa)
-                    )
-                    pairs = list(zip(later, earlier, strict=True))
-                    assert pairs == sorted(set(pairs))
-                    found |= dict(zip(pairs, distance, strict=True))
-                assert found == expected
+            found = {}
+            for low in range(0, num, step):
+                later, earlier, distance = (
+                    np.asarray(x).tolist()
+                    for x in tables.candidates(low, min(low + step, num), None, threads=threads, isa=isa)
+                )
+                pairs = list(zip(later, earlier, strict=True))
+                assert pairs == sorted(set(pairs))
+                found |= dict(zip(pairs, distance, strict=True))
+            assert found == expected
 
 
 @pytest.mark.slow

@@ -79,7 +79,8 @@ def test_shards_of_the_same_sequence_change_nothing(tmp_path, name, texts):
 
 @pytest.mark.parametrize("name", SOME)
 def test_row_groups_change_nothing(tmp_path, name, texts):
-    known = [text.encode("utf-8", "replace").decode() for text in texts]
+    # Enough of them for groups of a row each: to write those takes long.
+    known = [text.encode("utf-8", "replace").decode() for text in texts[:150]]
     table = pa.table({"id": [str(i) for i in range(len(known))], "text": known})
     answers = []
     for size in (1000, 37, 1):
@@ -90,6 +91,7 @@ def test_row_groups_change_nothing(tmp_path, name, texts):
         evidence = pq.read_table(tmp_path / f"out{size}" / "removed.parquet").drop(["file", "kept_file"])
         answers.append((kept, evidence))
     in_memory = likewise.dedup(known, RECIPES[name])
+    assert in_memory.removed.num_rows > 40
     for kept, evidence in answers:
         assert kept.equals(table.filter(pa.array(in_memory.kept)))
         assert evidence.equals(answers[0][1])

@@ -1,6 +1,7 @@
 """Rules of this project that no linter checks: public names, sizes of files, weight of imports, what is documented."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -88,10 +89,15 @@ def test_every_option_has_help():
                 assert option.help, (name, option.name)
 
 
+@functools.cache
+def modules_of_the_package():
+    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in PACKAGE.rglob("*.py")]
+
+
 def test_texts_are_written_alike_on_every_system():
     """Windows would write other ends of lines and another encoding."""
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, tree in modules_of_the_package():
+        for node in ast.walk(tree):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
             given = {word.arg for word in node.keywords}
@@ -105,8 +111,7 @@ def test_texts_are_written_alike_on_every_system():
 
 
 def test_the_library_does_not_print():
-    for path in PACKAGE.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for path, tree in modules_of_the_package():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id != "print", path

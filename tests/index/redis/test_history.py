@@ -230,6 +230,8 @@ def test_a_removal_decided_before_the_server_went_back(open_index, past, monkeyp
             def __enter__(self):
                 token = held.__enter__()
                 if not tokens:
+                    # Others wait for as long as it is held.
+                    past.server.client.pexpire(mine._server.prefix + b"lock", 2000)
                     past.save()
                     add_under_lock(token)
                 return token

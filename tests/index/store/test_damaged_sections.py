@@ -162,44 +162,49 @@ def test_a_removal_whose_tables_turn_out_to_be_damaged_is_told_as_done(tmp_path)
 
 
 TRUNCATE = """
-import os, sys, time
+import os, shutil, sys, time
 from pathlib import Path
-sys.path.insert(0, sys.argv[4])
+sys.path.insert(0, sys.argv[3])
 import likewise
 from tests.index.store.crash_index import open_small
 from tests.index.store.test_damaged_sections import answers, make_texts
 
-texts = make_texts()
-path, mode, share = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
-with open_small(path, "RECIPE", read_only=mode == "read") as index:
-    expected = answers(index, texts)
-    for file in (path / "segments").iterdir():
-        os.truncate(file, int(file.stat().st_size * share))
-    # Where no page is missing as a whole the change of a file is noticed a little later.
-    time.sleep(0.05)
-    assert answers(index, texts) == expected
-    assert index.stats["num_rebuilt"] > 0
-    if mode == "write":
-        index.add("one-more", "a text that nobody has added before this one came")
-        assert index.remove("d1").was_kept in (True, False)
-        assert index.verify(full=True) == []
-print("survived")
+texts, whole, path = make_texts(), Path(sys.argv[1]), Path(sys.argv[2])
+
+def truncate(mode, share):
+    with open_small(path, "RECIPE", read_only=mode == "read") as index:
+        expected = answers(index, texts)
+        for file in (path / "segments").iterdir():
+            os.truncate(file, int(file.stat().st_size * share))
+        # Where no page is missing as a whole the change of a file is noticed a little later.
+        time.sleep(0.05)
+        assert answers(index, texts) == expected
+        assert index.stats["num_rebuilt"] > 0
+        if mode == "write":
+            index.add("one-more", "a text that nobody has added before this one came")
+            assert index.remove("d1").was_kept in (True, False)
+            assert index.verify(full=True) == []
+
+for mode in ("read", "write"):
+    for share in (0.0, 0.5, 0.999):
+        print(mode, share, end=": ", flush=True)
+        shutil.copytree(whole, path)
+        truncate(mode, share)
+        shutil.rmtree(path)
+        print("survived", flush=True)
 """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows truncates no mapped file")
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
-@pytest.mark.parametrize("mode", ["read", "write"])
 @pytest.mark.parametrize("recipe_name", ["simhash-wide", "minhash"])
-def test_a_segment_truncated_while_it_is_open_ends_no_process(tmp_path, recipe_name, mode, share):
+def test_a_segment_truncated_while_it_is_open_ends_no_process(tmp_path, recipe_name):
     """All blocks were read and found good before, so nothing but the missing pages tells."""
-    texts = make_texts()
-    feed(tmp_path / "i", recipe_name, texts)
+    feed(tmp_path / "whole", recipe_name, make_texts())
     script = TRUNCATE.replace("RECIPE", recipe_name)
-    command = [sys.executable, "-c", script, str(tmp_path / "i"), mode, str(share), str(ROOT)]
+    command = [sys.executable, "-c", script, str(tmp_path / "whole"), str(tmp_path / "i"), str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "survived\n"
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("survived\n") == 6
 
 
 FOREIGN = """

@@ -9,67 +9,26 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
 import likewise
+from tests.command import started
 from tests.conftest import ROOT
+from tests.index.store import operator_child
 from tests.index.store.crash_index import open_small
-
-RECIPE = "simhash"
-NUM_FIRST = 120
+from tests.index.store.operator_child import NUM_FIRST, RECIPE, text
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows moves no open file")
-
-
-def text(number):
-    chance = random.Random(number)
-    return " ".join(f"w{chance.randrange(10**6)}" for _ in range(20))
-
-
-CHILD = """
-import json, sys
-sys.path.insert(0, sys.argv[3])
-from likewise.errors import IndexPoisoned, StoreError
-from tests.index.store.crash_index import open_small
-from tests.index.store.test_operator import NUM_FIRST, RECIPE, text
-
-def tell(**what):
-    print(json.dumps(what), flush=True)
-
-try:
-    with open_small(sys.argv[1], RECIPE, read_only=sys.argv[2] == "read") as index:
-        tell(ready=True)
-        number = NUM_FIRST
-        while not sys.stdin.closed:
-            known = number * 7 % NUM_FIRST
-            kept_id = index.check(text(known)).kept_id
-            assert kept_id == f"d{known}", (known, kept_id)
-            if sys.argv[2] == "write":
-                verdict = index.add(f"d{number}", text(number))
-                assert verdict.is_new
-                tell(acknowledged=number)
-                if number % 10 == 0:
-                    index.remove(f"d{number}")
-                    tell(removed=number)
-            elif number % 20 == 0:
-                tell(looked=number)
-            number += 1
-except (StoreError, OSError) as error:
-    tell(error=type(error).__name__, message=str(error))
-"""
 
 
 class Worker:
     """A process at work, and what it told."""
 
     def __init__(self, path, mode):
-        command = [sys.executable, "-c", CHILD, str(path), mode, str(ROOT)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        self.process = subprocess.Popen(command, text=True, **pipes)
+        self.process = started(operator_child.__file__, path, mode, cwd=ROOT)
         self.told = []
         self._thread = threading.Thread(target=self._listen)
         self._thread.start()
@@ -89,9 +48,9 @@ class Worker:
         if goes_on:
             self.process.kill()
         self._thread.join(timeout=300)
-        with self.process:
+        with self.process.stdout, self.process.stderr:
             errors = self.process.stderr.read()
-        assert self.process.returncode == (-9 if goes_on else 0), errors
+        assert self.process.wait() == (-9 if goes_on else 0), errors
         return next((told["error"] for told in self.told if "error" in told), None)
 
     def documents(self):

@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import subprocess
-import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import likewise
+from tests.command import started
 from tests.waiting import LIMIT_S
 
 CHILD = Path(__file__).with_name("child.py")
@@ -21,13 +20,7 @@ class Service:
 
     def __init__(self, path, **settings):
         self.path = Path(path)
-        self.process = subprocess.Popen(
-            [sys.executable, str(CHILD), str(path), json.dumps(settings)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=Path(__file__).parents[3],
-            text=True,
-        )
+        self.process = started(CHILD, path, json.dumps(settings), cwd=Path(__file__).parents[3])
         self.log = []
         self.connections = []
         first = self.process.stderr.readline()

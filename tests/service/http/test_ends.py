@@ -3,7 +3,6 @@
 import http.client
 import io
 import json
-import os
 import random
 import signal
 import subprocess
@@ -16,6 +15,7 @@ import pytest
 import likewise
 from likewise.service import run
 from likewise.service.logs import log
+from tests.command import likewise_command
 from tests.service.http.sockets import JSON, answer, ask, connect, head
 from tests.waiting import LIMIT_S, wait_until
 
@@ -128,30 +128,24 @@ def test_asked_to_end_it_finishes_and_syncs(start, tmp_path):
     check_all_there(tmp_path / "served" / "pages", [*told, json.loads(content)])
 
 
-def test_the_command(tmp_path):
+def test_the_command(tmp_path, monkeypatch):
     """Keys are made; other addresses are refused without; the port is said; Ctrl-C ends it; nothing on stdout."""
-    likewise_command = [sys.executable, "-m", "likewise", "serve"]
-    refused = subprocess.run(
-        [*likewise_command, str(tmp_path / "c"), "--create", "--host", "0.0.0.0"],
-        capture_output=True,
-        text=True,
-        env=_environment(),
-    )
-    assert refused.returncode == 2, refused.stderr
-    assert "is reachable from other machines" in refused.stderr
+    monkeypatch.delenv("LIKEWISE_API_KEY", raising=False)
+    refused = likewise_command("serve", tmp_path / "c", "--create", "--host", "0.0.0.0")
+    assert refused.status == 2, refused.err
+    assert "is reachable from other machines" in refused.err
     keys = tmp_path / "keys.txt"
-    made = subprocess.run(
-        [*likewise_command, "--keys", str(keys), "--new-key", "crawler:write"], capture_output=True, text=True
-    )
-    secret = made.stdout.strip()
-    assert (made.returncode, len(secret)) == (0, 46)
+    made = likewise_command("serve", "--keys", keys, "--new-key", "crawler:write")
+    secret = made.out.decode().strip()
+    assert (made.status, len(secret)) == (0, 46)
     assert keys.stat().st_mode & 0o777 == 0o600
+    monkeypatch.setenv("LIKEWISE_API_KEY", "the-key-of-the-administrator")
+    serve = [sys.executable, "-m", "likewise", "serve"]
     with subprocess.Popen(
-        [*likewise_command, str(tmp_path / "c"), "--create", "--keys", str(keys), "--port", "0", "--host", "0.0.0.0"],
+        [*serve, str(tmp_path / "c"), "--create", "--keys", str(keys), "--port", "0", "--host", "0.0.0.0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=_environment() | {"LIKEWISE_API_KEY": "the-key-of-the-administrator"},
     ) as process:
         try:
             port = int(json.loads(process.stderr.readline())["url"].rpartition(":")[2])
@@ -167,10 +161,6 @@ def test_the_command(tmp_path):
     assert (process.returncode, output) == (0, "")
     assert secret not in log
     assert "one fine day" not in log
-
-
-def _environment():
-    return {name: value for name, value in os.environ.items() if name != "LIKEWISE_API_KEY"}
 
 
 class InterruptedWrites(io.RawIOBase):
