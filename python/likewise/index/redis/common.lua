@@ -1,4 +1,4 @@
--- What all scripts share. The names in capitals are set in front of this file (scripts.py); KEYS[1] is the prefix.
+-- What all scripts share. The names in capitals are set in front of this file (server.py); KEYS[1] is the prefix.
 local prefix = KEYS[1]
 local meta = prefix .. 'meta'
 local NO_ROW = string.char(255, 255, 255, 255)

@@ -1,4 +1,4 @@
-"""Where is everything stored on the server? Names of keys, bytes of records, entries of buckets.
+"""How is everything laid out on the server? The prefix of keys, bytes of records, entries of buckets.
 
 Records, ids and blocks are packed strings in some thousands of keys, since a key of its own would cost a document 60
 bytes or more. Links between a kept document and its duplicates are in the records, so groups need no keys. All keys of
