@@ -165,7 +165,24 @@ class Index:
         return self._path
 
     def check(self, text: Any) -> Verdict:  # noqa: ANN401 - str, what the recipe's tokens take, or Sketches of one
-        """Return the verdict that a document would get now; nothing is added."""
+        """Return the verdict that a document would get now; nothing is added.
+
+        Parameters
+        ----------
+        text : str
+            The document: bytes or a list of tokens where the recipe takes those; :class:`Sketches` of one document
+            where distance alone decides.
+
+        Returns
+        -------
+        Verdict
+            New, or a duplicate of which kept document, at what similarity.
+
+        Raises
+        ------
+        InvalidInput
+            If it is no text, or a sketch of a document so short that its features count too.
+        """
         if type(text) is not str or not self._takes_str:
             return self.check_batch(batch_of_one(text))[0]
         return self._verdict(None, self._native.check_text(text), None, added=False)
@@ -200,11 +217,37 @@ class Index:
         return parts[0] if len(parts) == 1 else Verdicts.concatenate(parts)
 
     def add(self, doc_id: str, text: Any) -> Verdict:  # noqa: ANN401
-        """As :meth:`check_and_add`: for seeding an index, where nobody asks for the verdict."""
+        """Add a document, as :meth:`check_and_add` does; for filling an index.
+
+        Parameters
+        ----------
+        doc_id : str
+            Its id.
+        text : str
+            The document.
+
+        Returns
+        -------
+        Verdict
+            As of :meth:`check_and_add`.
+        """
         return self.check_and_add(doc_id, text)
 
     def add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
-        """As :meth:`check_and_add_batch`."""
+        """Add documents, as :meth:`check_and_add_batch` does; for filling an index.
+
+        Parameters
+        ----------
+        ids : list of str or int, or Arrow data
+            Their ids.
+        texts : list of str, Arrow data, iterable of str, or Sketches
+            The documents, in the same order.
+
+        Returns
+        -------
+        Verdicts
+            As of :meth:`check_and_add_batch`.
+        """
         return self.check_and_add_batch(ids, texts)
 
     def check_and_add(self, doc_id: str, text: Any) -> Verdict:  # noqa: ANN401
@@ -275,7 +318,18 @@ class Index:
         return parts[0] if len(parts) == 1 else Verdicts.concatenate(parts)
 
     def get(self, doc_id: str) -> Document | None:
-        """Return the document of an id with its present verdict; None where there is none, or it is gone."""
+        """Return the document of an id.
+
+        Parameters
+        ----------
+        doc_id : str
+            The id.
+
+        Returns
+        -------
+        Document or None
+            With its verdict as it is now; None if there is no such document, or it was removed or has expired.
+        """
         doc_id = one_id(doc_id)
         found = self._native.get(doc_id)
         if found is None:
@@ -294,7 +348,20 @@ class Index:
         )
 
     def neighbors(self, text: Any, limit: int = 10) -> list[Neighbor]:  # noqa: ANN401
-        """Return the kept documents that match a text, best first, at most `limit`."""
+        """Return the kept documents that match a text.
+
+        Parameters
+        ----------
+        text : str
+            The document, as for :meth:`check`.
+        limit : int
+            Maximum number of documents, from 1.
+
+        Returns
+        -------
+        list of Neighbor
+            The best first: by similarity, then in order of arrival.
+        """
         limit = check_integer("limit", limit, 1, _MAX_LIMIT)
         if isinstance(text, Sketches):
             found = self._native.neighbors_of_sketch(*self._sketch_columns(batch_of_one(text)), limit)
@@ -304,7 +371,17 @@ class Index:
         return [Neighbor(name, self._recipe.measure, similarity, distance) for name, similarity, distance in found]
 
     def group(self, doc_id: str) -> Group:
-        """Return the kept document that speaks for this one, and all its duplicates.
+        """Return the group of a document: the kept one that it is a duplicate of, and all duplicates of that one.
+
+        Parameters
+        ----------
+        doc_id : str
+            Id of the kept document or of any duplicate.
+
+        Returns
+        -------
+        Group
+            Its kept document, and the duplicates in order of arrival.
 
         Raises
         ------
@@ -391,7 +468,13 @@ class Index:
         self._native.snapshot(target)
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write all documents as JSON, a line each, in order of arrival: id, sketch, verdict, and text where kept."""
+        """Write all documents as JSON Lines, in order of arrival.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; one that is there is replaced. Each line has id, sketch, verdict, and the text if it is stored.
+        """
         with Path(path).open("w", encoding="utf-8", newline="\n") as file:
             self._native.export(file.write)
 

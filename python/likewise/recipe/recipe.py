@@ -341,17 +341,44 @@ class Recipe:
 
         It takes nothing of the preset that runs use without a recipe (:meth:`preset`).
 
-        Parameters are those of :class:`Recipe`; `weights` may be a :class:`Weights`, whose tokens, shingle and
-        seed then serve where none are named. Where nothing is said: words (or single characters) in threes, weights
-        none, Jaccard threshold 0.55; of `tokens` "char" nines, 0.7. With another shingle, weights or
-        measure the threshold is 0.8. `slot_bits` are 16, the scheme "bucket"; of `hash` "datasketch" 32, "affine32",
-        seed 1, and own tokens one by one, as there. Where `keep` is None it is ``longest`` for containment, else
-        ``first``.
+        Parameters
+        ----------
+        threshold : float or "auto", optional
+            Least similarity of a match, in [0, 1]; "auto" lets a run choose it. Default 0.55; with another shingle,
+            other weights or another measure 0.8; with tokens "char" 0.7.
+        num_slots : int
+            Values of a signature.
+        slot_bits : {8, 16, 32}, optional
+            Bits of each; 16, with hash "datasketch" 32.
+        scheme : str, optional
+            How values are computed; "bucket", with hash "datasketch" "affine32".
+        recall : float
+            Least probability that a pair exactly at the threshold is found; bands and rows are chosen for it.
+        bands, rows : int, optional
+            Bands and values of each, in place of those that `recall` leads to.
+        overflow : {"exact", "levels"}
+            What is done where more documents share a band than a bucket holds: an exact join, or further levels.
+        **options
+            Further fields of :class:`Recipe`: features and text rules, measure, keep, group. `weights` may be a
+            :class:`Weights`, whose tokens, shingle and seed serve where none are named. Default features are words (or
+            single characters of scripts without spaces) in threes, with tokens "char" nine characters, without weights.
+            `keep` is "longest" for containment, else "first".
 
         Returns
         -------
         Recipe
             Bands and rows not yet chosen, unless given.
+
+        Raises
+        ------
+        InvalidParameter
+            If a value is out of range, or an option does not act with MinHash.
+
+        Notes
+        -----
+        Signatures: Dahlgaard, Knudsen and Thorup, "Fast similarity sketching", FOCS 2017 (scheme "bucket"); Broder, "On
+        the resemblance and containment of documents", 1997. Bands and the S-curve: Leskovec, Rajaraman and Ullman,
+        "Mining of Massive Datasets", section 3.4.
 
         Examples
         --------
@@ -379,22 +406,45 @@ class Recipe:
     ) -> Self:
         """Make a recipe that finds all fingerprints within a Hamming distance.
 
-        Without `threshold` the distance alone decides (``measure="hamming"``): where nothing is said within 20 of 128
-        bits, over five characters. With `threshold`, or ``measure="cosine"`` for the default of 0.8, each candidate is
-        measured, by weighted cosine unless `measure` says otherwise; the features are then pairs of words (or of single
-        characters) and the radius follows from threshold and recall unless `within` is given.
+        Without `threshold` the distance alone decides (``measure="hamming"``). With `threshold`, or
+        ``measure="cosine"``, each candidate is measured too, by weighted cosine unless `measure` says otherwise.
 
-        Where `within` is named and 10 or less, it is of 64 bits over pairs of words, as in the literature. Other widths
-        from 96 on have the same share of their bits as radius; of `tokens` "auto" (also where a shingle is named) or
-        "word" it is 24 of 128. Narrower ones, and another shingle or other weights, have 3 of 64.
-
-        By distance alone the search is exact, unless `recall` is given: then only pairs that agree in one of some
-        bands of sampled bits are compared, so many that a pair at distance `within` is found with that probability.
+        Parameters
+        ----------
+        within : int, optional
+            Radius in bits. By distance alone 20 of 128 bits over five characters. Named and at most 10, it is of 64
+            bits over pairs of words, as in the literature. With `threshold` it follows from threshold and recall.
+        threshold : float or "auto", optional
+            Least similarity of a match; 0.8 for ``measure="cosine"``. Features are then pairs of words.
+        bits : int, optional
+            Width of a fingerprint, a multiple of 32. Widths from 96 on have the same share of their bits as default
+            radius; with tokens "auto" or "word" it is 24 of 128. Narrower ones, and another shingle or other weights,
+            have 3 of 64.
+        recall : float, optional
+            By distance alone the search is exact, unless `recall` is given: then pairs are compared that agree in one
+            of some bands of sampled bits, and a pair at distance `within` is found with this probability. With
+            `threshold`: the least probability that a pair at the threshold is within the radius; 0.95.
+        bands, rows : int, optional
+            Bands and sampled bits of each, in place of those that `recall` leads to.
+        short_threshold : float, optional
+            By distance alone: least Jaccard similarity of a pair with fewer than 64 features on a side; 0.8.
+        **options
+            Further fields of :class:`Recipe`: features and text rules, measure, keep, group.
 
         Returns
         -------
         Recipe
             The radius not yet chosen where `threshold` is given without `within`.
+
+        Raises
+        ------
+        InvalidParameter
+            If a value is out of range, or an option does not act with SimHash.
+
+        Notes
+        -----
+        Fingerprints: Charikar, "Similarity estimation techniques from rounding algorithms", 2002. Search by permuted
+        tables: Manku, Jain and Das Sarma, "Detecting near-duplicates for web crawling", 2007, section 3.
 
         Examples
         --------
@@ -432,7 +482,27 @@ class Recipe:
     def shingles(cls, threshold: float | str | None = None, **options: Unpack[RecipeOptions]) -> Self:
         """Make a recipe that finds every pair at or above the threshold, by full feature sets.
 
-        Parameters are those of :class:`Recipe`, their defaults those of :meth:`minhash`. Nothing is sketched or missed.
+        Parameters
+        ----------
+        threshold : float or "auto", optional
+            Least similarity of a match, in [0, 1]; the default is that of :meth:`minhash`.
+        **options
+            Further fields of :class:`Recipe`; the defaults are those of :meth:`minhash`.
+
+        Returns
+        -------
+        Recipe
+            No probability is part of it: no pair is missed.
+
+        Raises
+        ------
+        InvalidParameter
+            If a value is out of range, or an option does not act with this method.
+
+        Notes
+        -----
+        An exact join over prefixes of rare features: Bayardo, Ma and Srikant, "Scaling up all pairs similarity
+        search", 2007. It is slow where many documents share most of their features.
         """
         return cls._of_sets("shingles", threshold, options)
 
@@ -448,9 +518,37 @@ class Recipe:
         rows: int | None = None,
         **options: Unpack[RecipeOptions],
     ) -> Self:
-        """Make a recipe that finds candidates by the bits their Bloom filters share and measures each on its sets.
+        """Make a recipe that finds candidates by the bits that their Bloom filters share and measures each on its sets.
 
-        Parameters are those of :class:`Recipe`, features and threshold as for :meth:`minhash`.
+        Parameters
+        ----------
+        threshold : float or "auto", optional
+            Least similarity of a match, in [0, 1]; the default is that of :meth:`minhash`.
+        filter_bits : int, optional
+            Bits of a filter, a multiple of 64 up to 65,536; chosen for the documents if None.
+        num_hashes : int
+            Bits that each feature sets.
+        recall : float
+            Least probability that a pair exactly at the threshold is found.
+        bands, rows : int, optional
+            Bands and sampled bits of each, in place of those that `recall` leads to.
+        **options
+            Further fields of :class:`Recipe`; the defaults are those of :meth:`minhash`.
+
+        Returns
+        -------
+        Recipe
+            Filters and bands not yet chosen, unless given.
+
+        Raises
+        ------
+        InvalidParameter
+            If a value is out of range, or an option does not act with this method.
+
+        Notes
+        -----
+        Filters: Bloom, "Space/time trade-offs in hash coding with allowable errors", 1970; as similarity sketches:
+        Jain, Dahlin and Tewari, "Using Bloom filters to refine web search results", 2005.
         """
         own = {"filter_bits": filter_bits, "num_hashes": num_hashes, "recall": recall, "bands": bands, "rows": rows}
         return cls._of_sets("bloom", threshold, options, **own)
@@ -470,17 +568,49 @@ class Recipe:
         markup: str | None = None,
         fold: tuple[str, ...] | list[str] | str | None = None,
     ) -> Self:
-        """Make a recipe for which two documents match if their normalized texts are equal."""
-        return cls(method="exact", measure="equality", keep=keep, markup=markup, fold=checked_fold(fold))
+        """Make a recipe for which two documents match if their normalized texts are equal.
 
-    @classmethod
-    def from_options(cls, method: str, **options: Any) -> Self:  # noqa: ANN401 - values are checked one by one
-        """Make a recipe of `method` from the options named, the rest at their defaults.
+        Parameters
+        ----------
+        keep : str
+            Which document of a group is kept (see :class:`Recipe`).
+        markup : str, optional
+            "html" for texts that are HTML, of which the visible text counts.
+        fold : str or sequence of str, optional
+            What else does not count: some of "traditional", "width", "accents", "punctuation", "digits".
+
+        Returns
+        -------
+        Recipe
+            With ``measure="equality"``.
 
         Raises
         ------
         InvalidParameter
-            If an option belongs to another method.
+            If a value is unknown.
+        """
+        return cls(method="exact", measure="equality", keep=keep, markup=markup, fold=checked_fold(fold))
+
+    @classmethod
+    def from_options(cls, method: str, **options: Any) -> Self:  # noqa: ANN401 - values are checked one by one
+        """Make a recipe of a method from the options named, the rest at their defaults.
+
+        Parameters
+        ----------
+        method : {"minhash", "simhash", "shingles", "bloom", "exact"}
+            The method: each has a constructor of its name.
+        **options
+            Arguments of that constructor.
+
+        Returns
+        -------
+        Recipe
+            As that constructor makes it.
+
+        Raises
+        ------
+        InvalidParameter
+            If there is no such method, or an option belongs to another.
         """
         if method not in FIELDS_OF_METHOD:
             raise InvalidParameter("method", f"{method!r} is not one of {', '.join(FIELDS_OF_METHOD)}")
@@ -540,12 +670,38 @@ class Recipe:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Make a recipe of its JSON. Raises as :meth:`from_dict` does, and InvalidParameter for broken JSON."""
+        """Make a recipe of its JSON.
+
+        Parameters
+        ----------
+        text : str
+            What :meth:`to_json` gave.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is not JSON, or a field is unknown, missing or out of range.
+        RecipeMismatch
+            If it was made by another version of the text rules or of the sketches.
+        """
         return cls.from_dict(fields_of_text(text))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
-        """Read a recipe from a JSON file, or from the ``recipe`` of a run's summary.json."""
+        """Read a recipe from a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            A recipe as JSON, or the summary.json of a run, whose ``recipe`` is read.
+
+        Raises
+        ------
+        InvalidParameter
+            If it is not JSON, or a field is unknown, missing or out of range.
+        RecipeMismatch
+            If it was made by another version of the text rules or of the sketches.
+        """
         try:
             return cls.from_dict(fields_of_file(Path(path)))
         except RecipeMismatch as error:
@@ -641,9 +797,17 @@ class Recipe:
         return self.replace(table=table)
 
     def required_similarity(self, num_features: NDArray[np.integer[Any]] | int) -> NDArray[np.float64]:
-        """Return the similarity that pairs must reach whose smaller documents have so many distinct features.
+        """Return the similarity that a pair must reach, by the size of its smaller document.
 
-        It is what the core requires, to the bit: `threshold` + `short_margin` / sqrt(features), at most 1.
+        Parameters
+        ----------
+        num_features : int or ndarray of int, any shape
+            Distinct features of the smaller document.
+
+        Returns
+        -------
+        ndarray of float64, of the same shape
+            `threshold` + `short_margin` / sqrt(`num_features`), at most 1: what the core requires, to the bit.
         """
         if self.short_margin is None:
             return np.full(np.shape(num_features), self.similarity_threshold)
@@ -653,9 +817,19 @@ class Recipe:
     def without_margin(
         self, similarity: NDArray[np.float64], num_features: NDArray[np.integer[Any]]
     ) -> NDArray[np.float64]:
-        """Return similarities less what short documents need in addition, at least 0; 1 of equal documents.
+        """Return similarities less what short documents need in addition.
 
-        These are on the scale of the threshold: where documents of any size with such similarities would match.
+        Parameters
+        ----------
+        similarity : ndarray of float64
+            Of pairs.
+        num_features : ndarray of int, of the same shape
+            Distinct features of the smaller document of each.
+
+        Returns
+        -------
+        ndarray of float64, of the same shape
+            On the scale of the threshold: where documents of any size would match. At least 0; 1 of equal documents.
         """
         if self.short_margin is None:
             return similarity
@@ -680,7 +854,18 @@ class Recipe:
         return self.asked.as_jaccard
 
     def as_jaccard(self, similarity: NDArray[np.float64] | np.float64) -> NDArray[np.float64] | np.float64:
-        """Return the Jaccard similarities of two sets of equal size with such similarities by the recipe's measure."""
+        """Return Jaccard similarities of two sets of equal size.
+
+        Parameters
+        ----------
+        similarity : float or ndarray of float64
+            Their similarities by the recipe's measure.
+
+        Returns
+        -------
+        float or ndarray of float64, of the same shape
+            The Jaccard similarities that go with them.
+        """
         return similarity if self.measure == "jaccard" else similarity / (2.0 - similarity)
 
     @property

@@ -231,7 +231,18 @@ class RedisIndex:
         return verdicts_of(kept_ids, distance, self._layout.bits, ids, seq, added)
 
     def get(self, doc_id: str) -> Document | None:
-        """Return what the index holds under an id; None where it holds nothing."""
+        """Return the document of an id.
+
+        Parameters
+        ----------
+        doc_id : str
+            The id.
+
+        Returns
+        -------
+        Document or None
+            With its verdict as it is now; None if there is no such document, or it was removed or has expired.
+        """
         self._check()
         doc_id = as_stored(doc_id)
         found: Document | None = self._settled(lambda: self._found(doc_id))
@@ -246,7 +257,20 @@ class RedisIndex:
         return state, document_of(record, kept_id, self._layout.bits)
 
     def neighbors(self, text: Any, limit: int = 10) -> list[Neighbor]:  # noqa: ANN401
-        """Return the kept documents that match a text, the most similar first, then the oldest."""
+        """Return the kept documents that match a text.
+
+        Parameters
+        ----------
+        text : str
+            The document, as for :meth:`check`.
+        limit : int
+            Maximum number of documents, from 1.
+
+        Returns
+        -------
+        list of Neighbor
+            The best first: by similarity, then in order of arrival.
+        """
         self._check()
         limit = check_integer("limit", limit, 1, MAX_ROWS)
         arrivals = next(self._arrivals(batch_of_one(text)))
@@ -256,12 +280,22 @@ class RedisIndex:
         return [Neighbor(seen.records[row].doc_id, MEASURE, 1.0 - d / bits, d) for d, row in found]
 
     def group(self, doc_id: str) -> Group:
-        """Return the group of a document: the kept one, and what it removed in order of arrival.
+        """Return the group of a document: the kept one that it is a duplicate of, and all duplicates of that one.
+
+        Parameters
+        ----------
+        doc_id : str
+            Id of the kept document or of any duplicate.
+
+        Returns
+        -------
+        Group
+            Its kept document, and the duplicates in order of arrival.
 
         Raises
         ------
         InvalidInput
-            If there is no such id.
+            If no document has the id.
         """
         self._check()
         doc_id = as_stored(doc_id)

@@ -71,11 +71,34 @@ class Client(ClientBase):
     def create_collection(
         self, name: str, recipe: Recipe | None = None, *, store: str | None = None, ttl: float | None = None
     ) -> None:
-        """Make a collection, by a recipe that reads no files; the preset ``online`` where None."""
+        """Create a collection.
+
+        Parameters
+        ----------
+        name : str
+            Lowercase letters, digits, hyphens and underscores.
+        recipe : Recipe, optional
+            When two documents match; one that reads no files. The preset ``online`` if None.
+        store : {"sketch", "shingles", "text"}, optional
+            What is stored of each document; the least that the recipe needs if None.
+        ttl : float, optional
+            Seconds after which a document is forgotten; never if None.
+
+        Raises
+        ------
+        InvalidParameter
+            If there is a collection of this name, or a value is refused.
+        """
         self._ask(CollectionCalls(name).create(recipe, store, ttl))
 
     def delete_collection(self, name: str) -> None:
-        """Delete a collection with its documents and snapshots."""
+        """Delete a collection with its documents and snapshots.
+
+        Parameters
+        ----------
+        name : str
+            The collection.
+        """
         self._ask(CollectionCalls(name).delete())
 
     def describe(self) -> dict[str, Any]:
@@ -93,11 +116,33 @@ class Client(ClientBase):
         return dict(self.describe()["stats"])
 
     def check(self, text: str) -> Verdict:
-        """Return the verdict that a document would get now; nothing is added."""
+        """Return the verdict that a document would get now; nothing is added. One request.
+
+        Parameters
+        ----------
+        text : str
+            The document.
+
+        Returns
+        -------
+        Verdict
+            As of :meth:`likewise.Index.check`.
+        """
         return self._ask(self._calls().check_one(text))
 
     def check_batch(self, texts: Iterable[str]) -> Verdicts:
-        """Return the verdict that each document would get now, by itself; nothing is added."""
+        """Return the verdict that each document would get now, by itself; nothing is added.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            The documents, sent in requests of at most 1,000.
+
+        Returns
+        -------
+        Verdicts
+            In their order.
+        """
         measure = self._measured()
         parts: list[Verdicts] = []
         for _, some in calls.batches(None, texts):
@@ -106,11 +151,47 @@ class Client(ClientBase):
         return calls.joined(parts, measure, has_ids=False)
 
     def check_and_add(self, doc_id: str, text: str) -> Verdict:
-        """Decide a document and add it in one step; it is on the disk when this returns."""
+        """Decide a document and add it in one step; it is on disk when this returns.
+
+        Parameters
+        ----------
+        doc_id : str
+            Its id.
+        text : str
+            The document.
+
+        Returns
+        -------
+        Verdict
+            As of :meth:`likewise.Index.check_and_add`.
+
+        Raises
+        ------
+        InvalidInput
+            If the id exists with another text.
+        """
         return self._ask(self._calls().add_one(doc_id, text))
 
     def check_and_add_batch(self, ids: Iterable[object], texts: Iterable[str]) -> Verdicts:
-        """Decide documents one after the other and add them, each request of at most 1,000 all or none."""
+        """Decide documents one after the other and add them.
+
+        Parameters
+        ----------
+        ids : iterable of str or int
+            Their ids.
+        texts : iterable of str
+            The documents, sent in requests of at most 1,000; each request is added as a whole or not at all.
+
+        Returns
+        -------
+        Verdicts
+            In their order.
+
+        Raises
+        ------
+        InvalidInput
+            If an id exists with another text; the error names the row.
+        """
         measure = self._measured()
         parts: list[Verdicts] = []
         for names, some in calls.batches(ids, texts):
@@ -119,23 +200,83 @@ class Client(ClientBase):
         return calls.joined(parts, measure, has_ids=True)
 
     def add(self, doc_id: str, text: str) -> Verdict:
-        """As :meth:`check_and_add`."""
+        """Add a document, as :meth:`check_and_add` does.
+
+        Parameters
+        ----------
+        doc_id : str
+            Its id.
+        text : str
+            The document.
+
+        Returns
+        -------
+        Verdict
+            As of :meth:`check_and_add`.
+        """
         return self.check_and_add(doc_id, text)
 
     def add_batch(self, ids: Iterable[object], texts: Iterable[str]) -> Verdicts:
-        """As :meth:`check_and_add_batch`."""
+        """Add documents, as :meth:`check_and_add_batch` does.
+
+        Parameters
+        ----------
+        ids : iterable of str or int
+            Their ids.
+        texts : iterable of str
+            The documents.
+
+        Returns
+        -------
+        Verdicts
+            As of :meth:`check_and_add_batch`.
+        """
         return self.check_and_add_batch(ids, texts)
 
     def get(self, doc_id: str) -> Document | None:
-        """Return the document of an id with its present verdict; None where there is none."""
+        """Return the document of an id.
+
+        Parameters
+        ----------
+        doc_id : str
+            The id.
+
+        Returns
+        -------
+        Document or None
+            With its verdict as it is now; None if there is no such document, or it was removed or has expired.
+        """
         return self._ask(self._calls().get(doc_id))
 
     def neighbors(self, text: str, limit: int = 10) -> list[Neighbor]:
-        """Return the kept documents that match a text, best first, at most `limit`."""
+        """Return the kept documents that match a text.
+
+        Parameters
+        ----------
+        text : str
+            The document, as for :meth:`check`.
+        limit : int
+            Maximum number of documents, from 1.
+
+        Returns
+        -------
+        list of Neighbor
+            The best first: by similarity, then in order of arrival.
+        """
         return self._ask(self._calls().neighbors(text, limit))
 
     def group(self, doc_id: str) -> Group:
-        """Return the kept document that speaks for this one, and all its duplicates.
+        """Return the group of a document: the kept one that it is a duplicate of, and all duplicates of that one.
+
+        Parameters
+        ----------
+        doc_id : str
+            Id of the kept document or of any duplicate.
+
+        Returns
+        -------
+        Group
+            Its kept document, and the duplicates in order of arrival.
 
         Raises
         ------
@@ -148,11 +289,38 @@ class Client(ClientBase):
         return calls.page_of_group(pages)
 
     def remove(self, doc_id: str) -> Removal:
-        """Remove a document; its duplicates move to another kept one that matches them, or are kept from now on."""
+        """Remove a document; its duplicates move to another kept one that matches them, or are kept from now on.
+
+        Parameters
+        ----------
+        doc_id : str
+            Its id.
+
+        Returns
+        -------
+        Removal
+            As of :meth:`likewise.Index.remove`.
+
+        Raises
+        ------
+        InvalidInput
+            If no document has the id.
+        """
         return self._ask(self._calls().remove(doc_id))
 
     def verify(self, *, full: bool = False) -> list[str]:
-        """Return what is wrong, in words; nothing where all is well."""
+        """Check the collection for damage.
+
+        Parameters
+        ----------
+        full : bool
+            Whether every record is read too; else the structure alone.
+
+        Returns
+        -------
+        list of str
+            What is wrong; empty if nothing is.
+        """
         return self._ask(self._calls().verify(full=full))
 
     def compact(self) -> None:
