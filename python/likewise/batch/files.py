@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
 from likewise._native import __version__
 from likewise.batch.about_inputs import about_inputs, told_if_left
@@ -45,6 +45,7 @@ from likewise.io.remote import is_remote, local_path
 from likewise.io.source.files import Kept
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
+from likewise.recipe.given import GivenRecipe, RecipeFields
 from likewise.recipe.recipe import Recipe
 
 OUTPUTS = ("kept", "evidence")
@@ -225,9 +226,8 @@ def _decided(
 def dedup_files(
     inputs: Sequence[str | Path] | str | Path,
     output: str | Path,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
-    preset: str | None = None,
     run: FileRun | None = None,
     write: str = "kept",
     overwrite: bool = False,
@@ -238,6 +238,7 @@ def dedup_files(
     store_pairs: float | None = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
+    **fields: Unpack[RecipeFields],
 ) -> dict[str, Any]:
     """Remove near-duplicates from files and record why each was removed.
 
@@ -247,11 +248,9 @@ def dedup_files(
         Files, directories, globs, or ``-``.
     output : path
         Directory for ``kept/`` (a file for each input), ``removed.parquet`` (the evidence) and ``summary.json``.
-    recipe : Recipe, optional
-        When two documents match. If None: the recipe of the index or of the first finished run in `against`; otherwise
-        the preset ``default``, with an engine ``online``.
-    preset : str, optional
-        Name of a preset instead of a recipe (:meth:`Recipe.preset`).
+    recipe : Recipe or str, optional
+        When two documents match, or the name of a preset. If None: the recipe of the index or of the first finished run
+        in `against`; otherwise the preset ``default``, with an engine ``online``.
     run : FileRun, optional
         How files are read.
     write : {"kept", "evidence"}
@@ -274,6 +273,8 @@ def dedup_files(
         `against`, sketches or pairs.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
+    **fields
+        Fields of a recipe instead of one (:func:`likewise.dedup`).
 
     Returns
     -------
@@ -296,7 +297,7 @@ def dedup_files(
     --------
     >>> summary = dedup_files("articles.jsonl", "out", Recipe.minhash(0.8))  # doctest: +SKIP
     """
-    recipe = recipe_of_files(recipe, preset, index=index, against=against, engine=engine).resolve()
+    recipe = recipe_of_files(recipe, fields, index=index, against=against, engine=engine).resolve()
     run, report = run or FileRun(), progress or no_progress
     asked = _Asked(run, write, keep_sketches, store_pairs, index, tuple(against), engine)
     asked.check()
@@ -355,7 +356,7 @@ def dedup_files(
 def stream_dedup(
     inputs: Sequence[str | Path] | str | Path,
     out: BinaryIO,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     run: FileRun | None = None,
     index: IndexUse | None = None,
@@ -381,7 +382,7 @@ def stream_dedup(
     InvalidInput
         As for :func:`dedup_files`, and if an input is of another format.
     """
-    recipe = recipe_of_files(recipe, index=index, against=against).resolve()
+    recipe = recipe_of_files(recipe, {}, index=index, against=against).resolve()
     run, report = run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
     check_references(against, recipe, keep_sketches=False)

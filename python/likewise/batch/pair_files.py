@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
 import numpy as np
 
@@ -17,26 +17,26 @@ from likewise.io.output.pair_files import PairWriter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import file_for
 from likewise.progress import Progress, no_progress
-from likewise.recipe.recipe import Recipe, as_recipe, batch_recipe
+from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.stages.sketch import Sketches, check_has_sketch, shaped
 
 
 def pair_files(
     inputs: Sequence[str | Path] | str | Path,
     output: str | Path,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
-    preset: str | None = None,
     run: FileRun | None = None,
     max_pairs: int = MAX_PAIRS,
     progress: Progress | None = None,
     stdout: BinaryIO | None = None,
+    **fields: Unpack[RecipeFields],
 ) -> dict[str, Any]:
     """Write every verified pair of the documents in files.
 
     Parameters
     ----------
-    inputs, recipe, preset, run, progress
+    inputs, recipe, run, progress, **fields
         As for :func:`dedup_files`.
     output : path
         A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
@@ -57,7 +57,7 @@ def pair_files(
     InvalidParameter
         If there are more than `max_pairs`.
     """
-    recipe, run, report = batch_recipe(recipe, preset).resolve(), run or FileRun(), progress or no_progress
+    recipe, run, report = as_recipe(recipe, fields, base="default").resolve(), run or FileRun(), progress or no_progress
     rules, timing = run.run_rules(), Timing()
     counts = PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63))
     with ExitStack() as stack:
@@ -96,7 +96,7 @@ def pair_files(
 
 def sketch_files(
     inputs: Sequence[str | Path] | str | Path,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     run: FileRun | None = None,
     output: Path | None = None,

@@ -5,7 +5,7 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,9 @@ from likewise.io.tables.columns import number_column
 from likewise.io.tables.memory import MemorySource
 from likewise.io.tables.tables import column_as_json
 from likewise.progress import Progress, no_progress
+from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import SimHash
-from likewise.recipe.recipe import Recipe, batch_recipe
+from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized
 from likewise.stages.text import as_texts, is_stream, is_table, table_column
 
@@ -64,16 +65,15 @@ class Deduplication:
 
 def dedup(
     texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
-    preset: str | None = None,
-    keep: str | None = None,
     ids: Any = None,  # noqa: ANN401 - list of str or int, Arrow data, or a column's name
     text_field: str = "text",
     duplicate_ids: str = "fail",
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    **fields: Unpack[RecipeFields],
 ) -> Deduplication:
     """Remove near-duplicates and record why each was removed.
 
@@ -84,13 +84,9 @@ def dedup(
         ``pyarrow.RecordBatchReader``, a DuckDB relation) is read batch by batch and may be larger than memory: its
         texts are spooled to a temporary file for verification. Recipes with tokens ``bytes`` or ``chunks`` also accept
         bytes, with tokens ``user`` lists of str, with weights ``own`` lists of (token, weight).
-    recipe : Recipe, optional
-        When two documents match. If None, the preset ``default``: weights and threshold are computed from the
-        collection, or those of ``online`` for fewer than 100 documents.
-    preset : str, optional
-        Name of a preset instead of a recipe (:meth:`Recipe.preset`).
-    keep : str, optional
-        Which copy to keep (see :class:`Recipe`), overriding `keep` of the recipe.
+    recipe : Recipe or str, optional
+        When two documents match, or the name of a preset (:meth:`Recipe.preset`). If None, the preset ``default``:
+        weights and threshold are computed from the collection, or those of ``online`` for fewer than 100 documents.
     ids : list of str or int, Arrow data, or str, optional
         Ids of the documents, or the name of their column. If None, the column ``id`` of a table; row numbers where it
         is null or missing.
@@ -105,6 +101,10 @@ def dedup(
         Number of threads; all processors if None. Results do not depend on it.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
+    **fields
+        Fields of a recipe by name, instead of one: ``threshold=0.8``, ``method="simhash"``, ``weights="idf"``. The rest
+        follows as for the same options of ``likewise dedup``. Only `keep`, which copy to keep, may stand beside a
+        recipe or a preset.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def dedup(
     >>> result.removed.column("kept_row").to_pylist()
     [0]
     """
-    recipe = _recipe(recipe, preset, keep)
+    recipe = as_recipe(recipe, fields, base="default").resolve()
     timing, report = Timing(), progress or no_progress
     rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
     source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
@@ -144,9 +144,8 @@ def dedup(
 
 def pairs(
     texts: Any,  # noqa: ANN401
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
-    preset: str | None = None,
     ids: Any = None,  # noqa: ANN401
     text_field: str = "text",
     duplicate_ids: str = "fail",
@@ -154,12 +153,13 @@ def pairs(
     max_pairs: int = MAX_PAIRS,
     threads: int | None = None,
     progress: Progress | None = None,
+    **fields: Unpack[RecipeFields],
 ) -> Any:  # noqa: ANN401 - PyArrow has no types
     """List all verified pairs of near-duplicate texts.
 
     Parameters
     ----------
-    texts, recipe, preset, ids, text_field, duplicate_ids, tokenizer, threads, progress
+    texts, recipe, ids, text_field, duplicate_ids, tokenizer, threads, progress, **fields
         As for :func:`likewise.dedup`.
     max_pairs : int
         Maximum number of pairs; more raise an error.
@@ -184,7 +184,7 @@ def pairs(
     """
     import pyarrow as pa
 
-    recipe = _recipe(recipe, preset, None)
+    recipe = as_recipe(recipe, fields, base="default").resolve()
     timing, report = Timing(), progress or no_progress
     rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
     source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
@@ -221,11 +221,6 @@ def pairs(
             },
             metadata=about,
         )
-
-
-def _recipe(recipe: Recipe | None, preset: str | None, keep: str | None) -> Recipe:
-    recipe = batch_recipe(recipe, preset)
-    return (recipe if keep is None else recipe.replace(keep=keep)).resolve()
 
 
 @contextlib.contextmanager

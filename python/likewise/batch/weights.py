@@ -16,7 +16,8 @@ from likewise.io.inputs import find_inputs
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.source import Source
 from likewise.progress import Progress, no_progress
-from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.given import GivenRecipe, as_recipe
+from likewise.recipe.recipe import Recipe
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Weights
 
 _COUNTED, _TABLE = "counted.json", "weights.lww"
@@ -24,7 +25,7 @@ _COUNTED, _TABLE = "counted.json", "weights.lww"
 
 def weigh_files(
     inputs: Sequence[str | Path] | str | Path,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     run: FileRun | None = None,
     memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
@@ -37,7 +38,7 @@ def weigh_files(
     ----------
     inputs : path or sequence of paths
         Files, directories, globs, or ``-``.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
     run : FileRun, optional
         How files are read.
@@ -58,7 +59,7 @@ def weigh_files(
     InvalidInput
         If a row is bad and `run` does not say ``on_error="skip"``, too many are, or `output` is an input.
     """
-    recipe = check_is_recipe(Recipe.minhash(weights="idf") if recipe is None else recipe)
+    recipe = as_recipe(Recipe.minhash(weights="idf") if recipe is None else recipe)
     run = run or FileRun()
     rules = run.run_rules()
     with scratch_directory() as work:

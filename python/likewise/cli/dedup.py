@@ -15,8 +15,6 @@ from likewise.cli.options.recipe import (
     QUIET,
     decision_options,
     document_options,
-    fields_line,
-    names_features,
     recipe_line,
     take_recipe,
     take_run,
@@ -245,11 +243,7 @@ def _recipe(
     }
     found = None if any(options.get(name) for name in names) else recipe_of_references(use.against, references)
     if found is None:
-        is_told = names_features(options) and not quiet
-        recipe = take_recipe(options, "default" if engine is None else "online")
-        if is_told:
-            click.echo(fields_line(recipe), err=True)
-        return recipe
+        return take_recipe(options, "default" if engine is None else "online", quiet=quiet)
     keep = options["keep"]
     for name in (names | {"keep"}) & set(options):
         del options[name]

@@ -14,9 +14,7 @@ from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
     count,
-    fields_line,
     input_options,
-    names_features,
     search_options,
     take_recipe,
     take_run,
@@ -71,10 +69,7 @@ def command(
     from likewise.batch import pair_files
     from likewise.errors import InvalidParameter
 
-    is_told = names_features(options) and not quiet
-    recipe, run = take_recipe(options, "default"), take_run(options)
-    if is_told:
-        click.echo(fields_line(recipe), err=True)
+    recipe, run = take_recipe(options, "default", quiet=quiet), take_run(options)
     if out == "-" and as_json:
         raise InvalidParameter("json", "cannot be combined with -o -, which writes pairs to standard output")
     with ShownProgress(quiet=quiet) as progress:

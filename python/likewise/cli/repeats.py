@@ -75,7 +75,7 @@ def command(
 
     if str(out) == "-":
         raise InvalidParameter("out", "must be a directory")
-    recipe, run = take_recipe(_part_options(unit, options)), take_run(options)
+    recipe, run = take_recipe(_part_options(unit, options), quiet=quiet), take_run(options)
     with ShownProgress(quiet=quiet) as progress:
         summary = dedup_parts(
             inputs,

@@ -30,8 +30,9 @@ from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import number_column
 from likewise.progress import Progress, Warned, no_progress
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
-from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer
 from likewise.stages.weights import with_counted
 
@@ -56,7 +57,7 @@ def default_recipe() -> Recipe:
 def match(
     queries: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
     references: Any,  # noqa: ANN401
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     top: int = DEFAULT_TOP,
     min_score: float = DEFAULT_MIN_SCORE,
@@ -74,7 +75,7 @@ def match(
     queries, references : list of str, Arrow data, table, or iterable of str
         The texts, or what the recipe takes: bytes, or lists of tokens. Of an Arrow stream one batch at a time is in
         memory.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Only its features are used: text rules, tokens, shingle and weights. Where None: word pairs weighted by their
         rarity among the references. Weights by rarity without a table are counted on the references, so that the
         answer for a query depends on the references and on itself alone.
@@ -135,7 +136,7 @@ def match_files(
     queries: Sequence[str | Path] | str | Path,
     references: Sequence[str | Path] | str | Path,
     output: str | Path,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     top: int = DEFAULT_TOP,
     min_score: float = DEFAULT_MIN_SCORE,
@@ -343,8 +344,8 @@ class Asking:
         return pa.table(columns, schema=_schema())
 
 
-def _checked(recipe: Recipe | None) -> Recipe:
-    recipe = check_is_recipe(default_recipe() if recipe is None else recipe)
+def _checked(recipe: GivenRecipe | None) -> Recipe:
+    recipe = as_recipe(default_recipe() if recipe is None else recipe)
     if isinstance(recipe.sketch, Exact):
         raise InvalidParameter("recipe", "method exact has no features to match by; use another method")
     return recipe

@@ -11,6 +11,7 @@ from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
 from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.io.places import check_place
+from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe, check_is_recipe
 
@@ -165,6 +166,14 @@ def sync_seconds(durability: str) -> float | None:
     if not 0.001 <= seconds <= 3600:
         raise InvalidParameter("durability", f"{durability!r}: the interval must be from 1ms to 3600s")
     return seconds
+
+
+def named_recipe(recipe: GivenRecipe | None, fields: RecipeFields) -> Recipe | None:
+    """Return the recipe that a caller names, None where there is none; by fields it keeps the first document."""
+    if recipe is None and not fields:
+        return None
+    # Containment prefers the longest in a run; an index has only the order of arrival.
+    return as_recipe(recipe, fields if recipe is not None else {"keep": "first", **fields})
 
 
 def recipe_of(path: Path, given: Recipe | None) -> tuple[Recipe, str]:

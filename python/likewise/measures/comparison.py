@@ -3,12 +3,13 @@
 import dataclasses
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from likewise import _native
 from likewise.measures import Measures, measure
+from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import Exact, SimHashDistance
-from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer
 
 # Words as people see them; in scripts without spaces each character is one, so that a change stays small.
@@ -75,9 +76,10 @@ class Comparison:
 def compare(
     a: Any,  # noqa: ANN401 - texts, bytes, lists of tokens
     b: Any,  # noqa: ANN401
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     tokenizer: Tokenizer | None = None,
+    **fields: Unpack[RecipeFields],
 ) -> Comparison:
     """Compare two documents: every measure, both fingerprints, and where their words differ.
 
@@ -85,10 +87,12 @@ def compare(
     ----------
     a, b : str
         The texts; bytes or lists of tokens where the recipe takes those, which are not aligned.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Whose features count and what a match is; the preset ``online`` where None.
     tokenizer : callable, optional
         Cuts tokens ``user`` from each text.
+    **fields
+        Fields of a recipe instead of one (:func:`likewise.dedup`).
 
     Returns
     -------
@@ -102,7 +106,7 @@ def compare(
     >>> found.matches, [(part.a, part.b) for part in found.alignment if not part.is_same]
     (False, [('fine', 'rainy')])
     """
-    recipe = as_recipe(recipe).resolve()
+    recipe = as_recipe(recipe, fields).resolve()
     measures = measure(a, b, recipe, tokenizer=tokenizer)
     is_match = _are_equal(a, b, recipe) if isinstance(recipe.sketch, Exact) else matches(measures, recipe)
     are_texts = isinstance(a, str) and isinstance(b, str)

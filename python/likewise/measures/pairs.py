@@ -12,15 +12,16 @@ from likewise.errors import InvalidParameter
 from likewise.measures.alignment import Alignment
 from likewise.measures.table import TABLE
 from likewise.measures.texts import fingerprint_distance
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import SimHash
-from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.recipe import Recipe
 from likewise.recipe.weighing import check_weighable
 from likewise.stages.verify import verify_pairs
 
 _MOST_IN_FLOAT = 2**1000
 
 
-def similarity(a: Any, b: Any, measure: str, *, recipe: Recipe | None = None) -> float:  # noqa: ANN401 - four kinds
+def similarity(a: Any, b: Any, measure: str, *, recipe: GivenRecipe | None = None) -> float:  # noqa: ANN401 - four kinds
     """Return how alike two things of one kind are, by one measure.
 
     Parameters
@@ -31,7 +32,7 @@ def similarity(a: Any, b: Any, measure: str, *, recipe: Recipe | None = None) ->
     measure : {"jaccard", "containment", "cosine", "dice", "overlap", "hamming", "lcs", "edit"}
         Containment is that of `a` in `b`. Sets take the first five, sequences the last three (hamming: of one length),
         texts all.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Of texts: whose features and bits count; the preset ``online`` where None, for hamming ``Recipe.simhash()``.
 
     Returns
@@ -61,8 +62,7 @@ def similarity(a: Any, b: Any, measure: str, *, recipe: Recipe | None = None) ->
     if kind not in TABLE[measure].takes:
         allowed = ", ".join(name for name, facts in TABLE.items() if kind in facts.takes)
         raise InvalidParameter("measure", f"{measure} is not defined on {kind}; use one of {allowed}")
-    if recipe is not None:
-        check_is_recipe(recipe)
+    recipe = None if recipe is None else as_recipe(recipe)
     if recipe is not None and (kind != "texts" or measure in ("lcs", "edit")):
         raise InvalidParameter("recipe", f"a recipe does not apply to {measure} of {kind}")
     if kind == "texts":

@@ -8,6 +8,7 @@ from likewise import _native
 from likewise.checks import num_threads, take_bytes
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lexicon import read_lexicon
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe, check_is_recipe
 from likewise.recipe.weights import Weights, table_rules
@@ -60,7 +61,7 @@ class Counter:
 
 def count_weights(
     texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     text_field: str = "text",
     tokenizer: Tokenizer | None = None,
@@ -73,7 +74,7 @@ def count_weights(
     ----------
     texts : list of str, Arrow data, table, or iterable of str
         The collection.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
     text_field : str
         Column of a table that holds the text.
@@ -102,7 +103,7 @@ def count_weights(
     >>> table.num_documents, table.num_listed
     (2, 1)
     """
-    recipe = Recipe.minhash(weights="idf") if recipe is None else recipe
+    recipe = as_recipe(Recipe.minhash(weights="idf") if recipe is None else recipe)
     counter = Counter(recipe, memory_bytes)
     workers = num_threads(threads)
     for batch in document_batches(texts, recipe, tokenizer=tokenizer, text_field=text_field):

@@ -28,8 +28,9 @@ from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import is_remote, local_path
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.progress import Progress, StageFinished, StageStarted, no_progress
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
-from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.recipe import Recipe
 
 _MOST_SHOWN = 5
 _SHOWN_BYTES = 160
@@ -39,7 +40,7 @@ def dedup_parts(
     inputs: Sequence[str | Path] | str | Path,
     output: str | Path,
     parts: PartRules,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     run: FileRun | None = None,
     dry_run: bool = False,
@@ -59,7 +60,7 @@ def dedup_parts(
         left) and ``summary.json``.
     parts : PartRules
         What parts are.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         When two parts match; ``Recipe.exact()`` where None. Spans are compared word by word, whatever it says.
     run : FileRun, optional
         How files are read.
@@ -85,7 +86,7 @@ def dedup_parts(
         If the recipe is for whole documents, or cannot act.
     """
     recipe, run, report = (
-        check_is_recipe(Recipe.exact() if recipe is None else recipe).resolve(),
+        as_recipe(Recipe.exact() if recipe is None else recipe).resolve(),
         run or FileRun(),
         progress or no_progress,
     )

@@ -360,8 +360,10 @@ def _add(names: tuple[str, ...], command: _Command) -> _Command:
     return command
 
 
-def take_recipe(options: dict[str, Any], base: str = "online") -> "Recipe":
+def take_recipe(options: dict[str, Any], base: str = "online", *, quiet: bool = True) -> "Recipe":
     """Return the recipe of a command's options, which are taken out of `options`.
+
+    Unless `quiet`, one line on stderr shows the recipe if an option is named that other fields may depend on.
 
     Parameters
     ----------
@@ -376,6 +378,14 @@ def take_recipe(options: dict[str, Any], base: str = "online") -> "Recipe":
         If an option does not act with the method, or stands beside a recipe file: only weights may, by the
         recipe's own rule, in place of the table that it names.
     """
+    is_told = not quiet and any(options.get(name) is not None for name in _FEATURE_OPTIONS)
+    recipe = _taken_recipe(options, base)
+    if is_told:
+        click.echo(fields_line(recipe), err=True)
+    return recipe
+
+
+def _taken_recipe(options: dict[str, Any], base: str) -> "Recipe":
     from likewise.errors import InvalidParameter
     from likewise.recipe.presets import with_base, with_preset
     from likewise.recipe.recipe import Recipe
@@ -413,11 +423,6 @@ def take_recipe(options: dict[str, Any], base: str = "online") -> "Recipe":
         recipe = recipe.replace(**{name: words})
     # Weights named here are meant: those of the table, or counted on this input.
     return recipe if named_weights is None else recipe.replace(weights_id=None, table=table)
-
-
-def names_features(options: Mapping[str, Any]) -> bool:
-    """Return whether an option is named that other fields of the recipe may depend on."""
-    return any(options.get(name) is not None for name in _FEATURE_OPTIONS)
 
 
 def fields_line(recipe: "Recipe") -> str:
