@@ -1,7 +1,6 @@
 """Deduplication and pairs of texts in memory."""
 
 import contextlib
-import dataclasses
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,30 +11,23 @@ from numpy.typing import NDArray
 
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
+from likewise.batch.in_memory import Nulls, check_only_nulls, document_source, mask_of_rows, null_option_named
 from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents
-from likewise.batch.read.priority import keep_needs
 from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.read.weighing import weighed
 from likewise.batch.run import RunContext, RunRules, decided, evidence, ordered
 from likewise.batch.write.summary import summarize
-from likewise.checks import check_integer, counted, num_threads
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.checks import check_integer, num_threads
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.source.source import ReadRules, Source
-from likewise.io.tables.arrow import BatchStream
+from likewise.io.source.source import Source
 from likewise.io.tables.columns import number_column
-from likewise.io.tables.memory import MemorySource
-from likewise.io.tables.tables import column_as_json
 from likewise.progress import Progress, no_progress
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
-from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized
-from likewise.stages.text import as_texts, is_stream, is_table, table_column
-
-# Lengths of texts are 32 bits.
-_MAX_TEXT_BYTES = 2**32 - 1
+from likewise.stages.documents import Tokenizer
+from likewise.stages.text import TextField
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +60,8 @@ def dedup(
     recipe: GivenRecipe | None = None,
     *,
     ids: Any = None,  # noqa: ANN401 - list of str or int, Arrow data, or a column's name
-    text_field: str = "text",
+    text_field: TextField = "text",
+    nulls: Nulls = "fail",
     duplicate_ids: str = "fail",
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
@@ -90,8 +83,11 @@ def dedup(
     ids : list of str or int, Arrow data, or str, optional
         Ids of the documents, or the name of their column. If None, the column ``id`` of a table; row numbers where it
         is null or missing.
-    text_field : str
-        Column of a table that holds the text.
+    text_field : str or sequence of str
+        Column of a table that holds the text; several are joined with a newline.
+    nulls : {"fail", "keep", "drop"}
+        What to do about documents whose text is null: as ``--on-error`` ``fail``, ``keep`` and ``skip`` with files.
+        Those that stay are no duplicates, and nothing matches them.
     duplicate_ids : {"fail", "allow"}
         Whether two documents may share an id.
     tokenizer : callable, optional
@@ -134,12 +130,14 @@ def dedup(
     """
     recipe = as_recipe(recipe, fields, base="default").resolve()
     timing, report = Timing(), progress or no_progress
-    rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
-    source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
-    with _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
+    rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
+    with null_option_named():
+        source = document_source(texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
+    with null_option_named(), _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
         decision = decided(documents, recipe, RunContext(rules, timing, report))
         removed = evidence(documents, recipe, decision)
-        return Deduplication(decision.kept, removed, summarize(documents, recipe, decision, timing) | choice)
+        kept = mask_of_rows(documents, decision.kept, nulls_are_kept=nulls == "keep")
+        return Deduplication(kept, removed, summarize(documents, recipe, decision, timing) | choice)
 
 
 def pairs(
@@ -147,7 +145,8 @@ def pairs(
     recipe: GivenRecipe | None = None,
     *,
     ids: Any = None,  # noqa: ANN401
-    text_field: str = "text",
+    text_field: TextField = "text",
+    nulls: Nulls = "fail",
     duplicate_ids: str = "fail",
     tokenizer: Tokenizer | None = None,
     max_pairs: int = MAX_PAIRS,
@@ -159,7 +158,7 @@ def pairs(
 
     Parameters
     ----------
-    texts, recipe, ids, text_field, duplicate_ids, tokenizer, threads, progress, **fields
+    texts, recipe, ids, text_field, nulls, duplicate_ids, tokenizer, threads, progress, **fields
         As for :func:`likewise.dedup`.
     max_pairs : int
         Maximum number of pairs; more raise an error.
@@ -186,9 +185,10 @@ def pairs(
 
     recipe = as_recipe(recipe, fields, base="default").resolve()
     timing, report = Timing(), progress or no_progress
-    rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
-    source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
-    with _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
+    rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
+    with null_option_named():
+        source = document_source(texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
+    with null_option_named(), _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
         collapsed = ordered(documents, recipe, timing)
         batches = list(
             verified_pairs(
@@ -212,8 +212,8 @@ def pairs(
         about = {"chosen_threshold": json.dumps(choice["chosen_threshold"])} if choice else None
         return pa.table(
             {
-                "row_a": number_column(row_a[by_row]),
-                "row_b": number_column(row_b[by_row]),
+                "row_a": number_column(documents.lines[row_a[by_row]].astype(np.int64)),
+                "row_b": number_column(documents.lines[row_b[by_row]].astype(np.int64)),
                 "doc_id_a": documents.doc_ids(row_a[by_row]),
                 "doc_id_b": documents.doc_ids(row_b[by_row]),
                 "similarity": number_column(similarity[by_row]),
@@ -239,108 +239,5 @@ def _open(
             [source], recipe, threads=rules.threads, timing=timing, progress=progress, work=work, held=held
         )
         with opened_run(sources, recipe, RunContext(rules, timing, progress), work=work, held=held) as opened:
+            check_only_nulls(opened.documents)
             yield opened.documents, opened.recipe, opened.facts
-
-
-def document_source(
-    documents: Any,  # noqa: ANN401
-    ids: Any,  # noqa: ANN401
-    recipe: Recipe,
-    *,
-    text_field: str = "text",
-    tokenizer: Tokenizer | None = None,
-) -> Source:
-    """Return documents in memory, of any kind that the recipe takes, as an input.
-
-    Raises
-    ------
-    InvalidInput, InvalidParameter
-        As for :func:`memory_source` and :func:`likewise.stages.documents.as_documents`.
-    """
-    check_tokenizer(recipe, tokenizer)
-    fields = keep_needs(recipe.keep)[1]
-    if tokenizer is not None:
-        if hasattr(documents, "__arrow_c_stream__") and is_stream(documents):
-            import pyarrow as pa
-
-            documents = pa.RecordBatchReader.from_stream(documents).read_all()
-        source = memory_source(documents, ids, text_field, fields)
-        assert isinstance(source, MemorySource)
-        return dataclasses.replace(source, texts=tokenized(source.texts, recipe, tokenizer))
-    if recipe.takes_tokens or are_bytes(documents, recipe):
-        documents = as_documents(documents, recipe)
-    return memory_source(documents, ids, text_field, fields)
-
-
-def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]) -> Source:  # noqa: ANN401
-    """Return texts in memory as an input; of a stream no batch stays there.
-
-    Raises
-    ------
-    InvalidInput
-        If texts and ids differ in number.
-    InvalidParameter
-        If `keep` asks for a field of texts that have none.
-    """
-    is_arrow = hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")
-    if is_arrow and is_stream(texts) and (ids is None or isinstance(ids, str)):
-        return _stream_source(texts, ids, text_field, fields)
-    if is_arrow and is_table(texts):
-        import pyarrow as pa
-
-        table = texts if isinstance(texts, pa.Table) else pa.table(texts)
-        name = ids if isinstance(ids, str) else "id" if ids is None and "id" in table.column_names else None
-        column = table_column(table, name) if name is not None else ids
-        # As of files: only who names the column says that every row has an id.
-        ids = _with_row_numbers(column) if ids is None and name is not None else column
-        extra = {name: column_as_json(table_column(table, name)) for name in fields}
-        batch = as_texts(table, text_field)
-    else:
-        if fields:
-            raise InvalidParameter("keep", f"field {fields[0]!r} is used, but only tables and files have fields")
-        if isinstance(ids, str):
-            raise InvalidParameter("ids", f"{ids!r} names a column, but the texts are not a table")
-        extra, batch = {}, as_texts(texts, text_field)
-    id_texts = None
-    if ids is not None:
-        from likewise.index.ids import all_ids
-
-        id_texts = all_ids(ids)
-        if len(id_texts) != len(batch):
-            raise InvalidInput(f"{counted(len(id_texts), 'id')} for {counted(len(batch), 'text')}")
-    return MemorySource(batch, id_texts, extra)
-
-
-def _stream_source(texts: Any, id_field: str | None, text_field: str, fields: tuple[str, ...]) -> Source:  # noqa: ANN401
-    import pyarrow as pa
-
-    reader = pa.RecordBatchReader.from_stream(texts)
-    names = reader.schema.names
-    rules = ReadRules((text_field,), id_field, fields, _MAX_TEXT_BYTES)
-    for name in (text_field, *([rules.id_field] if rules.id_field else []), *fields):
-        if name not in names:
-            raise InvalidInput(
-                f"no column {name!r} in the stream; found: {', '.join(map(repr, names))}. Use text_field to name the "
-                "column with the text"
-            )
-    return BatchStream(reader, rules)
-
-
-def _with_row_numbers(column: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return ids with the numbers of rows where there is none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(column.type):
-        # It may hide nulls among its values.
-        column = column.cast(column.type.value_type)
-    if not column.null_count or not _can_be_ids(column.type):
-        return column
-    return pc.coalesce(column.cast(pa.large_string()), pa.array(np.arange(len(column))).cast(pa.large_string()))
-
-
-def _can_be_ids(kind: Any) -> bool:  # noqa: ANN401 - an Arrow type
-    import pyarrow.types as are
-
-    is_text = are.is_string(kind) or are.is_large_string(kind) or are.is_string_view(kind)
-    return bool(is_text or are.is_integer(kind))

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.batch import FileRun
 from likewise.batch.budget.timing import Timing
+from likewise.batch.in_memory import document_source
 from likewise.batch.opening import found_inputs
-from likewise.batch.texts import document_source
 from likewise.checks import check_integer, num_threads
 from likewise.corpus.reading import Counts, Part, each_part
 from likewise.errors import InvalidInput, InvalidParameter
@@ -34,6 +34,7 @@ from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer
+from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted
 
 _Made = TypeVar("_Made")
@@ -63,7 +64,7 @@ def match(
     min_score: float = DEFAULT_MIN_SCORE,
     ids: Any = None,  # noqa: ANN401
     reference_ids: Any = None,  # noqa: ANN401
-    text_field: str = "text",
+    text_field: TextField = "text",
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -85,8 +86,8 @@ def match(
         Least score of an answer, 0 to 1. References that share no feature with a query are never listed.
     ids, reference_ids : sequence of str or int, Arrow data, or column name, optional
         As for :func:`likewise.dedup`; those of the references must be distinct.
-    text_field : str
-        Column of a table that holds the text.
+    text_field : str or sequence of str
+        Column of a table that holds the text; several are joined with a newline.
     tokenizer : callable, optional
         Cuts tokens ``user`` from each text.
     threads : int, optional

@@ -21,6 +21,7 @@ from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import as_documents
+from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted
 
 # Of the normal distribution, 95 % lie within so many standard deviations.
@@ -338,7 +339,7 @@ def sample(
     *,
     kind: str = "min-s",
     size: int | None = None,
-    text_field: str = "text",
+    text_field: TextField = "text",
     threads: int | None = None,
 ) -> Samples:
     """Return a sample of each text's feature set.
@@ -356,8 +357,8 @@ def sample(
         features. Min-Wise: the least hash by each of so many permutations.
     size : int, optional
         Hashes kept (min-s, 256), one hash in so many (mod-m, 16), permutations (min-wise, 256).
-    text_field : str
-        Column of a table that holds the text.
+    text_field : str or sequence of str
+        Column of a table that holds the text; several are joined with a newline.
     threads : int, optional
         Threads of this call; all processors where None.
 

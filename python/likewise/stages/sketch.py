@@ -18,6 +18,7 @@ from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe, check_is_recipe
 from likewise.stages.documents import Tokenizer, document_batches
 from likewise.stages.filter_size import with_filter_bits
+from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted
 
 EMPTY = 2
@@ -174,7 +175,7 @@ def sketch(
     texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
     recipe: GivenRecipe | None = None,
     *,
-    text_field: str = "text",
+    text_field: TextField = "text",
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
     **fields: Unpack[RecipeFields],
@@ -190,8 +191,8 @@ def sketch(
     recipe : Recipe or str, optional
         How to sketch; the preset ``online`` where None. Weights by rarity that have no table yet are counted on these
         texts, and the recipe of the sketches names the table; the size of filters likewise.
-    text_field : str
-        Column of a table that holds the text.
+    text_field : str or sequence of str
+        Column of a table that holds the text; several are joined with a newline.
     tokenizer : callable, optional
         Cuts tokens ``user`` from each text: returns str, or (token, weight) for weights ``own``.
     threads : int, optional

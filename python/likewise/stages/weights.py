@@ -13,6 +13,7 @@ from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe, check_is_recipe
 from likewise.recipe.weights import Weights, table_rules
 from likewise.stages.documents import Tokenizer, document_batches
+from likewise.stages.text import TextField
 
 __all__ = ["DEFAULT_MEMORY_BYTES", "Counter", "Weights", "count_weights", "read_table"]
 
@@ -63,7 +64,7 @@ def count_weights(
     texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
     recipe: GivenRecipe | None = None,
     *,
-    text_field: str = "text",
+    text_field: TextField = "text",
     tokenizer: Tokenizer | None = None,
     memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
     threads: int | None = None,
@@ -76,8 +77,8 @@ def count_weights(
         The collection.
     recipe : Recipe or str, optional
         Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
-    text_field : str
-        Column of a table that holds the text.
+    text_field : str or sequence of str
+        Column of a table that holds the text; several are joined with a newline.
     tokenizer : callable, optional
         Cuts tokens ``user`` from each text.
     memory_bytes : float or str
