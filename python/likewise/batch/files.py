@@ -44,7 +44,7 @@ from likewise.io.refusals import place_named
 from likewise.io.remote import is_remote, local_path
 from likewise.io.source.files import Kept
 from likewise.io.stamps import check_unchanged, stamps
-from likewise.progress import Progress, StageFinished, StageStarted, no_progress
+from likewise.progress import Progress, StageFinished, StageStarted, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields
 from likewise.recipe.recipe import Recipe
 
@@ -223,6 +223,7 @@ def _decided(
         yield _Decided(opened.documents, opened.recipe, opened.context, decision, kept_ids, facts)
 
 
+@shows_progress
 def dedup_files(
     inputs: Sequence[str | Path] | str | Path,
     output: str | Path,
@@ -237,7 +238,7 @@ def dedup_files(
     keep_sketches: bool = False,
     store_pairs: float | None = None,
     engine: Engine | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **fields: Unpack[RecipeFields],
 ) -> dict[str, Any]:
     """Remove near-duplicates from files and record why each was removed.
@@ -271,8 +272,8 @@ def dedup_files(
     engine : Engine, optional
         Runs the computation elsewhere, such as ``likewise.spark.SparkEngine``; cannot be combined with an index,
         `against`, sketches or pairs.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
     **fields
         Fields of a recipe instead of one (:func:`likewise.dedup`).
 
@@ -298,7 +299,7 @@ def dedup_files(
     >>> summary = dedup_files("articles.jsonl", "out", Recipe.minhash(0.8))  # doctest: +SKIP
     """
     recipe = recipe_of_files(recipe, fields, index=index, against=against, engine=engine).resolve()
-    run, report = run or FileRun(), progress or no_progress
+    run, report = run or FileRun(), taken(progress)
     asked = _Asked(run, write, keep_sketches, store_pairs, index, tuple(against), engine)
     asked.check()
     if is_remote(output):
@@ -361,7 +362,7 @@ def stream_dedup(
     run: FileRun | None = None,
     index: IndexUse | None = None,
     against: Sequence[str | Path] = (),
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Deduplicate JSON Lines or CSV files and write the kept lines to a stream.
 
@@ -383,7 +384,7 @@ def stream_dedup(
         As for :func:`dedup_files`, and if an input is of another format.
     """
     recipe = recipe_of_files(recipe, {}, index=index, against=against).resolve()
-    run, report = run or FileRun(), progress or no_progress
+    run, report = run or FileRun(), taken(progress)
     rules, timing = run.run_rules(), Timing()
     check_references(against, recipe, keep_sketches=False)
     check_alone(against, index)

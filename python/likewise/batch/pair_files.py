@@ -16,11 +16,12 @@ from likewise.checks import check_integer
 from likewise.io.output.pair_files import PairWriter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import file_for
-from likewise.progress import Progress, no_progress
+from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.stages.sketch import Sketches, check_has_sketch, shaped
 
 
+@shows_progress
 def pair_files(
     inputs: Sequence[str | Path] | str | Path,
     output: str | Path,
@@ -28,7 +29,7 @@ def pair_files(
     *,
     run: FileRun | None = None,
     max_pairs: int = MAX_PAIRS,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     stdout: BinaryIO | None = None,
     **fields: Unpack[RecipeFields],
 ) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def pair_files(
     InvalidParameter
         If there are more than `max_pairs`.
     """
-    recipe, run, report = as_recipe(recipe, fields, base="default").resolve(), run or FileRun(), progress or no_progress
+    recipe, run, report = as_recipe(recipe, fields, base="default").resolve(), run or FileRun(), taken(progress)
     rules, timing = run.run_rules(), Timing()
     counts = PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63))
     with ExitStack() as stack:
@@ -100,7 +101,7 @@ def sketch_files(
     *,
     run: FileRun | None = None,
     output: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Sketches:
     """Return the sketches of the documents in files, with their ids.
 
@@ -116,7 +117,7 @@ def sketch_files(
     Sketches
         In input order.
     """
-    recipe, run, report = as_recipe(recipe), run or FileRun(), progress or no_progress
+    recipe, run, report = as_recipe(recipe), run or FileRun(), taken(progress)
     check_has_sketch(recipe)
     rules, timing = run.run_rules(), Timing()
     with ExitStack() as stack:

@@ -22,12 +22,16 @@ from likewise.checks import check_integer, num_threads
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import number_column
-from likewise.progress import Progress, no_progress
+from likewise.markup import element, joined, listing
+from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
+
+# Rows of the evidence that a notebook shows.
+_ROWS_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +58,19 @@ class Deduplication:
         num_kept = int(np.count_nonzero(self.kept))
         return f"<Deduplication of {len(self.kept):,} documents: {num_kept:,} kept, {len(self.removed):,} removed>"
 
+    def _repr_html_(self) -> str:
+        summary, first = self.summary, self.removed.slice(0, _ROWS_SHOWN).to_pylist()
+        title = f"{len(self.kept):,} documents: {np.count_nonzero(self.kept):,} kept, {len(self.removed):,} removed"
+        columns = ("doc_id", "kept_id", "similarity")
+        rows = [[row["doc_id"], row["kept_id"], f"{row['similarity']:.4f}"] for row in first]
+        more = len(self.removed) - len(rows)
+        parts = [element("p", element("strong", title)), element("p", summary["verification"])]
+        parts += [listing(columns, rows)] if rows else []
+        parts += [element("p", f"and {more:,} more in .removed")] if more else []
+        return joined(parts)
 
+
+@shows_progress
 def dedup(
     texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
     recipe: GivenRecipe | None = None,
@@ -65,7 +81,7 @@ def dedup(
     duplicate_ids: str = "fail",
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **fields: Unpack[RecipeFields],
 ) -> Deduplication:
     """Remove near-duplicates and record why each was removed.
@@ -95,8 +111,8 @@ def dedup(
         tokens are kept in memory.
     threads : int, optional
         Number of threads; all processors if None. Results do not depend on it.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
     **fields
         Fields of a recipe by name, instead of one: ``threshold=0.8``, ``method="simhash"``, ``weights="idf"``. The rest
         follows as for the same options of ``likewise dedup``. Only `keep`, which copy to keep, may stand beside a
@@ -129,7 +145,7 @@ def dedup(
     [0]
     """
     recipe = as_recipe(recipe, fields, base="default").resolve()
-    timing, report = Timing(), progress or no_progress
+    timing, report = Timing(), taken(progress)
     rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
     with null_option_named():
         source = document_source(texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
@@ -140,6 +156,7 @@ def dedup(
         return Deduplication(kept, removed, summarize(documents, recipe, decision, timing) | choice)
 
 
+@shows_progress
 def pairs(
     texts: Any,  # noqa: ANN401
     recipe: GivenRecipe | None = None,
@@ -151,7 +168,7 @@ def pairs(
     tokenizer: Tokenizer | None = None,
     max_pairs: int = MAX_PAIRS,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **fields: Unpack[RecipeFields],
 ) -> Any:  # noqa: ANN401 - PyArrow has no types
     """List all verified pairs of near-duplicate texts.
@@ -184,7 +201,7 @@ def pairs(
     import pyarrow as pa
 
     recipe = as_recipe(recipe, fields, base="default").resolve()
-    timing, report = Timing(), progress or no_progress
+    timing, report = Timing(), taken(progress)
     rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
     with null_option_named():
         source = document_source(texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)

@@ -15,7 +15,7 @@ from likewise.errors import LikewiseError
 from likewise.io.inputs import find_inputs
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.source import Source
-from likewise.progress import Progress, no_progress
+from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.recipe import Recipe
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Weights
@@ -23,6 +23,7 @@ from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Weights
 _COUNTED, _TABLE = "counted.json", "weights.lww"
 
 
+@shows_progress
 def weigh_files(
     inputs: Sequence[str | Path] | str | Path,
     recipe: GivenRecipe | None = None,
@@ -30,7 +31,7 @@ def weigh_files(
     run: FileRun | None = None,
     memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
     output: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Weights:
     """Return the weights of features by their rarity in files.
 
@@ -46,8 +47,8 @@ def weigh_files(
         Memory of the counts.
     output : Path, optional
         Where the table will go; refused before the work if it is an input.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
 
     Returns
     -------
@@ -77,7 +78,7 @@ def weigh_files(
             recipe,
             threads=rules.threads,
             timing=Timing(),
-            progress=progress or no_progress,
+            progress=taken(progress),
             memory_bytes=memory_bytes,
             on_error=rules.on_error,
             max_bad_rows=rules.max_bad_rows,

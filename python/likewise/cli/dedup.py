@@ -9,7 +9,6 @@ import click
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.memory_option import MEMORY
-from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
@@ -21,6 +20,7 @@ from likewise.cli.options.recipe import (
 )
 from likewise.cli.options.summary import bad_line, print_summary, search_line
 from likewise.cli.options.terminal import chosen_lines, printable, skipped_line
+from likewise.progress import shown
 
 if TYPE_CHECKING:
     from likewise.batch import IndexUse
@@ -156,10 +156,10 @@ def command(
         for name, is_given in given.items():
             if is_given:
                 raise InvalidParameter(name, "cannot be combined with -o -, which writes kept lines to standard output")
-    with ShownProgress(quiet=quiet) as progress:
+    with shown(not quiet) as report:
         if out == "-":
             summary = stream_dedup(
-                inputs, sys.stdout.buffer, recipe, run=run, index=use, against=references, progress=progress.report
+                inputs, sys.stdout.buffer, recipe, run=run, index=use, against=references, progress=report
             )
         else:
             summary = dedup_files(
@@ -175,7 +175,7 @@ def command(
                 keep_sketches=keep_sketches,
                 store_pairs=store_pairs,
                 engine=elsewhere,
-                progress=progress.report,
+                progress=report,
             )
     print_summary(summary, None if out == "-" else out, as_json=as_json, quiet=quiet, lines=summary_lines)
     if out != "-" and not as_json and not quiet and sys.stderr.isatty():

@@ -9,7 +9,6 @@ import click
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.memory_option import MEMORY
-from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
@@ -21,6 +20,7 @@ from likewise.cli.options.recipe import (
 )
 from likewise.cli.options.summary import crowd_words
 from likewise.cli.options.terminal import chosen_lines, skipped_line
+from likewise.progress import shown
 
 _HELP = """List all verified pairs of near-duplicates.
 
@@ -72,9 +72,9 @@ def command(
     recipe, run = take_recipe(options, "default", quiet=quiet), take_run(options)
     if out == "-" and as_json:
         raise InvalidParameter("json", "cannot be combined with -o -, which writes pairs to standard output")
-    with ShownProgress(quiet=quiet) as progress:
+    with shown(not quiet) as report:
         summary = pair_files(
-            inputs, out, recipe, run=run, max_pairs=max_pairs, progress=progress.report, stdout=sys.stdout.buffer
+            inputs, out, recipe, run=run, max_pairs=max_pairs, progress=report, stdout=sys.stdout.buffer
         )
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))

@@ -29,7 +29,7 @@ from likewise.io.remote import file_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import number_column
-from likewise.progress import Progress, Warned, no_progress
+from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
@@ -55,6 +55,7 @@ def default_recipe() -> Recipe:
     return Recipe.shingles(weights="idf")
 
 
+@shows_progress
 def match(
     queries: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
     references: Any,  # noqa: ANN401
@@ -67,7 +68,7 @@ def match(
     text_field: TextField = "text",
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Any:  # noqa: ANN401 - PyArrow has no types
     """Find the references that each query contains or resembles, best first.
 
@@ -92,8 +93,8 @@ def match(
         Cuts tokens ``user`` from each text.
     threads : int, optional
         Number of threads; all processors where None. Results do not depend on it.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
 
     Returns
     -------
@@ -121,7 +122,7 @@ def match(
     import pyarrow as pa
 
     asked = _Asked(_checked(recipe), top, min_score, num_threads(threads))
-    report = progress or no_progress
+    report = taken(progress)
     with scratch_directory() as work:
         sources = [
             document_source(side, given, asked.recipe, text_field=text_field, tokenizer=tokenizer)
@@ -133,6 +134,7 @@ def match(
         return pa.concat_tables([schema.empty_table(), *(table.select(_MEMORY_COLUMNS) for table in tables)])
 
 
+@shows_progress
 def match_files(
     queries: Sequence[str | Path] | str | Path,
     references: Sequence[str | Path] | str | Path,
@@ -142,7 +144,7 @@ def match_files(
     top: int = DEFAULT_TOP,
     min_score: float = DEFAULT_MIN_SCORE,
     run: FileRun | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     stdout: BinaryIO | None = None,
 ) -> dict[str, Any]:
     """Write the references that each document in files contains or resembles.
@@ -159,8 +161,8 @@ def match_files(
         As for :func:`likewise.match`.
     run : FileRun, optional
         How files are read, of queries and of references.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
     stdout : binary file, optional
         What ``-`` means.
 
@@ -174,7 +176,7 @@ def match_files(
     InvalidInput, InvalidParameter
         As for :func:`likewise.match`, and at bad rows as for :func:`likewise.dedup_files`.
     """
-    run, report = run or FileRun(), progress or no_progress
+    run, report = run or FileRun(), taken(progress)
     rules, timing = run.run_rules(), Timing()
     asked = _Asked(_checked(recipe), top, min_score, rules.threads, rules.on_error, rules.max_bad_rows)
     with ExitStack() as stack:

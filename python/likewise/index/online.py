@@ -27,8 +27,9 @@ from likewise.index.opening import (
     ttl_of,
 )
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
+from likewise.markup import facts
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
-from likewise.recipe.methods import MinHash
+from likewise.recipe.methods import MinHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
@@ -155,6 +156,20 @@ class Index:
 
     def __repr__(self) -> str:
         return f"Index({str(self._path)!r}, {self._recipe.method}, store={self._store!r})"
+
+    def _repr_html_(self) -> str:
+        try:
+            num_documents = f"{len(self):,}"
+        except StoreError as error:
+            num_documents = str(error)
+        recipe = self._recipe
+        match = (
+            f"distance <= {recipe.sketch.within}"
+            if isinstance(recipe.sketch, SimHashDistance)
+            else (f"{recipe.measure} >= {recipe.threshold}")
+        )
+        values = {"documents": num_documents, "match": match, "store": self._store, "recipe_id": recipe.recipe_id}
+        return facts(f"Index: {self._path}", values)
 
     @property
     def recipe(self) -> Recipe:

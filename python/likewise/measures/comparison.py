@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from likewise import _native
+from likewise.markup import element, facts
 from likewise.measures import Measures, measure
+from likewise.measures.diffs import side_by_side
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer
 
+# Characters that a notebook shows.
+_MOST_SHOWN = 4000
 # Words as people see them; in scripts without spaces each character is one, so that a change stays small.
 _UNITS = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
@@ -57,6 +61,22 @@ class Comparison:
     matches: bool
     recipe: Recipe
     alignment: tuple[Stretch, ...]
+
+    def _repr_html_(self) -> str:
+        measures = self.measures
+        named = {
+            name: f"{getattr(measures, name):.4f}"
+            for name in ("jaccard", "containment_a_in_b", "containment_b_in_a", "cosine", "overlap", "edit", "hamming")
+        }
+        title = f"{'match' if self.matches else 'no match'} by {self.recipe.measure}"
+        parts, num_shown = [], 0
+        for part in self.alignment:
+            parts.append(part)
+            num_shown += max(len(part.a), len(part.b))
+            if num_shown > _MOST_SHOWN:
+                break
+        rest = "" if len(parts) == len(self.alignment) else element("p", f"The first {num_shown:,} characters.")
+        return facts(title, named) + (side_by_side(parts, ("a", "b")) if parts else "") + rest
 
     def to_dict(self) -> dict[str, object]:
         """Return everything as JSON values; fingerprints in hexadecimal, only the stretches that differ."""

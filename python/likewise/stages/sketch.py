@@ -13,6 +13,7 @@ from likewise import _native
 from likewise.arrays import GrowingArray
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.markup import facts
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe, check_is_recipe
@@ -82,6 +83,15 @@ class Sketches:
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.array.shape))
         return f"<Sketches: {self.recipe.method}, {shape} {self.array.dtype}, sketch_id {self.recipe.sketch_id}>"
+
+    def _repr_html_(self) -> str:
+        values = {
+            "sketches": f"{len(self):,}",
+            "array": f"{self.array.dtype}, shape {self.array.shape}",
+            "empty texts": f"{int(np.count_nonzero(self.is_empty)):,}",
+            "sketch_id": self.recipe.sketch_id,
+        }
+        return facts(f"Sketches: {self.recipe.method}", values)
 
     def __len__(self) -> int:
         return len(self.array)

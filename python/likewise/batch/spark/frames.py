@@ -22,7 +22,7 @@ from likewise.batch.spark.stages import Stages
 from likewise.batch.write.summary import statement
 from likewise.checks import num_threads, parse_size
 from likewise.errors import InvalidParameter
-from likewise.progress import Progress, no_progress
+from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import SimHash
 from likewise.stages.sketch import check_has_sketch
@@ -90,6 +90,7 @@ def sketch(
     return source.chosen.select("doc_id", "text").mapInArrow(partial(user_sketches, recipe=recipe), schema)
 
 
+@shows_progress
 def dedup(
     df: DataFrame,
     recipe: GivenRecipe | None = None,
@@ -100,7 +101,7 @@ def dedup(
     checkpoint_dir: str | None = None,
     driver_memory: str = DRIVER_MEMORY,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **fields: Unpack[RecipeFields],
 ) -> SparkDeduplication:
     """Remove near-duplicates from a Spark DataFrame and record why each was removed.
@@ -124,8 +125,8 @@ def dedup(
         Memory limit for SimHash on the driver, such as ``"16GB"``: all distinct fingerprints are searched there.
     threads : int, optional
         Number of threads of that search. Results do not depend on it.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
     **fields
         Fields of a recipe instead of one (:func:`likewise.dedup`). Only `keep` may stand beside a recipe or a preset;
         its fields are columns of `df`.
@@ -187,6 +188,7 @@ def dedup(
     return SparkDeduplication(kept_documents(run, removed), evidence(run, removed), summary)
 
 
+@shows_progress
 def pairs(
     df: DataFrame,
     recipe: GivenRecipe | None = None,
@@ -197,7 +199,7 @@ def pairs(
     checkpoint_dir: str | None = None,
     driver_memory: str = DRIVER_MEMORY,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **fields: Unpack[RecipeFields],
 ) -> DataFrame:
     """List all verified pairs of near-duplicates in a Spark DataFrame.
@@ -256,7 +258,7 @@ def _run(
         stages,
         memory_bytes=memory_bytes,
         threads=num_threads(threads),
-        progress=progress or no_progress,
+        progress=taken(progress),
         timing=timing,
     )
 
