@@ -14,6 +14,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from likewise import hamming as hamming
+    from likewise import measures as measures
+    from likewise import redis as redis
+    from likewise import spark as spark
     from likewise.batch import Deduplication, dedup, dedup_files, pairs
     from likewise.corpus import match
     from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, RecipeMismatch
@@ -53,6 +57,8 @@ _HOMES = {
     "pairs": "likewise.batch",
     "sketch": "likewise.stages.sketch",
 }
+# Modules that are public as a whole; two of them need an extra.
+_MODULES = ("hamming", "measures", "redis", "spark")
 
 __all__ = [
     "AsyncClient",
@@ -92,6 +98,8 @@ def __getattr__(name: str) -> object:
         except AttributeError as error:
             # As an AttributeError of the package it would say that there is no such name, and hide its cause.
             raise ImportError(f"likewise.{name} could not be loaded: {error}") from error
+    elif name in _MODULES:
+        return importlib.import_module(f"likewise.{name}")
     else:
         raise AttributeError(f"module 'likewise' has no attribute {name!r}")
     globals()[name] = value
@@ -99,4 +107,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_MODULES])

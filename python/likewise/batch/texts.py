@@ -4,7 +4,7 @@ import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.read.weighing import weighed
-from likewise.batch.run import RunContext, RunRules, decided, evidence, ordered
+from likewise.batch.run import DuplicateIds, RunContext, RunRules, decided, evidence, ordered
 from likewise.batch.write.summary import summarize
 from likewise.checks import check_integer, num_threads
 from likewise.io.output.scratch import scratch_directory
@@ -29,6 +29,9 @@ from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Rows of the evidence that a notebook shows.
 _ROWS_SHOWN = 5
@@ -51,7 +54,7 @@ class Deduplication:
     """
 
     kept: NDArray[np.bool_]
-    removed: Any
+    removed: "pa.Table"
     summary: dict[str, Any]
 
     def __repr__(self) -> str:
@@ -78,7 +81,7 @@ def dedup(
     ids: Any = None,  # noqa: ANN401 - list of str or int, Arrow data, or a column's name
     text_field: TextField = "text",
     nulls: Nulls = "fail",
-    duplicate_ids: str = "fail",
+    duplicate_ids: DuplicateIds = "fail",
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
     progress: Progress | bool | None = None,
@@ -164,13 +167,13 @@ def pairs(
     ids: Any = None,  # noqa: ANN401
     text_field: TextField = "text",
     nulls: Nulls = "fail",
-    duplicate_ids: str = "fail",
+    duplicate_ids: DuplicateIds = "fail",
     tokenizer: Tokenizer | None = None,
     max_pairs: int = MAX_PAIRS,
     threads: int | None = None,
     progress: Progress | bool | None = None,
     **fields: Unpack[RecipeFields],
-) -> Any:  # noqa: ANN401 - PyArrow has no types
+) -> "pa.Table":
     """List all verified pairs of near-duplicate texts.
 
     Parameters

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,9 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _Made = TypeVar("_Made")
 DEFAULT_TOP = 1
@@ -69,7 +72,7 @@ def match(
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
     progress: Progress | bool | None = None,
-) -> Any:  # noqa: ANN401 - PyArrow has no types
+) -> "pa.Table":
     """Find the references that each query contains or resembles, best first.
 
     Parameters

@@ -14,6 +14,7 @@ from likewise.checks import check_integer, num_threads
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, rows_from, too_long
 from likewise.index.opening import (
+    Store,
     attached_parts,
     check_recipe,
     check_store,
@@ -100,7 +101,7 @@ class Index:
         path: str | os.PathLike[str],
         recipe: GivenRecipe | None = None,
         *,
-        store: str | None = None,
+        store: Store | None = None,
         durability: str = "commit",
         ttl: float | None = None,
         read_only: bool = False,

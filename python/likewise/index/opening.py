@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from likewise import _native
 from likewise.checks import check_choice, check_integer
@@ -16,7 +16,8 @@ from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe, check_is_recipe
 
 DATABASE = "documents.sqlite"
-STORES = ("sketch", "shingles", "text")
+Store = Literal["sketch", "shingles", "text"]
+STORES: tuple[Store, ...] = get_args(Store)
 # What is there of an index that was being made when the process ended.
 _UNFINISHED = {"writer.lock", "documents.mark", DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"}
 # What the root of a file system, or a desktop, puts into any directory.

@@ -21,3 +21,7 @@ __all__ = [
     "similarity",
     "sketch_similarities",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,7 +10,7 @@ import numpy as np
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.measures.alignment import Alignment
-from likewise.measures.table import TABLE
+from likewise.measures.table import TABLE, MeasureName
 from likewise.measures.texts import fingerprint_distance
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import SimHash
@@ -21,7 +21,7 @@ from likewise.stages.verify import verify_pairs
 _MOST_IN_FLOAT = 2**1000
 
 
-def similarity(a: Any, b: Any, measure: str, *, recipe: GivenRecipe | None = None) -> float:  # noqa: ANN401 - four kinds
+def similarity(a: Any, b: Any, measure: MeasureName, *, recipe: GivenRecipe | None = None) -> float:  # noqa: ANN401 - four kinds
     """Return how alike two things of one kind are, by one measure.
 
     Parameters

@@ -241,7 +241,7 @@ def _run(
     checkpoint_dir: str | None,
     driver_memory: str,
     threads: int | None,
-    progress: Progress | None,
+    progress: Progress | bool | None,
     timing: Timing,
 ) -> Run:
     check_version()
