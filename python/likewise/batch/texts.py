@@ -2,9 +2,9 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.in_memory import Nulls, check_only_nulls, document_source, mask_of_rows, null_option_named
 from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents
+from likewise.batch.read.references import Reference, References
 from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.read.weighing import weighed
 from likewise.batch.run import DuplicateIds, RunContext, RunRules, decided, evidence, ordered
@@ -32,6 +33,8 @@ from likewise.stages.text import TextField
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from likewise.io.source.files import InputFile
 
 # Rows of the evidence that a notebook shows.
 _ROWS_SHOWN = 5
@@ -152,7 +155,7 @@ def dedup(
     rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
     with null_option_named():
         source = document_source(texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
-    with null_option_named(), _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
+    with null_option_named(), _open([source], recipe, rules, timing, report) as (documents, recipe, choice):
         decision = decided(documents, recipe, RunContext(rules, timing, report))
         removed = evidence(documents, recipe, decision)
         kept = mask_of_rows(documents, decision.kept, nulls_are_kept=nulls == "keep")
@@ -169,6 +172,8 @@ def pairs(
     nulls: Nulls = "fail",
     duplicate_ids: DuplicateIds = "fail",
     tokenizer: Tokenizer | None = None,
+    against: Any = None,  # noqa: ANN401
+    against_ids: Any = None,  # noqa: ANN401
     max_pairs: int = MAX_PAIRS,
     threads: int | None = None,
     progress: Progress | bool | None = None,
@@ -180,6 +185,11 @@ def pairs(
     ----------
     texts, recipe, ids, text_field, nulls, duplicate_ids, tokenizer, threads, progress, **fields
         As for :func:`likewise.dedup`.
+    against : list of str, Arrow data, table, or iterable of str, optional
+        A second collection: only pairs of a document of `texts` with one of these are listed. Weights and threshold
+        that are computed from the collection are those of both.
+    against_ids : list of str or int, Arrow data, or str, optional
+        Ids of `against`, as `ids`.
     max_pairs : int
         Maximum number of pairs; more raise an error.
 
@@ -187,7 +197,8 @@ def pairs(
     -------
     pyarrow.Table
         Columns row_a, row_b, doc_id_a, doc_id_b, similarity, distance (null for MinHash), one row a pair with
-        row_a < row_b, sorted. For containment a is contained in b, and both directions are listed.
+        row_a < row_b, sorted. For containment a is contained in b, and both directions are listed. With `against` a is
+        a document of `texts` and b one of `against`; for containment a is contained in b.
 
     Raises
     ------
@@ -206,9 +217,13 @@ def pairs(
     recipe = as_recipe(recipe, fields, base="default").resolve()
     timing, report = Timing(), taken(progress)
     rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
+    given = [(texts, ids)] if against is None else [(against, against_ids), (texts, ids)]
     with null_option_named():
-        source = document_source(texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
-    with null_option_named(), _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
+        sources = [
+            document_source(some, names, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
+            for some, names in given
+        ]
+    with null_option_named(), _open(sources, recipe, rules, timing, report) as (documents, recipe, choice):
         collapsed = ordered(documents, recipe, timing)
         batches = list(
             verified_pairs(
@@ -219,6 +234,7 @@ def pairs(
                 timing=timing,
                 progress=report,
                 counts=PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63)),
+                across=against is not None,
             )
         )
         row_a = np.concatenate([np.zeros(0, np.int64), *(batch.row_a for batch in batches)])
@@ -245,19 +261,27 @@ def pairs(
 
 @contextlib.contextmanager
 def _open(
-    source: Source,
+    sources: Sequence[Source],
     recipe: Recipe,
     rules: RunRules,
     timing: Timing,
     progress: Progress,
 ) -> Iterator[tuple[Documents, Recipe, dict[str, Any]]]:
-    """Open a source as documents; gives them, the recipe with its weights and threshold, and how that was chosen."""
+    """Open a source as documents, of two the first as references.
+
+    Gives them, the recipe with its weights and threshold, and how that was chosen.
+    """
     # Only the texts of a stream are put aside.
     with scratch_directory() as work:
         held = HeldDocuments()
         sources, recipe = weighed(
-            [source], recipe, threads=rules.threads, timing=timing, progress=progress, work=work, held=held
+            sources, recipe, threads=rules.threads, timing=timing, progress=progress, work=work, held=held
         )
-        with opened_run(sources, recipe, RunContext(rules, timing, progress), work=work, held=held) as opened:
+        # Only how many there are is asked of these files.
+        references = (
+            References((Reference(cast("tuple[InputFile, ...]", tuple(sources[:1]))),)) if len(sources) > 1 else None
+        )
+        context = RunContext(rules, timing, progress)
+        with opened_run(sources, recipe, context, work=work, references=references, held=held) as opened:
             check_only_nulls(opened.documents)
             yield opened.documents, opened.recipe, opened.facts

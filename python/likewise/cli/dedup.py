@@ -15,7 +15,7 @@ from likewise.cli.options.recipe import (
     decision_options,
     document_options,
     recipe_line,
-    take_recipe,
+    take_recipe_beside,
     take_run,
 )
 from likewise.cli.options.summary import bad_line, print_summary, search_line
@@ -23,9 +23,7 @@ from likewise.cli.options.terminal import chosen_lines, printable, skipped_line
 from likewise.progress import shown
 
 if TYPE_CHECKING:
-    from likewise.batch import IndexUse
     from likewise.batch.engine import Engine
-    from likewise.recipe.recipe import Recipe
 
 _HELP = """Remove near-duplicates and record why each was removed.
 
@@ -145,7 +143,9 @@ def command(
     asked, references = _told_apart(against)
     use = IndexUse(index, asked, add)
     elsewhere = _engine(engine, {"master": master, "checkpoint_dir": checkpoint_dir, "driver_memory": driver_memory})
-    recipe, run = _recipe(options, use, references, elsewhere, quiet=quiet), take_run(options)
+    base = "default" if elsewhere is None else "online"
+    recipe = take_recipe_beside(options, asked, references, base, quiet=quiet)
+    run = take_run(options)
     if out == "-":
         given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "output": output != "kept"}
         given |= {
@@ -229,25 +229,6 @@ def _is_index(path: Path) -> bool:
     from likewise.index.opening import exists
 
     return exists(path)
-
-
-def _recipe(
-    options: dict[str, Any], use: "IndexUse", references: tuple[Path, ...], engine: "Engine | None", *, quiet: bool
-) -> "Recipe":
-    """Return the recipe of the options; that of the index or of the first run where none but --keep is named."""
-    from likewise.batch.against.references import recipe_of_references
-    from likewise.recipe.rules import FIELDS_OF_METHOD
-
-    names = {"method", "preset", "recipe_file", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)} - {
-        "keep"
-    }
-    found = None if any(options.get(name) for name in names) else recipe_of_references(use.against, references)
-    if found is None:
-        return take_recipe(options, "default" if engine is None else "online", quiet=quiet)
-    keep = options["keep"]
-    for name in (names | {"keep"}) & set(options):
-        del options[name]
-    return found if keep is None else found.replace(keep=keep)
 
 
 def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:

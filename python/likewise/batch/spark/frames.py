@@ -241,7 +241,7 @@ def _run(
     checkpoint_dir: str | None,
     driver_memory: str,
     threads: int | None,
-    progress: Progress | bool | None,
+    progress: Progress | bool | None,  # noqa: FBT001
     timing: Timing,
 ) -> Run:
     check_version()

@@ -1,7 +1,7 @@
 """Options that several commands share, and the recipe that they make."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
@@ -423,6 +423,25 @@ def _taken_recipe(options: dict[str, Any], base: str) -> "Recipe":
         recipe = recipe.replace(**{name: words})
     # Weights named here are meant: those of the table, or counted on this input.
     return recipe if named_weights is None else recipe.replace(weights_id=None, table=table)
+
+
+def take_recipe_beside(
+    options: dict[str, Any], index: Path | None, references: Sequence[Path], base: str, *, quiet: bool
+) -> "Recipe":
+    """Return the recipe of the options; that of the index or of the first run where none but --keep is named."""
+    from likewise.batch.against.references import recipe_of_references
+    from likewise.recipe.rules import FIELDS_OF_METHOD
+
+    names = {"method", "preset", "recipe_file", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)} - {
+        "keep"
+    }
+    found = None if any(options.get(name) for name in names) else recipe_of_references(index, references)
+    if found is None:
+        return take_recipe(options, base, quiet=quiet)
+    keep = options.get("keep")
+    for name in (names | {"keep"}) & set(options):
+        del options[name]
+    return found if keep is None else found.replace(keep=keep)
 
 
 def fields_line(recipe: "Recipe") -> str:
