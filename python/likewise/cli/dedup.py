@@ -41,6 +41,7 @@ the recipe. Use --preset default --threshold T to keep the default features. --e
 
 \b
 Examples:
+  likewise dedup articles.jsonl --dry-run
   likewise dedup articles.jsonl -o out
   likewise dedup 'crawl/*.jsonl' -o out --text-field page.body --id-field url
   likewise dedup new.jsonl -o out2 --against seen.lw --add
@@ -50,7 +51,13 @@ Examples:
 
 @click.command("dedup", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option("-o", "--out", required=True, metavar="OUT", help="Output directory, or - to write kept lines to stdout.")
+@click.option("-o", "--out", metavar="OUT", help="Output directory, or - to write kept lines to stdout.  [required]")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Decide, but write nothing. Shows counts, groups by size and the removals nearest to the threshold; -o is "
+    "optional then, and options of the output have no effect.",
+)
 @decision_options
 @document_options
 @MEMORY
@@ -119,11 +126,12 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
 def command(
     inputs: tuple[str, ...],
-    out: str,
+    out: str | None,
+    dry_run: bool,  # noqa: FBT001 - click's call
     output: str,
     index: Path | None,
     against: tuple[Path, ...],
-    add: bool,  # noqa: FBT001 - click's call
+    add: bool,  # noqa: FBT001
     keep_sketches: bool,  # noqa: FBT001
     store_pairs: float | None,
     overwrite: bool,  # noqa: FBT001
@@ -146,6 +154,15 @@ def command(
     base = "default" if elsewhere is None else "online"
     recipe = take_recipe_beside(options, asked, references, base, quiet=quiet)
     run = take_run(options)
+    if dry_run:
+        from likewise.runs.preview import preview
+
+        with shown(not quiet) as report:
+            found = preview(inputs, recipe, run=run, index=asked, against=references, engine=elsewhere, progress=report)
+        print_summary(found.to_dict(), None, as_json=as_json, quiet=quiet, lines=preview_lines)
+        return
+    if out is None:
+        raise click.UsageError("Missing option '-o' / '--out' (or --dry-run).")
     if out == "-":
         given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "output": output != "kept"}
         given |= {
@@ -229,6 +246,15 @@ def _is_index(path: Path) -> bool:
     from likewise.index.opening import exists
 
     return exists(path)
+
+
+def preview_lines(preview: dict[str, Any], out: str | None) -> list[str]:
+    """Return what a run would do as lines for people."""
+    sizes = {int(size): num for size, num in preview["group_sizes"].items()}
+    lines = summary_lines(preview, out)
+    groups = [f"{num:,} of {counted(size, 'document')}" for size, num in sizes.items()]
+    lines.append(f"groups: {', '.join(groups) or 'none'}")
+    return [*lines, *preview["first_look"], "nothing was written (--dry-run)"]
 
 
 def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
