@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from likewise.measures.comparison import compare
     from likewise.recipe.recipe import Recipe
     from likewise.recipe.weights import Weights
+    from likewise.runs.audit import audit
     from likewise.service.client import AsyncClient, Client
     from likewise.stages.bands import band_pairs
     from likewise.stages.sketch import Sketches, sketch
+    from likewise.tuning import tune
 
     __version__: str
 
@@ -44,6 +46,7 @@ _HOMES = {
     "RecipeMismatch": "likewise.errors",
     "Sketches": "likewise.stages.sketch",
     "Weights": "likewise.recipe.weights",
+    "audit": "likewise.runs.audit",
     "band_pairs": "likewise.stages.bands",
     "compare": "likewise.measures.comparison",
     "dedup": "likewise.batch",
@@ -56,6 +59,7 @@ _HOMES = {
     "match": "likewise.corpus",
     "pairs": "likewise.batch",
     "sketch": "likewise.stages.sketch",
+    "tune": "likewise.tuning",
 }
 # Modules that are public as a whole; two of them need an extra.
 _MODULES = ("hamming", "measures", "redis", "spark")
@@ -74,6 +78,7 @@ __all__ = [
     "Sketches",
     "Weights",
     "__version__",
+    "audit",
     "band_pairs",
     "compare",
     "dedup",
@@ -84,6 +89,7 @@ __all__ = [
     "match",
     "pairs",
     "sketch",
+    "tune",
 ]
 
 

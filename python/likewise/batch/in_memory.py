@@ -39,6 +39,7 @@ def document_source(
     text_field: TextField = "text",
     nulls: Nulls = "fail",
     tokenizer: Tokenizer | None = None,
+    is_read_again: bool = False,
 ) -> Source:
     """Return documents in memory, of any kind that the recipe takes, as an input; of a stream no batch stays there.
 
@@ -48,6 +49,8 @@ def document_source(
         As for :func:`likewise.dedup`.
     nulls : {"fail", "keep", "drop"}
         Of all but ``fail`` the source passes over nulls, and its rows are those of the input.
+    is_read_again : bool
+        Whether the source is read several times: a stream is then held as a table.
 
     Raises
     ------
@@ -60,7 +63,7 @@ def document_source(
     check_choice("nulls", nulls, NULLS)
     fields = keep_needs(recipe.keep)[1]
     if is_arrow(documents) and is_stream(documents):
-        if tokenizer is None and (ids is None or isinstance(ids, str)):
+        if tokenizer is None and not is_read_again and (ids is None or isinstance(ids, str)):
             return _stream_source(documents, ids, text_field, fields)
         import pyarrow as pa
 

@@ -125,7 +125,7 @@ def similarities(
     if are_things or measure in ("lcs", "edit"):
         sides = (left, right) if are_things else (left.to_list(), right.to_list())
         pairs = zip(*sides, strict=True)
-        return np.array([similarity(*pair, measure, recipe=recipe) for pair in pairs], np.float64)
+        return np.array([similarity(one, other, measure, recipe=recipe) for one, other in pairs], np.float64)
     if measure == "hamming":
         recipe = _of_fingerprints(recipe)
         arrays = [sketch(side, recipe, threads=threads).array for side in (left, right)]
