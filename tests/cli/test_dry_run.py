@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
+from likewise.runs.preview import preview
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
 
@@ -41,7 +42,11 @@ def test_it_decides_what_the_run_decides(inputs):
     assert found["group_sizes"] == {str(size): num for size, num in SIZES.items()}
     assert sum(size * num for size, num in SIZES.items()) == len(TEXTS)
     assert found["first_look"][0] == "Removals nearest to the threshold:"
-    assert any('"other words"' in line for line in found["first_look"])
+    assert "other words" not in done.out.decode()
+    shown = preview(inputs / "t.jsonl", likewise.Recipe.minhash(0.8)).first_look
+    assert any('"other words"' in line for line in shown)
+    # Without texts the same removals, by their ids.
+    assert [line.partition(': "')[0] for line in shown] == found["first_look"]
     done = likewise_command(*run, "-o", inputs / "out", "--json")
     assert done.status == 0, done.err
     summary = json.loads(done.out)

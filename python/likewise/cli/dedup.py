@@ -158,7 +158,17 @@ def command(
         from likewise.runs.preview import preview
 
         with shown(not quiet) as report:
-            found = preview(inputs, recipe, run=run, index=asked, against=references, engine=elsewhere, progress=report)
+            found = preview(
+                inputs,
+                recipe,
+                run=run,
+                index=asked,
+                against=references,
+                engine=elsewhere,
+                # Documents are shown on terminals only, never in a log.
+                shows_texts=not as_json and sys.stderr.isatty(),
+                progress=report,
+            )
         print_summary(found.to_dict(), None, as_json=as_json, quiet=quiet, lines=preview_lines)
         return
     if out is None:

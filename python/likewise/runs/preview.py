@@ -52,6 +52,7 @@ def preview(
     index: Path | None = None,
     against: Sequence[str | Path] = (),
     engine: Engine | None = None,
+    shows_texts: bool = True,
     progress: Progress | bool | None = None,
 ) -> Preview:
     """Decide which documents of files would be removed, and write nothing.
@@ -62,6 +63,8 @@ def preview(
         As for :func:`likewise.dedup_files`.
     index : Path, optional
         An index to compare with; nothing is added.
+    shows_texts : bool
+        Whether `first_look` shows what differs between a removed document and the kept one.
 
     Returns
     -------
@@ -93,7 +96,7 @@ def preview(
         lines: list[str] = []
         # An input that cannot be read again spoils only this.
         with suppress(LikewiseError, OSError):
-            lines = first_look(path, num_nearest=_NUM_NEAREST, is_kept=False)
+            lines = first_look(path, num_nearest=_NUM_NEAREST, is_kept=False, shows_texts=shows_texts)
         return Preview(summary, _group_sizes(path / EVIDENCE, summary["num_kept"]), lines)
 
 

@@ -12,7 +12,7 @@ from likewise.checks import counted
 from likewise.io.output.directory import EVIDENCE
 from likewise.measures.comparison import compare
 from likewise.recipe.recipe import Recipe
-from likewise.runs.viewing.texts import Place, Shown
+from likewise.runs.viewing.texts import Missing, Place, Shown
 from likewise.runs.viewing.view import RunView
 
 NUM_NEAREST = 3
@@ -29,7 +29,9 @@ _MARKUP = re.compile(r"\s*(<!doctype html|<html\b|<\?xml\b|<head\b|<body\b|<div\
 _COLUMNS = ["doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_file", "kept_offset"]
 
 
-def first_look(run: Path, *, num_nearest: int = NUM_NEAREST, is_kept: bool = True) -> list[str]:
+def first_look(
+    run: Path, *, num_nearest: int = NUM_NEAREST, is_kept: bool = True, shows_texts: bool = True
+) -> list[str]:
     """Return what to look at first after a run, a line each.
 
     Parameters
@@ -40,6 +42,8 @@ def first_look(run: Path, *, num_nearest: int = NUM_NEAREST, is_kept: bool = Tru
         The most removals to list.
     is_kept : bool
         Whether the directory stays, so that it can be named.
+    shows_texts : bool
+        Whether documents are read and shown: their differences, and the hint at markup.
 
     Returns
     -------
@@ -62,7 +66,7 @@ def first_look(run: Path, *, num_nearest: int = NUM_NEAREST, is_kept: bool = Tru
         if not near.rows:
             return []
         lines = ["Removals nearest to the threshold:"]
-        texts = _texts(view, near.rows)
+        texts: list[Shown] = _texts(view, near.rows) if shows_texts else [Missing("not shown")] * (2 * len(near.rows))
         pairs = zip(texts[::2], texts[1::2], strict=True)
         lines += [f"  {_removal(row, a, b, view.recipe)}" for row, (a, b) in zip(near.rows, pairs, strict=True)]
         if near.family is not None:
@@ -72,7 +76,7 @@ def first_look(run: Path, *, num_nearest: int = NUM_NEAREST, is_kept: bool = Tru
                 "template, use --weights idf or a higher threshold"
                 + (f", and check with likewise report {run}." if is_kept else ".")
             )
-        if view.recipe.markup is None and _are_markup(_texts(view, near.samples)[::2]):
+        if shows_texts and view.recipe.markup is None and _are_markup(_texts(view, near.samples)[::2]):
             lines.append("Documents contain HTML. Use --markup html to compare only the visible text.")
         lines.append("To fit the threshold to pairs that you label, run likewise tune.")
         return lines
