@@ -75,7 +75,9 @@ def command(
 
     if str(out) == "-":
         raise InvalidParameter("out", "must be a directory")
-    recipe, run = take_recipe(_part_options(unit, options), quiet=quiet), take_run(options)
+    given = _part_options(unit, options)
+    # Equal parts are no choice to be shown.
+    recipe, run = take_recipe(given, quiet=quiet or given is not options), take_run(options)
     with shown(not quiet) as report:
         summary = dedup_parts(
             inputs,

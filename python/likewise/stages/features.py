@@ -96,6 +96,7 @@ def tokens(document: Any, recipe: GivenRecipe | None = None, *, tokenizer: Token
 
     Examples
     --------
+    >>> from likewise import Recipe
     >>> tokens("<p>One, two.</p><p>Three</p>", Recipe.minhash(tokens="line", markup="html", fold="punctuation"))
     ['one two', 'three']
     """

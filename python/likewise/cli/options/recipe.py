@@ -126,7 +126,7 @@ _NAMED = {
     "within": facts(
         type=count,
         metavar="K",
-        help="SimHash: maximum Hamming distance.  [default: depends on width and tokens, 20 of 128 bits, 3 of 64; see "
+        help="SimHash: maximum Hamming distance. Implies --method simhash.  [default: depends on width and tokens, 20 of 128 bits, 3 of 64; see "
         "likewise plan]",
     ),
     "measure": facts(
