@@ -12,7 +12,10 @@ from tests.golden.texts import made_up
 
 # Equal texts within each side and across, empty ones, and such as differ in a few words.
 BASE = [made_up(30, number) for number in range(12)]
-A = [BASE[0], BASE[0], "", BASE[1] + " more", BASE[2], "short", BASE[3], BASE[9], "", BASE[4] + " " + BASE[5]]
+A = [
+    *(BASE[0], BASE[0], BASE[2] + " other words", "", BASE[1] + " more", BASE[2]),
+    *("short", BASE[3], BASE[9], "", BASE[4] + " " + BASE[5]),
+]
 B = [BASE[0], "", BASE[1], BASE[1], BASE[2] + " other words", "short", "Short", BASE[8], BASE[4], BASE[0]]
 RECIPES = {
     "minhash": Recipe.minhash(0.5),

@@ -126,8 +126,8 @@ _NAMED = {
     "within": facts(
         type=count,
         metavar="K",
-        help="SimHash: maximum Hamming distance. Implies --method simhash.  [default: depends on width and tokens, 20 of 128 bits, 3 of 64; see "
-        "likewise plan]",
+        help="SimHash: maximum Hamming distance. Implies --method simhash unless a preset or a recipe is named.  "
+        "[default: depends on width and tokens, 20 of 128 bits, 3 of 64; see likewise plan]",
     ),
     "measure": facts(
         type=click.Choice(["jaccard", "containment", "cosine", "dice", "overlap", "hamming"]),
