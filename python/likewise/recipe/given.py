@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias, cast
 
 from likewise.errors import InvalidParameter
-from likewise.recipe.presets import Preset, with_base
+from likewise.recipe.presets import PRESETS, Preset, with_base
 from likewise.recipe.recipe import FeatureFields, Recipe, check_is_recipe
 from likewise.recipe.rules import FIELDS_OF_METHOD, Method, Overflow, Scheme
 
@@ -70,7 +70,7 @@ def as_recipe(given: object = None, fields: Mapping[str, Any] | None = None, *, 
         what = f"preset {given!r}" if is_name else "recipe"
         cure = f"Recipe.preset({given!r}, {name}={value!r})" if is_name else f"recipe.replace({name}={value!r})"
         raise InvalidParameter(name, f"cannot be combined with the {what}; pass {cure} instead")
-    if isinstance(given, str):
+    if isinstance(given, str) and given in PRESETS:
         return Recipe.preset(cast("Preset", given), **keep)
     if given is not None:
         recipe = check_is_recipe(given)

@@ -794,6 +794,6 @@ def check_is_recipe(given: object) -> Recipe:
     """Return a recipe as it was given, or raise InvalidParameter."""
     if not isinstance(given, Recipe):
         raise InvalidParameter(
-            "recipe", f"{repr(given)[:80]} is neither a recipe, such as Recipe.minhash(0.8), nor the name of a preset"
+            "recipe", f"{repr(given)[:80]} is not a recipe such as Recipe.minhash(0.8), nor a preset such as strict"
         )
     return given
