@@ -14,6 +14,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from likewise import hamming as hamming
+    from likewise import measures as measures
+    from likewise import redis as redis
+    from likewise import spark as spark
     from likewise.batch import Deduplication, dedup, dedup_files, pairs
     from likewise.corpus import match
     from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, RecipeMismatch
@@ -23,9 +27,11 @@ if TYPE_CHECKING:
     from likewise.measures.comparison import compare
     from likewise.recipe.recipe import Recipe
     from likewise.recipe.weights import Weights
+    from likewise.runs.audit import audit
     from likewise.service.client import AsyncClient, Client
     from likewise.stages.bands import band_pairs
     from likewise.stages.sketch import Sketches, sketch
+    from likewise.tuning import tune
 
     __version__: str
 
@@ -40,6 +46,7 @@ _HOMES = {
     "RecipeMismatch": "likewise.errors",
     "Sketches": "likewise.stages.sketch",
     "Weights": "likewise.recipe.weights",
+    "audit": "likewise.runs.audit",
     "band_pairs": "likewise.stages.bands",
     "compare": "likewise.measures.comparison",
     "dedup": "likewise.batch",
@@ -52,7 +59,10 @@ _HOMES = {
     "match": "likewise.corpus",
     "pairs": "likewise.batch",
     "sketch": "likewise.stages.sketch",
+    "tune": "likewise.tuning",
 }
+# Modules that are public as a whole; two of them need an extra.
+_MODULES = ("hamming", "measures", "redis", "spark")
 
 __all__ = [
     "AsyncClient",
@@ -68,6 +78,7 @@ __all__ = [
     "Sketches",
     "Weights",
     "__version__",
+    "audit",
     "band_pairs",
     "compare",
     "dedup",
@@ -78,6 +89,7 @@ __all__ = [
     "match",
     "pairs",
     "sketch",
+    "tune",
 ]
 
 
@@ -92,6 +104,8 @@ def __getattr__(name: str) -> object:
         except AttributeError as error:
             # As an AttributeError of the package it would say that there is no such name, and hide its cause.
             raise ImportError(f"likewise.{name} could not be loaded: {error}") from error
+    elif name in _MODULES:
+        return importlib.import_module(f"likewise.{name}")
     else:
         raise AttributeError(f"module 'likewise' has no attribute {name!r}")
     globals()[name] = value
@@ -99,4 +113,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_MODULES])

@@ -1,7 +1,20 @@
-"""Progress as events: the library reports to a callback and never prints."""
+"""Progress as events: the library reports to a callback, and draws them only where it is asked to."""
 
-from collections.abc import Callable
+import html
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_SECONDS_BETWEEN_LINES = 10.0
+# Of less than this no rate is told: the first parts of a stage say little about the others.
+_SECONDS_OF_A_RATE = 2.0
+_SECONDS_BETWEEN_FRAMES = 0.1
 
 
 @dataclass(frozen=True)
@@ -87,3 +100,182 @@ Progress = Callable[[Event], None]
 
 def no_progress(event: Event) -> None:
     """Take an event and do nothing with it."""
+
+
+class _Lines:
+    """One line on stderr every ten seconds."""
+
+    def __init__(self) -> None:
+        self._began = self._said = time.monotonic()
+        self._total, self._unit = 0, ""
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Warned):
+            _say(f"note: {event.message}")
+        elif isinstance(event, Planned):
+            for line in event.lines:
+                _say(f"plan: {line}")
+        elif isinstance(event, StageStarted):
+            self._began, self._total, self._unit = time.monotonic(), event.total, event.unit
+            # A stage that cannot say how far it is, is named at least.
+            if not event.total and self._began - self._said >= _SECONDS_BETWEEN_LINES:
+                self._said = self._began
+                _say(f"{event.stage} ...")
+        elif isinstance(event, StageAdvanced):
+            now = time.monotonic()
+            if now - self._said >= _SECONDS_BETWEEN_LINES and now - self._began >= _SECONDS_OF_A_RATE:
+                self._said = now
+                rate = event.done / (now - self._began)
+                left = (self._total - event.done) / rate if rate else 0.0
+                amount = _amount(event.done, self._unit)
+                share = f" of {_amount(self._total, self._unit)}" if self._total else ""
+                _say(f"{event.stage}: {amount}{share}, {_amount(rate, self._unit)}/s, {left:.0f} s left")
+
+
+class _Drawn:
+    """Bars on a terminal, with rate and time left."""
+
+    def __init__(self) -> None:
+        self._bars: Any = None
+        self._task: Any = None
+        self._unit = ""
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Planned):
+            for line in event.lines:
+                _say(f"plan: {line}")
+        elif isinstance(event, Warned):
+            if self._bars is None:
+                self._bars = self._open()
+            self._bars.console.print(f"note: {event.message}", highlight=False, markup=False)
+        elif isinstance(event, StageStarted):
+            if self._bars is None:
+                self._bars = self._open()
+            self._unit = event.unit
+            self._task = self._bars.add_task(event.stage, total=event.total or None, rate="")
+            self._began = time.monotonic()
+        elif self._bars is not None and isinstance(event, StageAdvanced):
+            rate = event.done / max(1e-9, time.monotonic() - self._began)
+            self._bars.update(self._task, completed=event.done, rate=f"{_amount(rate, self._unit)}/s")
+        elif self._bars is not None:
+            task = next(task for task in self._bars.tasks if task.id == self._task)
+            if task.total is None:
+                self._bars.update(self._task, total=1, completed=1)
+
+    @staticmethod
+    def _open() -> Any:  # noqa: ANN401 - rich is imported when used
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description:>10}"),
+            BarColumn(),
+            TextColumn("{task.fields[rate]:>16}"),
+            TimeRemainingColumn(),
+        )
+        bars = Progress(*columns, console=Console(stderr=True), transient=True)
+        bars.start()
+        return bars
+
+    def close(self) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+
+class _Notebook:
+    """One line of HTML below a cell, which changes while the run goes on."""
+
+    def __init__(self) -> None:
+        self._display: Any = None
+        self._total, self._unit, self._began, self._shown = 0, "", 0.0, 0.0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Planned):
+            for line in event.lines:
+                _say(f"plan: {line}")
+        elif isinstance(event, Warned):
+            _say(f"note: {event.message}")
+        elif isinstance(event, StageStarted):
+            self._total, self._unit, self._began = event.total, event.unit, time.monotonic()
+            self._show(event.stage, 0)
+        elif isinstance(event, StageAdvanced):
+            if time.monotonic() - self._shown >= _SECONDS_BETWEEN_FRAMES:
+                self._show(event.stage, event.done)
+        else:
+            self._show(event.stage, self._total)
+
+    def _show(self, stage: str, done: int) -> None:
+        self._shown = time.monotonic()
+        rate = _amount(done / max(1e-9, self._shown - self._began), self._unit)
+        bar = f' <progress max="{self._total}" value="{done}"></progress> {rate}/s' if self._total else " ..."
+        self._put(f"<div>{html.escape(stage)}{bar}</div>")
+
+    def _put(self, markup: str) -> None:
+        from IPython.display import HTML, display
+
+        if self._display is None:
+            self._display = display(HTML(markup), display_id=True)
+        else:
+            self._display.update(HTML(markup))
+
+    def close(self) -> None:
+        if self._display is not None:
+            self._put("")
+
+
+@contextmanager
+def shown(progress: "Progress | bool | None") -> Iterator["Progress"]:
+    """Give what takes events, as a context: True shows them, and what was drawn goes with the context.
+
+    Parameters
+    ----------
+    progress : callable or bool, optional
+        ``True`` draws bars in a terminal or a notebook, and writes a line every ten seconds to standard
+        error elsewhere.
+    """
+    if progress is None or progress is False:
+        yield no_progress
+    elif progress is True:
+        reporter: _Drawn | _Notebook | _Lines = (
+            _Notebook() if _is_notebook() else _Drawn() if sys.stderr is not None and sys.stderr.isatty() else _Lines()
+        )
+        try:
+            yield reporter
+        finally:
+            if not isinstance(reporter, _Lines):
+                reporter.close()
+    else:
+        yield progress
+
+
+def shows_progress(call: Callable[P, T]) -> Callable[P, T]:
+    """Let a function take ``progress=True``: it is called with what draws the events."""
+
+    @wraps(call)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        with shown(cast("Progress | bool | None", kwargs.get("progress"))) as report:
+            kwargs["progress"] = report
+            return call(*args, **kwargs)
+
+    return called
+
+
+def taken(progress: "Progress | bool | None") -> "Progress":
+    """Return what takes events of a function that :func:`shows_progress`."""
+    return progress if callable(progress) else no_progress
+
+
+def _is_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return hasattr(shell, "kernel")
+
+
+def _say(line: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def _amount(number: float, unit: str) -> str:
+    return f"{number / 1e6:,.1f} MB" if unit == "bytes" else f"{number:,.0f} {unit}"

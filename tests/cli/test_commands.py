@@ -54,7 +54,7 @@ def test_version():
         ["dedup", "absent*.jsonl", "-o", "o"],
         ["dedup", "-", "-o", "o", "--threshold", "1.5"],
         ["dedup", "-", "-o", "o", "--threshold", "0"],
-        ["dedup", "-", "-o", "o", "--within", "3"],
+        ["dedup", "-", "-o", "o", "--method", "minhash", "--within", "3"],
         ["dedup", "-", "-o", "o", "--method", "simhash", "--bits", "48"],
         ["dedup", "-", "-o", "o", "--method", "simhash", "--num-slots", "64"],
         ["dedup", "-", "-o", "o", "--keep", "biggest"],

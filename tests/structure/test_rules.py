@@ -18,7 +18,7 @@ PUBLIC = {
     "AsyncClient", "Client", "Deduplication", "HammingIndex", "Index", "InvalidInput", "InvalidParameter",
     "LikewiseError", "Recipe",
     "RecipeMismatch", "Sketches", "Weights", "__version__", "band_pairs", "compare", "dedup", "dedup_files",
-    "hamming_distance", "hamming_join", "hamming_pairs", "match", "pairs", "sketch",
+    "hamming_distance", "hamming_join", "hamming_pairs", "match", "pairs", "sketch", "audit", "tune",
 }  # fmt: skip
 
 

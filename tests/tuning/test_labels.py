@@ -4,6 +4,9 @@ import csv
 import io
 import re
 
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +14,7 @@ from hypothesis import strategies as st
 from likewise.errors import InvalidInput
 from likewise.io.label_rows import id_of_cell, label_rows
 from likewise.runs.viewing import Marks
-from likewise.tuning import Label, read_labels, write_labels
+from likewise.tuning import Label, as_labels, read_labels, write_labels
 
 
 def labels_of(tmp_path, text, name="pairs.csv"):
@@ -123,3 +126,45 @@ def test_written_labels_are_read_back(tmp_path):
     ]
     write_labels(labels, tmp_path / "out.csv")
     assert read_labels(tmp_path / "out.csv").labels == labels
+
+
+WANTED = [
+    Label("1", "2", is_duplicate=True, weight=2.0),
+    Label("3", "4", is_duplicate=False),
+    Label("5", "6", is_duplicate=None),
+]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda columns: pa.table(columns),
+        lambda columns: pl.DataFrame(columns),
+        lambda columns: pd.DataFrame(columns),
+        lambda columns: list(zip(*columns.values(), strict=True)),
+        lambda columns: pa.table(columns).rename_columns(["doc_id_a", "doc_id_b", "label", "weight"]),
+    ],
+    ids=["arrow", "polars", "pandas", "tuples", "names"],
+)
+def test_tables_and_tuples_are_labels(make):
+    for label in ([1, 0, None], [True, False, None], ["y", "n", "skip"], [1.0, 0.0, None]):
+        columns = {"id_a": [1, 4, 6], "id_b": [2, 3, 5], "label": label, "weight": [2.0, 1.0, 1.0]}
+        assert as_labels(make(columns)).labels == WANTED
+
+
+def test_labels_in_memory_are_checked():
+    assert as_labels([("a", "b", 1), ("b", "a", 1)]).notes == ["1 label repeats an earlier one; each pair counts once"]
+    given = as_labels([("a", "b", 1)])
+    assert as_labels(given) is given
+    for wrong, said in (
+        ([("a", "b")], "row 0: a label needs two ids and a value"),
+        ([("a", "b", 1), (None, "b", 1)], "row 1: a label needs two ids"),
+        ([("a", "b", 7)], "row 0: the label 7 is not valid; use 1, 0, or null"),
+        ([("a", "b", 1, -1.0)], "row 0: the weight -1.0 is not a number above 0"),
+        (
+            pa.table({"id_a": ["a"], "b": ["b"]}),
+            re.escape("labels need the columns id_a, id_b and label (found: id_a, b)"),
+        ),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            as_labels(wrong)

@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import likewise
 from likewise.batch import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.recipe.recipe import Recipe
@@ -380,3 +382,27 @@ def test_labels_of_the_sample_are_found_in_it_by_their_ids(folder):
         numbers = tuner._numbers_in_sample(places)
         assert (np.sort(pairs[numbers], axis=1) == np.sort(places, axis=1)).all()
         assert (tuner._numbers_in_sample(places[:, ::-1]) == numbers).all()
+
+
+def test_in_memory_it_is_as_with_files(folder):
+    rows = [json.loads(line) for line in (folder / "notes.jsonl").read_text().splitlines()]
+    table = pa.Table.from_pylist(rows)
+    labels = read_labels(folder / "pairs.csv")
+    frame = pa.table(
+        {
+            "id_a": [label.a for label in labels.labels],
+            "id_b": [label.b for label in labels.labels],
+            "label": [label.is_duplicate for label in labels.labels],
+        }
+    )
+    expected = tune_files(folder / "notes.jsonl", labels, method="minhash", tokens="auto").to_dict()
+    for texts, given in ((table, frame), (table.to_reader(), folder / "pairs.csv")):
+        found = likewise.tune(texts, given, method="minhash", tokens="auto", threads=1)
+        assert found.to_dict() == expected
+    more = pa.concat_tables([table, pa.table({"id": ["none"], "text": pa.nulls(1, pa.string())})])
+    assert likewise.tune(more, labels, method="minhash", tokens="auto", nulls="drop").to_dict() == expected
+    with pytest.raises(InvalidInput, match='nulls="drop"'):
+        likewise.tune(more, labels)
+    with pytest.raises(InvalidInput, match="at least 5 of each"):
+        likewise.tune(table, frame.slice(0, 3), method="minhash", tokens="auto")
+    assert likewise.dedup(table, found.recipe).summary["recipe_id"] == found.recipe.recipe_id

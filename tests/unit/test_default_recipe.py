@@ -48,6 +48,8 @@ NAMED = [
     ({"tokens": "char"}, Recipe.minhash(0.7, tokens="char", shingle=9), None),
     ({"measure": "containment"}, Recipe.minhash(0.8, measure="containment"), None),
     ({"bands": 20, "rows": 5}, Recipe.minhash(bands=20, rows=5), Recipe.minhash(bands=20, rows=5)),
+    ({"within": 3}, Recipe.simhash(within=3), Recipe.simhash(within=3)),
+    ({"filter_bits": 512}, Recipe.bloom(filter_bits=512), None),
     ({"hash": "datasketch"}, Recipe.minhash(hash="datasketch"), None),
 ]  # fmt: skip
 
@@ -107,7 +109,7 @@ def test_a_hundred_documents_are_a_collection():
     # Copies are one document.
     assert likewise.dedup([*texts[:-1], texts[0]]).summary["recipe"]["weights"] == "none"
     # A named shingle stays, with its own threshold; a threshold that is a number leaves rarity alone.
-    few = likewise.dedup(texts[:9], preset="default").summary["recipe"]
+    few = likewise.dedup(texts[:9], "default").summary["recipe"]
     assert (few["shingle"], few["threshold"]) == (3, 0.55)
     few = likewise.dedup(texts[:9], Recipe.preset("default", shingle=5)).summary["recipe"]
     assert (few["shingle"], few["weights"], few["threshold"]) == (5, "none", 0.8)
@@ -164,6 +166,20 @@ def test_the_recipe_is_shown_once_where_features_were_named(tmp_path):
             assert "recipe: " not in likewise_command(*run, *again, *options).err
 
 
+def test_commands_that_keep_a_threshold_show_what_a_shingle_made_of_it(tmp_path):
+    """Two words for a feature have a threshold of their own, which nobody named."""
+    (tmp_path / "t.jsonl").write_bytes(jsonl(["one fine day in may by the sea"]))
+    for run in (
+        ["index", "create", tmp_path / "seen", "--shingle", "2"],
+        ["repeats", tmp_path / "t.jsonl", "-o", tmp_path / "out", "--unit", "line", "--method", "minhash"],
+    ):
+        done = likewise_command(*run, *([] if "--shingle" in run else ["--shingle", "2"]))
+        assert done.status == 0, done.err
+        shown = [line for line in done.err.splitlines() if line.startswith("recipe: ")]
+        assert len(shown) == 1
+        assert "shingle 2, weights none, measure jaccard, threshold 0.8" in shown[0]
+
+
 def test_an_index_a_comparison_and_a_service_need_no_collection(tmp_path):
     with likewise.Index(tmp_path / "seen") as index:
         assert index.recipe.recipe_id == ONLINE.replace(overflow="levels").recipe_id
@@ -173,7 +189,7 @@ def test_an_index_a_comparison_and_a_service_need_no_collection(tmp_path):
         assert index.recipe.recipe_id == ONLINE.replace(overflow="levels").recipe_id
     assert likewise.sketch(["a b c d"]).recipe.sketch_id == ONLINE.sketch_id
     with pytest.raises(InvalidParameter, match=r"choose a threshold|weight table"):
-        likewise.Index(tmp_path / "none", preset="default")
+        likewise.Index(tmp_path / "none", "default")
 
 
 def test_later_runs_take_the_recipe_of_the_run_that_they_are_held_against(tmp_path):

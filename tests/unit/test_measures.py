@@ -284,3 +284,44 @@ def test_pairs_of_rows_that_are_none_are_refused_by_every_door(pairs):
         likewise.stages.bloom.set_size(filters, 3)
     with pytest.raises(InvalidParameter, match="threshold"):
         likewise.stages.bloom.filter_pairs(filters, threshold="0.5")
+
+
+COLUMN_A = ["one fine day in may by the sea", "", "a text", "equal words here", "one fine day", ""]
+COLUMN_B = ["one fine day in june by the lake", "", "", "equal words here", "a rainy night in june", "words"]
+
+
+@pytest.mark.parametrize("name", list(measures.TABLE))
+def test_columns_are_measured_as_single_pairs(name, monkeypatch):
+    import polars as pl
+    import pyarrow as pa
+
+    from likewise.measures import pairs
+
+    single = [measures.similarity(a, b, name) for a, b in zip(COLUMN_A, COLUMN_B, strict=True)]
+    assert len(set(single)) > 2
+    for a, b in ((COLUMN_A, COLUMN_B), (pa.array(COLUMN_A), pl.Series(COLUMN_B)), (iter(COLUMN_A), COLUMN_B)):
+        found = measures.similarities(a, b, name, threads=2)
+        assert found.dtype == np.float64
+        assert found.tolist() == single
+    monkeypatch.setattr(pairs, "_PAIRS_AT_ONCE", 2)
+    assert measures.similarities(COLUMN_A, COLUMN_B, name).tolist() == single
+    assert measures.similarities([], [], name).shape == (0,)
+
+
+def test_columns_of_sets_and_their_errors():
+    assert measures.similarities([{1, 2}, {3}], [{2}, {3}], "jaccard").tolist() == [0.5, 1.0]
+    assert measures.similarities([[1, 2], [3]], [[1], [4]], "lcs").round(3).tolist() == [0.667, 0.0]
+    strict = measures.similarities(COLUMN_A, COLUMN_B, "jaccard", recipe="code")
+    assert strict.tolist() == [
+        measures.similarity(a, b, "jaccard", recipe="code") for a, b in zip(COLUMN_A, COLUMN_B, strict=True)
+    ]
+    with pytest.raises(InvalidParameter, match="2 and 1 entries"):
+        measures.similarities(["a", "b"], ["a"], "jaccard")
+    with pytest.raises(likewise.InvalidInput, match="row 1: the text is null"):
+        measures.similarities(["a", None], ["a", "b"], "jaccard")
+    with pytest.raises(InvalidParameter, match="is not one of"):
+        measures.similarities(["a"], ["a"], "likeness")
+    with pytest.raises(InvalidParameter, match="method simhash"):
+        measures.similarities(["a"], ["a"], "hamming", recipe="strict")
+    with pytest.raises(InvalidParameter, match="weight"):
+        measures.similarities(["a"], ["a"], "jaccard", recipe="templates")

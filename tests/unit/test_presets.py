@@ -1,6 +1,7 @@
 """Presets are fields and nothing else: by name, with options in place of single ones, in Python and in commands."""
 
 import json
+from typing import get_args
 
 import pytest
 
@@ -8,7 +9,7 @@ import likewise
 from likewise import Recipe
 from likewise.batch import dedup_files, pair_files
 from likewise.errors import InvalidParameter
-from likewise.recipe.presets import PRESETS
+from likewise.recipe.presets import PRESETS, Preset
 from tests.command import jsonl, likewise_command
 
 # What each stands for, said a second time.
@@ -27,7 +28,7 @@ TEXTS = ["one fine day in may by the sea", "One fine day in May, by the sea!", "
 
 
 def test_each_is_the_recipe_that_it_is_meant_to_be():
-    assert set(PRESETS) == set(MEANT)
+    assert tuple(PRESETS) == get_args(Preset) == tuple(MEANT)
     for name, recipe in MEANT.items():
         assert Recipe.preset(name) == recipe
         assert Recipe.preset(name).recipe_id == recipe.recipe_id
@@ -45,21 +46,18 @@ def test_options_replace_single_fields():
 
 def test_functions_take_a_name_or_a_recipe(tmp_path):
     for name, recipe in MEANT.items():
-        assert likewise.dedup(TEXTS, preset=name).removed.equals(likewise.dedup(TEXTS, recipe).removed)
-        assert likewise.pairs(TEXTS, preset=name).equals(likewise.pairs(TEXTS, recipe))
+        assert likewise.dedup(TEXTS, name).removed.equals(likewise.dedup(TEXTS, recipe).removed)
+        assert likewise.pairs(TEXTS, name).equals(likewise.pairs(TEXTS, recipe))
     (tmp_path / "t.jsonl").write_bytes(jsonl(TEXTS))
-    summary = dedup_files(tmp_path / "t.jsonl", tmp_path / "out", preset="strict")
+    summary = dedup_files(tmp_path / "t.jsonl", tmp_path / "out", "strict")
     assert summary["recipe_id"] == MEANT["strict"].recipe_id
-    assert pair_files(tmp_path / "t.jsonl", tmp_path / "p.tsv", preset="code")["recipe_id"] == MEANT["code"].recipe_id
-    with likewise.Index(tmp_path / "seen", preset="classic-simhash") as seen:
+    assert pair_files(tmp_path / "t.jsonl", tmp_path / "p.tsv", "code")["recipe_id"] == MEANT["code"].recipe_id
+    with likewise.Index(tmp_path / "seen", "classic-simhash") as seen:
         assert seen.recipe.recipe_id == MEANT["classic-simhash"].recipe_id
-    with likewise.Index(tmp_path / "seen", preset="classic-simhash", read_only=True) as seen:
+    with likewise.Index(tmp_path / "seen", "classic-simhash", read_only=True) as seen:
         assert len(seen) == 0
     with pytest.raises(likewise.RecipeMismatch):
-        likewise.Index(tmp_path / "seen", preset="strict")
-    for call in (likewise.dedup, likewise.pairs):
-        with pytest.raises(InvalidParameter, match="give one of them"):
-            call(TEXTS, Recipe.minhash(), preset="strict")
+        likewise.Index(tmp_path / "seen", "strict")
 
 
 def planned(*options):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
 from likewise._native import __version__
 from likewise.batch.about_inputs import about_inputs, told_if_left
@@ -44,7 +44,8 @@ from likewise.io.refusals import place_named
 from likewise.io.remote import is_remote, local_path
 from likewise.io.source.files import Kept
 from likewise.io.stamps import check_unchanged, stamps
-from likewise.progress import Progress, StageFinished, StageStarted, no_progress
+from likewise.progress import Progress, StageFinished, StageStarted, shows_progress, taken
+from likewise.recipe.given import GivenRecipe, RecipeFields
 from likewise.recipe.recipe import Recipe
 
 OUTPUTS = ("kept", "evidence")
@@ -222,12 +223,12 @@ def _decided(
         yield _Decided(opened.documents, opened.recipe, opened.context, decision, kept_ids, facts)
 
 
+@shows_progress
 def dedup_files(
     inputs: Sequence[str | Path] | str | Path,
     output: str | Path,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
-    preset: str | None = None,
     run: FileRun | None = None,
     write: str = "kept",
     overwrite: bool = False,
@@ -237,7 +238,8 @@ def dedup_files(
     keep_sketches: bool = False,
     store_pairs: float | None = None,
     engine: Engine | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    **fields: Unpack[RecipeFields],
 ) -> dict[str, Any]:
     """Remove near-duplicates from files and record why each was removed.
 
@@ -247,11 +249,9 @@ def dedup_files(
         Files, directories, globs, or ``-``.
     output : path
         Directory for ``kept/`` (a file for each input), ``removed.parquet`` (the evidence) and ``summary.json``.
-    recipe : Recipe, optional
-        When two documents match. If None: the recipe of the index or of the first finished run in `against`; otherwise
-        the preset ``default``, with an engine ``online``.
-    preset : str, optional
-        Name of a preset instead of a recipe (:meth:`Recipe.preset`).
+    recipe : Recipe or str, optional
+        When two documents match, or the name of a preset. If None: the recipe of the index or of the first finished run
+        in `against`; otherwise the preset ``default``, with an engine ``online``.
     run : FileRun, optional
         How files are read.
     write : {"kept", "evidence"}
@@ -272,8 +272,10 @@ def dedup_files(
     engine : Engine, optional
         Runs the computation elsewhere, such as ``likewise.spark.SparkEngine``; cannot be combined with an index,
         `against`, sketches or pairs.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
+    **fields
+        Fields of a recipe instead of one (:func:`likewise.dedup`).
 
     Returns
     -------
@@ -296,8 +298,8 @@ def dedup_files(
     --------
     >>> summary = dedup_files("articles.jsonl", "out", Recipe.minhash(0.8))  # doctest: +SKIP
     """
-    recipe = recipe_of_files(recipe, preset, index=index, against=against, engine=engine).resolve()
-    run, report = run or FileRun(), progress or no_progress
+    recipe = recipe_of_files(recipe, fields, index=index, against=against, engine=engine).resolve()
+    run, report = run or FileRun(), taken(progress)
     asked = _Asked(run, write, keep_sketches, store_pairs, index, tuple(against), engine)
     asked.check()
     if is_remote(output):
@@ -355,12 +357,12 @@ def dedup_files(
 def stream_dedup(
     inputs: Sequence[str | Path] | str | Path,
     out: BinaryIO,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     run: FileRun | None = None,
     index: IndexUse | None = None,
     against: Sequence[str | Path] = (),
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Deduplicate JSON Lines or CSV files and write the kept lines to a stream.
 
@@ -381,8 +383,8 @@ def stream_dedup(
     InvalidInput
         As for :func:`dedup_files`, and if an input is of another format.
     """
-    recipe = recipe_of_files(recipe, index=index, against=against).resolve()
-    run, report = run or FileRun(), progress or no_progress
+    recipe = recipe_of_files(recipe, {}, index=index, against=against).resolve()
+    run, report = run or FileRun(), taken(progress)
     rules, timing = run.run_rules(), Timing()
     check_references(against, recipe, keep_sketches=False)
     check_alone(against, index)

@@ -23,30 +23,31 @@ from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.source import Source
 from likewise.progress import Planned, Progress
-from likewise.recipe.recipe import Recipe, as_recipe, batch_recipe
+from likewise.recipe.given import RecipeFields, as_recipe
+from likewise.recipe.recipe import Recipe
 
 
 def recipe_of_files(
     recipe: object,
-    preset: str | None = None,
+    fields: RecipeFields,
     *,
     index: IndexUse | None = None,
     against: Sequence[str | Path] = (),
     engine: Engine | None = None,
 ) -> Recipe:
-    """Return the recipe of a run over files, as it was given or that of a preset.
+    """Return the recipe of a run over files, as it was given, that of a preset or that of fields.
 
-    For neither it is that of the index or finished run `against`, else the preset ``default``; with an engine, which
-    cannot count weights or choose a threshold, ``online``.
+    For none of them it is that of the index or finished run `against`, else the preset ``default``; with an engine,
+    which cannot count weights or choose a threshold, ``online``.
 
     Raises
     ------
     InvalidParameter
-        If it is not a recipe, there is no such preset, or both are given.
+        As :func:`likewise.recipe.given.as_recipe`.
     """
-    if recipe is None and preset is None:
+    if recipe is None and fields.keys() <= {"keep"}:
         recipe = recipe_of_references(None if index is None else index.against, against)
-    return batch_recipe(recipe, preset) if engine is None else as_recipe(recipe, preset)
+    return as_recipe(recipe, fields, base="default" if engine is None else "online")
 
 
 @contextmanager

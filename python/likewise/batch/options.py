@@ -1,11 +1,11 @@
 """How files are read; options that are not part of the recipe."""
 
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, Literal, get_args
 
 from likewise.batch.memory import MIN_MEMORY_BYTES
 from likewise.batch.read.priority import keep_needs
-from likewise.batch.run import RunRules
+from likewise.batch.run import DuplicateIds, OnError, RunRules
 from likewise.checks import check_choice, check_integer, num_threads, take_bytes
 from likewise.errors import InvalidParameter
 from likewise.io.source.bad_rows import DEFAULT_MAX_BAD_ROWS, bad_row_limit
@@ -15,7 +15,8 @@ from likewise.recipe.text import BYTE_TOKENS
 
 # Bound of memory for each thread that unpacks: it holds a packed frame and its plain bytes, of up to 8 MB.
 _MEMORY_AN_UNPACKER = 128_000_000
-QUOTES = ("none", "double")
+Quote = Literal["none", "double"]
+QUOTES: tuple[Quote, ...] = get_args(Quote)
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,14 @@ class FileRun:
 
     text_fields: tuple[str, ...] = ("text",)
     id_field: str | None = None
-    on_error: str = "fail"
-    duplicate_ids: str = "fail"
+    on_error: OnError = "fail"
+    duplicate_ids: DuplicateIds = "fail"
     max_document_bytes: int = 64_000_000
     threads: int | None = None
     stdin: BinaryIO | None = None
     file_format: str | None = None
     delimiter: str | None = None
-    quote: str | None = None
+    quote: Quote | None = None
     max_bad_rows: float | str = DEFAULT_MAX_BAD_ROWS
     max_unpacked_bytes: int = 1_000_000_000_000
     max_unpack_ratio: int = 250

@@ -2,44 +2,53 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
 import numpy as np
 
+from likewise.batch.against.references import check_references, find_references
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
-from likewise.batch.opening import bounded_run, found_inputs, opened_run
+from likewise.batch.opening import bounded_run, found_inputs, opened_run, recipe_of_files
 from likewise.batch.options import FileRun
+from likewise.batch.read.documents import Documents
 from likewise.batch.run import RunContext, ordered
 from likewise.checks import check_integer
 from likewise.io.output.pair_files import PairWriter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import file_for
-from likewise.progress import Progress, no_progress
-from likewise.recipe.recipe import Recipe, as_recipe, batch_recipe
+from likewise.progress import Progress, shows_progress, taken
+from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.stages.sketch import Sketches, check_has_sketch, shaped
 
 
+@shows_progress
 def pair_files(
     inputs: Sequence[str | Path] | str | Path,
     output: str | Path,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
-    preset: str | None = None,
     run: FileRun | None = None,
+    against: Sequence[str | Path] = (),
     max_pairs: int = MAX_PAIRS,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     stdout: BinaryIO | None = None,
+    **fields: Unpack[RecipeFields],
 ) -> dict[str, Any]:
     """Write every verified pair of the documents in files.
 
     Parameters
     ----------
-    inputs, recipe, preset, run, progress
+    inputs, recipe, run, progress, **fields
         As for :func:`dedup_files`.
     output : path
         A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
+    against : sequence of path
+        Files, or output directories of finished runs (only their kept documents count): only pairs of a document of
+        `inputs` with one of these are written, the former as a. If no recipe is named, that of the first finished run
+        applies.
     max_pairs : int
         More pairs end the run.
     stdout : binary file, optional
@@ -57,7 +66,9 @@ def pair_files(
     InvalidParameter
         If there are more than `max_pairs`.
     """
-    recipe, run, report = batch_recipe(recipe, preset).resolve(), run or FileRun(), progress or no_progress
+    recipe = recipe_of_files(recipe, fields, against=against).resolve()
+    run, report = run or FileRun(), taken(progress)
+    check_references(against, recipe, keep_sketches=False)
     rules, timing = run.run_rules(), Timing()
     counts = PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63))
     with ExitStack() as stack:
@@ -66,22 +77,34 @@ def pair_files(
         writer = stack.enter_context(PairWriter(str(local or output), stdout))
         found = stack.enter_context(found_inputs(inputs, recipe, run, local, report))
         work = stack.enter_context(scratch_directory())
+        references = find_references(against, recipe, run, local, report)
+        found = replace(found, files=(*references.files, *found.files))
         bounded = bounded_run(found, recipe, run, rules, work, report, writes_copies=False)
         context = RunContext(rules, timing, report)
-        opened = stack.enter_context(opened_run(found.files, recipe, context, work=work, bounded=bounded))
+        opened = stack.enter_context(
+            opened_run(found.files, recipe, context, work=work, bounded=bounded, references=references)
+        )
         documents, recipe = opened.documents, opened.recipe
         collapsed, threads = ordered(documents, recipe, timing), opened.context.threads
         for batch in verified_pairs(
-            documents, collapsed, recipe, threads=threads, timing=timing, progress=report, counts=counts
+            documents,
+            collapsed,
+            recipe,
+            threads=threads,
+            timing=timing,
+            progress=report,
+            counts=counts,
+            across=bool(against),
         ):
             with timing.wall("writing"):
                 ids = documents.doc_ids(batch.row_a), documents.doc_ids(batch.row_b)
                 writer.write(*ids, batch.similarity, batch.distance)
         writer.finish()
         return {
-            "num_documents": len(documents),
+            "num_documents": len(documents) - documents.num_references,
+            **({"against": _about(against, documents)} if against else {}),
             "num_pairs": counts.num_pairs,
-            "num_bad_rows": sum(map(len, documents.bad_rows)),
+            "num_bad_rows": sum(map(len, documents.bad_rows[documents.num_reference_sources :])),
             "num_blank_lines": documents.num_blank,
             "num_crowded": counts.num_crowded,
             "num_capped": counts.num_capped,
@@ -94,13 +117,17 @@ def pair_files(
         }
 
 
+def _about(against: Sequence[str | Path], documents: Documents) -> dict[str, object]:
+    return {"paths": [str(path) for path in against], "num_documents": documents.num_references}
+
+
 def sketch_files(
     inputs: Sequence[str | Path] | str | Path,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     run: FileRun | None = None,
     output: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Sketches:
     """Return the sketches of the documents in files, with their ids.
 
@@ -116,7 +143,7 @@ def sketch_files(
     Sketches
         In input order.
     """
-    recipe, run, report = as_recipe(recipe), run or FileRun(), progress or no_progress
+    recipe, run, report = as_recipe(recipe), run or FileRun(), taken(progress)
     check_has_sketch(recipe)
     rules, timing = run.run_rules(), Timing()
     with ExitStack() as stack:

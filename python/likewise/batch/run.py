@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,9 @@ from likewise.io.source.source import Source
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
 
-DUPLICATE_IDS = ("fail", "allow")
+DuplicateIds = Literal["fail", "allow"]
+DUPLICATE_IDS: tuple[DuplicateIds, ...] = get_args(DuplicateIds)
+OnError = Literal["fail", "skip", "keep"]
 
 
 @dataclass(frozen=True)

@@ -1,40 +1,43 @@
 """Deduplication and pairs of texts in memory."""
 
 import contextlib
-import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
+from likewise.batch.in_memory import Nulls, check_only_nulls, document_source, mask_of_rows, null_option_named
 from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents
-from likewise.batch.read.priority import keep_needs
+from likewise.batch.read.references import Reference, References
 from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.read.weighing import weighed
-from likewise.batch.run import RunContext, RunRules, decided, evidence, ordered
+from likewise.batch.run import DuplicateIds, RunContext, RunRules, decided, evidence, ordered
 from likewise.batch.write.summary import summarize
-from likewise.checks import check_integer, counted, num_threads
-from likewise.errors import InvalidInput, InvalidParameter
+from likewise.checks import check_integer, num_threads
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.source.source import ReadRules, Source
-from likewise.io.tables.arrow import BatchStream
+from likewise.io.source.source import Source
 from likewise.io.tables.columns import number_column
-from likewise.io.tables.memory import MemorySource
-from likewise.io.tables.tables import column_as_json
-from likewise.progress import Progress, no_progress
+from likewise.markup import element, joined, listing
+from likewise.progress import Progress, shows_progress, taken
+from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import SimHash
-from likewise.recipe.recipe import Recipe, batch_recipe
-from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized
-from likewise.stages.text import as_texts, is_stream, is_table, table_column
+from likewise.recipe.recipe import Recipe
+from likewise.stages.documents import Tokenizer
+from likewise.stages.text import TextField
 
-# Lengths of texts are 32 bits.
-_MAX_TEXT_BYTES = 2**32 - 1
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from likewise.io.source.files import InputFile
+
+# Rows of the evidence that a notebook shows.
+_ROWS_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,26 +57,38 @@ class Deduplication:
     """
 
     kept: NDArray[np.bool_]
-    removed: Any
+    removed: "pa.Table"
     summary: dict[str, Any]
 
     def __repr__(self) -> str:
         num_kept = int(np.count_nonzero(self.kept))
         return f"<Deduplication of {len(self.kept):,} documents: {num_kept:,} kept, {len(self.removed):,} removed>"
 
+    def _repr_html_(self) -> str:
+        summary, first = self.summary, self.removed.slice(0, _ROWS_SHOWN).to_pylist()
+        title = f"{len(self.kept):,} documents: {np.count_nonzero(self.kept):,} kept, {len(self.removed):,} removed"
+        columns = ("doc_id", "kept_id", "similarity")
+        rows = [[row["doc_id"], row["kept_id"], f"{row['similarity']:.4f}"] for row in first]
+        more = len(self.removed) - len(rows)
+        parts = [element("p", element("strong", title)), element("p", summary["verification"])]
+        parts += [listing(columns, rows)] if rows else []
+        parts += [element("p", f"and {more:,} more in .removed")] if more else []
+        return joined(parts)
 
+
+@shows_progress
 def dedup(
     texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
-    preset: str | None = None,
-    keep: str | None = None,
     ids: Any = None,  # noqa: ANN401 - list of str or int, Arrow data, or a column's name
-    text_field: str = "text",
-    duplicate_ids: str = "fail",
+    text_field: TextField = "text",
+    nulls: Nulls = "fail",
+    duplicate_ids: DuplicateIds = "fail",
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    **fields: Unpack[RecipeFields],
 ) -> Deduplication:
     """Remove near-duplicates and record why each was removed.
 
@@ -84,18 +99,17 @@ def dedup(
         ``pyarrow.RecordBatchReader``, a DuckDB relation) is read batch by batch and may be larger than memory: its
         texts are spooled to a temporary file for verification. Recipes with tokens ``bytes`` or ``chunks`` also accept
         bytes, with tokens ``user`` lists of str, with weights ``own`` lists of (token, weight).
-    recipe : Recipe, optional
-        When two documents match. If None, the preset ``default``: weights and threshold are computed from the
-        collection, or those of ``online`` for fewer than 100 documents.
-    preset : str, optional
-        Name of a preset instead of a recipe (:meth:`Recipe.preset`).
-    keep : str, optional
-        Which copy to keep (see :class:`Recipe`), overriding `keep` of the recipe.
+    recipe : Recipe or str, optional
+        When two documents match, or the name of a preset (:meth:`Recipe.preset`). If None, the preset ``default``:
+        weights and threshold are computed from the collection, or those of ``online`` for fewer than 100 documents.
     ids : list of str or int, Arrow data, or str, optional
         Ids of the documents, or the name of their column. If None, the column ``id`` of a table; row numbers where it
         is null or missing.
-    text_field : str
-        Column of a table that holds the text.
+    text_field : str or sequence of str
+        Column of a table that holds the text; several are joined with a newline.
+    nulls : {"fail", "keep", "drop"}
+        What to do about documents whose text is null: as ``--on-error`` ``fail``, ``keep`` and ``skip`` with files.
+        Those that stay are no duplicates, and nothing matches them.
     duplicate_ids : {"fail", "allow"}
         Whether two documents may share an id.
     tokenizer : callable, optional
@@ -103,8 +117,12 @@ def dedup(
         tokens are kept in memory.
     threads : int, optional
         Number of threads; all processors if None. Results do not depend on it.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
+    **fields
+        Fields of a recipe by name, instead of one: ``threshold=0.8``, ``method="simhash"``, ``weights="idf"``. The rest
+        follows as for the same options of ``likewise dedup``. Only `keep`, which copy to keep, may stand beside a
+        recipe or a preset.
 
     Returns
     -------
@@ -132,35 +150,46 @@ def dedup(
     >>> result.removed.column("kept_row").to_pylist()
     [0]
     """
-    recipe = _recipe(recipe, preset, keep)
-    timing, report = Timing(), progress or no_progress
-    rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
-    source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
-    with _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
+    recipe = as_recipe(recipe, fields, base="default").resolve()
+    timing, report = Timing(), taken(progress)
+    rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
+    with null_option_named():
+        source = document_source(texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
+    with null_option_named(), _open([source], recipe, rules, timing, report) as (documents, recipe, choice):
         decision = decided(documents, recipe, RunContext(rules, timing, report))
         removed = evidence(documents, recipe, decision)
-        return Deduplication(decision.kept, removed, summarize(documents, recipe, decision, timing) | choice)
+        kept = mask_of_rows(documents, decision.kept, nulls_are_kept=nulls == "keep")
+        return Deduplication(kept, removed, summarize(documents, recipe, decision, timing) | choice)
 
 
+@shows_progress
 def pairs(
     texts: Any,  # noqa: ANN401
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
-    preset: str | None = None,
     ids: Any = None,  # noqa: ANN401
-    text_field: str = "text",
-    duplicate_ids: str = "fail",
+    text_field: TextField = "text",
+    nulls: Nulls = "fail",
+    duplicate_ids: DuplicateIds = "fail",
     tokenizer: Tokenizer | None = None,
+    against: Any = None,  # noqa: ANN401
+    against_ids: Any = None,  # noqa: ANN401
     max_pairs: int = MAX_PAIRS,
     threads: int | None = None,
-    progress: Progress | None = None,
-) -> Any:  # noqa: ANN401 - PyArrow has no types
+    progress: Progress | bool | None = None,
+    **fields: Unpack[RecipeFields],
+) -> "pa.Table":
     """List all verified pairs of near-duplicate texts.
 
     Parameters
     ----------
-    texts, recipe, preset, ids, text_field, duplicate_ids, tokenizer, threads, progress
+    texts, recipe, ids, text_field, nulls, duplicate_ids, tokenizer, threads, progress, **fields
         As for :func:`likewise.dedup`.
+    against : list of str, Arrow data, table, or iterable of str, optional
+        A second collection: only pairs of a document of `texts` with one of these are listed. Weights and threshold
+        that are computed from the collection are those of both.
+    against_ids : list of str or int, Arrow data, or str, optional
+        Ids of `against`, as `ids`.
     max_pairs : int
         Maximum number of pairs; more raise an error.
 
@@ -168,7 +197,8 @@ def pairs(
     -------
     pyarrow.Table
         Columns row_a, row_b, doc_id_a, doc_id_b, similarity, distance (null for MinHash), one row a pair with
-        row_a < row_b, sorted. For containment a is contained in b, and both directions are listed.
+        row_a < row_b, sorted. For containment a is contained in b, and both directions are listed. With `against` a is
+        a document of `texts` and b one of `against`; for containment a is contained in b.
 
     Raises
     ------
@@ -184,11 +214,16 @@ def pairs(
     """
     import pyarrow as pa
 
-    recipe = _recipe(recipe, preset, None)
-    timing, report = Timing(), progress or no_progress
-    rules = RunRules(num_threads(threads), duplicate_ids=duplicate_ids)
-    source = document_source(texts, ids, recipe, text_field=text_field, tokenizer=tokenizer)
-    with _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
+    recipe = as_recipe(recipe, fields, base="default").resolve()
+    timing, report = Timing(), taken(progress)
+    rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
+    given = [(texts, ids)] if against is None else [(against, against_ids), (texts, ids)]
+    with null_option_named():
+        sources = [
+            document_source(some, names, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
+            for some, names in given
+        ]
+    with null_option_named(), _open(sources, recipe, rules, timing, report) as (documents, recipe, choice):
         collapsed = ordered(documents, recipe, timing)
         batches = list(
             verified_pairs(
@@ -199,6 +234,7 @@ def pairs(
                 timing=timing,
                 progress=report,
                 counts=PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63)),
+                across=against is not None,
             )
         )
         row_a = np.concatenate([np.zeros(0, np.int64), *(batch.row_a for batch in batches)])
@@ -212,8 +248,8 @@ def pairs(
         about = {"chosen_threshold": json.dumps(choice["chosen_threshold"])} if choice else None
         return pa.table(
             {
-                "row_a": number_column(row_a[by_row]),
-                "row_b": number_column(row_b[by_row]),
+                "row_a": number_column(documents.lines[row_a[by_row]].astype(np.int64)),
+                "row_b": number_column(documents.lines[row_b[by_row]].astype(np.int64)),
                 "doc_id_a": documents.doc_ids(row_a[by_row]),
                 "doc_id_b": documents.doc_ids(row_b[by_row]),
                 "similarity": number_column(similarity[by_row]),
@@ -223,129 +259,29 @@ def pairs(
         )
 
 
-def _recipe(recipe: Recipe | None, preset: str | None, keep: str | None) -> Recipe:
-    recipe = batch_recipe(recipe, preset)
-    return (recipe if keep is None else recipe.replace(keep=keep)).resolve()
-
-
 @contextlib.contextmanager
 def _open(
-    source: Source,
+    sources: Sequence[Source],
     recipe: Recipe,
     rules: RunRules,
     timing: Timing,
     progress: Progress,
 ) -> Iterator[tuple[Documents, Recipe, dict[str, Any]]]:
-    """Open a source as documents; gives them, the recipe with its weights and threshold, and how that was chosen."""
+    """Open a source as documents, of two the first as references.
+
+    Gives them, the recipe with its weights and threshold, and how that was chosen.
+    """
     # Only the texts of a stream are put aside.
     with scratch_directory() as work:
         held = HeldDocuments()
         sources, recipe = weighed(
-            [source], recipe, threads=rules.threads, timing=timing, progress=progress, work=work, held=held
+            sources, recipe, threads=rules.threads, timing=timing, progress=progress, work=work, held=held
         )
-        with opened_run(sources, recipe, RunContext(rules, timing, progress), work=work, held=held) as opened:
+        # Only how many there are is asked of these files.
+        references = (
+            References((Reference(cast("tuple[InputFile, ...]", tuple(sources[:1]))),)) if len(sources) > 1 else None
+        )
+        context = RunContext(rules, timing, progress)
+        with opened_run(sources, recipe, context, work=work, references=references, held=held) as opened:
+            check_only_nulls(opened.documents)
             yield opened.documents, opened.recipe, opened.facts
-
-
-def document_source(
-    documents: Any,  # noqa: ANN401
-    ids: Any,  # noqa: ANN401
-    recipe: Recipe,
-    *,
-    text_field: str = "text",
-    tokenizer: Tokenizer | None = None,
-) -> Source:
-    """Return documents in memory, of any kind that the recipe takes, as an input.
-
-    Raises
-    ------
-    InvalidInput, InvalidParameter
-        As for :func:`memory_source` and :func:`likewise.stages.documents.as_documents`.
-    """
-    check_tokenizer(recipe, tokenizer)
-    fields = keep_needs(recipe.keep)[1]
-    if tokenizer is not None:
-        if hasattr(documents, "__arrow_c_stream__") and is_stream(documents):
-            import pyarrow as pa
-
-            documents = pa.RecordBatchReader.from_stream(documents).read_all()
-        source = memory_source(documents, ids, text_field, fields)
-        assert isinstance(source, MemorySource)
-        return dataclasses.replace(source, texts=tokenized(source.texts, recipe, tokenizer))
-    if recipe.takes_tokens or are_bytes(documents, recipe):
-        documents = as_documents(documents, recipe)
-    return memory_source(documents, ids, text_field, fields)
-
-
-def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]) -> Source:  # noqa: ANN401
-    """Return texts in memory as an input; of a stream no batch stays there.
-
-    Raises
-    ------
-    InvalidInput
-        If texts and ids differ in number.
-    InvalidParameter
-        If `keep` asks for a field of texts that have none.
-    """
-    is_arrow = hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")
-    if is_arrow and is_stream(texts) and (ids is None or isinstance(ids, str)):
-        return _stream_source(texts, ids, text_field, fields)
-    if is_arrow and is_table(texts):
-        import pyarrow as pa
-
-        table = texts if isinstance(texts, pa.Table) else pa.table(texts)
-        name = ids if isinstance(ids, str) else "id" if ids is None and "id" in table.column_names else None
-        column = table_column(table, name) if name is not None else ids
-        # As of files: only who names the column says that every row has an id.
-        ids = _with_row_numbers(column) if ids is None and name is not None else column
-        extra = {name: column_as_json(table_column(table, name)) for name in fields}
-        batch = as_texts(table, text_field)
-    else:
-        if fields:
-            raise InvalidParameter("keep", f"field {fields[0]!r} is used, but only tables and files have fields")
-        if isinstance(ids, str):
-            raise InvalidParameter("ids", f"{ids!r} names a column, but the texts are not a table")
-        extra, batch = {}, as_texts(texts, text_field)
-    id_texts = None
-    if ids is not None:
-        from likewise.index.ids import all_ids
-
-        id_texts = all_ids(ids)
-        if len(id_texts) != len(batch):
-            raise InvalidInput(f"{counted(len(id_texts), 'id')} for {counted(len(batch), 'text')}")
-    return MemorySource(batch, id_texts, extra)
-
-
-def _stream_source(texts: Any, id_field: str | None, text_field: str, fields: tuple[str, ...]) -> Source:  # noqa: ANN401
-    import pyarrow as pa
-
-    reader = pa.RecordBatchReader.from_stream(texts)
-    names = reader.schema.names
-    rules = ReadRules((text_field,), id_field, fields, _MAX_TEXT_BYTES)
-    for name in (text_field, *([rules.id_field] if rules.id_field else []), *fields):
-        if name not in names:
-            raise InvalidInput(
-                f"no column {name!r} in the stream; found: {', '.join(map(repr, names))}. Use text_field to name the "
-                "column with the text"
-            )
-    return BatchStream(reader, rules)
-
-
-def _with_row_numbers(column: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return ids with the numbers of rows where there is none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(column.type):
-        # It may hide nulls among its values.
-        column = column.cast(column.type.value_type)
-    if not column.null_count or not _can_be_ids(column.type):
-        return column
-    return pc.coalesce(column.cast(pa.large_string()), pa.array(np.arange(len(column))).cast(pa.large_string()))
-
-
-def _can_be_ids(kind: Any) -> bool:  # noqa: ANN401 - an Arrow type
-    import pyarrow.types as are
-
-    is_text = are.is_string(kind) or are.is_large_string(kind) or are.is_string_view(kind)
-    return bool(is_text or are.is_integer(kind))

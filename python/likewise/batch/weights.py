@@ -15,21 +15,23 @@ from likewise.errors import LikewiseError
 from likewise.io.inputs import find_inputs
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.source import Source
-from likewise.progress import Progress, no_progress
-from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.progress import Progress, shows_progress, taken
+from likewise.recipe.given import GivenRecipe, as_recipe
+from likewise.recipe.recipe import Recipe
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Weights
 
 _COUNTED, _TABLE = "counted.json", "weights.lww"
 
 
+@shows_progress
 def weigh_files(
     inputs: Sequence[str | Path] | str | Path,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     run: FileRun | None = None,
     memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
     output: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Weights:
     """Return the weights of features by their rarity in files.
 
@@ -37,7 +39,7 @@ def weigh_files(
     ----------
     inputs : path or sequence of paths
         Files, directories, globs, or ``-``.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
     run : FileRun, optional
         How files are read.
@@ -45,8 +47,8 @@ def weigh_files(
         Memory of the counts.
     output : Path, optional
         Where the table will go; refused before the work if it is an input.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
 
     Returns
     -------
@@ -58,7 +60,7 @@ def weigh_files(
     InvalidInput
         If a row is bad and `run` does not say ``on_error="skip"``, too many are, or `output` is an input.
     """
-    recipe = check_is_recipe(Recipe.minhash(weights="idf") if recipe is None else recipe)
+    recipe = as_recipe(Recipe.minhash(weights="idf") if recipe is None else recipe)
     run = run or FileRun()
     rules = run.run_rules()
     with scratch_directory() as work:
@@ -76,7 +78,7 @@ def weigh_files(
             recipe,
             threads=rules.threads,
             timing=Timing(),
-            progress=progress or no_progress,
+            progress=taken(progress),
             memory_bytes=memory_bytes,
             on_error=rules.on_error,
             max_bad_rows=rules.max_bad_rows,

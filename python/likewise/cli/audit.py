@@ -10,9 +10,9 @@ import click
 
 from likewise.checks import counted
 from likewise.cli.options.memory_option import MEMORY
-from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import MOVED_INPUTS, QUIET, THREADS, count
 from likewise.cli.options.terminal import printable
+from likewise.progress import shown
 
 if TYPE_CHECKING:
     from likewise.runs.audit import Audit
@@ -102,8 +102,8 @@ def command(out: Path, least_recall: float | None, output: Path | None, **option
     read_summary(out)
     target = out / AUDIT if output is None else output
     check_target(target)
-    with ShownProgress(quiet=quiet) as progress:
-        found = audit(out, progress=progress.report, **options)
+    with shown(not quiet) as report:
+        found = audit(out, progress=report, **options)
     write_certificate(found.certificate, target)
     short = [] if least_recall is None else _not_proved(found, least_recall)
     if as_json:

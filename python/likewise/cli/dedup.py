@@ -9,25 +9,21 @@ import click
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.memory_option import MEMORY
-from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
     decision_options,
     document_options,
-    fields_line,
-    names_features,
     recipe_line,
-    take_recipe,
+    take_recipe_beside,
     take_run,
 )
 from likewise.cli.options.summary import bad_line, print_summary, search_line
 from likewise.cli.options.terminal import chosen_lines, printable, skipped_line
+from likewise.progress import shown
 
 if TYPE_CHECKING:
-    from likewise.batch import IndexUse
     from likewise.batch.engine import Engine
-    from likewise.recipe.recipe import Recipe
 
 _HELP = """Remove near-duplicates and record why each was removed.
 
@@ -45,6 +41,7 @@ the recipe. Use --preset default --threshold T to keep the default features. --e
 
 \b
 Examples:
+  likewise dedup articles.jsonl --dry-run
   likewise dedup articles.jsonl -o out
   likewise dedup 'crawl/*.jsonl' -o out --text-field page.body --id-field url
   likewise dedup new.jsonl -o out2 --against seen.lw --add
@@ -54,7 +51,13 @@ Examples:
 
 @click.command("dedup", cls=LongCommand, help=_HELP)
 @INPUTS
-@click.option("-o", "--out", required=True, metavar="OUT", help="Output directory, or - to write kept lines to stdout.")
+@click.option("-o", "--out", metavar="OUT", help="Output directory, or - to write kept lines to stdout.  [required]")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Decide, but write nothing. Shows counts, groups by size and the removals nearest to the threshold; -o is "
+    "optional then, and options of the output have no effect.",
+)
 @decision_options
 @document_options
 @MEMORY
@@ -123,11 +126,12 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
 def command(
     inputs: tuple[str, ...],
-    out: str,
+    out: str | None,
+    dry_run: bool,  # noqa: FBT001 - click's call
     output: str,
     index: Path | None,
     against: tuple[Path, ...],
-    add: bool,  # noqa: FBT001 - click's call
+    add: bool,  # noqa: FBT001
     keep_sketches: bool,  # noqa: FBT001
     store_pairs: float | None,
     overwrite: bool,  # noqa: FBT001
@@ -147,7 +151,28 @@ def command(
     asked, references = _told_apart(against)
     use = IndexUse(index, asked, add)
     elsewhere = _engine(engine, {"master": master, "checkpoint_dir": checkpoint_dir, "driver_memory": driver_memory})
-    recipe, run = _recipe(options, use, references, elsewhere, quiet=quiet), take_run(options)
+    base = "default" if elsewhere is None else "online"
+    recipe = take_recipe_beside(options, asked, references, base, quiet=quiet)
+    run = take_run(options)
+    if dry_run:
+        from likewise.runs.preview import preview
+
+        with shown(not quiet) as report:
+            found = preview(
+                inputs,
+                recipe,
+                run=run,
+                index=asked,
+                against=references,
+                engine=elsewhere,
+                # Documents are shown on terminals only, never in a log.
+                shows_texts=not as_json and sys.stderr.isatty(),
+                progress=report,
+            )
+        print_summary(found.to_dict(), None, as_json=as_json, quiet=quiet, lines=preview_lines)
+        return
+    if out is None:
+        raise click.UsageError("Missing option '-o' / '--out' (or --dry-run).")
     if out == "-":
         given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "output": output != "kept"}
         given |= {
@@ -158,10 +183,10 @@ def command(
         for name, is_given in given.items():
             if is_given:
                 raise InvalidParameter(name, "cannot be combined with -o -, which writes kept lines to standard output")
-    with ShownProgress(quiet=quiet) as progress:
+    with shown(not quiet) as report:
         if out == "-":
             summary = stream_dedup(
-                inputs, sys.stdout.buffer, recipe, run=run, index=use, against=references, progress=progress.report
+                inputs, sys.stdout.buffer, recipe, run=run, index=use, against=references, progress=report
             )
         else:
             summary = dedup_files(
@@ -177,7 +202,7 @@ def command(
                 keep_sketches=keep_sketches,
                 store_pairs=store_pairs,
                 engine=elsewhere,
-                progress=progress.report,
+                progress=report,
             )
     print_summary(summary, None if out == "-" else out, as_json=as_json, quiet=quiet, lines=summary_lines)
     if out != "-" and not as_json and not quiet and sys.stderr.isatty():
@@ -233,27 +258,13 @@ def _is_index(path: Path) -> bool:
     return exists(path)
 
 
-def _recipe(
-    options: dict[str, Any], use: "IndexUse", references: tuple[Path, ...], engine: "Engine | None", *, quiet: bool
-) -> "Recipe":
-    """Return the recipe of the options; that of the index or of the first run where none but --keep is named."""
-    from likewise.batch.against.references import recipe_of_references
-    from likewise.recipe.rules import FIELDS_OF_METHOD
-
-    names = {"method", "preset", "recipe_file", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)} - {
-        "keep"
-    }
-    found = None if any(options.get(name) for name in names) else recipe_of_references(use.against, references)
-    if found is None:
-        is_told = names_features(options) and not quiet
-        recipe = take_recipe(options, "default" if engine is None else "online")
-        if is_told:
-            click.echo(fields_line(recipe), err=True)
-        return recipe
-    keep = options["keep"]
-    for name in (names | {"keep"}) & set(options):
-        del options[name]
-    return found if keep is None else found.replace(keep=keep)
+def preview_lines(preview: dict[str, Any], out: str | None) -> list[str]:
+    """Return what a run would do as lines for people."""
+    sizes = {int(size): num for size, num in preview["group_sizes"].items()}
+    lines = summary_lines(preview, out)
+    groups = [f"{num:,} of {counted(size, 'document')}" for size, num in sizes.items()]
+    lines.append(f"groups: {', '.join(groups) or 'none'}")
+    return [*lines, *preview["first_look"], "nothing was written (--dry-run)"]
 
 
 def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:

@@ -8,9 +8,9 @@ import click
 
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import QUIET, index_input_options, matching_options, take_recipe, take_run
 from likewise.cli.options.terminal import skipped_line
+from likewise.progress import shown
 
 _HELP = """Find the reference that each document contains or resembles.
 
@@ -76,7 +76,7 @@ def command(
     recipe, run = take_recipe(options), take_run(options | {"duplicate_ids": "allow"})
     if out == "-" and as_json:
         raise InvalidParameter("json", "cannot be combined with -o -, which writes matches to standard output")
-    with ShownProgress(quiet=quiet) as progress:
+    with shown(not quiet) as report:
         summary = match_files(
             queries,
             references,
@@ -85,7 +85,7 @@ def command(
             top=top,
             min_score=min_score,
             run=run,
-            progress=progress.report,
+            progress=report,
             stdout=sys.stdout.buffer,
         )
     if as_json:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,31 +10,30 @@ import click
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.memory_option import MEMORY
-from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
     count,
-    fields_line,
     input_options,
-    names_features,
     search_options,
-    take_recipe,
+    take_recipe_beside,
     take_run,
 )
 from likewise.cli.options.summary import crowd_words
 from likewise.cli.options.terminal import chosen_lines, skipped_line
+from likewise.progress import shown
 
 _HELP = """List all verified pairs of near-duplicates.
 
 INPUT is in any format that dedup reads: files, directories, globs, or - for standard input. Rows have the columns
 doc_id_a, doc_id_b, similarity and distance, and are not sorted. With --measure containment, a is contained in b, and
-both directions are listed. Recipe options and defaults are those of dedup.
+both directions are listed (with --against only this one). Recipe options and defaults are those of dedup.
 
 \b
 Examples:
   likewise pairs articles.jsonl -o pairs.tsv
   likewise pairs articles.jsonl -o pairs.parquet --threshold 0.7 --recall 0.99
+  likewise pairs new.jsonl -o pairs.tsv --against old.jsonl
   likewise pairs notes.jsonl -o - --method simhash --within 6 | sort
 """
 
@@ -49,6 +49,14 @@ Examples:
 )
 @search_options
 @click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="PATH",
+    help="List only pairs of a document of INPUT (a) with one of PATH (b): a file, a directory of files, or the output "
+    "directory of a run (its kept documents, and its recipe by default). Repeatable.",
+)
+@click.option(
     "--max-pairs",
     type=count,
     metavar="N",
@@ -62,6 +70,7 @@ Examples:
 def command(
     inputs: tuple[str, ...],
     out: str,
+    against: tuple[Path, ...],
     max_pairs: int,
     quiet: bool,  # noqa: FBT001 - click's call
     as_json: bool,  # noqa: FBT001
@@ -71,21 +80,27 @@ def command(
     from likewise.batch import pair_files
     from likewise.errors import InvalidParameter
 
-    is_told = names_features(options) and not quiet
-    recipe, run = take_recipe(options, "default"), take_run(options)
-    if is_told:
-        click.echo(fields_line(recipe), err=True)
+    recipe, run = take_recipe_beside(options, None, against, "default", quiet=quiet), take_run(options)
     if out == "-" and as_json:
         raise InvalidParameter("json", "cannot be combined with -o -, which writes pairs to standard output")
-    with ShownProgress(quiet=quiet) as progress:
+    with shown(not quiet) as report:
         summary = pair_files(
-            inputs, out, recipe, run=run, max_pairs=max_pairs, progress=progress.report, stdout=sys.stdout.buffer
+            inputs,
+            out,
+            recipe,
+            run=run,
+            against=against,
+            max_pairs=max_pairs,
+            progress=report,
+            stdout=sys.stdout.buffer,
         )
     if as_json:
         click.echo(json.dumps(summary, ensure_ascii=False))
     elif not quiet:
+        num_others = summary.get("against", {}).get("num_documents")
+        others = "" if num_others is None else f"and {num_others:,} of --against "
         click.echo(
-            f"{counted(summary['num_pairs'], 'pair')} among {counted(summary['num_documents'], 'document')} "
+            f"{counted(summary['num_pairs'], 'pair')} among {counted(summary['num_documents'], 'document')} {others}"
             f"({counted(summary['num_bad_rows'], 'bad row')}) "
             f"in {summary['timings']['total_s']:.2f} s{crowd_words(summary)}",
             err=True,

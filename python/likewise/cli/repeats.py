@@ -7,7 +7,6 @@ import click
 
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
@@ -19,6 +18,7 @@ from likewise.cli.options.recipe import (
 )
 from likewise.cli.options.summary import bad_line, print_summary, search_line
 from likewise.cli.options.terminal import skipped_line
+from likewise.progress import shown
 
 _HELP = """Remove repeated lines, paragraphs, sentences or spans from documents.
 
@@ -75,8 +75,10 @@ def command(
 
     if str(out) == "-":
         raise InvalidParameter("out", "must be a directory")
-    recipe, run = take_recipe(_part_options(unit, options)), take_run(options)
-    with ShownProgress(quiet=quiet) as progress:
+    given = _part_options(unit, options)
+    # Equal parts are no choice to be shown.
+    recipe, run = take_recipe(given, quiet=quiet or given is not options), take_run(options)
+    with shown(not quiet) as report:
         summary = dedup_parts(
             inputs,
             out,
@@ -86,7 +88,7 @@ def command(
             dry_run=dry_run,
             overwrite=overwrite,
             fresh=fresh,
-            progress=progress.report,
+            progress=report,
         )
     print_summary(summary, None if dry_run else str(out), as_json=as_json, quiet=quiet, lines=part_lines)
 

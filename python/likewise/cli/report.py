@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import MOVED_INPUTS, QUIET
 from likewise.cli.options.terminal import printable
+from likewise.progress import shown
 
 _HELP = """Write an HTML report about a run.
 
@@ -47,8 +47,8 @@ def command(
     from likewise.io.output.whole import WholeFile
     from likewise.runs.report import report
 
-    with ShownProgress(quiet=quiet) as progress:
-        text = report(out, samples=not no_samples, inputs=inputs, progress=progress.report)
+    with shown(not quiet) as progress:
+        text = report(out, samples=not no_samples, inputs=inputs, progress=progress)
     if output is not None and str(output) == "-":
         sys.stdout.buffer.write(text.encode())
         return

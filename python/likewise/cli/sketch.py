@@ -7,8 +7,8 @@ import click
 
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import INPUTS, QUIET, input_options, sketch_options, take_recipe, take_run
+from likewise.progress import shown
 
 _HELP = """Write SimHash fingerprints or MinHash signatures.
 
@@ -42,8 +42,8 @@ def command(inputs: tuple[str, ...], out: str, quiet: bool, **options: Any) -> N
     with file_for(out) as local:
         # Refused before the work rather than after it.
         WholeFile(local)
-        with ShownProgress(quiet=quiet) as progress:
-            sketches = sketch_files(inputs, recipe, run=run, output=local, progress=progress.report)
+        with shown(not quiet) as report:
+            sketches = sketch_files(inputs, recipe, run=run, output=local, progress=report)
         sketches.write(local)
     if not quiet:
         click.echo(f"{counted(len(sketches), 'sketch', 'sketches')}, sketch_id {recipe.sketch_id}", err=True)

@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,10 @@ import click
 
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import INPUTS, QUIET, READING, input_options, take_run
 from likewise.cli.options.terminal import has_color, printable
 from likewise.cli.options.text_options import TEXT_OPTIONS, take_word_lists
+from likewise.progress import shown
 
 if TYPE_CHECKING:
     from likewise.stages.sets import Estimate
@@ -135,7 +136,7 @@ def command(
     rules = {name: value for name, value in rules.items() if value is not None}
     rules |= take_word_lists(rules)
     with (
-        ShownProgress(quiet=quiet) as progress,
+        ExitStack() as bars,
         open_tuner(
             inputs,
             given,
@@ -146,13 +147,14 @@ def command(
             most_documents=sample,
             seed=seed,
             output=out,
-            progress=progress.report,
+            progress=bars.enter_context(shown(not quiet)),
         ) as tuner,
     ):
         if asks:
             asked = tuner.questions()
             others = asked.take(given.labels)
-            progress.__exit__(None, None, None)
+            # Nothing is drawn into questions.
+            bars.close()
             try:
                 _ask(tuner, asked, others, path, questions)
             except KeyboardInterrupt:

@@ -8,8 +8,8 @@ import click
 
 from likewise.checks import counted, parse_size
 from likewise.cli.options.help import LongCommand
-from likewise.cli.options.progress import ShownProgress
 from likewise.cli.options.recipe import INPUTS, QUIET, feature_options, input_options, take_recipe, take_run
+from likewise.progress import shown
 
 _HELP = """Count document frequencies and write a weight table.
 
@@ -70,14 +70,14 @@ def command(
     )
     # Refuses a place where nothing can be written before the work, not after it.
     WholeFile(out)
-    with ShownProgress(quiet=quiet) as progress:
+    with shown(not quiet) as report:
         table = weigh_files(
             inputs,
             recipe,
             run=take_run(options),
             memory_bytes=parse_size("memory", memory),
             output=out,
-            progress=progress.report,
+            progress=report,
         )
     table.write(out)
     if quiet:

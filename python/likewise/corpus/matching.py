@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.batch import FileRun
 from likewise.batch.budget.timing import Timing
+from likewise.batch.in_memory import document_source
 from likewise.batch.opening import found_inputs
-from likewise.batch.texts import document_source
 from likewise.checks import check_integer, num_threads
 from likewise.corpus.reading import Counts, Part, each_part
 from likewise.errors import InvalidInput, InvalidParameter
@@ -29,11 +29,16 @@ from likewise.io.remote import file_for
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import number_column
-from likewise.progress import Progress, Warned, no_progress
+from likewise.progress import Progress, Warned, shows_progress, taken
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
-from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer
+from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _Made = TypeVar("_Made")
 DEFAULT_TOP = 1
@@ -53,20 +58,21 @@ def default_recipe() -> Recipe:
     return Recipe.shingles(weights="idf")
 
 
+@shows_progress
 def match(
     queries: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
     references: Any,  # noqa: ANN401
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     top: int = DEFAULT_TOP,
     min_score: float = DEFAULT_MIN_SCORE,
     ids: Any = None,  # noqa: ANN401
     reference_ids: Any = None,  # noqa: ANN401
-    text_field: str = "text",
+    text_field: TextField = "text",
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
-    progress: Progress | None = None,
-) -> Any:  # noqa: ANN401 - PyArrow has no types
+    progress: Progress | bool | None = None,
+) -> "pa.Table":
     """Find the references that each query contains or resembles, best first.
 
     Parameters
@@ -74,7 +80,7 @@ def match(
     queries, references : list of str, Arrow data, table, or iterable of str
         The texts, or what the recipe takes: bytes, or lists of tokens. Of an Arrow stream one batch at a time is in
         memory.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Only its features are used: text rules, tokens, shingle and weights. Where None: word pairs weighted by their
         rarity among the references. Weights by rarity without a table are counted on the references, so that the
         answer for a query depends on the references and on itself alone.
@@ -84,14 +90,14 @@ def match(
         Least score of an answer, 0 to 1. References that share no feature with a query are never listed.
     ids, reference_ids : sequence of str or int, Arrow data, or column name, optional
         As for :func:`likewise.dedup`; those of the references must be distinct.
-    text_field : str
-        Column of a table that holds the text.
+    text_field : str or sequence of str
+        Column of a table that holds the text; several are joined with a newline.
     tokenizer : callable, optional
         Cuts tokens ``user`` from each text.
     threads : int, optional
         Number of threads; all processors where None. Results do not depend on it.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
 
     Returns
     -------
@@ -119,7 +125,7 @@ def match(
     import pyarrow as pa
 
     asked = _Asked(_checked(recipe), top, min_score, num_threads(threads))
-    report = progress or no_progress
+    report = taken(progress)
     with scratch_directory() as work:
         sources = [
             document_source(side, given, asked.recipe, text_field=text_field, tokenizer=tokenizer)
@@ -131,16 +137,17 @@ def match(
         return pa.concat_tables([schema.empty_table(), *(table.select(_MEMORY_COLUMNS) for table in tables)])
 
 
+@shows_progress
 def match_files(
     queries: Sequence[str | Path] | str | Path,
     references: Sequence[str | Path] | str | Path,
     output: str | Path,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     top: int = DEFAULT_TOP,
     min_score: float = DEFAULT_MIN_SCORE,
     run: FileRun | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     stdout: BinaryIO | None = None,
 ) -> dict[str, Any]:
     """Write the references that each document in files contains or resembles.
@@ -157,8 +164,8 @@ def match_files(
         As for :func:`likewise.match`.
     run : FileRun, optional
         How files are read, of queries and of references.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
     stdout : binary file, optional
         What ``-`` means.
 
@@ -172,7 +179,7 @@ def match_files(
     InvalidInput, InvalidParameter
         As for :func:`likewise.match`, and at bad rows as for :func:`likewise.dedup_files`.
     """
-    run, report = run or FileRun(), progress or no_progress
+    run, report = run or FileRun(), taken(progress)
     rules, timing = run.run_rules(), Timing()
     asked = _Asked(_checked(recipe), top, min_score, rules.threads, rules.on_error, rules.max_bad_rows)
     with ExitStack() as stack:
@@ -343,8 +350,8 @@ class Asking:
         return pa.table(columns, schema=_schema())
 
 
-def _checked(recipe: Recipe | None) -> Recipe:
-    recipe = check_is_recipe(default_recipe() if recipe is None else recipe)
+def _checked(recipe: GivenRecipe | None) -> Recipe:
+    recipe = as_recipe(default_recipe() if recipe is None else recipe)
     if isinstance(recipe.sketch, Exact):
         raise InvalidParameter("recipe", "method exact has no features to match by; use another method")
     return recipe

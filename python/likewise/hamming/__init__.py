@@ -56,3 +56,7 @@ def __getattr__(name: str) -> object:
     value: object = getattr(importlib.import_module(f"likewise.hamming.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

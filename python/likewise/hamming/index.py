@@ -14,6 +14,7 @@ from likewise.hamming.file import read_hamming_file, write_hamming_file
 from likewise.hamming.ids import RowIds
 from likewise.hamming.matches import Matches, mask_number, native_set, with_empty
 from likewise.hamming.rows import MAX_ROWS, FingerprintRows, take_one, take_rows
+from likewise.markup import facts
 from likewise.recipe.recipe import Recipe
 
 
@@ -95,6 +96,20 @@ class HammingIndex(BuiltOutOfCore):
 
     def __len__(self) -> int:
         return len(self._native) + len(self._empty_rows)
+
+    def __repr__(self) -> str:
+        return f"<HammingIndex of {len(self):,} fingerprints: {self.bits} bits, within {self.within}>"
+
+    def _repr_html_(self) -> str:
+        stats = self.stats
+        values = {
+            "fingerprints": f"{len(self):,}",
+            "bits": self.bits,
+            "within": self.within,
+            "keys": len(stats["keys"]),
+            "tables": f"{stats['table_bytes']:,} bytes",
+        }
+        return facts("HammingIndex", values)
 
     def __enter__(self) -> Self:
         return self

@@ -5,7 +5,7 @@ import errno
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 
@@ -14,20 +14,24 @@ from likewise.checks import check_integer, num_threads
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, rows_from, too_long
 from likewise.index.opening import (
+    Store,
     attached_parts,
     check_recipe,
     check_store,
     check_ttl,
     directory_of,
     is_there,
+    named_recipe,
     recipe_of,
     recipe_parts,
     sync_seconds,
     ttl_of,
 )
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
-from likewise.recipe.methods import MinHash
-from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.markup import facts
+from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
+from likewise.recipe.methods import MinHash, SimHashDistance
+from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
 
@@ -41,12 +45,10 @@ class Index:
     ----------
     path : str or Path
         The directory; made where there is none. One writer at a time, any number of readers.
-    recipe : Recipe, optional
-        What a near-duplicate is: of method simhash or minhash, ``keep="first"``. A new index takes the preset
-        ``online`` where None, since it cannot choose a threshold from documents that are yet to come; an index that is
-        there knows its own, with its weight table and lists of words, and refuses another.
-    preset : str, optional
-        Name of a preset instead of a recipe (:meth:`Recipe.preset`).
+    recipe : Recipe or str, optional
+        What a near-duplicate is, or the name of a preset: of method simhash or minhash, ``keep="first"``. A new index
+        takes the preset ``online`` where None, since it cannot choose a threshold from documents that are yet to come;
+        an index that is there knows its own, with its weight table and lists of words, and refuses another.
     store : {"sketch", "shingles", "text"}, optional
         What is kept of each document beside its sketch. ``sketch`` (the default by distance alone) keeps the features
         of short texts only; recipes that measure pairs keep the feature sets, ``shingles``, or the texts.
@@ -65,6 +67,8 @@ class Index:
         shows which. Otherwise that is a StoreError.
     accept_clock : bool
         Whether the machine's clock is right, with a `ttl`, even though ``stats["clock_warning"]`` says otherwise.
+    **fields
+        Fields of a recipe instead of one (:func:`likewise.dedup`), `keep` ``first`` where it is not named.
 
     Raises
     ------
@@ -95,24 +99,24 @@ class Index:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        recipe: Recipe | None = None,
+        recipe: GivenRecipe | None = None,
         *,
-        preset: str | None = None,
-        store: str | None = None,
+        store: Store | None = None,
         durability: str = "commit",
         ttl: float | None = None,
         read_only: bool = False,
         threads: int | None = None,
         accept_loss: bool = False,
         accept_clock: bool = False,
+        **fields: Unpack[RecipeFields],
     ) -> None:
+        given = named_recipe(recipe, fields)
         directory = directory_of(path)
         seconds = sync_seconds(durability)
         ttl_s = check_ttl(ttl)
         self._threads = num_threads(threads)
         if is_there(directory):
             mode = "read" if read_only else "write"
-            given = recipe if preset is None else as_recipe(recipe, preset)
             resolved, kept = recipe_of(directory, given)
             if store is not None and check_store(store, resolved) != kept:
                 raise InvalidParameter("store", f"{path} stores {kept}, not {store}")
@@ -121,7 +125,7 @@ class Index:
             raise FileNotFoundError(errno.ENOENT, "no index to read", str(path))
         else:
             mode = "create"
-            resolved = check_recipe(as_recipe(recipe, preset))
+            resolved = check_recipe(as_recipe() if given is None else given)
             kept = check_store(store, resolved)
         self._recipe = resolved
         self._takes_str = not resolved.takes_tokens
@@ -153,6 +157,20 @@ class Index:
 
     def __repr__(self) -> str:
         return f"Index({str(self._path)!r}, {self._recipe.method}, store={self._store!r})"
+
+    def _repr_html_(self) -> str:
+        try:
+            num_documents = f"{len(self):,}"
+        except StoreError as error:
+            num_documents = str(error)
+        recipe = self._recipe
+        match = (
+            f"distance <= {recipe.sketch.within}"
+            if isinstance(recipe.sketch, SimHashDistance)
+            else (f"{recipe.measure} >= {recipe.threshold}")
+        )
+        values = {"documents": num_documents, "match": match, "store": self._store, "recipe_id": recipe.recipe_id}
+        return facts(f"Index: {self._path}", values)
 
     @property
     def recipe(self) -> Recipe:

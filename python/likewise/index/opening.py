@@ -4,18 +4,20 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from likewise import _native
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
 from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.io.places import check_place
+from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe, check_is_recipe
 
 DATABASE = "documents.sqlite"
-STORES = ("sketch", "shingles", "text")
+Store = Literal["sketch", "shingles", "text"]
+STORES: tuple[Store, ...] = get_args(Store)
 # What is there of an index that was being made when the process ended.
 _UNFINISHED = {"writer.lock", "documents.mark", DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"}
 # What the root of a file system, or a desktop, puts into any directory.
@@ -165,6 +167,14 @@ def sync_seconds(durability: str) -> float | None:
     if not 0.001 <= seconds <= 3600:
         raise InvalidParameter("durability", f"{durability!r}: the interval must be from 1ms to 3600s")
     return seconds
+
+
+def named_recipe(recipe: GivenRecipe | None, fields: RecipeFields) -> Recipe | None:
+    """Return the recipe that a caller names, None where there is none; by fields it keeps the first document."""
+    if recipe is None and not fields:
+        return None
+    # Containment prefers the longest in a run; an index has only the order of arrival.
+    return as_recipe(recipe, fields if recipe is not None else {"keep": "first", **fields})
 
 
 def recipe_of(path: Path, given: Recipe | None) -> tuple[Recipe, str]:

@@ -3,14 +3,19 @@
 import dataclasses
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from likewise import _native
+from likewise.markup import element, facts
 from likewise.measures import Measures, measure
+from likewise.measures.diffs import side_by_side
+from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import Exact, SimHashDistance
-from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer
 
+# Characters that a notebook shows.
+_MOST_SHOWN = 4000
 # Words as people see them; in scripts without spaces each character is one, so that a change stays small.
 _UNITS = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
@@ -57,6 +62,22 @@ class Comparison:
     recipe: Recipe
     alignment: tuple[Stretch, ...]
 
+    def _repr_html_(self) -> str:
+        measures = self.measures
+        named = {
+            name: f"{getattr(measures, name):.4f}"
+            for name in ("jaccard", "containment_a_in_b", "containment_b_in_a", "cosine", "overlap", "edit", "hamming")
+        }
+        title = f"{'match' if self.matches else 'no match'} by {self.recipe.measure}"
+        parts, num_shown = [], 0
+        for part in self.alignment:
+            parts.append(part)
+            num_shown += max(len(part.a), len(part.b))
+            if num_shown > _MOST_SHOWN:
+                break
+        rest = "" if len(parts) == len(self.alignment) else element("p", f"The first {num_shown:,} characters.")
+        return facts(title, named) + (side_by_side(parts, ("a", "b")) if parts else "") + rest
+
     def to_dict(self) -> dict[str, object]:
         """Return everything as JSON values; fingerprints in hexadecimal, only the stretches that differ."""
         measures = dataclasses.asdict(self.measures)
@@ -75,9 +96,10 @@ class Comparison:
 def compare(
     a: Any,  # noqa: ANN401 - texts, bytes, lists of tokens
     b: Any,  # noqa: ANN401
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     tokenizer: Tokenizer | None = None,
+    **fields: Unpack[RecipeFields],
 ) -> Comparison:
     """Compare two documents: every measure, both fingerprints, and where their words differ.
 
@@ -85,10 +107,12 @@ def compare(
     ----------
     a, b : str
         The texts; bytes or lists of tokens where the recipe takes those, which are not aligned.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Whose features count and what a match is; the preset ``online`` where None.
     tokenizer : callable, optional
         Cuts tokens ``user`` from each text.
+    **fields
+        Fields of a recipe instead of one (:func:`likewise.dedup`).
 
     Returns
     -------
@@ -102,7 +126,7 @@ def compare(
     >>> found.matches, [(part.a, part.b) for part in found.alignment if not part.is_same]
     (False, [('fine', 'rainy')])
     """
-    recipe = as_recipe(recipe).resolve()
+    recipe = as_recipe(recipe, fields).resolve()
     measures = measure(a, b, recipe, tokenizer=tokenizer)
     is_match = _are_equal(a, b, recipe) if isinstance(recipe.sketch, Exact) else matches(measures, recipe)
     are_texts = isinstance(a, str) and isinstance(b, str)

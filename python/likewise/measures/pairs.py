@@ -1,4 +1,4 @@
-"""One measure of two texts, sets, weighted sets or sequences."""
+"""One measure of two texts, sets, weighted sets or sequences, or of many such pairs."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -6,21 +6,30 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from likewise._native import Texts
+from likewise.arrays import slices
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
+from likewise.hamming.pairs import hamming_distance
 from likewise.measures.alignment import Alignment
-from likewise.measures.table import TABLE
+from likewise.measures.table import TABLE, MeasureName
 from likewise.measures.texts import fingerprint_distance
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import SimHash
-from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.recipe import Recipe
 from likewise.recipe.weighing import check_weighable
+from likewise.stages.sketch import sketch
+from likewise.stages.text import as_texts
 from likewise.stages.verify import verify_pairs
 
 _MOST_IN_FLOAT = 2**1000
+# Pairs of texts whose features are held at once.
+_PAIRS_AT_ONCE = 8192
 
 
-def similarity(a: Any, b: Any, measure: str, *, recipe: Recipe | None = None) -> float:  # noqa: ANN401 - four kinds
+def similarity(a: Any, b: Any, measure: MeasureName, *, recipe: GivenRecipe | None = None) -> float:  # noqa: ANN401 - four kinds
     """Return how alike two things of one kind are, by one measure.
 
     Parameters
@@ -31,7 +40,7 @@ def similarity(a: Any, b: Any, measure: str, *, recipe: Recipe | None = None) ->
     measure : {"jaccard", "containment", "cosine", "dice", "overlap", "hamming", "lcs", "edit"}
         Containment is that of `a` in `b`. Sets take the first five, sequences the last three (hamming: of one length),
         texts all.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Of texts: whose features and bits count; the preset ``online`` where None, for hamming ``Recipe.simhash()``.
 
     Returns
@@ -61,8 +70,7 @@ def similarity(a: Any, b: Any, measure: str, *, recipe: Recipe | None = None) ->
     if kind not in TABLE[measure].takes:
         allowed = ", ".join(name for name, facts in TABLE.items() if kind in facts.takes)
         raise InvalidParameter("measure", f"{measure} is not defined on {kind}; use one of {allowed}")
-    if recipe is not None:
-        check_is_recipe(recipe)
+    recipe = None if recipe is None else as_recipe(recipe)
     if recipe is not None and (kind != "texts" or measure in ("lcs", "edit")):
         raise InvalidParameter("recipe", f"a recipe does not apply to {measure} of {kind}")
     if kind == "texts":
@@ -70,6 +78,74 @@ def similarity(a: Any, b: Any, measure: str, *, recipe: Recipe | None = None) ->
     if kind == "sequences":
         return _of_sequences(a, b, measure)
     return set_similarity(a, b, measure)
+
+
+def similarities(
+    a: Any,  # noqa: ANN401 - lists, Arrow data
+    b: Any,  # noqa: ANN401
+    measure: MeasureName,
+    *,
+    recipe: GivenRecipe | None = None,
+    threads: int | None = None,
+) -> NDArray[np.float64]:
+    """Return how alike the entries of two columns are, row by row, by one measure.
+
+    Parameters
+    ----------
+    a, b : list, Arrow data, or iterable
+        Equally many texts, as :func:`likewise.dedup` takes them, or lists of sets, weighted sets or sequences.
+    measure, recipe
+        As for :func:`similarity`.
+    threads : int, optional
+        Threads of this call; all processors where None. Results do not depend on it.
+
+    Returns
+    -------
+    ndarray of shape (n,), float64
+        0 to 1, each as :func:`similarity` gives it.
+
+    Raises
+    ------
+    InvalidInput
+        If a text is null.
+    InvalidParameter
+        If the columns differ in length, and as :func:`similarity`.
+
+    Examples
+    --------
+    >>> similarities(["kitten", "one fine day"], ["sitting", "one fine day"], "edit").round(4).tolist()
+    [0.5714, 1.0]
+    """
+    check_choice("measure", measure, tuple(TABLE))
+    are_things = all(isinstance(side, list | tuple) and side and not isinstance(side[0], str) for side in (a, b))
+    left, right = (side if are_things else as_texts(side) for side in (a, b))
+    if len(left) != len(right):
+        raise InvalidParameter("a, b", f"{len(left)} and {len(right)} entries; both columns must have the same length")
+    recipe = None if recipe is None else as_recipe(recipe)
+    if are_things or measure in ("lcs", "edit"):
+        sides = (left, right) if are_things else (left.to_list(), right.to_list())
+        pairs = zip(*sides, strict=True)
+        return np.array([similarity(one, other, measure, recipe=recipe) for one, other in pairs], np.float64)
+    if measure == "hamming":
+        recipe = _of_fingerprints(recipe)
+        arrays = [sketch(side, recipe, threads=threads).array for side in (left, right)]
+        return np.asarray(1.0 - hamming_distance(*arrays) / recipe.method_as(SimHash).bits)
+    if recipe is not None:
+        check_weighable(recipe.weights, recipe.table)
+    found = np.empty(len(left))
+    for part in slices(len(left), _PAIRS_AT_ONCE):
+        rows = np.arange(part.start, part.stop)
+        texts = Texts.concat([left.take(rows), right.take(rows)])
+        pairs_of_rows = np.stack([rows - part.start, rows - part.start + len(rows)], axis=1)
+        found[part] = verify_pairs(texts, pairs_of_rows, recipe, measure=measure, threads=threads)
+    return found
+
+
+def _of_fingerprints(recipe: Recipe | None) -> Recipe:
+    recipe = Recipe.simhash() if recipe is None else recipe
+    if not isinstance(recipe.sketch, SimHash):
+        raise InvalidParameter("recipe", "hamming requires SimHash fingerprints; give a recipe with method simhash")
+    return recipe
 
 
 def _kind(value: object) -> str | None:
@@ -87,11 +163,8 @@ def _of_texts(a: str, b: str, measure: str, recipe: Recipe | None) -> float:
         aligned = Alignment.of_texts(a, b)
         return aligned.lcs if measure == "lcs" else aligned.edit
     if measure == "hamming":
-        recipe = Recipe.simhash() if recipe is None else recipe
-        method = recipe.sketch
-        if not isinstance(method, SimHash):
-            raise InvalidParameter("recipe", "hamming requires SimHash fingerprints; give a recipe with method simhash")
-        return 1.0 - fingerprint_distance(a, b, recipe) / method.bits
+        recipe = _of_fingerprints(recipe)
+        return 1.0 - fingerprint_distance(a, b, recipe) / recipe.method_as(SimHash).bits
     if recipe is not None:
         check_weighable(recipe.weights, recipe.table)
     return float(verify_pairs([a, b], np.array([[0, 1]]), recipe, measure=measure, threads=1)[0])

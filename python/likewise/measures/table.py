@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
+
+MeasureName = Literal["jaccard", "containment", "cosine", "dice", "overlap", "hamming", "lcs", "edit"]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ import numpy as np
 from likewise import _native
 from likewise.hamming.pairs import hamming_distance
 from likewise.measures.alignment import Alignment
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Bloom, MinHash, SimHash
-from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import PACKAGE_HASHES
 from likewise.stages.bloom import BIT_MEASURES, filter_similarities
 from likewise.stages.documents import Tokenizer, as_documents
@@ -94,7 +95,7 @@ class Measures:
 def measure(
     a: Any,  # noqa: ANN401 - texts, bytes, lists of tokens
     b: Any,  # noqa: ANN401
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     tokenizer: Tokenizer | None = None,
 ) -> Measures:
@@ -104,7 +105,7 @@ def measure(
     ----------
     a, b : str
         The texts; bytes or lists of tokens where the recipe takes those.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Whose features, bits and slots count; the preset ``online`` where None. The alignment does not depend on it.
     tokenizer : callable, optional
         Cuts tokens ``user`` from each text.

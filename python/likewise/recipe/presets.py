@@ -1,12 +1,13 @@
 """Presets: named recipes for kinds of collections. A preset is nothing but fields; a recipe made of one holds these."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from likewise.errors import InvalidParameter
-from likewise.recipe.rules import AUTO, PACKAGE_HASHES
+from likewise.recipe.rules import AUTO, FIELDS_OF_METHOD, PACKAGE_HASHES
 from likewise.recipe.weights import Weights
 
+Preset = Literal["default", "online", "strict", "templates", "titles", "classic-simhash", "code"]
 # What a recipe is that names no method.
 DEFAULT_METHOD = "minhash"
 # What each reaches on every labeled set: docs/benchmarks/quality-tables.md, "Presets". The first two were chosen on
@@ -80,7 +81,8 @@ def with_base(base: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
     The fields of a preset were chosen together. They are taken as long as the options name no other threshold,
     weights, tokens or measure, nor a method that measures something else; what is left open then is what the
-    constructor of the method takes.
+    constructor of the method takes. Where no method is named it is the default, or the only one that takes all options:
+    of `within` simhash.
 
     Parameters
     ----------
@@ -89,8 +91,14 @@ def with_base(base: str, options: Mapping[str, Any]) -> dict[str, Any]:
     options : mapping
         The options that were named.
     """
+    options = {"method": _method_for(options), **options}
     preset = next((name for name in _BASES[base] if _agrees(PRESETS[name], options)), None)
-    return {"method": DEFAULT_METHOD, **options} if preset is None else with_preset(preset, options)
+    return options if preset is None else with_preset(preset, options)
+
+
+def _method_for(options: Mapping[str, Any]) -> str:
+    fitting = [name for name, fields in FIELDS_OF_METHOD.items() if options.keys() - {"method"} <= set(fields)]
+    return fitting[0] if len(fitting) == 1 else DEFAULT_METHOD
 
 
 def _agrees(fields: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
@@ -104,7 +112,7 @@ def _agrees(fields: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
         )
         # Of a search that was named a run cannot choose the threshold.
         and not {"table", "bands", "rows"} & options.keys()
-        and options.get("method", DEFAULT_METHOD) in _SET_METHODS
+        and options["method"] in _SET_METHODS
         and options.get("tokens", "auto") in _WORDS
         and options.get("measure", "jaccard") == "jaccard"
         and options.get("hash") not in PACKAGE_HASHES

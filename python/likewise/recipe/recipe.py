@@ -15,19 +15,27 @@ from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe.defaults import FeatureChoice, default_bits, default_tokens, features_of, package_defaults
 from likewise.recipe.identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
 from likewise.recipe.methods import Asked, Bloom, MinHash, SimHashDistance, Sketch, sketch_of
-from likewise.recipe.presets import with_preset
+from likewise.recipe.presets import Preset, with_preset
 from likewise.recipe.rules import (
     AUTO,
     COMPANIONS,
     COUNTED_WEIGHTS,
     FIELDS_OF_METHOD,
     OWN_WEIGHTS,
+    Grouping,
+    Hash,
+    Measure,
+    Overflow,
+    Scheme,
+    Tokens,
+    WeightRule,
     check_fields,
     default_keep,
     default_measure,
 )
 from likewise.recipe.text import (
     USER_TOKENS,
+    TextFields,
     TextOptions,
     checked_fold,
     checked_text,
@@ -53,20 +61,24 @@ _FEATURE_NAMES = (
 )
 
 
-class RecipeOptions(TextOptions, total=False):
-    """Options of every constructor that makes features; :class:`Recipe` explains them."""
+class FeatureFields(TextFields, total=False):
+    """Options of every constructor that makes features, but the `tokenizer`; :class:`Recipe` explains them."""
 
-    tokens: str | None
+    tokens: Tokens | None
     shingle: int | None
-    weights: str | Weights | None
+    weights: WeightRule | Weights | None
     weights_id: str | None
     table: Weights | None
     seed: int | None
-    hash: str
+    hash: Hash
     short_margin: float | None
-    measure: str
+    measure: Measure
     keep: str | None
-    group: str
+    group: Grouping
+
+
+class RecipeOptions(FeatureFields, TextOptions, total=False):
+    """Options of every constructor that makes features."""
 
 
 def feature_fields(
@@ -330,11 +342,11 @@ class Recipe:
         *,
         num_slots: int = 128,
         slot_bits: int | None = None,
-        scheme: str | None = None,
+        scheme: Scheme | None = None,
         recall: float = 0.95,
         bands: int | None = None,
         rows: int | None = None,
-        overflow: str = "exact",
+        overflow: Overflow = "exact",
         **options: Unpack[RecipeOptions],
     ) -> Self:
         """Make a recipe that finds candidates by MinHash bands and measures each on its feature sets.
@@ -624,7 +636,7 @@ class Recipe:
         return recipe
 
     @classmethod
-    def preset(cls, name: str, **options: Any) -> Self:  # noqa: ANN401
+    def preset(cls, name: Preset, **options: Any) -> Self:  # noqa: ANN401
         """Make the recipe of a preset, with single fields replaced by the options named.
 
         Parameters
@@ -963,38 +975,10 @@ class Recipe:
         return {name: (mine[name], theirs[name]) for name in SKETCH_FIELDS if mine[name] != theirs[name]}
 
 
-def as_recipe(given: object, preset: str | None = None) -> Recipe:
-    """Return a recipe as it was given, or that of a preset; for neither the one that needs no collection, ``online``.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is not a recipe, there is no such preset, or both are given.
-    """
-    return _given(given, preset, "online")
-
-
-def batch_recipe(given: object, preset: str | None = None) -> Recipe:
-    """Return what :func:`as_recipe` does, for neither the preset ``default``: of runs that see all documents.
-
-    Raises
-    ------
-    InvalidParameter
-        If it is not a recipe, there is no such preset, or both are given.
-    """
-    return _given(given, preset, "default")
-
-
-def _given(given: object, preset: str | None, otherwise: str) -> Recipe:
-    if given is None:
-        return Recipe.preset(otherwise if preset is None else preset)
-    if preset is not None:
-        raise InvalidParameter("preset", "cannot be combined with a recipe; give one of them")
-    return check_is_recipe(given)
-
-
 def check_is_recipe(given: object) -> Recipe:
     """Return a recipe as it was given, or raise InvalidParameter."""
     if not isinstance(given, Recipe):
-        raise InvalidParameter("recipe", f"{repr(given)[:80]} is not a recipe such as Recipe.minhash(0.8)")
+        raise InvalidParameter(
+            "recipe", f"{repr(given)[:80]} is not a recipe such as Recipe.minhash(0.8), nor a preset such as strict"
+        )
     return given

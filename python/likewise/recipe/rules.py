@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, Literal, get_args
 
 from likewise.checks import as_index, check_choice, check_integer, fraction_check
 from likewise.errors import InvalidParameter
@@ -21,6 +21,7 @@ _FEATURE_FIELDS = (
 # What travels beside the JSON of a recipe.
 COMPANIONS = ("table", "stop_words", "dictionary")
 _DECISION_FIELDS = ("threshold", "short_margin", "measure", "recall", "keep", "group")
+Method = Literal["minhash", "simhash", "bloom", "shingles", "exact"]
 FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
     "minhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "num_slots", "slot_bits", "scheme", "bands", "rows", "overflow"),
     "simhash": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "bits", "within", "short_threshold", "bands", "rows"),
@@ -29,22 +30,28 @@ FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
     "exact": ("keep", *_TEXT_FIELDS, "libraries"),
 }
 # `equality` of normalized texts is measured by method exact alone.
-MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality")
-TOKENS = (
-    *("auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph"),
-    *("bytes", "chunks", "user"),
-)
-WEIGHTS = ("none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own")
+Measure = Literal["jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+Tokens = Literal[
+    "auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"
+]
+TOKENS: tuple[Tokens, ...] = get_args(Tokens)
+WeightRule = Literal["none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own"]
+WEIGHTS: tuple[WeightRule, ...] = get_args(WeightRule)
 # Those that are read from a table, and those whose table can be counted on the input.
 TABLE_WEIGHTS = ("idf", "log-count-idf", "lexicon")
 COUNTED_WEIGHTS = ("idf", "log-count-idf")
 # The user's own pairs of tokens and weights, which only functions of Python take.
 OWN_WEIGHTS = "own"
-SCHEMES = ("bucket", "classical", "affine32", "legacy")
-GROUPS = ("leaders", "components")
-OVERFLOWS = ("exact", "levels")
+Scheme = Literal["bucket", "classical", "affine32", "legacy"]
+SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
+Grouping = Literal["leaders", "components"]
+GROUPS: tuple[Grouping, ...] = get_args(Grouping)
+Overflow = Literal["exact", "levels"]
+OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
 # Of tokens; the last two are those of packages, with all that belongs to them.
-HASHES = ("xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch")
+Hash = Literal["xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"]
+HASHES: tuple[Hash, ...] = get_args(Hash)
 PACKAGE_HASHES = HASHES[-2:]
 MAX_FILTER_BITS = 1 << 16
 # A threshold that a run chooses from its documents, and the measure of each method that it is chosen by.

@@ -26,8 +26,8 @@ _LEAST_CONTENT_BYTES, _MOST_BYTES = 256, 1 << 20
 _FROM_TABLE = ("markup", "fold", "chunking", "chunk_bytes", "tokenizer")
 
 
-class TextOptions(TypedDict, total=False):
-    """Options of every constructor that makes features; :class:`likewise.Recipe` explains them."""
+class TextFields(TypedDict, total=False):
+    """Options of texts that functions take too; :class:`likewise.Recipe` explains them."""
 
     markup: str | None
     fold: tuple[str, ...] | list[str] | str | None
@@ -37,6 +37,11 @@ class TextOptions(TypedDict, total=False):
     dictionary_id: str | None
     chunking: str | None
     chunk_bytes: int | None
+
+
+class TextOptions(TextFields, total=False):
+    """Options of every constructor that makes features: a function's `tokenizer` is not a name, but what cuts."""
+
     tokenizer: str | None
 
 

@@ -18,7 +18,7 @@ from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import OWN_WEIGHTS
 from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
 from likewise.recipe.weights import MAX_WEIGHT
-from likewise.stages.text import text_batches
+from likewise.stages.text import TextField, text_batches
 
 Tokenizer: TypeAlias = Callable[[str], Iterable[Any]]
 _AT_ONCE = 8192
@@ -29,7 +29,7 @@ def as_documents(
     recipe: Recipe,
     *,
     tokenizer: Tokenizer | None = None,
-    text_field: str = "text",
+    text_field: TextField = "text",
 ) -> _native.Texts:
     """Return documents of any accepted kind as one native batch.
 
@@ -42,8 +42,8 @@ def as_documents(
         Says which.
     tokenizer : callable, optional
         Returns the tokens of a text, or pairs of token and weight.
-    text_field : str
-        Column of a table that holds the text.
+    text_field : str or sequence of str
+        Column of a table that holds the text; several are joined with a newline.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def document_batches(
     recipe: Recipe,
     *,
     tokenizer: Tokenizer | None = None,
-    text_field: str = "text",
+    text_field: TextField = "text",
 ) -> Iterator[_native.Texts]:
     """Yield documents of any accepted kind as native batches, at least one; as :func:`as_documents` otherwise."""
     check_tokenizer(recipe, tokenizer)

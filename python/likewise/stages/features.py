@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.stages.documents import Tokenizer, as_documents
 from likewise.stages.weights import with_counted
 
@@ -31,7 +31,7 @@ class Features(NamedTuple):
 
 def features(
     texts: Any,  # noqa: ANN401 - lists, Arrow data, iterables
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     tokenizer: Tokenizer | None = None,
     threads: int = 1,
@@ -42,7 +42,7 @@ def features(
     ----------
     texts : list of str, Arrow data, or iterable of str
         The texts; bytes or lists of tokens where the recipe takes those.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Whose tokens, shingle, weights and seed count; the preset ``online`` where None. Weights by rarity that have no
         table yet are counted on these texts.
     tokenizer : callable, optional
@@ -72,14 +72,14 @@ def features(
     return Features(np.asarray(offsets), np.asarray(values), np.asarray(weights))
 
 
-def tokens(document: Any, recipe: Recipe | None = None, *, tokenizer: Tokenizer | None = None) -> list[Any]:  # noqa: ANN401
+def tokens(document: Any, recipe: GivenRecipe | None = None, *, tokenizer: Tokenizer | None = None) -> list[Any]:  # noqa: ANN401
     """Return the tokens of a document by a recipe, in order, stop words included.
 
     Parameters
     ----------
     document : str, bytes, or list of tokens
         What the recipe takes.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Whose text rules and tokens count; the preset ``online`` where None.
     tokenizer : callable, optional
         Cuts tokens ``user``.
@@ -96,6 +96,7 @@ def tokens(document: Any, recipe: Recipe | None = None, *, tokenizer: Tokenizer 
 
     Examples
     --------
+    >>> from likewise import Recipe
     >>> tokens("<p>One, two.</p><p>Three</p>", Recipe.minhash(tokens="line", markup="html", fold="punctuation"))
     ['one two', 'three']
     """

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.checks import check_choice, check_integer, num_threads
 from likewise.errors import InvalidParameter, RecipeMismatch
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
-from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import as_documents
+from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted
 
 # Of the normal distribution, 95 % lie within so many standard deviations.
@@ -333,11 +335,11 @@ class Samples:
 
 def sample(
     texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     kind: str = "min-s",
     size: int | None = None,
-    text_field: str = "text",
+    text_field: TextField = "text",
     threads: int | None = None,
 ) -> Samples:
     """Return a sample of each text's feature set.
@@ -346,7 +348,7 @@ def sample(
     ----------
     texts : list of str, Arrow data, table, or iterable of str
         The texts.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Whose features are sampled; ``Recipe.shingles()`` where None. Weights by rarity that have no table yet are
         counted on these texts, and the recipe of the samples names the table.
     kind : {"min-s", "mod-m", "min-wise"}
@@ -355,8 +357,8 @@ def sample(
         features. Min-Wise: the least hash by each of so many permutations.
     size : int, optional
         Hashes kept (min-s, 256), one hash in so many (mod-m, 16), permutations (min-wise, 256).
-    text_field : str
-        Column of a table that holds the text.
+    text_field : str or sequence of str
+        Column of a table that holds the text; several are joined with a newline.
     threads : int, optional
         Threads of this call; all processors where None.
 
@@ -382,7 +384,7 @@ def sample(
     >>> len(sample(["one fine day in may"], size=2)[0])
     2
     """
-    recipe = check_is_recipe(Recipe.shingles() if recipe is None else recipe)
+    recipe = as_recipe(Recipe.shingles() if recipe is None else recipe)
     if isinstance(recipe.sketch, Exact):
         raise InvalidParameter("recipe", "method exact has no features to sample")
     check_choice("kind", kind, KINDS)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,13 @@ from likewise import _native
 from likewise.arrays import GrowingArray
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from likewise.markup import facts
+from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
-from likewise.recipe.recipe import Recipe, as_recipe, check_is_recipe
+from likewise.recipe.recipe import Recipe, check_is_recipe
 from likewise.stages.documents import Tokenizer, document_batches
 from likewise.stages.filter_size import with_filter_bits
+from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted
 
 EMPTY = 2
@@ -80,6 +83,15 @@ class Sketches:
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.array.shape))
         return f"<Sketches: {self.recipe.method}, {shape} {self.array.dtype}, sketch_id {self.recipe.sketch_id}>"
+
+    def _repr_html_(self) -> str:
+        values = {
+            "sketches": f"{len(self):,}",
+            "array": f"{self.array.dtype}, shape {self.array.shape}",
+            "empty texts": f"{int(np.count_nonzero(self.is_empty)):,}",
+            "sketch_id": self.recipe.sketch_id,
+        }
+        return facts(f"Sketches: {self.recipe.method}", values)
 
     def __len__(self) -> int:
         return len(self.array)
@@ -171,11 +183,12 @@ class Sketches:
 
 def sketch(
     texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
-    text_field: str = "text",
+    text_field: TextField = "text",
     tokenizer: Tokenizer | None = None,
     threads: int | None = None,
+    **fields: Unpack[RecipeFields],
 ) -> Sketches:
     """Return the sketch of each document.
 
@@ -185,15 +198,17 @@ def sketch(
         The texts; of tokens ``bytes`` and ``chunks`` also bytes, of tokens ``user`` lists of str, of weights ``own``
         lists of (token, weight). A stream of batches and an iterator are taken batch by batch and may be larger than
         memory, unless their weights, or the size of their filters, are still to be found.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         How to sketch; the preset ``online`` where None. Weights by rarity that have no table yet are counted on these
         texts, and the recipe of the sketches names the table; the size of filters likewise.
-    text_field : str
-        Column of a table that holds the text.
+    text_field : str or sequence of str
+        Column of a table that holds the text; several are joined with a newline.
     tokenizer : callable, optional
         Cuts tokens ``user`` from each text: returns str, or (token, weight) for weights ``own``.
     threads : int, optional
         Threads of this call; all processors where None.
+    **fields
+        Fields of a recipe instead of one (:func:`likewise.dedup`).
 
     Returns
     -------
@@ -213,7 +228,7 @@ def sketch(
     >>> likewise.sketch(["cat", "dog"], likewise.Recipe.simhash(bits=64)).array.shape
     (2,)
     """
-    recipe = as_recipe(recipe)
+    recipe = as_recipe(recipe, fields)
     check_has_sketch(recipe)
     workers = num_threads(threads)
     batches = document_batches(texts, recipe, tokenizer=tokenizer, text_field=text_field)

@@ -1,15 +1,19 @@
 """Text: what are the tokens of a text, and how texts come in."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.source.source import NULL_TEXT
+from likewise.io.tables.columns import as_large_text
 from likewise.recipe.rules import TOKENS
 
 # Strings are handed to the core so many at a time, so that an iterator's texts do not all live twice.
 _STRINGS_AT_ONCE = 8192
+# The column of a table that holds the text, or those that are joined with a newline.
+TextField: TypeAlias = str | Sequence[str]
 # Iterables that are one batch, or none.
 _WHOLE = (str, bytes, Mapping, list, _native.Texts)
 
@@ -65,7 +69,7 @@ def tokens(text: str, rule: str = "auto") -> list[str]:
     return _native.tokens(text, rule)
 
 
-def as_texts(texts: Any, text_field: str = "text") -> _native.Texts:  # noqa: ANN401 - whatever speaks Arrow
+def as_texts(texts: Any, text_field: TextField = "text") -> _native.Texts:  # noqa: ANN401 - whatever speaks Arrow
     """Return texts of any accepted kind as one native batch, without copies where they come as Arrow.
 
     Parameters
@@ -73,8 +77,8 @@ def as_texts(texts: Any, text_field: str = "text") -> _native.Texts:  # noqa: AN
     texts : list of str, Arrow data, table, or iterable of str
         Arrow data is anything with ``__arrow_c_array__`` or ``__arrow_c_stream__``; of a table the column
         `text_field` is taken.
-    text_field : str
-        The column of a table that holds the text.
+    text_field : str or sequence of str
+        The column of a table that holds the text; several are joined with a newline.
 
     Returns
     -------
@@ -92,14 +96,14 @@ def as_texts(texts: Any, text_field: str = "text") -> _native.Texts:  # noqa: AN
         raise InvalidInput("expected a list of texts, got a single text; put it in a list")
     if isinstance(texts, Mapping):
         raise InvalidInput("expected texts, got a mapping; pass its values")
-    if _is_arrow(texts):
-        return _native.Texts.from_arrow(table_column(texts, text_field) if is_table(texts) else texts)
+    if is_arrow(texts):
+        return _native.Texts.from_arrow(text_column(texts, text_field) if is_table(texts) else texts)
     if isinstance(texts, list):
-        return _native.Texts.from_list(texts)
+        return _from_list(texts)
     return _native.Texts.concat(list(_of_strings(texts)))
 
 
-def text_batches(texts: Any, text_field: str = "text") -> Iterator[_native.Texts]:  # noqa: ANN401
+def text_batches(texts: Any, text_field: TextField = "text") -> Iterator[_native.Texts]:  # noqa: ANN401
     """Yield texts of any accepted kind as native batches: streams and iterators batch by batch, the others as one.
 
     Parameters
@@ -119,21 +123,21 @@ def text_batches(texts: Any, text_field: str = "text") -> Iterator[_native.Texts
     """
     if hasattr(texts, "__arrow_c_stream__") and is_stream(texts):
         yield from _of_stream(texts, text_field)
-    elif isinstance(texts, Iterable) and not isinstance(texts, _WHOLE) and not _is_arrow(texts):
+    elif isinstance(texts, Iterable) and not isinstance(texts, _WHOLE) and not is_arrow(texts):
         yield from _of_strings(texts)
     else:
         yield as_texts(texts, text_field)
 
 
-def _of_stream(stream: Any, text_field: str) -> Iterator[_native.Texts]:  # noqa: ANN401
+def _of_stream(stream: Any, text_field: TextField) -> Iterator[_native.Texts]:  # noqa: ANN401
     import pyarrow as pa
 
     reader = pa.RecordBatchReader.from_stream(stream)
     first_row = 0
     # A stream without batches has no less a column, which may be the wrong one.
-    yield _native.Texts.from_arrow(table_column(reader.schema.empty_table(), text_field))
+    yield _native.Texts.from_arrow(text_column(reader.schema.empty_table(), text_field))
     for batch in reader:
-        column = batch.column(reader.schema.get_field_index(text_field))
+        column = text_column(batch, text_field)
         yield _counted_from(first_row, _native.Texts.from_arrow, column)
         first_row += batch.num_rows
 
@@ -151,10 +155,25 @@ def _of_strings(texts: Any) -> Iterator[_native.Texts]:  # noqa: ANN401
         part = list(islice(source, _STRINGS_AT_ONCE))
         if not part and first_row:
             return
-        yield _counted_from(first_row, _native.Texts.from_list, part)
+        yield _counted_from(first_row, _from_list, part)
         if not part:
             return
         first_row += len(part)
+
+
+def _from_list(texts: list[Any]) -> _native.Texts:
+    """Return strings as a batch; the error of a null is that of Arrow data."""
+    try:
+        return _native.Texts.from_list(texts)
+    except InvalidInput as error:
+        if error.row is None or not is_null(texts[error.row]):
+            raise
+        raise InvalidInput(NULL_TEXT, row=error.row) from error
+
+
+def is_null(value: object) -> bool:
+    """Return whether an entry of a list is missing: None, or what pandas has in its place, NaN and NA."""
+    return value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType"
 
 
 def _counted_from(first_row: int, read: Callable[[Any], _native.Texts], data: Any) -> _native.Texts:  # noqa: ANN401
@@ -167,7 +186,8 @@ def _counted_from(first_row: int, read: Callable[[Any], _native.Texts], data: An
         raise InvalidInput(error.message, error.file, error.row + first_row) from error
 
 
-def _is_arrow(data: object) -> bool:
+def is_arrow(data: object) -> bool:
+    """Return whether data is offered through the C interface of Arrow."""
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
@@ -198,3 +218,37 @@ def table_column(table: Any, name: str) -> Any:  # noqa: ANN401 - PyArrow has no
             "Set text_field to the text column"
         )
     return data.column(name)
+
+
+def field_names(text_field: TextField) -> tuple[str, ...]:
+    """Return the columns of the text, at least one."""
+    names = (text_field,) if isinstance(text_field, str) else tuple(text_field)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidParameter("text_field", f"{text_field!r} is neither a column nor a list of columns")
+    return names
+
+
+def text_column(table: Any, text_field: TextField) -> Any:  # noqa: ANN401
+    """Return the text of any Arrow table as a PyArrow chunked array; several columns are joined with a newline.
+
+    A row is null where one of them is.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such column, or one of several is not text.
+    """
+    names = field_names(text_field)
+    if len(names) == 1:
+        return table_column(table, names[0])
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    large = []
+    for name in names:
+        column = table_column(table, name)
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+            raise InvalidInput(f"the column {name!r} has type {kind}, not text; set text_field to text columns")
+        large.append(as_large_text(column))
+    return pc.binary_join_element_wise(*large, pa.scalar("\n", pa.large_string()), null_handling="emit_null")

@@ -9,7 +9,8 @@ from likewise import _native
 from likewise.arrays import as_row_pairs
 from likewise.checks import num_threads
 from likewise.errors import InvalidParameter
-from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.recipe.given import GivenRecipe, as_recipe
+from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import as_documents
 from likewise.stages.weights import with_counted
 
@@ -19,7 +20,7 @@ SET_MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap")
 def verify_pairs(
     texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
     pairs: NDArray[np.int64],
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     measure: str = "jaccard",
     threads: int | None = None,
@@ -32,7 +33,7 @@ def verify_pairs(
         The texts, or what the recipe takes: bytes, or lists of tokens.
     pairs : ndarray of shape (m, 2), int64
         Rows of `texts`: (a, b). Containment is that of a in b: the share of a's features found in b.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Whose features count; the preset ``online`` where None.
     measure : {"jaccard", "containment", "cosine", "dice", "overlap"}
         What to measure.
@@ -75,7 +76,7 @@ def matching_pairs(
 def _measured(
     texts: Any,  # noqa: ANN401
     pairs: NDArray[np.int64],
-    recipe: Recipe | None,
+    recipe: GivenRecipe | None,
     measure: str,
     threads: int | None,
     *,

@@ -8,10 +8,12 @@ from likewise import _native
 from likewise.checks import num_threads, take_bytes
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lexicon import read_lexicon
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe, check_is_recipe
 from likewise.recipe.weights import Weights, table_rules
 from likewise.stages.documents import Tokenizer, document_batches
+from likewise.stages.text import TextField
 
 __all__ = ["DEFAULT_MEMORY_BYTES", "Counter", "Weights", "count_weights", "read_table"]
 
@@ -60,9 +62,9 @@ class Counter:
 
 def count_weights(
     texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
-    text_field: str = "text",
+    text_field: TextField = "text",
     tokenizer: Tokenizer | None = None,
     memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
     threads: int | None = None,
@@ -73,10 +75,10 @@ def count_weights(
     ----------
     texts : list of str, Arrow data, table, or iterable of str
         The collection.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
-    text_field : str
-        Column of a table that holds the text.
+    text_field : str or sequence of str
+        Column of a table that holds the text; several are joined with a newline.
     tokenizer : callable, optional
         Cuts tokens ``user`` from each text.
     memory_bytes : float or str
@@ -102,7 +104,7 @@ def count_weights(
     >>> table.num_documents, table.num_listed
     (2, 1)
     """
-    recipe = Recipe.minhash(weights="idf") if recipe is None else recipe
+    recipe = as_recipe(Recipe.minhash(weights="idf") if recipe is None else recipe)
     counter = Counter(recipe, memory_bytes)
     workers = num_threads(threads)
     for batch in document_batches(texts, recipe, tokenizer=tokenizer, text_field=text_field):

@@ -1,10 +1,10 @@
 """Which recipe and threshold fit a collection, given labeled pairs."""
 
 from likewise.tuning.choice import Measured, measured
-from likewise.tuning.labels import Label, Labels, read_labels, write_labels
+from likewise.tuning.labels import Label, Labels, as_labels, read_labels, write_labels
 from likewise.tuning.proposal import Proposal, Tried
 from likewise.tuning.questions import Questions
-from likewise.tuning.tuning import Tuner, open_tuner, tune_files, write_recipe
+from likewise.tuning.tuning import Tuner, open_tuner, tune, tune_files, write_recipe
 
 __all__ = [
     "Label",
@@ -14,9 +14,11 @@ __all__ = [
     "Questions",
     "Tried",
     "Tuner",
+    "as_labels",
     "measured",
     "open_tuner",
     "read_labels",
+    "tune",
     "tune_files",
     "write_labels",
     "write_recipe",

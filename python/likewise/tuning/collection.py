@@ -3,23 +3,20 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.arrays import slices
-from likewise.batch import FileRun
 from likewise.batch.budget.timing import Timing
-from likewise.batch.opening import found_inputs
 from likewise.batch.run import RunContext, RunRules, open_documents
 from likewise.batch.weights import weighed_files
 from likewise.checks import counted
 from likewise.errors import InvalidInput
 from likewise.hamming.pairs import hamming_distance
-from likewise.io.inputs import Inputs
 from likewise.io.output.scratch import scratch_directory
+from likewise.io.source.source import Source
 from likewise.progress import Progress, no_progress
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
@@ -53,8 +50,10 @@ class Collection:
         Their texts.
     is_sampled : ndarray of shape (d,), bool
         Whether each is of the sample; others are there since labels name them.
-    inputs, run, rules
+    sources : sequence of Source
         Where they come from: weights are counted on all of it.
+    rules : RunRules
+        How they are read.
     progress : callable
         Takes events.
     """
@@ -64,8 +63,7 @@ class Collection:
     doc_ids: list[str]
     texts: Texts
     is_sampled: NDArray[np.bool_]
-    inputs: Inputs
-    run: FileRun
+    sources: Sequence[Source]
     rules: RunRules
     progress: Progress
 
@@ -85,7 +83,7 @@ class Collection:
         threads = self.rules.threads
         recipe = candidate.features()
         if recipe.needs_counting:
-            recipe = weighed_files(self.inputs.files, recipe, self.rules, Timing(), no_progress)
+            recipe = weighed_files(self.sources, recipe, self.rules, Timing(), no_progress)
         near = recipe.sketch
         if not isinstance(near, SimHashDistance):
             if len(pairs) >= _LEAST_PAIRS_AT_ONCE and len(pairs) * 4 >= len(self.texts) ** 2:
@@ -112,23 +110,22 @@ class Collection:
 
 @contextmanager
 def open_collection(
-    inputs: Sequence[str | Path],
-    run: FileRun,
+    sources: Sequence[Source],
+    rules: RunRules,
     labeled_ids: Sequence[str],
     *,
     most_documents: int,
     seed: int,
     fold: Recipe,
-    output: Path | None,
     progress: Progress,
 ) -> Iterator[Collection]:
-    """Read the inputs once, and keep the texts of a sample and of the labeled documents.
+    """Read the sources once, and keep the texts of a sample and of the labeled documents.
 
     Parameters
     ----------
-    inputs : sequence of path
-        Files, directories, globs, or ``-``.
-    run : FileRun
+    sources : sequence of Source
+        Files or texts in memory, which can be read several times.
+    rules : RunRules
         How they are read.
     labeled_ids : sequence of str
         Documents that are wanted whatever is drawn; those that are not there are passed over.
@@ -139,14 +136,11 @@ def open_collection(
         Of the draw.
     fold : Recipe
         How texts are cut for the search of neighbors: a SimHash recipe without counted weights.
-    output : Path, optional
-        A file that is no input.
     progress : callable
         Takes events.
     """
-    rules = run.run_rules()
-    with found_inputs(inputs, fold, run, output, progress) as found, scratch_directory() as work:
-        with open_documents(found.files, fold, RunContext(rules, Timing(), progress), work=work) as documents:
+    with scratch_directory() as work:
+        with open_documents(sources, fold, RunContext(rules, Timing(), progress), work=work) as documents:
             num_documents = len(documents)
             if num_documents < 2:
                 raise InvalidInput(f"{counted(num_documents, 'document')} in the inputs; tuning needs at least two")
@@ -174,8 +168,7 @@ def open_collection(
             doc_ids,
             held,
             np.isin(rows, sampled),
-            found,
-            run,
+            sources,
             replace(rules, duplicate_ids="allow"),
             progress,
         )

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from likewise.checks import counted
 from likewise.errors import InvalidInput
@@ -140,6 +141,52 @@ def read_labels(path: str | Path) -> Labels:
     found = _checked([_label(row, columns, path, number) for number, row in rows])
     found.unwritten.extend(others)
     return found
+
+
+def as_labels(given: Any) -> Labels:  # noqa: ANN401 - a table, tuples, a path
+    """Return labels that a caller gave: a file of them, a table, tuples, or labels as they are.
+
+    Parameters
+    ----------
+    given : Labels, str, Path, table, or iterable of tuples
+        Of a table the columns that :func:`read_labels` knows; tuples of two ids and a label, and a weight.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`read_labels`, with the row in place of the line.
+    """
+    if isinstance(given, Labels):
+        return given
+    if isinstance(given, str | Path):
+        return read_labels(given)
+    if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        import pyarrow as pa
+
+        table = given if isinstance(given, pa.Table) else pa.table(given)
+        columns = _columns(table.column_names)
+        if columns is None:
+            raise InvalidInput(f"labels need the columns id_a, id_b and label (found: {', '.join(table.column_names)})")
+        rows = zip(*(table.column(number).to_pylist() for number in columns if number is not None), strict=True)
+    else:
+        rows = iter(given)
+    return _checked([_given_label(row, number) for number, row in enumerate(rows)])
+
+
+def _given_label(row: Any, number: int) -> Label:  # noqa: ANN401
+    cells = list(row) if isinstance(row, tuple | list) else []
+    if len(cells) not in (3, 4) or cells[0] is None or cells[1] is None:
+        raise InvalidInput("a label needs two ids and a value", row=number)
+    a, b, label, weight = (*cells, 1.0)[:4]
+    if isinstance(label, float):
+        # A column of numbers with a null is one of floats in pandas.
+        label = "" if math.isnan(label) else int(label) if label.is_integer() else label
+    meaning = _meaning("" if label is None else str(label))
+    if isinstance(meaning, str):
+        raise InvalidInput(f"the label {label!r} is not valid; use 1, 0, or null for neither", row=number)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
+        raise InvalidInput(f"the weight {weight!r} is not a number above 0", row=number)
+    return Label(*ordered(str(a), str(b)), meaning, float(weight))
 
 
 def _columns(header: Sequence[str]) -> tuple[int, int, int, int | None] | None:

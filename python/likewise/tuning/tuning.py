@@ -5,21 +5,36 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.batch import FileRun
-from likewise.checks import counted
+from likewise.batch.in_memory import Nulls, document_source, null_option_named
+from likewise.batch.opening import found_inputs
+from likewise.batch.run import RunRules
+from likewise.checks import counted, num_threads
 from likewise.errors import InvalidInput
 from likewise.io.output.whole import WholeFile
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
+from likewise.io.source.source import Source
+from likewise.progress import (
+    Progress,
+    StageAdvanced,
+    StageFinished,
+    StageStarted,
+    no_progress,
+    shows_progress,
+    taken,
+)
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import Tokens
+from likewise.recipe.word_lists import Words
+from likewise.stages.text import TextField
 from likewise.tuning.choice import Chosen, Evidence, Measured, are_told_apart, choices, cross_validated, measured
 from likewise.tuning.collection import Collection, open_collection
 from likewise.tuning.grid import BITS, Candidate, grid
-from likewise.tuning.labels import Label, Labels
+from likewise.tuning.labels import Label, Labels, as_labels
 from likewise.tuning.proposal import Proposal, Tried
 from likewise.tuning.questions import Questions, ranked_pairs
 from likewise.tuning.sample import Sample
@@ -325,24 +340,103 @@ def open_tuner(
     Tuner
     """
     run, report = run or FileRun(), progress or no_progress
-    if rules and "stop_words" in rules:
-        # They act on words alone.
-        tokens = tokens or "auto"
-    candidates = grid(method=method, tokens=tokens, rules=rules)
-    ids = {name for label in (labels.labels if labels else ()) for name in (label.a, label.b)}
-    fold = Recipe.simhash(within=20, bits=BITS, weights="log-count", **_words(tokens), **(rules or {}))
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
+    tried = _Tried(method, tokens, rules or {})
+    with (
+        found_inputs(names, tried.fold, run, output, report) as found,
+        _opened(found.files, run.run_rules(), labels, tried, most_documents, seed, report) as tuner,
+    ):
+        yield tuner
+
+
+class _Tried:
+    """What is tried: the grid, and how texts are cut for the search of neighbors."""
+
+    def __init__(self, method: str | None, tokens: str | None, rules: dict[str, Any]) -> None:
+        if "stop_words" in rules:
+            # They act on words alone.
+            tokens = tokens or "auto"
+        self.candidates = grid(method=method, tokens=tokens, rules=rules)
+        self.fold = Recipe.simhash(within=20, bits=BITS, weights="log-count", **_words(tokens), **rules)
+
+
+@contextmanager
+def _opened(
+    sources: Sequence[Source],
+    rules: RunRules,
+    labels: Labels | None,
+    tried: _Tried,
+    most_documents: int,
+    seed: int,
+    progress: Progress,
+) -> Iterator[Tuner]:
+    ids = {name for label in (labels.labels if labels else ()) for name in (label.a, label.b)}
     with open_collection(
-        names,
-        run,
-        sorted(ids),
-        most_documents=most_documents,
-        seed=seed,
-        fold=fold,
-        output=output,
-        progress=report,
+        sources, rules, sorted(ids), most_documents=most_documents, seed=seed, fold=tried.fold, progress=progress
     ) as collection:
-        yield Tuner(collection, candidates, seed)
+        yield Tuner(collection, tried.candidates, seed)
+
+
+@shows_progress
+def tune(
+    texts: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    labels: Any,  # noqa: ANN401 - a table, tuples, a path
+    *,
+    ids: Any = None,  # noqa: ANN401
+    text_field: TextField = "text",
+    nulls: Nulls = "fail",
+    method: Literal["minhash", "simhash"] | None = None,
+    tokens: Tokens | None = None,
+    markup: Literal["html"] | None = None,
+    fold: tuple[str, ...] | list[str] | str | None = None,
+    stop_words: Words | None = None,
+    most_documents: int = MOST_DOCUMENTS,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | bool | None = None,
+) -> Proposal:
+    """Choose a recipe and threshold from labeled pairs of documents in memory.
+
+    Parameters
+    ----------
+    texts, ids, text_field, nulls, threads, progress
+        As for :func:`likewise.dedup`. Of documents without ids, labels name the row.
+    labels : table, list of tuples, str or Path
+        A table with the columns ``id_a``, ``id_b``, ``label`` (also ``doc_id_a``, ``doc_id_b``), and ``weight`` if it
+        has one; tuples of two ids and a label; or a file of these. A label is 1 or True for duplicates, 0 or False for
+        others; null for pairs that are neither.
+    method, tokens : str, optional
+        Try only these.
+    markup, fold, stop_words
+        As for :class:`likewise.Recipe`, in all recipes that are tried.
+    most_documents : int
+        Size of the sample whose pairs are all measured.
+    seed : int
+        Seed of the sample.
+
+    Returns
+    -------
+    Proposal
+        Its `recipe` is for :func:`likewise.dedup`, and `held_out` what it reaches on labels that it was not made by.
+
+    Raises
+    ------
+    InvalidInput
+        If fewer than five pairs of either kind are labeled, or no recipe separates them better than chance.
+
+    Examples
+    --------
+    >>> proposal = tune(frame, labels)  # doctest: +SKIP
+    >>> result = likewise.dedup(frame, proposal.recipe)  # doctest: +SKIP
+    """
+    given = as_labels(labels)
+    rules = {"markup": markup, "fold": fold, "stop_words": stop_words}
+    tried = _Tried(method, tokens, {name: value for name, value in rules.items() if value is not None})
+    with null_option_named():
+        source = document_source(texts, ids, tried.fold, text_field=text_field, nulls=nulls, is_read_again=True)
+    run_rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip")
+    with _opened([source], run_rules, given, tried, most_documents, seed, taken(progress)) as tuner:
+        return tuner.propose(given)
 
 
 def tune_files(

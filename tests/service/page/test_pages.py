@@ -17,7 +17,7 @@ import pytest
 import likewise
 from likewise import Recipe
 from likewise.io.label_rows import id_of_cell
-from likewise.runs.drawing.markup import visible
+from likewise.markup import visible
 from tests.command import likewise_command
 from tests.runs.viewing.runs import HOSTILE, make_run
 from tests.runs.viewing.test_drawing import Parsed

@@ -27,25 +27,27 @@ from likewise.io.output.evidence import write_evidence
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import is_remote, local_path
 from likewise.io.stamps import check_unchanged, stamps
-from likewise.progress import Progress, StageFinished, StageStarted, no_progress
+from likewise.progress import Progress, StageFinished, StageStarted, shows_progress, taken
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
-from likewise.recipe.recipe import Recipe, check_is_recipe
+from likewise.recipe.recipe import Recipe
 
 _MOST_SHOWN = 5
 _SHOWN_BYTES = 160
 
 
+@shows_progress
 def dedup_parts(
     inputs: Sequence[str | Path] | str | Path,
     output: str | Path,
     parts: PartRules,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     run: FileRun | None = None,
     dry_run: bool = False,
     overwrite: bool = False,
     fresh: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Take parts out of documents that stand in them, or in another one, before.
 
@@ -59,7 +61,7 @@ def dedup_parts(
         left) and ``summary.json``.
     parts : PartRules
         What parts are.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         When two parts match; ``Recipe.exact()`` where None. Spans are compared word by word, whatever it says.
     run : FileRun, optional
         How files are read.
@@ -69,8 +71,8 @@ def dedup_parts(
         Replace a finished run.
     fresh : bool
         Begin anew where an unfinished run of other settings would be refused.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
 
     Returns
     -------
@@ -85,9 +87,9 @@ def dedup_parts(
         If the recipe is for whole documents, or cannot act.
     """
     recipe, run, report = (
-        check_is_recipe(Recipe.exact() if recipe is None else recipe).resolve(),
+        as_recipe(Recipe.exact() if recipe is None else recipe).resolve(),
         run or FileRun(),
-        progress or no_progress,
+        taken(progress),
     )
     if run.memory_bytes is not None:
         raise InvalidParameter("memory", "does not apply to parts of documents")

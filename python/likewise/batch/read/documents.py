@@ -222,8 +222,8 @@ class Documents:
     def _made_ids(self, rows: NDArray[np.int64]) -> list[str]:
         """Return ``file:line`` of each row, or the row number where texts came from memory."""
         names = [source.name for source in self.sources]
-        places = zip(rows.tolist(), self.sources_of(rows).tolist(), self.lines[rows].tolist(), strict=True)
-        return [str(row) if names[number] is None else f"{names[number]}:{line + 1}" for row, number, line in places]
+        places = zip(self.sources_of(rows).tolist(), self.lines[rows].tolist(), strict=True)
+        return [str(line) if names[number] is None else f"{names[number]}:{line + 1}" for number, line in places]
 
     def places(self, rows: NDArray[np.int64]) -> Places:
         """Return where documents are, for the evidence."""
@@ -232,8 +232,10 @@ class Documents:
         is_in_memory = any(source.name is None for source in self.sources)
         names = Texts.from_list([self._place_name(number) for number in range(len(self.sources))])
         is_reference = rows < self.num_references
+        # In memory the rows of the input count, null texts included.
+        own = self.lines[rows].astype(np.int64) if is_in_memory else rows - self.num_references
         return Places(
-            rows=np.where(is_reference, -1, rows - self.num_references),
+            rows=np.where(is_reference, -1, own),
             doc_ids=self.doc_ids(rows),
             files=pa.nulls(len(rows), pa.string()) if is_in_memory else text_column(names.take(self.sources_of(rows))),
             offsets=self.offsets[rows].astype(np.int64),

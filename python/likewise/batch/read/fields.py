@@ -17,9 +17,11 @@ _MOST_LOOKED_AT = 20
 
 def refusal(source: Source, bad: BadRow) -> InvalidInput:
     """Return the error of a bad row that is not to be passed over."""
+    if source.name is None:
+        return InvalidInput(bad.reason, None, bad.line)
     other = _other_fields(source, bad)
     rest = f"{other}, or skip such rows with" if other else "; fix the row, or use"
-    return InvalidInput(f"{bad.reason}{rest} --on-error skip", source.name, bad.line + (source.name is not None))
+    return InvalidInput(f"{bad.reason}{rest} --on-error skip", source.name, bad.line + 1)
 
 
 def check_documents(documents: Documents) -> None:

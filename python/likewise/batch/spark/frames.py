@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -22,9 +22,9 @@ from likewise.batch.spark.stages import Stages
 from likewise.batch.write.summary import statement
 from likewise.checks import num_threads, parse_size
 from likewise.errors import InvalidParameter
-from likewise.progress import Progress, no_progress
+from likewise.progress import Progress, shows_progress, taken
+from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import SimHash
-from likewise.recipe.recipe import Recipe, as_recipe
 from likewise.stages.sketch import check_has_sketch
 
 DRIVER_MEMORY = "4GB"
@@ -49,14 +49,16 @@ class SparkDeduplication:
     summary: dict[str, Any]
 
 
-def sketch(df: DataFrame, recipe: Recipe | None = None, *, text_field: str = "text", id_field: str = "id") -> DataFrame:
+def sketch(
+    df: DataFrame, recipe: GivenRecipe | None = None, *, text_field: str = "text", id_field: str = "id"
+) -> DataFrame:
     """Return the sketch of each document.
 
     Parameters
     ----------
     df : DataFrame
         One row a document.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         How to sketch; the preset ``online`` where None. Weights by rarity need their table.
     text_field, id_field : str
         Columns of the text and of the id.
@@ -88,18 +90,19 @@ def sketch(df: DataFrame, recipe: Recipe | None = None, *, text_field: str = "te
     return source.chosen.select("doc_id", "text").mapInArrow(partial(user_sketches, recipe=recipe), schema)
 
 
+@shows_progress
 def dedup(
     df: DataFrame,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
-    keep: str | None = None,
     order: str | None = None,
     text_field: str = "text",
     id_field: str = "id",
     checkpoint_dir: str | None = None,
     driver_memory: str = DRIVER_MEMORY,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    **fields: Unpack[RecipeFields],
 ) -> SparkDeduplication:
     """Remove near-duplicates from a Spark DataFrame and record why each was removed.
 
@@ -107,10 +110,8 @@ def dedup(
     ----------
     df : DataFrame
         One row per document. It is read twice, and once more when a run continues.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         When two documents match: method minhash, simhash or exact. If None, the preset ``online``.
-    keep : str, optional
-        Which copy to keep, overriding `keep` of the recipe; fields are columns of `df`.
     order : str, optional
         Column that defines the order of documents. Ties, and all documents if None, are ordered by the UTF-8 bytes of
         the id.
@@ -124,8 +125,11 @@ def dedup(
         Memory limit for SimHash on the driver, such as ``"16GB"``: all distinct fingerprints are searched there.
     threads : int, optional
         Number of threads of that search. Results do not depend on it.
-    progress : callable, optional
-        Called with the events of :mod:`likewise.progress`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
+    **fields
+        Fields of a recipe instead of one (:func:`likewise.dedup`). Only `keep` may stand beside a recipe or a preset;
+        its fields are columns of `df`.
 
     Returns
     -------
@@ -152,7 +156,9 @@ def dedup(
     >>> result.removed.select("doc_id", "kept_id", "similarity").show()  # doctest: +SKIP
     """
     timing = Timing()
-    run = _run(df, recipe, keep, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress, timing)
+    run = _run(
+        df, recipe, fields, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress, timing
+    )
     verdicts, facts = run.verdicts()
     removed, _ = run.stages.frame(
         "removed",
@@ -182,9 +188,10 @@ def dedup(
     return SparkDeduplication(kept_documents(run, removed), evidence(run, removed), summary)
 
 
+@shows_progress
 def pairs(
     df: DataFrame,
-    recipe: Recipe | None = None,
+    recipe: GivenRecipe | None = None,
     *,
     order: str | None = None,
     text_field: str = "text",
@@ -192,13 +199,14 @@ def pairs(
     checkpoint_dir: str | None = None,
     driver_memory: str = DRIVER_MEMORY,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
+    **fields: Unpack[RecipeFields],
 ) -> DataFrame:
     """List all verified pairs of near-duplicates in a Spark DataFrame.
 
     Parameters
     ----------
-    df, recipe, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress
+    df, recipe, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress, **fields
         As for :func:`dedup`, which can share checkpoints with this function.
 
     Returns
@@ -217,30 +225,31 @@ def pairs(
     >>> pairs(df, likewise.Recipe.simhash(within=3)).show()  # doctest: +SKIP
     """
     timing = Timing()
-    run = _run(df, recipe, None, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress, timing)
+    run = _run(
+        df, recipe, fields, order, text_field, id_field, checkpoint_dir, driver_memory, threads, progress, timing
+    )
     return all_pairs(run)
 
 
 def _run(
     df: DataFrame,
-    recipe: Recipe | None,
-    keep: str | None,
+    recipe: GivenRecipe | None,
+    fields: RecipeFields,
     order: str | None,
     text_field: str,
     id_field: str,
     checkpoint_dir: str | None,
     driver_memory: str,
     threads: int | None,
-    progress: Progress | None,
+    progress: Progress | bool | None,  # noqa: FBT001
     timing: Timing,
 ) -> Run:
     check_version()
-    recipe = as_recipe(recipe)
-    recipe = (recipe if keep is None else recipe.replace(keep=keep)).resolve()
+    recipe = as_recipe(recipe, fields).resolve()
     check_recipe(recipe)
     memory_bytes = parse_size("driver_memory", driver_memory)
-    fields = keep_needs(recipe.keep)[1]
-    source = FrameInput(df, recipe, text_field=text_field, id_field=id_field, order=order, fields=fields)
+    columns = keep_needs(recipe.keep)[1]
+    source = FrameInput(df, recipe, text_field=text_field, id_field=id_field, order=order, fields=columns)
     spark = df.sparkSession
     stages = Stages(spark, checkpoint_dir or _temporary(spark))
     return Run(
@@ -249,7 +258,7 @@ def _run(
         stages,
         memory_bytes=memory_bytes,
         threads=num_threads(threads),
-        progress=progress or no_progress,
+        progress=taken(progress),
         timing=timing,
     )
 

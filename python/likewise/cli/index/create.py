@@ -76,7 +76,7 @@ def command(
 
     path, _ = split_target(places, url)
     is_file = options["recipe_file"] is not None
-    recipe = take_recipe(options) if like is None else _recipe_of(like, options)
+    recipe = take_recipe(options, quiet=quiet) if like is None else _recipe_of(like, options)
     if not is_file:
         # Containment prefers the longest in a run; an index has only the order of arrival.
         recipe = recipe.replace(keep="first")

@@ -1,7 +1,7 @@
 """Options that several commands share, and the recipe that they make."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
@@ -126,8 +126,8 @@ _NAMED = {
     "within": facts(
         type=count,
         metavar="K",
-        help="SimHash: maximum Hamming distance.  [default: depends on width and tokens, 20 of 128 bits, 3 of 64; see "
-        "likewise plan]",
+        help="SimHash: maximum Hamming distance. Implies --method simhash unless a preset or a recipe is named.  "
+        "[default: depends on width and tokens, 20 of 128 bits, 3 of 64; see likewise plan]",
     ),
     "measure": facts(
         type=click.Choice(["jaccard", "containment", "cosine", "dice", "overlap", "hamming"]),
@@ -360,8 +360,10 @@ def _add(names: tuple[str, ...], command: _Command) -> _Command:
     return command
 
 
-def take_recipe(options: dict[str, Any], base: str = "online") -> "Recipe":
+def take_recipe(options: dict[str, Any], base: str = "online", *, quiet: bool = True) -> "Recipe":
     """Return the recipe of a command's options, which are taken out of `options`.
+
+    Unless `quiet`, one line on stderr shows the recipe if an option is named that other fields may depend on.
 
     Parameters
     ----------
@@ -376,6 +378,14 @@ def take_recipe(options: dict[str, Any], base: str = "online") -> "Recipe":
         If an option does not act with the method, or stands beside a recipe file: only weights may, by the
         recipe's own rule, in place of the table that it names.
     """
+    is_told = not quiet and any(options.get(name) is not None for name in _FEATURE_OPTIONS)
+    recipe = _taken_recipe(options, base)
+    if is_told:
+        click.echo(fields_line(recipe), err=True)
+    return recipe
+
+
+def _taken_recipe(options: dict[str, Any], base: str) -> "Recipe":
     from likewise.errors import InvalidParameter
     from likewise.recipe.presets import with_base, with_preset
     from likewise.recipe.recipe import Recipe
@@ -415,9 +425,23 @@ def take_recipe(options: dict[str, Any], base: str = "online") -> "Recipe":
     return recipe if named_weights is None else recipe.replace(weights_id=None, table=table)
 
 
-def names_features(options: Mapping[str, Any]) -> bool:
-    """Return whether an option is named that other fields of the recipe may depend on."""
-    return any(options.get(name) is not None for name in _FEATURE_OPTIONS)
+def take_recipe_beside(
+    options: dict[str, Any], index: Path | None, references: Sequence[Path], base: str, *, quiet: bool
+) -> "Recipe":
+    """Return the recipe of the options; that of the index or of the first run where none but --keep is named."""
+    from likewise.batch.against.references import recipe_of_references
+    from likewise.recipe.rules import FIELDS_OF_METHOD
+
+    names = {"method", "preset", "recipe_file", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)} - {
+        "keep"
+    }
+    found = None if any(options.get(name) for name in names) else recipe_of_references(index, references)
+    if found is None:
+        return take_recipe(options, base, quiet=quiet)
+    keep = options.get("keep")
+    for name in (names | {"keep"}) & set(options):
+        del options[name]
+    return found if keep is None else found.replace(keep=keep)
 
 
 def fields_line(recipe: "Recipe") -> str:

@@ -10,7 +10,7 @@ from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.index.opening import check_recipe
 from likewise.index.redis.layout import FORMAT, Layout, layout_of
 from likewise.index.redis.server import Server
-from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.recipe.recipe import Recipe
 
 _DEFAULT_LAYOUT = "packed"
 # Key of the weight table and the lists of words.
@@ -53,8 +53,6 @@ def open_description(
     StoreError
         If it is of another format.
     """
-    if recipe is not None:
-        recipe = as_recipe(recipe)
     server.check()
     if ttl is not None:
         ttl = check_integer("ttl", ttl, 1, 2**31)

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from likewise import _native
 from likewise.checks import check_integer, check_seconds, num_threads
 from likewise.errors import ForkedError, InvalidInput, StoreError
 from likewise.index.ids import as_stored, paired, rows_from
+from likewise.index.opening import named_recipe
 from likewise.index.redis import upkeep
 from likewise.index.redis.acknowledged import Acknowledged
 from likewise.index.redis.answers import MEASURE, document_of, verdicts_of
@@ -29,6 +30,7 @@ from likewise.index.redis.search import Reader, Record, State, Unreadable
 from likewise.index.redis.server import Server
 from likewise.index.redis.writing import Writer
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
+from likewise.recipe.given import GivenRecipe, RecipeFields
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
@@ -50,7 +52,7 @@ class RedisIndex:
     ----------
     url : str
         ``redis://``, ``rediss://`` or ``unix://``; ``valkey://`` is taken too.
-    recipe : Recipe, optional
+    recipe : Recipe or str, optional
         SimHash by distance alone, `within` up to 7 (layout classic: 3). An index that is there keeps its own, and one
         given must be the same; a new one is made only where one is given.
     prefix : str
@@ -66,6 +68,8 @@ class RedisIndex:
         Whether writing is refused, and making an index.
     threads : int, optional
         Threads that sketch a batch; all processors where None.
+    **fields
+        Fields of a recipe instead of one (:func:`likewise.dedup`), `keep` ``first`` where it is not named.
 
     Raises
     ------
@@ -84,7 +88,7 @@ class RedisIndex:
     def __init__(
         self,
         url: str,
-        recipe: Recipe | None = None,
+        recipe: GivenRecipe | None = None,
         *,
         prefix: str = "likewise",
         layout: str | None = None,
@@ -92,10 +96,13 @@ class RedisIndex:
         timeout_s: float = 5.0,
         read_only: bool = False,
         threads: int | None = None,
+        **fields: Unpack[RecipeFields],
     ) -> None:
         self._prefix = prefix
         self._server = Server(url, prefix_bytes(prefix), check_seconds("timeout_s", timeout_s))
-        self._description = open_description(self._server, recipe, layout, ttl, create=not read_only)
+        self._description = open_description(
+            self._server, named_recipe(recipe, fields), layout, ttl, create=not read_only
+        )
         self._layout = self._description.layout
         identity, name, acknowledged = self._description.identity, secrets.token_bytes(8), Acknowledged()
         self._reader = Reader(self._server, self._layout, identity, name, acknowledged)

@@ -12,6 +12,8 @@ from likewise._native import Texts
 
 # Gives the texts of some of the kept documents of an input again, in order, in parts.
 KeptTexts = Callable[[slice], list[Texts]]
+# Why a row of a table in memory is no document; as the core says it of a column.
+NULL_TEXT = "the text is null; leave such rows out or fill them"
 # As an id field: rows have no ids.
 NO_ID_FIELD = "none"
 

@@ -83,6 +83,18 @@ def nullable_text_column(texts: Sequence[str | None]) -> Any:  # noqa: ANN401
     return pa.Array.from_buffers(full.type, len(full), [_validity(is_null), *full.buffers()[1:]], offset=full.offset)
 
 
+def as_large_text(column: Any) -> Any:  # noqa: ANN401
+    """Return an Arrow column of text, of whatever layout, as large_string, null where it has no text."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([as_large_text(chunk) for chunk in column.chunks], pa.large_string())
+    if pa.types.is_dictionary(column.type):
+        # Nulls may hide among its values; values that are views cannot be picked.
+        column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.large_string()))
+    return column.cast(pa.large_string())
+
+
 def constant_column(text: str, num_rows: int) -> Any:  # noqa: ANN401
     """Return an Arrow array of one string, so many times."""
     return text_column(Texts.from_list([text]).take(np.zeros(num_rows, np.int64)))

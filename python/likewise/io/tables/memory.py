@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.io.source.source import Job, Piece, Unnamed
+from likewise.io.source.source import NULL_TEXT, BadRow, Job, Piece, Unnamed
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,17 @@ class MemorySource(Unnamed):
         Their ids; the row number where None.
     fields : dict of str to Texts
         Further fields as JSON.
+    rows : ndarray of shape (n,), int64, optional
+        The row of each text in the input, rising, if rows between them are null; those are bad rows.
+    num_rows : int
+        Rows of the input then.
     """
 
     texts: Texts
     ids: Texts | None = None
     fields: dict[str, Texts] = field(default_factory=dict)
+    rows: NDArray[np.int64] | None = None
+    num_rows: int = 0
 
     @property
     def num_bytes(self) -> int:
@@ -42,6 +48,8 @@ class MemorySource(Unnamed):
         for start in range(0, num_texts, rows):
             count = min(rows, num_texts - start)
             yield Job(self.num_bytes * count // num_texts, partial(self._read, start, count))
+        if not num_texts and self.num_rows:
+            yield Job(0, partial(self._read, 0, 0))
 
     @property
     def can_read_again(self) -> bool:
@@ -50,23 +58,31 @@ class MemorySource(Unnamed):
 
     def _read(self, start: int, length: int) -> Iterator[Piece]:
         rows = np.arange(start, start + length, dtype=np.int64)
+        first, end, places = start, start + length, rows
+        if self.rows is not None:
+            # The nulls before the first text are of the first piece, those behind a text of its own.
+            first = int(self.rows[start]) if start else 0
+            end = int(self.rows[start + length]) if start + length < len(self.rows) else self.num_rows
+            places = self.rows[start : start + length]
+        nulls = np.delete(np.arange(first, end), places - first).tolist() if end - first > length else []
         has_id = np.full(length, self.ids is not None, np.uint8)
         yield Piece(
             texts=self._part(self.texts, rows),
             ids=Texts.from_list([""] * length) if self.ids is None else self._part(self.ids, rows),
             has_id=has_id,
-            offsets=rows.astype(np.uint64),
+            offsets=places.astype(np.uint64),
             lengths=np.ones(length, np.uint32),
-            lines=np.arange(length, dtype=np.uint32),
-            num_lines=length,
+            lines=(places - first).astype(np.uint32),
+            num_lines=end - first,
             num_blank=0,
             fields=[self._part(values, rows) for values in self.fields.values()],
-            bad_rows=[],
+            bad_rows=[BadRow(row - first, row, 1, NULL_TEXT) for row in nulls],
         )
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
         """Return the texts of these rows."""
-        return self.texts.take(offsets.astype(np.int64))
+        rows = offsets.astype(np.int64)
+        return self.texts.take(rows if self.rows is None else np.searchsorted(self.rows, rows))
 
     def field_names(self, offset: int, length: int) -> list[str]:
         """Return the columns that were asked for."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput
-from likewise.io.source.source import BadRow, Piece, ReadRules
+from likewise.io.source.source import NULL_TEXT, BadRow, Piece, ReadRules
 from likewise.io.tables.columns import taken_rows
 
 # Beyond it a float stands for several whole numbers.
@@ -129,7 +129,7 @@ class TableRows:
             # A dictionary may hide nulls among its values: casting shows them all.
             for row in np.flatnonzero(good & ~np.asarray(texts.cast(pa.large_string()).is_valid())).tolist():
                 good[row] = False
-                reasons[row] = f"{names} is null"
+                reasons[row] = NULL_TEXT if self.name is None else f"{names} is null"
         if texts.nbytes > self.rules.max_document_bytes:
             sizes = np.asarray(pc.binary_length(texts.cast(pa.large_binary())).fill_null(0))
             long = good & (sizes > self.rules.max_document_bytes)

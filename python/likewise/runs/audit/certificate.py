@@ -35,9 +35,9 @@ def input_facts(run: OpenRun) -> list[dict[str, Any]]:
     return [file_facts(file.path, file.name) for file in run.inputs.files]
 
 
-def output_facts(path: Path) -> list[dict[str, Any]]:
-    """Return name, size and SHA-256 of each file that a run wrote and that says what it decided."""
-    return [file_facts(path / name, name) for name in _output_names(path)]
+def output_facts(path: Path | None) -> list[dict[str, Any]]:
+    """Return name, size and SHA-256 of each file that a run wrote and that says what it decided; none in memory."""
+    return [] if path is None else [file_facts(path / name, name) for name in _output_names(path)]
 
 
 def _output_names(path: Path) -> Iterator[str]:

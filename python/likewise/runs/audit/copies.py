@@ -56,7 +56,7 @@ def differing_copies(run: OpenRun) -> Iterator[str]:
 
 def _strangers(run: OpenRun) -> Iterator[str]:
     """Yield files beside the kept ones that whoever reads the directory would take for some; hidden ones are none."""
-    names, kept = {file.name for file in run.inputs.files}, run.path / KEPT
+    names, kept = {file.name for file in run.inputs.files}, run.directory / KEPT
     first = run.inputs.files[0]
     root = first.path.parents[len(PurePosixPath(first.name).parts) - 1]
     for path in sorted(kept.rglob("*")):
@@ -70,7 +70,7 @@ def _strangers(run: OpenRun) -> Iterator[str]:
 
 def _differing(run: OpenRun, number: int, file: InputFile, work: Path) -> str | None:
     """Return in what a kept file differs from what stayed of its input; None if in nothing."""
-    path = run.path / KEPT / file.name
+    path = run.directory / KEPT / file.name
     # Inputs are read anew with bad rows passed over, whatever the run did with them.
     on_error = str(run.summary.get("options", {}).get("on_error"))
     offsets, lengths = kept_places(run.documents, run.kept, number, on_error)

@@ -10,20 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch import FileRun
+from likewise.batch import Deduplication, FileRun
 from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import bounded_run, opened_run
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
-from likewise.batch.run import RunContext, ordered
+from likewise.batch.run import RunContext, RunRules, ordered
+from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
 from likewise.io.source.files import InputFile
+from likewise.io.source.source import Source
 from likewise.progress import Progress
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import COMPANIONS
 from likewise.recipe.word_lists import WordList
 from likewise.runs.viewing.view import file_run
 from likewise.stages.weights import read_table
@@ -66,8 +70,8 @@ class OpenRun:
 
     Parameters
     ----------
-    path : Path
-        The output directory.
+    path : Path, optional
+        The output directory; None of a result in memory.
     summary : dict
         As the run wrote it.
     recipe : Recipe
@@ -75,7 +79,7 @@ class OpenRun:
     run : FileRun
         How files are read.
     inputs : Inputs
-        The files.
+        The files; none of a result in memory.
     documents : Documents
         Read and sketched again.
     collapsed : Collapsed
@@ -86,7 +90,7 @@ class OpenRun:
         Threads of each call.
     """
 
-    path: Path
+    path: Path | None
     summary: dict[str, Any]
     recipe: Recipe
     run: FileRun
@@ -95,6 +99,17 @@ class OpenRun:
     collapsed: Collapsed
     evidence: Evidence
     threads: int
+
+    @property
+    def directory(self) -> Path:
+        """The output directory of a run over files."""
+        assert self.path is not None
+        return self.path
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether it is a result in memory, whose documents have rows but no places."""
+        return self.path is None
 
     @property
     def kept(self) -> NDArray[np.bool_]:
@@ -216,6 +231,61 @@ def open_run(
         yield OpenRun(path, summary, recipe, run, found, documents, collapsed, evidence, opened.context.threads)
 
 
+@contextmanager
+def open_result(
+    result: Deduplication, source: Source, recipe: GivenRecipe | None, *, threads: int | None, progress: Progress
+) -> Iterator[OpenRun]:
+    """Open a result in memory with its documents, as a context; what is raised is that of :func:`open_run`.
+
+    Parameters
+    ----------
+    result : Deduplication
+        As :func:`likewise.dedup` returned it.
+    source : Source
+        The documents, given again.
+    recipe : Recipe or str, optional
+        That of the result, where it has a table of weights or lists of words.
+    threads : int, optional
+        Threads of each call.
+    progress : callable
+        Takes events.
+    """
+    stated = Recipe.from_dict(result.summary["recipe"]).resolve()
+    known = stated
+    if recipe is not None:
+        known = as_recipe(recipe)
+        fields = {name: value for name in COMPANIONS if (value := getattr(known, name)) is not None}
+        known = stated.replace(**fields)
+    rules = RunRules(num_threads(threads), "skip", "allow")
+    context = RunContext(rules, Timing(), progress)
+    with scratch_directory() as work, opened_run([source], known, context, work=work) as opened:
+        documents = opened.documents
+        collapsed = ordered(documents, opened.recipe, context.timing)
+        evidence = evidence_of(result.removed)
+        # Rows of the input as numbers of documents: nulls are none.
+        rows = [_places(documents.lines, side) for side in (evidence.rows, evidence.kept_rows)]
+        evidence = dataclasses.replace(evidence, rows=rows[0], kept_rows=rows[1])
+        yield OpenRun(
+            None,
+            result.summary,
+            opened.recipe,
+            FileRun(),
+            Inputs((), ()),
+            documents,
+            collapsed,
+            evidence,
+            rules.threads,
+        )
+
+
+def _places(lines: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the places of rows among those that there are; -1 of others."""
+    found = np.searchsorted(lines, rows)
+    here = np.minimum(found, max(0, len(lines) - 1))
+    is_there = (len(lines) > 0) & (rows >= 0)
+    return np.where(is_there & (lines[here] == rows if len(lines) else False), here, -1)
+
+
 def check_kind(path: Path, summary: dict[str, Any]) -> None:
     """Raise InvalidInput if a run of this kind cannot be audited."""
     if summary.get("options", {}).get("unit"):
@@ -265,14 +335,21 @@ def read_evidence(path: Path) -> Evidence:
         table = pq.ParquetFile(path / EVIDENCE).read()
     except (OSError, pa.ArrowException) as error:
         raise damaged from error
-    if not {*_COLUMNS} <= {*table.column_names}:
-        raise damaged
+    try:
+        return evidence_of(table)
+    except (pa.ArrowException, KeyError) as error:
+        raise damaged from error
 
-    def numbers(name: str, kind: Any, absent: object) -> Any:  # noqa: ANN401 - PyArrow has no types
-        try:
-            column = table.column(name).cast(kind)
-        except pa.ArrowException as error:
-            raise damaged from error
+
+def evidence_of(table: Any) -> Evidence:  # noqa: ANN401 - PyArrow has no types
+    """Return evidence as arrays; raises KeyError or ArrowException where it is damaged."""
+    import pyarrow as pa
+
+    if missing := {*_COLUMNS} - {*table.column_names}:
+        raise KeyError(min(missing))
+
+    def numbers(name: str, kind: Any, absent: object) -> Any:  # noqa: ANN401
+        column = table.column(name).cast(kind)
         return (column.fill_null(absent) if column.null_count else column).to_numpy()
 
     below = "below_threshold" in table.column_names

@@ -1,5 +1,6 @@
 """An audit: a finished run's output checked row by row, and what it missed, by exact comparison of a sample."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,18 +9,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.batch import Deduplication
+from likewise.batch.in_memory import document_source
 from likewise.batch.read.collapse import Collapsed
 from likewise.checks import check_integer
+from likewise.errors import InvalidParameter
 from likewise.io.stamps import check_unchanged, stamps
-from likewise.progress import Progress, no_progress
+from likewise.progress import Progress, shows_progress, taken
+from likewise.recipe.given import GivenRecipe
+from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
 from likewise.runs.audit.checks import Check, check_run
 from likewise.runs.audit.intervals import Share
-from likewise.runs.audit.opening import GivenFiles, open_run
+from likewise.runs.audit.opening import GivenFiles, open_result, open_run
 from likewise.runs.audit.recall import Missed, Recall, estimate, missed_pairs
 from likewise.runs.audit.search import NOT_ACTED_ON, STAGES, stages_of
 from likewise.runs.audit.strata import Stratum, draw_strata, strata_of
 from likewise.runs.audit.truth import exact_matches, num_affordable
+from likewise.stages.documents import Tokenizer
+from likewise.stages.text import TextField
 
 NUM_SAMPLED = 5000
 # Documents by which the cost of the sample is foreseen.
@@ -61,9 +69,15 @@ class Audit:
         return all(check.passed for check in self.checks)
 
 
+@shows_progress
 def audit(
-    run: str | Path,
+    run: str | Path | Deduplication,
+    texts: Any = None,  # noqa: ANN401 - list of str, Arrow data, iterables
+    recipe: GivenRecipe | None = None,
     *,
+    ids: Any = None,  # noqa: ANN401
+    text_field: TextField = "text",
+    tokenizer: Tokenizer | None = None,
     num_sampled: int = NUM_SAMPLED,
     seed: int = 0,
     inputs: Path | None = None,
@@ -72,14 +86,18 @@ def audit(
     dictionary: Path | None = None,
     threads: int | None = None,
     memory: float | str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Audit:
     """Measure the recall and precision of a finished run.
 
     Parameters
     ----------
-    run : str or Path
-        The output directory of ``dedup_files``; only read.
+    run : str, Path or Deduplication
+        The output directory of ``dedup_files``, which is only read, or what :func:`likewise.dedup` returned.
+    texts, ids, text_field, tokenizer
+        Of a result in memory: its documents once more, as they were given to :func:`likewise.dedup`.
+    recipe : Recipe or str, optional
+        Of a result in memory: its recipe, where that has a table of weights or lists of words.
     num_sampled : int
         Maximum number of documents to compare with all others. If this covers all documents, the figures are exact.
         Fewer are compared if most documents share features, so that the audit takes less time than the run.
@@ -95,8 +113,8 @@ def audit(
         Number of threads; all processors if None.
     memory : float or str, optional
         Memory limit for columns and buckets, as in a run, plus about 500 MB for the comparison.
-    progress : callable, optional
-        Takes events.
+    progress : bool or callable, optional
+        As for :func:`likewise.dedup`.
 
     Returns
     -------
@@ -123,11 +141,30 @@ def audit(
     >>> found.recall.pairs.low  # doctest: +SKIP
     0.948
     """
-    path, report = Path(run), progress or no_progress
+    report = taken(progress)
     num_sampled = check_integer("sample", num_sampled, 2, 2**31 - 1)
     seed = check_integer("seed", seed, 0, 2**63 - 1)
     given = GivenFiles(weights, stop_words, dictionary)
-    with open_run(path, given, inputs=inputs, threads=threads, memory=memory, progress=report) as opened:
+    with ExitStack() as stack:
+        if isinstance(run, Deduplication):
+            if texts is None:
+                raise InvalidParameter("texts", "a result in memory does not hold its documents; give them once more")
+            source = document_source(
+                texts,
+                ids,
+                Recipe.from_dict(run.summary["recipe"]),
+                text_field=text_field,
+                nulls="drop",
+                tokenizer=tokenizer,
+                is_read_again=True,
+            )
+            opened = stack.enter_context(open_result(run, source, recipe, threads=threads, progress=report))
+        else:
+            if texts is not None:
+                raise InvalidParameter("texts", "a run over files reads its inputs again; remove texts")
+            opened = stack.enter_context(
+                open_run(Path(run), given, inputs=inputs, threads=threads, memory=memory, progress=report)
+            )
         before = stamps(opened.inputs)
         documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
         checked = check_run(opened, report)
@@ -171,7 +208,7 @@ def audit(
             "num_missed_seen": missed.num_seen,
             "missed_pairs": missed.rows,
             "inputs": input_facts(opened),
-            "outputs": output_facts(path),
+            "outputs": output_facts(opened.path),
         }
         check_unchanged(opened.inputs, before)
     return Audit(checks, strata, recall, precision, len(matches), sealed(fields))

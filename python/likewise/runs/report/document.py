@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from likewise.measures.comparison import compare
+from likewise.measures.diffs import MAX_CHARACTERS
 from likewise.progress import Progress
 from likewise.runs.drawing import Html, element, inline, stylesheet
-from likewise.runs.drawing.diffs import MAX_CHARACTERS
 from likewise.runs.report.sections import (
     curve_chart,
     recipe_facts,

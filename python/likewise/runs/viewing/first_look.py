@@ -12,7 +12,7 @@ from likewise.checks import counted
 from likewise.io.output.directory import EVIDENCE
 from likewise.measures.comparison import compare
 from likewise.recipe.recipe import Recipe
-from likewise.runs.viewing.texts import Place, Shown
+from likewise.runs.viewing.texts import Missing, Place, Shown
 from likewise.runs.viewing.view import RunView
 
 NUM_NEAREST = 3
@@ -29,13 +29,21 @@ _MARKUP = re.compile(r"\s*(<!doctype html|<html\b|<\?xml\b|<head\b|<body\b|<div\
 _COLUMNS = ["doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_file", "kept_offset"]
 
 
-def first_look(run: Path) -> list[str]:
+def first_look(
+    run: Path, *, num_nearest: int = NUM_NEAREST, is_kept: bool = True, shows_texts: bool = True
+) -> list[str]:
     """Return what to look at first after a run, a line each.
 
     Parameters
     ----------
     run : Path
         The output directory of a finished run.
+    num_nearest : int
+        The most removals to list.
+    is_kept : bool
+        Whether the directory stays, so that it can be named.
+    shows_texts : bool
+        Whether documents are read and shown: their differences, and the hint at markup.
 
     Returns
     -------
@@ -54,20 +62,21 @@ def first_look(run: Path) -> list[str]:
     read.
     """
     with RunView(run) as view:
-        near = _Near(run / EVIDENCE, by_distance=view.recipe.is_distance_only)
+        near = _Near(run / EVIDENCE, num_nearest, by_distance=view.recipe.is_distance_only)
         if not near.rows:
             return []
         lines = ["Removals nearest to the threshold:"]
-        texts = _texts(view, near.rows)
+        texts: list[Shown] = _texts(view, near.rows) if shows_texts else [Missing("not shown")] * (2 * len(near.rows))
         pairs = zip(texts[::2], texts[1::2], strict=True)
         lines += [f"  {_removal(row, a, b, view.recipe)}" for row, (a, b) in zip(near.rows, pairs, strict=True)]
         if near.family is not None:
             num, kept_id = near.family
             lines.append(
                 f"{num:,} similar but different documents were removed as duplicates of {kept_id}. If they share a "
-                f"template, use --weights idf or a higher threshold, and check with likewise report {run}."
+                "template, use --weights idf or a higher threshold"
+                + (f", and check with likewise report {run}." if is_kept else ".")
             )
-        if view.recipe.markup is None and _are_markup(_texts(view, near.samples)[::2]):
+        if shows_texts and view.recipe.markup is None and _are_markup(_texts(view, near.samples)[::2]):
             lines.append("Documents contain HTML. Use --markup html to compare only the visible text.")
         lines.append("To fit the threshold to pairs that you label, run likewise tune.")
         return lines
@@ -86,7 +95,7 @@ class _Near:
         For which kept document the most were removed, if these are many.
     """
 
-    def __init__(self, path: Path, *, by_distance: bool) -> None:
+    def __init__(self, path: Path, num_nearest: int, *, by_distance: bool) -> None:
         import pyarrow.parquet as pq
 
         self.rows: list[dict[str, Any]] = []
@@ -101,9 +110,9 @@ class _Near:
         for batch in file.iter_batches(columns=["kept_row", "similarity", "distance"]):
             similarity = _likeness(batch, by_distance=by_distance)
             places = np.flatnonzero(similarity < (0.0 if by_distance else 1.0))
-            nearest = places[np.argsort(similarity[places], kind="stable")[:NUM_NEAREST]]
+            nearest = places[np.argsort(similarity[places], kind="stable")[:num_nearest]]
             found += [(float(similarity[place]), num_before + int(place)) for place in nearest]
-            found = sorted(found)[:NUM_NEAREST]
+            found = sorted(found)[:num_nearest]
             kept = batch.column("kept_row").fill_null(-1).to_numpy(zero_copy_only=False)[places]
             _count(leaders, kept)
             num_before += batch.num_rows

@@ -17,7 +17,7 @@ from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.ids import one_id
-from likewise.recipe.recipe import Recipe, as_recipe
+from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.service.client.errors import ServiceError, error_of
 
 # A request holds at most so many documents and about so many bytes, within what services allow by default.
@@ -278,7 +278,7 @@ class CollectionCalls:
         """Ask what the collection is."""
         return Call("GET", self.base, None, lambda answer: answer)
 
-    def create(self, recipe: Recipe | None, store: str | None, ttl_s: float | None) -> Call[object]:
+    def create(self, recipe: GivenRecipe | None, store: str | None, ttl_s: float | None) -> Call[object]:
         """Make the collection."""
         fields = None if recipe is None else as_recipe(recipe).to_dict()
         body = encoded({"recipe": fields, "store": store, "ttl_s": ttl_s})

@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar
 
 from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.ids import rows_from
+from likewise.recipe.given import GivenRecipe
 from likewise.recipe.recipe import Recipe
 from likewise.service.client import calls
 from likewise.service.client.base import ClientBase
@@ -69,7 +70,7 @@ class Client(ClientBase):
         return [one["name"] for one in self._ask(calls.LIST)["collections"]]
 
     def create_collection(
-        self, name: str, recipe: Recipe | None = None, *, store: str | None = None, ttl: float | None = None
+        self, name: str, recipe: GivenRecipe | None = None, *, store: str | None = None, ttl: float | None = None
     ) -> None:
         """Create a collection.
 

@@ -11,13 +11,13 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from starlette.routing import Route
 
 from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
 from likewise.index import Index
-from likewise.index.opening import exists
+from likewise.index.opening import Store, exists
 from likewise.io.output.parts import sync_directory
 from likewise.io.places import check_place
 from likewise.recipe.recipe import Recipe
@@ -162,7 +162,8 @@ class Service:
             index = Index(
                 directory,
                 recipe,
-                store=store,
+                # Checked by the index.
+                store=cast("Store | None", store),
                 durability=self.settings.durability,
                 ttl=ttl_s,
                 threads=self.settings.threads,

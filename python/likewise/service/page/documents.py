@@ -10,9 +10,9 @@ from starlette.responses import RedirectResponse, Response
 from likewise.errors import InvalidInput
 from likewise.measures import Measures
 from likewise.measures.comparison import align, compare
+from likewise.measures.diffs import MAX_CHARACTERS
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.runs.drawing import Html, element, fingerprints, inline, side_by_side
-from likewise.runs.drawing.diffs import MAX_CHARACTERS
 from likewise.runs.report import sections
 from likewise.runs.viewing import GroupRow, Member, Missing
 from likewise.runs.viewing import Place as TextPlace

@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from likewise.errors import InvalidInput
 from likewise.measures.comparison import compare
+from likewise.measures.diffs import MAX_CHARACTERS
 from likewise.recipe.text import BYTE_TOKENS
 from likewise.runs.drawing import Html, inline
-from likewise.runs.drawing.diffs import MAX_CHARACTERS
 from likewise.service.page.answers import Place
 from likewise.service.page.documents import compared
 

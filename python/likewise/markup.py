@@ -1,8 +1,11 @@
-"""Text as HTML: nothing in a document can become markup, and hidden characters are shown."""
+"""Text as HTML: nothing in a document can become markup, and hidden characters are shown.
+
+Reports, pages and what notebooks show of results are made of it.
+"""
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 # Control characters, those that turn the direction of what follows, and those that nobody sees. Joiners have honest
 # uses and stay.
@@ -10,6 +13,8 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ue000-\uf8ff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\U000f0000-\U0010ffff]"
 )
+# Notebooks put tables to the right.
+_LEFT = "text-align: left"
 
 
 class Html(str):
@@ -76,3 +81,19 @@ def _attributes(attributes: dict[str, object]) -> str:
         spelled = name.rstrip("_").replace("_", "-")
         parts.append(f" {spelled}" if value is True else f' {spelled}="{escaped(value)}"')
     return "".join(parts)
+
+
+def facts(title: str, values: Mapping[str, object]) -> Html:
+    """Return a title and a table of names and values, as notebooks show an object."""
+    rows = [
+        element("tr", [element("th", name, style=_LEFT), element("td", value, style=_LEFT)])
+        for name, value in values.items()
+    ]
+    return Html(f"{element('p', element('strong', title))}{element('table', element('tbody', rows))}")
+
+
+def listing(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
+    """Return a table with a head."""
+    head = element("thead", element("tr", [element("th", name, scope="col", style=_LEFT) for name in columns]))
+    body = [element("tr", [element("td", value, style=_LEFT) for value in row]) for row in rows]
+    return element("table", [head, element("tbody", body)])

@@ -3,9 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from likewise.measures.comparison import Stretch
-from likewise.runs.drawing.markup import Html, element, escaped, joined
+from likewise.markup import Html, element, escaped, joined
+
+if TYPE_CHECKING:
+    from likewise.measures.comparison import Stretch
 
 # A row of the two columns ends at a line end, or behind a sentence once it has so many characters.
 _LONG_ROW = 240
@@ -29,7 +32,7 @@ class _Row:
         return all(is_same for _, is_same in (*self.left, *self.right))
 
 
-def side_by_side(alignment: Sequence[Stretch], names: tuple[object, object], *, folds: bool = True) -> Html:
+def side_by_side(alignment: "Sequence[Stretch]", names: tuple[object, object], *, folds: bool = True) -> Html:
     """Return two aligned texts as a table of two columns; what only one of them has is marked.
 
     Parameters
@@ -59,7 +62,7 @@ def side_by_side(alignment: Sequence[Stretch], names: tuple[object, object], *, 
     return element("table", [head, *bodies], class_="diff")
 
 
-def inline(alignment: Sequence[Stretch], *, context: int = 60) -> Html:
+def inline(alignment: "Sequence[Stretch]", *, context: int = 60) -> Html:
     """Return two aligned texts as one: what only the first has is struck out, what only the second has underlined."""
     parts = []
     last = len(alignment) - 1
@@ -93,7 +96,7 @@ def _marked(pieces: list[tuple[str, bool]], tag: str) -> list[Html]:
     return [escaped(text) if is_same else element(tag, text) for text, is_same in pieces]
 
 
-def _rows(alignment: Sequence[Stretch]) -> Iterator[_Row]:
+def _rows(alignment: "Sequence[Stretch]") -> Iterator[_Row]:
     row = _Row()
     for part in alignment:
         if not part.is_same or part.a != part.b:

@@ -1,0 +1,193 @@
+"""How are documents in memory read? Lists, columns, tables and streams, as one input of a run."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise._native import Texts
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.fields import refusal
+from likewise.batch.read.priority import keep_needs
+from likewise.checks import check_choice, counted
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.source.source import NULL_TEXT, ReadRules, Source
+from likewise.io.tables.arrow import BatchStream
+from likewise.io.tables.columns import as_large_text
+from likewise.io.tables.memory import MemorySource
+from likewise.io.tables.tables import column_as_json
+from likewise.recipe.recipe import Recipe
+from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized
+from likewise.stages.text import TextField, as_texts, field_names, is_arrow, is_null, is_stream, is_table, table_column
+from likewise.stages.text import text_column as joined_column
+
+#: What to do about documents whose text is null: those that stay are no duplicates, and nothing matches them.
+Nulls = Literal["fail", "keep", "drop"]
+NULLS: tuple[Nulls, ...] = get_args(Nulls)
+# Lengths of texts are 32 bits.
+_MAX_TEXT_BYTES = 2**32 - 1
+
+
+def document_source(
+    documents: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    ids: Any,  # noqa: ANN401
+    recipe: Recipe,
+    *,
+    text_field: TextField = "text",
+    nulls: Nulls = "fail",
+    tokenizer: Tokenizer | None = None,
+    is_read_again: bool = False,
+) -> Source:
+    """Return documents in memory, of any kind that the recipe takes, as an input; of a stream no batch stays there.
+
+    Parameters
+    ----------
+    documents, ids, recipe, text_field, tokenizer
+        As for :func:`likewise.dedup`.
+    nulls : {"fail", "keep", "drop"}
+        Of all but ``fail`` the source passes over nulls, and its rows are those of the input.
+    is_read_again : bool
+        Whether the source is read several times: a stream is then held as a table.
+
+    Raises
+    ------
+    InvalidInput
+        If documents and ids differ in number, an entry is no document, or null with `nulls` ``fail``.
+    InvalidParameter
+        If `keep` asks for a field of documents that have none.
+    """
+    check_tokenizer(recipe, tokenizer)
+    check_choice("nulls", nulls, NULLS)
+    fields = keep_needs(recipe.keep)[1]
+    if is_arrow(documents) and is_stream(documents):
+        if tokenizer is None and not is_read_again and (ids is None or isinstance(ids, str)):
+            return _stream_source(documents, ids, text_field, fields)
+        import pyarrow as pa
+
+        documents = pa.RecordBatchReader.from_stream(documents).read_all()
+    columns: dict[str, Any] = {}
+    if is_arrow(documents) and is_table(documents):
+        import pyarrow as pa
+
+        table = documents if isinstance(documents, pa.Table) else pa.table(documents)
+        name = ids if isinstance(ids, str) else "id" if ids is None and "id" in table.column_names else None
+        column = table_column(table, name) if name is not None else ids
+        # As of files: only who names the column says that every row has an id.
+        ids = _with_row_numbers(column) if ids is None and name is not None else column
+        columns = {name: table_column(table, name) for name in fields}
+        documents = joined_column(table, text_field)
+    elif fields:
+        raise InvalidParameter("keep", f"field {fields[0]!r} is used, but only tables and files have fields")
+    elif isinstance(ids, str):
+        raise InvalidParameter("ids", f"{ids!r} names a column, but the texts are not a table")
+    rows, num_rows = None, 0
+    if nulls != "fail":
+        documents, rows, num_rows = _without_nulls(documents)
+    if tokenizer is None and (recipe.takes_tokens or are_bytes(documents, recipe)):
+        texts = as_documents(documents, recipe)
+    else:
+        texts = as_texts(documents)
+    source = MemorySource(texts, None, {name: column_as_json(column) for name, column in columns.items()})
+    if ids is not None:
+        from likewise.index.ids import all_ids
+
+        source = dataclasses.replace(source, ids=all_ids(ids))
+        assert source.ids is not None
+        num_given = len(texts) if rows is None else num_rows
+        if len(source.ids) != num_given:
+            raise InvalidInput(f"{counted(len(source.ids), 'id')} for {counted(num_given, 'text')}")
+    if rows is not None:
+        source = dataclasses.replace(
+            source,
+            ids=None if source.ids is None else source.ids.take(rows),
+            fields={name: values.take(rows) for name, values in source.fields.items()},
+            rows=rows,
+            num_rows=num_rows,
+        )
+    return source if tokenizer is None else dataclasses.replace(source, texts=tokenized(texts, recipe, tokenizer))
+
+
+def _stream_source(texts: Any, id_field: str | None, text_field: TextField, fields: tuple[str, ...]) -> Source:  # noqa: ANN401
+    import pyarrow as pa
+
+    reader = pa.RecordBatchReader.from_stream(texts)
+    names, text_fields = reader.schema.names, field_names(text_field)
+    rules = ReadRules(text_fields, id_field, fields, _MAX_TEXT_BYTES)
+    for name in (*text_fields, *([rules.id_field] if rules.id_field else []), *fields):
+        if name not in names:
+            raise InvalidInput(
+                f"no column {name!r} in the stream; found: {', '.join(map(repr, names))}. Use text_field to name the "
+                "column with the text"
+            )
+    return BatchStream(reader, rules)
+
+
+def _without_nulls(documents: Any) -> tuple[Any, NDArray[np.int64] | None, int]:  # noqa: ANN401
+    """Return the documents that are there, their rows (None where all are), and how many rows were given."""
+    if is_arrow(documents):
+        import pyarrow as pa
+
+        column = pa.array(documents) if hasattr(documents, "__arrow_c_array__") else pa.chunked_array(documents)
+        if pa.types.is_dictionary(column.type) or pa.types.is_string_view(column.type):
+            column = as_large_text(column)
+        if not column.null_count:
+            return column, None, len(column)
+        rows = np.flatnonzero(np.asarray(column.is_valid()))
+        return column.drop_null() if len(rows) else [], rows, len(column)
+    if isinstance(documents, Texts | str | bytes) or not isinstance(documents, Iterable):
+        return documents, None, 0
+    given = list(documents)
+    rows = np.flatnonzero([not is_null(one) for one in given])
+    return [given[row] for row in rows.tolist()], None if len(rows) == len(given) else rows, len(given)
+
+
+@contextlib.contextmanager
+def null_option_named() -> Iterator[None]:
+    """Name the option `nulls`, as a context, in the error of a null text."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.message != NULL_TEXT:
+            raise
+        raise InvalidInput(f'{NULL_TEXT}, or set nulls="keep" or nulls="drop"', row=error.row) from error
+
+
+def check_only_nulls(documents: Documents) -> None:
+    """Raise the error of the first bad row of documents in memory that is no null text."""
+    for source, bad_rows in zip(documents.sources, documents.bad_rows, strict=True):
+        for bad in bad_rows:
+            if bad.reason != NULL_TEXT:
+                raise refusal(source, bad)
+
+
+def mask_of_rows(documents: Documents, kept: NDArray[np.bool_], *, nulls_are_kept: bool) -> NDArray[np.bool_]:
+    """Return whether each row of the input is kept, null texts among them."""
+    num_nulls = sum(map(len, documents.bad_rows))
+    if not num_nulls:
+        return kept
+    mask = np.full(len(documents) + num_nulls, nulls_are_kept)
+    mask[documents.lines] = kept
+    return mask
+
+
+def _with_row_numbers(column: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return ids with the numbers of rows where there is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        # It may hide nulls among its values.
+        column = column.cast(column.type.value_type)
+    if not column.null_count or not _can_be_ids(column.type):
+        return column
+    return pc.coalesce(column.cast(pa.large_string()), pa.array(np.arange(len(column))).cast(pa.large_string()))
+
+
+def _can_be_ids(kind: Any) -> bool:  # noqa: ANN401 - an Arrow type
+    import pyarrow.types as are
+
+    is_text = are.is_string(kind) or are.is_large_string(kind) or are.is_string_view(kind)
+    return bool(is_text or are.is_integer(kind))

@@ -1,0 +1,79 @@
+"""How do callers name a recipe? As a recipe, as the name of a preset, or by single fields."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, TypeAlias, cast
+
+from likewise.errors import InvalidParameter
+from likewise.recipe.presets import PRESETS, Preset, with_base
+from likewise.recipe.recipe import FeatureFields, Recipe, check_is_recipe
+from likewise.recipe.rules import FIELDS_OF_METHOD, Method, Overflow, Scheme
+
+GivenRecipe: TypeAlias = Recipe | Preset
+
+
+class RecipeFields(FeatureFields, total=False):
+    """Fields of a recipe as keyword arguments of functions; :class:`likewise.Recipe` explains them."""
+
+    method: Method
+    threshold: float | str | None
+    within: int | None
+    recall: float | None
+    num_slots: int | None
+    slot_bits: int | None
+    scheme: Scheme | None
+    overflow: Overflow | None
+    bits: int | None
+    short_threshold: float | None
+    filter_bits: int | None
+    num_hashes: int | None
+    bands: int | None
+    rows: int | None
+
+
+_NAMES = frozenset({"method", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)})
+
+
+def as_recipe(given: object = None, fields: Mapping[str, Any] | None = None, *, base: str = "online") -> Recipe:
+    """Return the recipe that a caller means.
+
+    Parameters
+    ----------
+    given : Recipe or str, optional
+        A recipe, or the name of a preset.
+    fields : mapping, optional
+        Single fields instead; those of None count as left out. They make the recipe that the same options of a command
+        make (:func:`likewise.recipe.presets.with_base`). `keep` alone may stand beside a recipe or a preset.
+    base : {"default", "online"}
+        The preset where neither is given: ``default`` of runs, which see all documents.
+
+    Raises
+    ------
+    InvalidParameter
+        If it is neither, there is no such preset or field, or fields stand beside a recipe or a preset.
+
+    Examples
+    --------
+    >>> as_recipe("strict").threshold, as_recipe(None, {"threshold": 0.8}).threshold
+    (0.8, 0.8)
+    """
+    named = {name: value for name, value in (fields or {}).items() if value is not None}
+    for name in fields or ():
+        if name not in _NAMES:
+            close = get_close_matches(name, _NAMES, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise InvalidParameter(name, f"neither an argument of this function nor a field of a recipe{hint}")
+    keep = {} if given is None or "keep" not in named else {"keep": named.pop("keep")}
+    if named and given is not None:
+        name, value = next(iter(named.items()))
+        is_name = isinstance(given, str)
+        what = f"preset {given!r}" if is_name else "recipe"
+        cure = f"Recipe.preset({given!r}, {name}={value!r})" if is_name else f"recipe.replace({name}={value!r})"
+        raise InvalidParameter(name, f"cannot be combined with the {what}; pass {cure} instead")
+    if isinstance(given, str) and given in PRESETS:
+        return Recipe.preset(cast("Preset", given), **keep)
+    if given is not None:
+        recipe = check_is_recipe(given)
+        return recipe.replace(**keep) if keep else recipe
+    options = with_base(base, named)
+    return Recipe.from_options(options.pop("method"), **options)

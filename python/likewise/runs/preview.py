@@ -1,0 +1,114 @@
+"""What would a run do? Counts, groups and the removals to look at, and nothing written."""
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from likewise.batch import FileRun, IndexUse, dedup_files
+from likewise.batch.engine import Engine
+from likewise.errors import LikewiseError
+from likewise.io.output.directory import EVIDENCE
+from likewise.io.output.scratch import scratch_directory
+from likewise.progress import Progress
+from likewise.recipe.given import GivenRecipe
+from likewise.runs.viewing import first_look
+
+_NUM_NEAREST = 10
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a run would do.
+
+    Parameters
+    ----------
+    summary : dict
+        As the run would write it.
+    group_sizes : dict of int to int
+        How many kept documents have so many documents in their group, themselves included; by rising size from 1 on.
+        A reference document with duplicates counts as the kept one of its group.
+    first_look : list of str
+        The removals nearest to the threshold with their differences, and hints.
+    """
+
+    summary: dict[str, Any]
+    group_sizes: dict[int, int]
+    first_look: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary with the rest beside it, as JSON values."""
+        sizes = {str(size): num for size, num in self.group_sizes.items()}
+        return {**self.summary, "group_sizes": sizes, "first_look": self.first_look}
+
+
+def preview(
+    inputs: Sequence[str | Path] | str | Path,
+    recipe: GivenRecipe | None = None,
+    *,
+    run: FileRun | None = None,
+    index: Path | None = None,
+    against: Sequence[str | Path] = (),
+    engine: Engine | None = None,
+    shows_texts: bool = True,
+    progress: Progress | bool | None = None,
+) -> Preview:
+    """Decide which documents of files would be removed, and write nothing.
+
+    Parameters
+    ----------
+    inputs, recipe, run, against, engine, progress
+        As for :func:`likewise.dedup_files`.
+    index : Path, optional
+        An index to compare with; nothing is added.
+    shows_texts : bool
+        Whether `first_look` shows what differs between a removed document and the kept one.
+
+    Returns
+    -------
+    Preview
+        Counts, sizes of groups, and what to look at.
+
+    Raises
+    ------
+    InvalidInput, RecipeMismatch
+        As for :func:`likewise.dedup_files`.
+
+    Notes
+    -----
+    Cost: that of a run with ``write="evidence"``, in a temporary directory.
+    """
+    with scratch_directory() as work:
+        path = work / "run"
+        summary = dedup_files(
+            inputs,
+            path,
+            recipe,
+            run=run,
+            write="evidence",
+            index=None if index is None else IndexUse(None, index),
+            against=against,
+            engine=engine,
+            progress=progress,
+        )
+        lines: list[str] = []
+        # An input that cannot be read again spoils only this.
+        with suppress(LikewiseError, OSError):
+            lines = first_look(path, num_nearest=_NUM_NEAREST, is_kept=False, shows_texts=shows_texts)
+        return Preview(summary, _group_sizes(path / EVIDENCE, summary["num_kept"]), lines)
+
+
+def _group_sizes(evidence: Path, num_kept: int) -> dict[int, int]:
+    import pyarrow.parquet as pq
+
+    others: Counter[int | str] = Counter()
+    if evidence.exists():
+        for batch in pq.ParquetFile(evidence).iter_batches(columns=["kept_row", "kept_id"]):
+            rows, ids = (batch.column(name).to_pylist() for name in ("kept_row", "kept_id"))
+            # Documents of an index or of an earlier run have no row.
+            others.update(name if row is None else row for row, name in zip(rows, ids, strict=True))
+    sizes = Counter(num + 1 for num in others.values())
+    num_alone = num_kept - sum(isinstance(leader, int) for leader in others)
+    return dict(sorted(({1: num_alone} if num_alone else {}).items() | sizes.items()))
