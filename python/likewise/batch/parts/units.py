@@ -33,7 +33,7 @@ class PartRules:
     unit : {"line", "paragraph", "sentence", "span"}
         What documents are cut into; a span is any stretch of words.
     min_tokens : int, optional
-        Words of the shortest part that is taken out. Of spans 50 where None, else 0: parts without a word go too.
+        Minimum length of a removed part, in words. None: 50 for spans, else 0, which removes parts without a word too.
     """
 
     unit: str
