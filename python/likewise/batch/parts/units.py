@@ -152,7 +152,7 @@ def repeated_units(
         As for :func:`likewise.batch.run.open_documents`.
     """
     if recipe.group != "leaders":
-        raise InvalidParameter("group", f"{recipe.group} does not apply to parts")
+        raise InvalidParameter("group", f"{recipe.group} does not apply to parts; use leaders")
     files = [UnitFile(file, number, parts, collection) for number, file in enumerate(collection.files)]
     rules = context.rules
     of_parts = replace(context, rules=RunRules(rules.threads, rules.on_error, "allow"))

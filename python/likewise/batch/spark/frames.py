@@ -55,7 +55,7 @@ def sketch(df: DataFrame, recipe: Recipe | None = None, *, text_field: str = "te
     Parameters
     ----------
     df : DataFrame
-        One row a document.
+        One row per document.
     recipe : Recipe, optional
         How to sketch; the preset ``online`` where None. Weights by rarity need their table.
     text_field, id_field : str
