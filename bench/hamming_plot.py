@@ -39,7 +39,10 @@ def lines(result: dict[str, Any]) -> list[str]:
     row = hamming_rows.find(ROW)
     title = f"{hamming_rows.short(row.n)} fingerprints of {row.bits} bits within {row.within[0]}"
     made = [
-        "### The frontier of plans", "", f"![Bytes per fingerprint against microseconds per query: {title}]({NAME})", "",
+        "### The frontier of plans",
+        "",
+        f"![Bytes per fingerprint against microseconds per query: {title}]({NAME})",
+        "",
         f"{title}, one core; bytes with the row of each fingerprint.", "",
         "| plan | B a fingerprint | predicted us | |", "|---|---|---|---|",
     ]  # fmt: skip
