@@ -21,7 +21,7 @@ EXACT = Path(__file__).parent / "results" / "hamming_exact.json"
 FIGURES = {
     "queries_per_s": ("queries/s", 1, "{:,.0f}"),
     "seconds": ("s", 1, "{:,.3g}"),
-    "bytes_a_fingerprint": ("B a fingerprint", 1, "{:.2f}"),
+    "bytes_a_fingerprint": ("B per fingerprint", 1, "{:.2f}"),
     "peak_anonymous_bytes": ("GB of anonymous memory", 1e9, "{:.2f}"),
     "single_p50_us": ("us a single query, median", 1, "{:.1f}"),
     "single_p99_us": ("us a single query, 99th percentile", 1, "{:.1f}"),
@@ -151,7 +151,7 @@ def query_tables(result: Row) -> list[str]:
             f"**{hamming_rows.short(row.n)} fingerprints of {row.bits} bits, {DATA[row.data]}: queries per second**",
             "",
         ]
-        lines += [f"| tool | {head} | build s | B a fingerprint | against brute force |"]
+        lines += [f"| tool | {head} | build s | B per fingerprint | against brute force |"]
         lines += ["|---" * (len(row.within) + 4) + "|"]
         for tool in row.tools:
             cells = [figures_of(result, row, tool, within) for within in row.within]

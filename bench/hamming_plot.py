@@ -44,7 +44,7 @@ def lines(result: dict[str, Any]) -> list[str]:
         f"![Bytes per fingerprint against microseconds per query: {title}]({NAME})",
         "",
         f"{title}, one core; bytes with the row of each fingerprint.", "",
-        "| plan | B a fingerprint | predicted us | |", "|---|---|---|---|",
+        "| plan | B per fingerprint | predicted us | |", "|---|---|---|---|",
     ]  # fmt: skip
     for plan in plans:
         marks = ["frontier"] * plan["is_on_frontier"] + ["of the literature"] * plan["is_historical"]
