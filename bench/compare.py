@@ -65,10 +65,10 @@ def pipelines() -> str:
 
 
 def hamming() -> str:
-    """Queries a second, one core, a million uniform fingerprints."""
+    """Queries per second, one core, a million uniform fingerprints."""
     results = read("hamming")
     tools = results["rows"]["queries-1e6-uniform"]["tools"]
-    lines = ["| tool | k = 3 | k = 6 | k = 10 | bytes a fingerprint | smallest recall |", "|---|---|---|---|---|---|"]
+    lines = ["| tool | k = 3 | k = 6 | k = 10 | bytes per fingerprint | smallest recall |", "|---|---|---|---|---|---|"]
     for tool in HAMMING:
         within = [tools[tool]["within"][radius] for radius in RADII]
         rates = " | ".join(f"{row['queries_per_s']:,.0f}" for row in within)

@@ -58,7 +58,7 @@ def num_checked(row: Row) -> int:
 
 
 def queries(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Figures]:
-    """Queries a second, bytes a fingerprint, time of single queries, and what is missed, at each radius."""
+    """Queries per second, bytes per fingerprint, time of single queries, and what is missed, at each radius."""
     searcher, large = make(), row.n > 10**8
     stored = codes.mapped(row.n) if large else codes.array(row.n)
     made: dict[int, Figures] = {}
@@ -123,7 +123,7 @@ def _queries_within(
 
 
 def _rate(searcher: Searcher, asked: np.ndarray, within: int, threads: int) -> float:
-    """Queries a second, from batches that grow fourfold until one takes a quarter of a second; warms up as well."""
+    """Queries per second, from batches that grow fourfold until one takes a quarter of a second; warms up as well."""
     num = 1
     while True:
         start = time.perf_counter()

@@ -21,7 +21,7 @@ EXACT = Path(__file__).parent / "results" / "hamming_exact.json"
 FIGURES = {
     "queries_per_s": ("queries/s", 1, "{:,.0f}"),
     "seconds": ("s", 1, "{:,.3g}"),
-    "bytes_a_fingerprint": ("B a fingerprint", 1, "{:.2f}"),
+    "bytes_a_fingerprint": ("B per fingerprint", 1, "{:.2f}"),
     "peak_anonymous_bytes": ("GB of anonymous memory", 1e9, "{:.2f}"),
     "single_p50_us": ("us a single query, median", 1, "{:.1f}"),
     "single_p99_us": ("us a single query, 99th percentile", 1, "{:.1f}"),
@@ -56,7 +56,7 @@ def cell(text: object) -> str:
 
 
 def summary(result: Row) -> str:
-    """Queries a second of ours and of the fastest exact search of another package, and how many goals are reached."""
+    """Queries per second of ours and of the fastest exact search of another package, and how many goals are reached."""
     lines = [
         _machine(result),
         "",
@@ -131,7 +131,7 @@ def _exactness(found: Row) -> str:
 
 
 def rate(found: Row) -> str:
-    """Queries a second; with their number where so few were asked that the figure is an extrapolation."""
+    """Queries per second; with their number where so few were asked that the figure is an extrapolation."""
     if "queries_per_s" not in found:
         return cell(found["not_run"])
     few = f" ({found['num_queries']:,} asked)" if found["num_queries"] < FEW_QUERIES else ""
@@ -140,7 +140,7 @@ def rate(found: Row) -> str:
 
 
 def query_tables(result: Row) -> list[str]:
-    """Queries a second and the share that is found, a table for each size and data."""
+    """Queries per second and the share that is found, a table for each size and data."""
     lines = ["## Queries, one core"]
     for row in hamming_rows.rows():
         if row.measure != "queries" or row.threads != 1:
@@ -148,10 +148,10 @@ def query_tables(result: Row) -> list[str]:
         head = " | ".join(f"k={within}" for within in row.within)
         lines += [
             "",
-            f"**{hamming_rows.short(row.n)} fingerprints of {row.bits} bits, {DATA[row.data]}: queries a second**",
+            f"**{hamming_rows.short(row.n)} fingerprints of {row.bits} bits, {DATA[row.data]}: queries per second**",
             "",
         ]
-        lines += [f"| tool | {head} | build s | B a fingerprint | against brute force |"]
+        lines += [f"| tool | {head} | build s | B per fingerprint | against brute force |"]
         lines += ["|---" * (len(row.within) + 4) + "|"]
         for tool in row.tools:
             cells = [figures_of(result, row, tool, within) for within in row.within]

@@ -1,4 +1,4 @@
-"""The frontier of plans: bytes a fingerprint against microseconds a query, predicted and measured, as one SVG."""
+"""The frontier of plans: bytes per fingerprint against microseconds per query, predicted and measured, as one SVG."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ def _plans(result: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _measured(result: dict[str, Any]) -> list[tuple[str, float, float]]:
-    """(tool, bytes a fingerprint, microseconds of one core) of the rows of this size."""
+    """(tool, bytes per fingerprint, microseconds of one core) of the rows of this size."""
     points = []
     for row_id in MEASURED:
         row = hamming_rows.find(row_id)
@@ -39,9 +39,12 @@ def lines(result: dict[str, Any]) -> list[str]:
     row = hamming_rows.find(ROW)
     title = f"{hamming_rows.short(row.n)} fingerprints of {row.bits} bits within {row.within[0]}"
     made = [
-        "### The frontier of plans", "", f"![Bytes a fingerprint against microseconds a query: {title}]({NAME})", "",
+        "### The frontier of plans",
+        "",
+        f"![Bytes per fingerprint against microseconds per query: {title}]({NAME})",
+        "",
         f"{title}, one core; bytes with the row of each fingerprint.", "",
-        "| plan | B a fingerprint | predicted us | |", "|---|---|---|---|",
+        "| plan | B per fingerprint | predicted us | |", "|---|---|---|---|",
     ]  # fmt: skip
     for plan in plans:
         marks = ["frontier"] * plan["is_on_frontier"] + ["of the literature"] * plan["is_historical"]
@@ -88,8 +91,8 @@ def draw(result: dict[str, Any], folder: Path) -> None:
     axes.margins(x=0.12)
     axes.set_xticks(ticks := [8, 10, 15, 20, 30, 50, 100], labels=map(str, ticks))
     axes.minorticks_off()
-    axes.set_xlabel("bytes a fingerprint")
-    axes.set_ylabel("microseconds a query, one core")
+    axes.set_xlabel("bytes per fingerprint")
+    axes.set_ylabel("microseconds per query, one core")
     axes.set_title(f"{hamming_rows.short(row.n)} fingerprints of {row.bits} bits, within {row.within[0]}")
     axes.grid(visible=True, which="major", linewidth=0.3)
     by_label = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))

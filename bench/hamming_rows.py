@@ -142,7 +142,7 @@ def rows() -> list[Row]:
             made.append(
                 Row(
                     f"{name}-1e8-{data}", "queries",
-                    f"queries in 1e8, plan of {budget:g} B a fingerprint, {rows_kept} kept, 2 cores",
+                    f"queries in 1e8, plan of {budget:g} B per fingerprint, {rows_kept} kept, 2 cores",
                     data, 10**8, bytes_a_fingerprint=budget, with_rows=name == "fast", limit_s=580,
                     goals={
                         3: (*_rate(rate), Goal("bytes_a_fingerprint", "<=", budget), Goal("single_p99_us", "<=", 20))

@@ -96,7 +96,7 @@ def percentiles(seconds: list[float]) -> dict:
 
 
 def batches_per_second(index: likewise.Index, given: list) -> dict:
-    """Documents a second of durable batches, and the percentiles of a batch."""
+    """Documents per second of durable batches, and the percentiles of a batch."""
     took = []
     for ids, sketches in given:
         began = time.perf_counter()
@@ -110,7 +110,7 @@ def unseen(arrivals: Arrivals, num: int) -> list[likewise.Sketches]:
 
 
 def checks_per_second(index: likewise.Index, given: list[likewise.Sketches]) -> float:
-    """Documents a second of batches of 1,000, by one thread of Python."""
+    """Documents per second of batches of 1,000, by one thread of Python."""
     began = time.perf_counter()
     for sketches in given:
         index.check_batch(sketches)

@@ -34,8 +34,8 @@ GOALS = [
     ("one check, 99th percentile", ("single", "{kind}", "check", "p99_us"), "<", 50, "us"),
     ("open after a clean stop", ("open", "{kind}", "after_close_s"), "<", 0.5, "s"),
     ("open after a kill", ("open", "{kind}", "after_kill_s"), "<", 2.0, "s"),
-    ("anonymous memory a document", ("memory", "{kind}", "anonymous_bytes_a_document"), "<=", 24, "B"),
-    ("disk a document, ids of 32 characters", ("memory", "{kind}", "disk_bytes_a_document"), "<=", 72, "B"),
+    ("anonymous memory per document", ("memory", "{kind}", "anonymous_bytes_a_document"), "<=", 24, "B"),
+    ("disk per document, ids of 32 characters", ("memory", "{kind}", "disk_bytes_a_document"), "<=", 72, "B"),
 ]
 
 
@@ -75,7 +75,7 @@ def markdown(results: dict[str, Any]) -> str:
         cells = [_cell(found(results, path), relation, goal, unit) for path in paths]
         lines.append(f"| {words} | {relation} {said(goal, unit)} | {' | '.join(cells)} |")
     lines += ["", "**Growth** (fingerprints of 64 bits within 3, ids of 32 characters)", ""]
-    lines += ["| data | held | added/s | batch p99 | checks/s | half of them seen | disk a document |"]
+    lines += ["| data | held | added/s | batch p99 | checks/s | half of them seen | disk per document |"]
     lines += ["|---|---|---|---|---|---|---|"]
     for name, row in results["steps"].get("grow", {}).items():
         kind, held = name.split("-")
@@ -85,7 +85,7 @@ def markdown(results: dict[str, Any]) -> str:
         lines.append(f"| {kind} | {int(held):,} | {' | '.join(cells)} |")
     if "minhash" in results["steps"]:
         lines += ["", "**MinHash, 100,000 documents of 2.4 kB, features kept**", ""]
-        lines += ["| threshold | added/s | disk a document |", "|---|---|---|"]
+        lines += ["| threshold | added/s | disk per document |", "|---|---|---|"]
         for name, row in results["steps"]["minhash"].items():
             lines.append(f"| {name} | {row['documents_per_s']:,.0f} | {row['disk_bytes_a_document']:,.0f} B |")
     return "\n".join(lines) + "\n"
@@ -101,7 +101,7 @@ def plot(results: dict[str, Any]) -> None:
     looks = {
         "microseconds an addition,\ndurable batches of 1,000": lambda row: 1e6 / row["documents_per_s"],
         "microseconds a check,\nbatches of 1,000": lambda row: 1e6 / row["checks_per_s"],
-        "bytes of disk a document": lambda row: row["disk_bytes_a_document"],
+        "bytes of disk per document": lambda row: row["disk_bytes_a_document"],
     }
     panels: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for name, value in looks.items():

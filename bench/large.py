@@ -4,7 +4,7 @@
     large.py grow [--most N] --work FOLDER       10^5, 10^6, ... up to N, then the plot
     large.py plot
 
-About 1.2 kB of JSON a document: 10^7 are 12 GB, and the work folder takes about three times that. Results go to
+About 1.2 kB of JSON per document: 10^7 are 12 GB, and the work folder takes about three times that. Results go to
 results/large.json, the plot to docs/benchmarks/large.svg. The documents are planted copies of others by 15 %; of a
 copy that shares all but two of ten sentences the resemblance lies near .67, of one that shares all but three below the
 threshold.
@@ -152,12 +152,12 @@ def keep(row: dict[str, Any]) -> None:
 
 
 def plot() -> None:
-    """Time, memory and disk a document over the number of documents."""
+    """Time, memory and disk per document over the number of documents."""
     rows = [row for row in json.loads(RESULTS.read_text()) if row["memory"] and row["method"] == "minhash"]
     looks = {
-        "microseconds a document": lambda row: row["microseconds_a_document"],
+        "microseconds per document": lambda row: row["microseconds_a_document"],
         "peak anonymous memory, MB": lambda row: row["peak_anonymous_bytes"] / 1e6,
-        "bytes of disk a document": lambda row: row["peak_disk_bytes"] / row["num_documents"],
+        "bytes of disk per document": lambda row: row["peak_disk_bytes"] / row["num_documents"],
     }
     variants = [variant for variant in large_corpus.VARIANTS if any(row["variant"] == variant for row in rows)]
     panels = {

@@ -23,7 +23,7 @@ def tables(results: Row) -> list[str]:
     """Every table, with its heading."""
     facts = results["facts"]
     parts = [f"One thread of {facts['cpu']}, {facts['isa']}, {facts['date'][:10]}."]
-    parts.append(f"![F1 against bytes a document, a mark a method and set]({PLOT})")
+    parts.append(f"![F1 against bytes per document, a mark per method and set]({PLOT})")
     for name, entry in results["sets"].items():
         parts += [f"## {name}", _sizes(entry), _table(entry, ("precision", "recall", "f1"))]
     if "large" in results:
@@ -42,7 +42,7 @@ def _sizes(entry: Row) -> str:
 
 def _table(entry: Row, figures: tuple[str, ...], *, with_pairs: bool = False) -> str:
     pairs = ["pairs"] if with_pairs else []
-    rows = [["method", "bytes a document", "seconds", *pairs, *(figure.replace("f1", "F1") for figure in figures)]]
+    rows = [["method", "bytes per document", "seconds", *pairs, *(figure.replace("f1", "F1") for figure in figures)]]
     rows.append(["---"] * len(rows[0]))
     for name, row in entry["methods"].items():
         count = [f"{row['num_pairs']:,}"] if with_pairs else []
@@ -52,7 +52,7 @@ def _table(entry: Row, figures: tuple[str, ...], *, with_pairs: bool = False) ->
 
 
 def draw(results: Row, folder: Path) -> None:
-    """Write the plot: bytes a document across, F1 up, a color a method, a mark a set."""
+    """Write the plot: bytes per document across, F1 up, a color per method, a mark per set."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -65,7 +65,7 @@ def draw(results: Row, folder: Path) -> None:
             axes.plot(row["bytes_a_document"], row["f1"], mark, color=color, label=method if mark == MARKS[0] else None)
         axes.plot([], [], mark, color="black", markerfacecolor="none", label=name)
     axes.set_xscale("log")
-    axes.set_xlabel("bytes a document")
+    axes.set_xlabel("bytes per document")
     axes.set_ylabel("F1, defaults untouched")
     axes.grid(visible=True, which="major", linewidth=0.3)
     axes.legend(fontsize=8, loc="lower right")

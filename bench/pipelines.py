@@ -1,4 +1,4 @@
-"""Beside datatrove and text-dedup, which clean corpora by MinHash: cost a document, recall of the exact pairs.
+"""Beside datatrove and text-dedup, which clean corpora by MinHash: cost per document, recall of the exact pairs.
 
     pipelines.py run [--sizes 10000,100000] [--repeats 1] [--limit-s 900]
     pipelines.py page       the tables of docs/benchmarks/pipelines.md from results/pipelines.json
@@ -52,7 +52,7 @@ def _table(rows: list[dict]) -> list[str]:
         "",
         f"**{ours['num_documents']:,} documents** ({ours['num_pairs_0.8']:,} pairs with J >= .8)",
         "",
-        "| tool | seconds | a document | times ours | processor, s | times ours | peak MB | found, J >= .8 | J >= .9 "
+        "| tool | seconds | per document | times ours | processor, s | times ours | peak MB | found, J >= .8 | J >= .9 "
         "| removed, no match kept at .8 | at .7 |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
@@ -88,7 +88,7 @@ def _growth(corpora_rows: list[list[dict]]) -> list[str]:
         f"**Each further document**, from {few[0]['num_documents']:,} to {many[0]['num_documents']:,}: without the "
         "start of a run",
         "",
-        "| tool | a document | times ours | processor time a document | times ours |",
+        "| tool | per document | times ours | processor time per document | times ours |",
         "|---|---|---|---|---|",
     ]
     lines += [

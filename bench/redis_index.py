@@ -1,4 +1,4 @@
-"""Measure the index on a Redis server: rates of several client processes, memory a document.
+"""Measure the index on a Redis server: rates of several client processes, memory per document.
 
 redis_index.py fill|measure|all [--documents 5000000] [--within 3] [--clients 4] [--keep-server FOLDER]
 

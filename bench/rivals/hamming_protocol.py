@@ -51,7 +51,7 @@ def as_bytes(codes: np.ndarray) -> np.ndarray:
 
 
 def from_lists(found: list) -> Found:
-    """Lists of rows, one a query."""
+    """Lists of rows, one per query."""
     offsets = np.zeros(len(found) + 1, np.int64)
     np.cumsum([len(rows) for rows in found], out=offsets[1:])
     return Found(offsets, np.array([row for rows in found for row in rows], np.int64))

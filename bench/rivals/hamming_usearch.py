@@ -16,7 +16,7 @@ class Graph(Searcher):
     exact = False
     builds_once = True
     largest = 1_000_000
-    why_not_larger = "adds some 5,000 fingerprints a second and thread"
+    why_not_larger = "adds some 5,000 fingerprints per second and thread"
 
     def __init__(self) -> None:
         self._built = 0

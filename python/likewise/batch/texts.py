@@ -196,7 +196,7 @@ def pairs(
     Returns
     -------
     pyarrow.Table
-        Columns row_a, row_b, doc_id_a, doc_id_b, similarity, distance (null for MinHash), one row a pair with
+        Columns row_a, row_b, doc_id_a, doc_id_b, similarity, distance (null for MinHash), one row per pair with
         row_a < row_b, sorted. For containment a is contained in b, and both directions are listed. With `against` a is
         a document of `texts` and b one of `against`; for containment a is contained in b.
 

@@ -48,7 +48,7 @@ Examples:
     help="line, paragraph, sentence or span (a run of words).",
 )
 @click.option(
-    "--min-tokens", type=int, metavar="N", help="Words of the shortest part to remove.  [default: 0; span: 50]"
+    "--min-tokens", type=int, metavar="N", help="Minimum length of a removed part, in words.  [default: 0; span: 50]"
 )
 @decision_options
 @document_options

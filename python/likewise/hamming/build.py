@@ -69,7 +69,7 @@ class BuiltOutOfCore(ABC):
             As of the index. They are held beside `memory`, and a bit for each row where texts are empty.
         memory : float or str
             Bytes that building may use, at least 256 MB. With less the source is read more often: for each table once
-            for each `memory` of fingerprints, of 8 bytes a word; for the first 8 more where rows are kept.
+            for each `memory` of fingerprints, of 8 bytes per word; for the first 8 more where rows are kept.
         table_memory : float or str, optional
             Bytes that the tables may take once built; four times the fingerprints where None.
         bits : int, optional

@@ -134,7 +134,7 @@ class HammingIndex(BuiltOutOfCore):
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Sizes: rows, distinct fingerprints and bytes of the tables, bytes a fingerprint, keys, how crowded they are.
+        """Sizes: rows, distinct fingerprints, bytes of the tables, bytes per fingerprint, keys, how crowded they are.
 
         ``largest_bucket`` is the most entries that share a place of a table's directory; ``most_candidates`` the most
         fingerprints that one query was compared with so far, over all tables and what is scanned, 0 before the first

@@ -74,7 +74,7 @@ def hamming_stream(
     Parameters
     ----------
     queries : Sketches, Arrow data, array of shape (q,) or (q, words), uint64, or list of int
-        The small side; it and its tables are held in memory (70 to 100 bytes a query of 64 bits within 3).
+        The small side; it and its tables are held in memory (70 to 100 bytes per query of 64 bits within 3).
     path : str or Path
         The huge side: flat little-endian 64-bit words, ``.npy`` of type uint64 (with its recipe beside it or without),
         or ``.parquet`` with a column ``sketch``, as :meth:`likewise.Sketches.write` makes them. It is read

@@ -270,7 +270,7 @@ _CHECK_OF_METHOD: Mapping[str, Callable[[dict[str, Any]], None]] = {
 
 
 def check_hash(fields: Mapping[str, Any]) -> None:
-    """Raise InvalidParameter if a hash is named that does not go with the other fields."""
+    """Raise InvalidParameter if the named hash is not compatible with the other fields."""
     named, method, weights = fields["hash"], fields["method"], fields["weights"]
     if named != "xxh3" and "hash" not in FIELDS_OF_METHOD[method]:
         raise InvalidParameter("hash", f"hash does not apply to method {method}")
@@ -295,7 +295,7 @@ def _check_package(named: str, fields: Mapping[str, Any], wanted: Mapping[str, t
     for name, allowed in wanted.items():
         if fields[name] not in allowed:
             only = " or ".join(map(str, allowed))
-            raise InvalidParameter(name, f"{fields[name]!r} given; hash {named} goes with {name} {only} alone")
+            raise InvalidParameter(name, f"{fields[name]!r} given; hash {named} requires {name} {only}")
 
 
 def _choice(allowed: tuple[str, ...]) -> Callable[[str, object], str]:

@@ -129,7 +129,7 @@ def checked_fold(fold: object) -> tuple[str, ...] | None:
     if names is None:
         return None
     if not isinstance(names, tuple | list | set | frozenset):
-        raise InvalidParameter("fold", f"{fold!r} is not a list of {', '.join(FOLDS)}")
+        raise InvalidParameter("fold", f"{fold!r} is not a list; choose from {', '.join(FOLDS)}")
     for name in names:
         check_choice("fold", name, FOLDS)
     return tuple(name for name in FOLDS if name in names) or None

@@ -82,7 +82,7 @@ class WordList:
 
     @classmethod
     def read_stop_words(cls, path: str | Path) -> Self:
-        """Read stop words: one a line, in UTF-8.
+        """Read stop words: one per line, in UTF-8.
 
         Raises
         ------

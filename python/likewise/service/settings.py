@@ -65,7 +65,7 @@ class Settings:
     receive_s : float
         Seconds for the head of a request, and for its body beside what `min_bytes_per_second` allows.
     min_bytes_per_second : int
-        Bytes a second that a body may take less than, after `receive_s`.
+        Bytes per second that a body may take less than, after `receive_s`.
     send_s : float
         Seconds that a client may leave an answer untouched.
     idle_s : float

@@ -46,7 +46,7 @@ class LSHIndex:
 
     Notes
     -----
-    Every neighbor returned is measured; which ones are found is chance, of :meth:`recall`. About 100 bytes a row and
+    Every neighbor returned is measured; which ones are found is chance, of :meth:`recall`. About 100 bytes per row and
     table, and the rows themselves. For documents :func:`likewise.dedup` and :class:`likewise.HammingIndex` are the
     tools; this one is for vectors from elsewhere, up to some 100,000.
 

@@ -188,7 +188,7 @@ def _sample(fingerprints: NDArray[np.uint64], most: int, seed: int) -> NDArray[n
 
 
 def _nearest(fingerprints: NDArray[np.uint64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rows nearest to each seed, itself apart: shape (seeds, 2). Scans all, 16 bytes a document."""
+    """Return the rows nearest to each seed, itself apart: shape (seeds, 2). Scans all, 16 bytes per document."""
     best_rows = np.repeat(seeds[:, None], _NEAREST_OF_SEED, axis=1)
     best = np.full(best_rows.shape, 1 << 20, np.int64)
     for part in slices(len(fingerprints), _AT_ONCE):

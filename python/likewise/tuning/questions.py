@@ -32,7 +32,7 @@ def ranked_pairs(similarities: Sequence[NDArray[np.float32]], num_documents: int
     similarities : sequence of ndarray of shape (m,)
         Of all pairs, by recipes that differ. Ranks are multiplied: a pair stands high where all find it alike.
     num_documents : int
-        Of the pairs; 40 pairs a document are given.
+        Of the pairs; 40 pairs per document are given.
     """
     product = np.ones(len(similarities[0]))
     for similarity in similarities:

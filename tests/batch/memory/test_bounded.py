@@ -303,7 +303,7 @@ def test_memory_of_weighted_pairs_stays_below_its_bound(memory, tmp_path):
     [
         (),
         ("--method", "simhash", "--within", "3"),
-        # 672 bytes a fingerprint: 134 MB of tables, which 256 MB do not hold beside all else, and 512 do.
+        # 672 bytes per fingerprint: 134 MB of tables, which 256 MB do not hold beside all else, and 512 do.
         ("--method", "simhash", "--within", "3", "--bits", "256"),
         ("--weights", "idf"),
     ],

@@ -33,7 +33,7 @@ class PartRules:
     unit : {"line", "paragraph", "sentence", "span"}
         What documents are cut into; a span is any stretch of words.
     min_tokens : int, optional
-        Words of the shortest part that is taken out. Of spans 50 where None, else 0: parts without a word go too.
+        Minimum length of a removed part, in words. None: 50 for spans, else 0, which removes parts without a word too.
     """
 
     unit: str
@@ -152,7 +152,7 @@ def repeated_units(
         As for :func:`likewise.batch.run.open_documents`.
     """
     if recipe.group != "leaders":
-        raise InvalidParameter("group", f"{recipe.group} does not apply to parts")
+        raise InvalidParameter("group", f"{recipe.group} does not apply to parts; use leaders")
     files = [UnitFile(file, number, parts, collection) for number, file in enumerate(collection.files)]
     rules = context.rules
     of_parts = replace(context, rules=RunRules(rules.threads, rules.on_error, "allow"))

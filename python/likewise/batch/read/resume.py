@@ -4,7 +4,7 @@ A part holds some consecutive jobs of the input. Jobs are numbered as their sour
 input alone, so a number says the same in the run that continues. Nothing about a part is believed that its checksum
 does not confirm, texts in the spool included; so nothing but the small part files is ever synced.
 
-A power cut may lose unsynced files (spooled texts, unpacked inputs): a part holds their checksums, and what is lost is
+A power loss may lose unsynced files (spooled texts, unpacked inputs): a part holds their checksums, and what is lost is
 made again. The cut of an input into jobs depends on the input alone, so threads and memory may change between runs.
 Verdicts are logged too (`likewise.batch.decide.verdict_log`). Kept files are not: copying ranges is as fast as checking
 that they were copied.

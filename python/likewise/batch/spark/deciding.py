@@ -1,6 +1,6 @@
-"""The decision on the driver: matching pairs in order of priority, one verdict a document.
+"""The decision on the driver: matching pairs in order of priority, one verdict per document.
 
-Matching pairs come to the driver in slices of their order and go through `Leaders`, which holds 17 bytes a document.
+Matching pairs come to the driver in slices of their order and go through `Leaders`, which holds 17 bytes per document.
 Deciding on the cluster would take as many rounds as the longest path in the order of priority.
 """
 
@@ -36,7 +36,7 @@ def decide_leaders(edges: DataFrame, num_ranks: int, take: Callable[[Any], None]
 
     Notes
     -----
-    17 bytes a document, and one slice of the edges at a time.
+    17 bytes per document, and one slice of the edges at a time.
     """
     leaders = _native.Leaders(num_ranks)
     for low, high, table in sorted_slices(edges, "later", num_ranks, "earlier"):

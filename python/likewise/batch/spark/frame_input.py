@@ -30,7 +30,7 @@ class FrameInput:
     Parameters
     ----------
     frame : DataFrame
-        One row a document.
+        One row per document.
     recipe : Recipe
         Resolved.
     text_field, id_field : str

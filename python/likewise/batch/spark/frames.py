@@ -57,7 +57,7 @@ def sketch(
     Parameters
     ----------
     df : DataFrame
-        One row a document.
+        One row per document.
     recipe : Recipe or str, optional
         How to sketch; the preset ``online`` where None. Weights by rarity need their table.
     text_field, id_field : str

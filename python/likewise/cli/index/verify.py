@@ -24,7 +24,9 @@ the database.
     help="Open an index whose database or log lost acknowledged documents, and print the losses.",
 )
 @click.option(
-    "--accept-clock", is_flag=True, help="Accept the current clock for --ttl, even far ahead of the last one."
+    "--accept-clock",
+    is_flag=True,
+    help="Accept the current time for --ttl, even if it is far ahead of the last recorded time.",
 )
 @target_options
 def command(

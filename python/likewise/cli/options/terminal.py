@@ -102,6 +102,6 @@ def _say(text: str, hint: str | None) -> None:
 
 
 def skipped_line(names: Sequence[str]) -> str:
-    """Return what of directories and globs was not read."""
+    """Return a line about files of directories and globs that were not read."""
     shown = ", ".join(map(printable, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
     return f"skipped {counted(len(names), 'file')} of other kinds (or links, or directories matched by a glob): {shown}"

@@ -273,7 +273,7 @@ class Reader:
         *,
         is_kept: bool,
     ) -> Hits:
-        """Return the entries of packed buckets, one a fingerprint and mask, that are within a distance."""
+        """Return the entries of packed buckets, one per fingerprint and mask, that are within a distance."""
         length = self._layout.entry_bytes
         parts = [bucket or b"" for bucket in buckets]
         counts = np.fromiter(map(len, parts), np.int64, len(parts)) // length

@@ -12,7 +12,7 @@ from pathlib import Path
 from likewise.errors import MissingExtra
 from likewise.io.archives import html_process
 
-# For a batch: its extractor reads ten megabytes a second and more, so that one that takes longer hangs.
+# For a batch: its extractor reads ten megabytes per second and more, so that one that takes longer hangs.
 _TIMEOUT_S = 60.0
 _SECONDS_A_BYTE = 1e-5
 # How long processes wait for the next archive when one is done.

@@ -244,7 +244,7 @@ fn check(
         ));
     }
     if rows.is_some_and(|rows| rows.len() != num_codes) {
-        return Err(Error::invalid("rows", "must be one a fingerprint"));
+        return Err(Error::invalid("rows", "must be one per fingerprint"));
     }
     Ok(())
 }
