@@ -1,4 +1,4 @@
-"""How the bits of a set of fingerprints agree, for its plan."""
+"""Bit statistics of a set of fingerprints, as input of a search plan."""
 
 from typing import Any
 
@@ -12,27 +12,27 @@ from likewise.hamming.fingerprints import take_fingerprints
 
 
 def bit_statistics(fingerprints: Any, *, bits: int | None = None) -> tuple[NDArray[np.float64], float]:  # noqa: ANN401 - array-like
-    """Return the share of ones at each bit, and how far the bits' differing depends on each other.
+    """Return the share of ones at each bit, and how strongly differences at two bits are correlated.
 
     Parameters
     ----------
     fingerprints : Sketches, Arrow data, array of shape (n,) or (n, words), uint64, or list of int
-        A sample from all over the set; ten thousand are enough.
+        A sample from across the set; 10,000 fingerprints are enough.
     bits : int, optional
-        Width; all bits of the words where None.
+        Width of a fingerprint. Default: all bits of its words.
 
     Returns
     -------
     frequencies : ndarray of shape (bits,), float64
-        For :func:`~likewise.hamming.plan.plan_hamming`.
+        Shares from 0 to 1, bit 0 first, for :func:`~likewise.hamming.plan.plan_hamming`.
     dependence : float
-        Mean correlation of two bits' being different in a pair of fingerprints, 0 to 0.5: that by which the variance of
-        the distance of two is above that of independent bits.
+        Mean correlation, from 0 to 0.5, between differences at two bits of a pair of fingerprints. It explains how far
+        the variance of the distance of a pair is above that of independent bits.
 
     Raises
     ------
     InvalidParameter
-        If the array is of another kind, empty, or of another width.
+        If the type or the width of the array does not fit, or the array is empty.
 
     Examples
     --------
@@ -52,21 +52,21 @@ def bit_statistics(fingerprints: Any, *, bits: int | None = None) -> tuple[NDArr
 
 
 def bit_frequencies(fingerprints: Any, *, bits: int | None = None) -> NDArray[np.float64]:  # noqa: ANN401 - array-like
-    """Return the share of fingerprints with a one at each bit, the first of :func:`bit_statistics`.
+    """Return the share of fingerprints with a one at each bit, as :func:`bit_statistics` does.
 
     Parameters
     ----------
     fingerprints, bits
-        As for :func:`bit_statistics`.
+        See :func:`bit_statistics`.
 
     Returns
     -------
     ndarray of shape (bits,), float64
-        For :func:`~likewise.hamming.plan.plan_hamming`.
+        Shares from 0 to 1, bit 0 first, for :func:`~likewise.hamming.plan.plan_hamming`.
 
     Raises
     ------
     InvalidParameter
-        As :func:`bit_statistics`.
+        See :func:`bit_statistics`.
     """
     return bit_statistics(fingerprints, bits=bits)[0]

@@ -183,45 +183,47 @@ class Index:
         return self._path
 
     def check(self, text: Any) -> Verdict:  # noqa: ANN401 - str, what the recipe's tokens take, or Sketches of one
-        """Return the verdict that a document would get now; nothing is added.
+        """Return the verdict that a document would get now, without adding it.
 
         Parameters
         ----------
-        text : str
-            The document: bytes or a list of tokens where the recipe takes those; :class:`Sketches` of one document
-            where distance alone decides.
+        text : str, tokens, or Sketches of one document
+            The document. Tokens are accepted if the recipe takes tokens of the user.
 
         Returns
         -------
         Verdict
-            New, or a duplicate of which kept document, at what similarity.
+            With `doc_id` and `seq` None.
 
         Raises
         ------
         InvalidInput
-            If it is no text, or a sketch of a document so short that its features count too.
+            If it is not a text, or a sketch is of a document so short that its features are compared too.
+        RecipeMismatch
+            If a sketch was made by another recipe.
         """
         if type(text) is not str or not self._takes_str:
             return self.check_batch(batch_of_one(text))[0]
         return self._verdict(None, self._native.check_text(text), None, added=False)
 
     def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - texts or Sketches
-        """Return the verdict that each document would get now, by itself; nothing is added.
+        """Return the verdict that each document would get now, without adding any of them.
 
         Parameters
         ----------
         texts : list of str, Arrow data, iterable of str, or Sketches
-            The documents; sketches by the index's recipe, where distance alone decides.
+            The documents. They are not compared with each other. Sketches are accepted if the index compares
+            fingerprints by distance only.
 
         Returns
         -------
         Verdicts
-            In their order.
+            In the order of the documents.
 
         Raises
         ------
         InvalidInput
-            If an entry is no text, or a sketch is of a document so short that its features count too.
+            If an entry is not a text, or a sketch is of a document so short that its features are compared too.
         RecipeMismatch
             If sketches were made by another recipe.
         """
@@ -235,58 +237,33 @@ class Index:
         return parts[0] if len(parts) == 1 else Verdicts.concatenate(parts)
 
     def add(self, doc_id: str, text: Any) -> Verdict:  # noqa: ANN401
-        """Add a document, as :meth:`check_and_add` does; for filling an index.
-
-        Parameters
-        ----------
-        doc_id : str
-            Its id.
-        text : str
-            The document.
-
-        Returns
-        -------
-        Verdict
-            As of :meth:`check_and_add`.
-        """
+        """Add a document. Same as :meth:`check_and_add`."""
         return self.check_and_add(doc_id, text)
 
     def add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
-        """Add documents, as :meth:`check_and_add_batch` does; for filling an index.
-
-        Parameters
-        ----------
-        ids : list of str or int, or Arrow data
-            Their ids.
-        texts : list of str, Arrow data, iterable of str, or Sketches
-            The documents, in the same order.
-
-        Returns
-        -------
-        Verdicts
-            As of :meth:`check_and_add_batch`.
-        """
+        """Add documents. Same as :meth:`check_and_add_batch`."""
         return self.check_and_add_batch(ids, texts)
 
     def check_and_add(self, doc_id: str, text: Any) -> Verdict:  # noqa: ANN401
-        """Decide a document and add it in one step: of two threads with one page exactly one hears that it is new.
+        """Check a document and add it, atomically: of two threads with the same text, one gets a verdict of new.
 
         Parameters
         ----------
         doc_id : str
-            Its id. One that is there with the same text changes nothing and gets the verdict that it has.
+            Its id. If the index already has this id with the same text, nothing changes and the stored verdict is
+            returned.
         text : str
             The document.
 
         Returns
         -------
         Verdict
-            With its number in order of commit, `seq`.
+            With its commit number, `seq`.
 
         Raises
         ------
         InvalidInput
-            If the id is there with another text.
+            If the index has this id with another text.
         IndexPoisoned
             If a write failed.
         """
@@ -296,7 +273,7 @@ class Index:
         return self._verdict(doc_id, found, row + 1, added=added)
 
     def check_and_add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
-        """Decide documents one after the other and add them.
+        """Check documents one after the other and add them.
 
         Parameters
         ----------
@@ -308,18 +285,19 @@ class Index:
         Returns
         -------
         Verdicts
-            In their order, each as if they had come one by one.
+            In the order of the documents, as if they had been added one by one.
 
         Raises
         ------
         InvalidInput
-            If an id is there with another text, or ids and texts are not as many. Nothing of the batch is added then.
+            If the index has an id with another text, or the numbers of ids and texts differ. Nothing of the
+            transaction is added then.
 
         Notes
         -----
-        A list, an array and sketches are one transaction; an iterator is one for each 8,192 documents. Where it fails
-        on the way, the verdicts of earlier ones are lost to the caller, but the documents are there, and the same ids
-        may be given again.
+        A list, an array or sketches are one transaction. An iterator is one transaction for each 8,192 documents. If a
+        later transaction fails, the documents of earlier ones are in the index but their verdicts are not returned.
+        Add the same documents again to get them.
         """
         if isinstance(texts, Sketches):
             names = all_ids(ids)
@@ -336,17 +314,17 @@ class Index:
         return parts[0] if len(parts) == 1 else Verdicts.concatenate(parts)
 
     def get(self, doc_id: str) -> Document | None:
-        """Return the document of an id.
+        """Return a document with its current verdict.
 
         Parameters
         ----------
         doc_id : str
-            The id.
+            Its id.
 
         Returns
         -------
         Document or None
-            With its verdict as it is now; None if there is no such document, or it was removed or has expired.
+            None if the index has no such document, or it was removed or has expired.
         """
         doc_id = one_id(doc_id)
         found = self._native.get(doc_id)
@@ -366,19 +344,19 @@ class Index:
         )
 
     def neighbors(self, text: Any, limit: int = 10) -> list[Neighbor]:  # noqa: ANN401
-        """Return the kept documents that match a text.
+        """Return the kept documents that match a text, best first.
 
         Parameters
         ----------
-        text : str
-            The document, as for :meth:`check`.
+        text : str, tokens, or Sketches of one document
+            The text.
         limit : int
-            Maximum number of documents, from 1.
+            Maximum number of neighbors, at least 1.
 
         Returns
         -------
         list of Neighbor
-            The best first: by similarity, then in order of arrival.
+            At most `limit`.
         """
         limit = check_integer("limit", limit, 1, _MAX_LIMIT)
         if isinstance(text, Sketches):
@@ -389,17 +367,17 @@ class Index:
         return [Neighbor(name, self._recipe.measure, similarity, distance) for name, similarity, distance in found]
 
     def group(self, doc_id: str) -> Group:
-        """Return the group of a document: the kept one that it is a duplicate of, and all duplicates of that one.
+        """Return the group of a document: its kept document and all duplicates of that one.
 
         Parameters
         ----------
         doc_id : str
-            Id of the kept document or of any duplicate.
+            Id of any document of the group.
 
         Returns
         -------
         Group
-            Its kept document, and the duplicates in order of arrival.
+            The kept document and its duplicates.
 
         Raises
         ------
@@ -410,17 +388,17 @@ class Index:
         return Group(leader, is_gone, tuple(members))
 
     def remove(self, doc_id: str) -> Removal:
-        """Remove a document. Its duplicates move to another kept one that matches them, or are kept from now on.
+        """Remove a document. Its duplicates are reassigned to another matching kept document, or become kept.
 
         Parameters
         ----------
         doc_id : str
-            Its id, free again after this.
+            Its id. It can be used again afterwards.
 
         Returns
         -------
         Removal
-            What became of its duplicates. No kept document is ever demoted.
+            Which duplicates became kept and which were reassigned. A kept document is not demoted.
 
         Raises
         ------
@@ -450,11 +428,22 @@ class Index:
         return facts
 
     def verify(self, *, full: bool = False) -> list[str]:
-        """Return what is wrong, in words; nothing where all is well. `full` reads every byte of the database."""
+        """Check the files of the index.
+
+        Parameters
+        ----------
+        full : bool
+            Whether to read every byte of the database.
+
+        Returns
+        -------
+        list of str
+            One message for each problem; empty if there is none.
+        """
         return self._native.verify(full)
 
     def compact(self) -> None:
-        """Make one segment of all documents and give back the space of those that are gone; others may go on meanwhile.
+        """Merge all segments into one and free the space of removed documents. Other calls may run meanwhile.
 
         What the database held of removed and expired documents is overwritten, except for the ids and sketches of
         expired ones that a duplicate still names as its kept document. The log may hold them until the index is closed.
@@ -462,21 +451,21 @@ class Index:
         self._native.compact(threads=self._threads)
 
     def rebuild(self) -> None:
-        """Throw all derived files away and make them again from the database."""
+        """Delete all derived files and rebuild them from the database."""
         self._native.rebuild(threads=self._threads)
 
     def snapshot(self, path: str | os.PathLike[str]) -> None:
-        """Copy the index as it is now to a new directory, while it goes on being used.
+        """Copy the current state of the index to a new directory. The index stays usable meanwhile.
 
         Parameters
         ----------
         path : str or Path
-            The directory: absent, or empty.
+            A directory that does not exist or is empty.
 
         Raises
         ------
         InvalidParameter
-            If something is there.
+            If the directory is not empty, or is inside the index.
         """
         target = directory_of(path)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -486,12 +475,14 @@ class Index:
         self._native.snapshot(target)
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write all documents as JSON Lines, in order of arrival.
+        """Write all documents as JSON Lines in order of arrival.
+
+        Each line has the id, the sketch and the verdict, and the text if the index stores it.
 
         Parameters
         ----------
         path : str or Path
-            The file; one that is there is replaced. Each line has id, sketch, verdict, and the text if it is stored.
+            The file; an existing one is overwritten.
         """
         with Path(path).open("w", encoding="utf-8", newline="\n") as file:
             self._native.export(file.write)

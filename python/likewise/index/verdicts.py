@@ -1,4 +1,4 @@
-"""What an index answers: verdicts, documents, neighbors, groups, removals."""
+"""Results of an index: verdicts, documents, neighbors, groups, removals."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ class Verdict(NamedTuple):
     Parameters
     ----------
     doc_id : str or None
-        Its id; None where a text was only checked.
+        Id of the document; None if it was only checked.
     is_new : bool
         Whether no kept document matches it.
     kept_id : str or None
-        The kept document that removes it; None where it is new.
+        Id of the kept document that it duplicates; None if it is new.
     measure : str or None
-        What was measured on the two; None where it is new.
+        The measure that decided; None if it is new.
     similarity : float or None
-        By that measure; None where it is new.
+        From 0 to 1, by that measure; None if it is new.
     distance : int or None
-        Hamming distance of the fingerprints; None where it is new, and for signatures.
+        Hamming distance of the fingerprints, in bits; None if it is new, and for MinHash signatures.
     seq : int or None
-        Its number in order of commit, from 1; None where a text was only checked.
+        Commit number, from 1; None if it was only checked.
     added : bool
         Whether this call added it.
     """
@@ -58,7 +58,7 @@ class Verdicts:
     seq : ndarray of shape (n,), int64, optional
         Numbers in order of commit, from 1; None where texts were only checked.
     added : ndarray of shape (n,), bool
-        Which of them this call added.
+        Whether this call added the document.
     measure : str
         What was measured.
     doc_ids : list of str, optional
@@ -143,17 +143,17 @@ class Document(NamedTuple):
     is_new : bool
         Whether it is kept.
     kept_id : str or None
-        The kept document against it; None where it is kept itself.
+        Id of the kept document that it duplicates; None if it is kept.
     measure : str or None
-        What was measured on the two; None where it is kept.
+        The measure that decided; None if it is kept.
     similarity : float or None
-        By that measure; None where it is kept.
+        From 0 to 1, by that measure; None if it is kept.
     distance : int or None
         Hamming distance of the fingerprints; None where it is kept, and for signatures.
     seq : int
-        Its number in order of commit, from 1.
+        Commit number, from 1.
     arrival_s : int
-        Seconds since 1970 when it came.
+        Time of arrival, in seconds since 1970-01-01 UTC.
     """
 
     doc_id: str

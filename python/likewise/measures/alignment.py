@@ -11,20 +11,20 @@ from likewise.errors import InvalidParameter
 
 @dataclass(frozen=True)
 class Alignment:
-    """How many edits part two sequences, and what they have in common in the same order.
+    """Edit distance and longest common subsequence of two sequences.
 
     Parameters
     ----------
     unit : {"character", "token", "line", "item"}
-        What is counted; ``item`` where the user gave the sequences.
+        Unit of all counts; ``item`` for sequences given by the user.
     lengths : tuple of int
-        Units of both.
+        Length of each sequence, in units.
     distance : int
         Least number of insertions, deletions and substitutions of one unit (Levenshtein).
     common_length : int
         Length of the longest common subsequence.
     is_exact : bool
-        Whether `distance` and `common_length` are the true ones, or an upper and a lower bound.
+        Whether `distance` and `common_length` are exact. Otherwise they are an upper and a lower bound.
     """
 
     unit: str
@@ -47,18 +47,19 @@ class Alignment:
 
     @classmethod
     def of_texts(cls, a: str, b: str) -> "Alignment":
-        """Align two texts in the finest unit that the longer one's size allows.
+        """Align two texts in the finest unit that the size of the longer text allows.
 
         Parameters
         ----------
         a, b : str
-            The texts, which are normalized first. Up to 65,536 bytes characters are compared, up to 200,000 tokens
-            (words, or single characters in scripts without spaces), beyond lines.
+            The texts; they are normalized first. Up to 65,536 bytes, characters are compared. Up to 200,000 bytes,
+            tokens are compared (words, or single characters in scripts without spaces). Longer texts are compared by
+            line.
 
         Returns
         -------
         Alignment
-            The same for a pair whatever the machine: bounded by size, never by a clock.
+            The same on every machine: work is limited by size, not by time.
 
         Notes
         -----
@@ -76,12 +77,17 @@ class Alignment:
 
     @classmethod
     def of_sequences(cls, a: Sequence[Hashable], b: Sequence[Hashable]) -> "Alignment":
-        """Align two sequences of anything that can be told apart.
+        """Align two sequences of hashable items.
+
+        Parameters
+        ----------
+        a, b : sequence of hashable
+            The sequences, of any lengths.
 
         Returns
         -------
         Alignment
-            Exact up to 10**10 for the product of the lengths, without what both begin and end with.
+            Exact while the product of the lengths, without a common prefix and suffix, is at most 10**10.
 
         Raises
         ------

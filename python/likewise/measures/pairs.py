@@ -30,28 +30,30 @@ _PAIRS_AT_ONCE = 8192
 
 
 def similarity(a: Any, b: Any, measure: MeasureName, *, recipe: GivenRecipe | None = None) -> float:  # noqa: ANN401 - four kinds
-    """Return how alike two things of one kind are, by one measure.
+    """Return the similarity of two texts, sets, weighted sets or sequences by one measure.
 
     Parameters
     ----------
     a, b : str, set, mapping, or list or tuple
-        Two texts; two sets; two weighted sets, which map what they hold to weights (whole numbers from 0); or two
-        sequences.
+        Two texts, two sets, two weighted sets (mappings of items to integer weights of at least 0), or two sequences.
+        Both must be of the same kind.
     measure : {"jaccard", "containment", "cosine", "dice", "overlap", "hamming", "lcs", "edit"}
-        Containment is that of `a` in `b`. Sets take the first five, sequences the last three (hamming: of one length),
-        texts all.
+        ``containment`` is the share of `a` found in `b`. Texts support all measures, sets the first five, sequences the
+        last three. ``hamming`` requires sequences of equal length.
     recipe : Recipe or str, optional
-        Of texts: whose features and bits count; the preset ``online`` where None, for hamming ``Recipe.simhash()``.
+        For texts only: defines the features and the fingerprint. Default: the preset ``online``; for ``hamming``,
+        ``Recipe.simhash()``.
 
     Returns
     -------
     float
-        0 to 1. Sums are exact; one division, for cosine also one square root, is rounded.
+        From 0 to 1. Sums are exact integers; only the division, and the square root of ``cosine``, are rounded.
 
     Raises
     ------
     InvalidParameter
-        If `a` and `b` are of two kinds, the measure is not one of theirs, or weights by rarity have no table.
+        If `a` and `b` differ in kind, the measure does not support that kind, or the recipe weighs features by rarity
+        and has no weight table.
 
     Examples
     --------
@@ -182,24 +184,24 @@ def _of_sequences(a: Sequence[Hashable], b: Sequence[Hashable], measure: str) ->
 def set_similarity(
     a: AbstractSet[Hashable] | Mapping[Hashable, int], b: AbstractSet[Hashable] | Mapping[Hashable, int], measure: str
 ) -> float:
-    """Return how alike two sets or weighted sets are, by one set measure.
+    """Return the similarity of two sets or weighted sets by one set measure.
 
     Parameters
     ----------
     a, b : set, or mapping to int
-        What a mapping gives weight 0 is absent.
+        A mapping gives each item an integer weight of at least 0. Items of weight 0 are ignored.
     measure : {"jaccard", "containment", "cosine", "dice", "overlap"}
-        Containment is that of `a` in `b`.
+        ``containment`` is the share of `a` found in `b`.
 
     Returns
     -------
     float
-        0 to 1; of two empty sets 1, of an empty and another 0.
+        From 0 to 1: 1 for two empty sets, 0 for an empty set and a set with items.
 
     Raises
     ------
     InvalidParameter
-        If a weight is no whole number from 0.
+        If a weight is not an integer of at least 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What sketches alone tell of the similarity of their documents."""
+"""Similarity of documents, from their sketches alone."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _KINDS = {"simhash": "fingerprints", "minhash": "signatures", "bloom": "filters"
 
 
 def sketch_similarities(sketches: Sketches, pairs: NDArray[np.int64], *, measure: str) -> NDArray[np.float64]:
-    """Return the similarity of pairs of sketches: exact for hamming, else an estimate for the documents.
+    """Return the similarity of pairs of sketches: exact for ``hamming``, an estimate for the other measures.
 
     Parameters
     ----------
@@ -26,26 +26,27 @@ def sketch_similarities(sketches: Sketches, pairs: NDArray[np.int64], *, measure
         SimHash fingerprints (hamming, cosine), MinHash signatures (jaccard, dice) or Bloom filters (all but
         containment, on their bits).
     pairs : ndarray of shape (m, 2), int64
-        Rows of `sketches`.
+        Row numbers in `sketches`, two for each pair.
     measure : {"hamming", "cosine", "jaccard", "dice", "overlap"}
-        What to tell.
+        The measure. Which ones are available depends on the sketches.
 
     Returns
     -------
     ndarray of shape (m,), float64
-        0 to 1. By estimates two empty documents have similarity 1, an empty and another 0.
+        From 0 to 1, in the order of `pairs`. An estimate is 1 for two empty documents and 0 for an empty document and
+        another.
 
     Raises
     ------
     InvalidParameter
-        If a row does not exist, or these sketches say nothing of the measure. Containment and overlap depend on the
-        sizes of the sets, which sketches do not hold; :func:`likewise.stages.sets.sample` does.
+        If a row does not exist, or these sketches cannot estimate the measure. Containment and overlap depend on the
+        sizes of the sets. Sketches do not store them; :func:`likewise.stages.sets.sample` does.
 
     Notes
     -----
-    With d of b bits apart the cosine is about ``cos(pi d / b)``, and 0 where that is negative: weights are not. With e
-    of m slots equal the Jaccard similarity J is about ``e / m`` with standard error below ``sqrt(J (1 - J) / m)``, dice
-    ``2J / (1 + J)``. Sources: Charikar 2002; Broder 1997.
+    For fingerprints of b bits at distance d, the cosine is estimated as ``max(0, cos(pi d / b))``; weights are never
+    negative. For signatures with e of m equal slots, the Jaccard similarity J is estimated as ``e / m``, with standard
+    error below ``sqrt(J (1 - J) / m)``, and dice as ``2J / (1 + J)``. Sources: Charikar 2002; Broder 1997.
 
     Examples
     --------

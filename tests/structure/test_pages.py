@@ -1,0 +1,47 @@
+"""Pages are short: words of a page, characters of a paragraph."""
+
+import re
+
+import pytest
+
+from tests.structure.pages import pages
+from tests.structure.test_rules import ROOT
+
+MAX_WORDS = 1500
+MAX_CHARACTERS = 5 * 100
+# Looked up rather than read through: no limit of words.
+REFERENCE = ("docs/reference/", "docs/developers/definitions.md", "docs/benchmarks/quality-tables.md")
+_FENCED = re.compile(r"^(?P<fence>`{3,}).*?^(?P=fence)\s*$", re.S | re.M)
+_LIST_ITEM = re.compile(r"\s*([-*+]|\d+\.) ")
+
+
+def words(text):
+    """Number of words outside tables."""
+    return sum(len(line.split()) for line in text.splitlines() if not line.startswith("|"))
+
+
+def paragraphs(text):
+    """Paragraphs and list items, each as one line; without code, tables, headings and HTML."""
+    found = [""]
+    for line in _FENCED.sub("\n", text).splitlines():
+        if not line.strip() or line.startswith(("|", "#", "<")):
+            found.append("")
+        elif _LIST_ITEM.match(line):
+            found.append(line.strip())
+        else:
+            found[-1] += f" {line.strip()}"
+    return [paragraph.strip() for paragraph in found if paragraph]
+
+
+@pytest.mark.parametrize("page", pages())
+def test_a_page_is_short(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if not page.startswith(REFERENCE):
+        assert words(text) <= MAX_WORDS
+    assert not [paragraph for paragraph in paragraphs(text) if len(paragraph) > MAX_CHARACTERS]
+
+
+def test_a_long_paragraph_is_found():
+    text = "# A\n\nshort\n\n" + "word \n" * 101 + "\n- item\n- item\n"
+    assert [len(paragraph) > MAX_CHARACTERS for paragraph in paragraphs(text)] == [False, True, False, False]
+    assert words("one two\n| three |\n") == 2
