@@ -49,7 +49,7 @@ NAMED = [
     ({"measure": "containment"}, Recipe.minhash(0.8, measure="containment"), None),
     ({"bands": 20, "rows": 5}, Recipe.minhash(bands=20, rows=5), Recipe.minhash(bands=20, rows=5)),
     ({"within": 3}, Recipe.simhash(within=3), Recipe.simhash(within=3)),
-    ({"filter_bits": 512}, Recipe.bloom(filter_bits=512), None),
+    ({"num_slots": 64}, DEFAULT.replace(num_slots=64), ONLINE.replace(num_slots=64)),
     ({"hash": "datasketch"}, Recipe.minhash(hash="datasketch"), None),
 ]  # fmt: skip
 
