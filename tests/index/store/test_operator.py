@@ -162,7 +162,13 @@ def test_each_acknowledged_document_is_there_or_an_error_was_told(tmp_path, act,
         assert errors == ("IndexPoisoned", "IndexPoisoned") or act is deleted
         assert None not in errors
     if home is not None:
-        with open_small(tmp_path / home, RECIPE) as index:
+        try:
+            index = open_small(tmp_path / home, RECIPE)
+        except likewise.StoreError:
+            # What the deleted log alone held may be lost; opening says so.
+            assert act is log_deleted
+            return
+        with index:
             assert index.verify(full=True) == []
             lost = [number for number in writer.documents() if index.get(f"d{number}") is None]
             assert not lost
