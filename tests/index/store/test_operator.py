@@ -15,6 +15,7 @@ import time
 import pytest
 
 import likewise
+from likewise.errors import StoreError
 from tests.command import started
 from tests.conftest import ROOT
 from tests.index.store import operator_child
@@ -164,7 +165,7 @@ def test_each_acknowledged_document_is_there_or_an_error_was_told(tmp_path, act,
     if home is not None:
         try:
             index = open_small(tmp_path / home, RECIPE)
-        except likewise.StoreError:
+        except StoreError:
             # What the deleted log alone held may be lost; opening says so.
             assert act is log_deleted
             return
