@@ -5,12 +5,14 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.batch.budget.timing import Timing
+from likewise.batch.decide.labels import Groups, Labels
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents
@@ -24,9 +26,9 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.source import ReadRules, Source
 from likewise.io.tables.arrow import BatchStream
-from likewise.io.tables.columns import number_column
+from likewise.io.tables.columns import null_where, number_column, taken_rows
 from likewise.io.tables.memory import MemorySource
-from likewise.io.tables.tables import column_as_json
+from likewise.io.tables.tables import column_as_json, integer_type
 from likewise.progress import Progress, no_progress
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe, batch_recipe
@@ -51,11 +53,79 @@ class Deduplication:
         recipe_id (and below_threshold where groups are components).
     summary : dict
         Counts, recipe, recall, seconds; the first entry says how removals were verified.
+    ids : pyarrow.Array of shape (n,)
+        Ids of all documents. Integers stay integers; row numbers (int64) if no document has an id.
+
+    Notes
+    -----
+    A group is a kept document and the documents removed as its duplicates, and its id is that of the kept document.
+    A kept document without duplicates is a group of one. With ``group="components"`` a group is a connected component.
+    If two documents share an id (``duplicate_ids="allow"``), so may their groups: use kept_row of the evidence.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> recipe = likewise.Recipe.minhash(threshold=0.8)
+    >>> result = likewise.dedup(["one fine day", "One  fine day!", "another"], recipe, ids=[7, 8, 9])
+    >>> result.groups.to_pylist(), result.duplicate_of.to_pylist()
+    ([7, 7, 9], [None, 7, None])
+    >>> result.table().column("group_size").to_pylist()
+    [2, 2, 1]
     """
 
     kept: NDArray[np.bool_]
     removed: Any
     summary: dict[str, Any]
+    ids: Any
+
+    @cached_property
+    def groups(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+        """pyarrow.Array of shape (n,): the group of each document, which is the id of the kept document in it."""
+        return taken_rows(self.ids, self._labels.leaders)
+
+    @cached_property
+    def duplicate_of(self) -> Any:  # noqa: ANN401
+        """pyarrow.Array of shape (n,): id of the kept document that each removed one matches, null for kept ones."""
+        return null_where(self.groups, self.kept)
+
+    @cached_property
+    def similarity(self) -> Any:  # noqa: ANN401
+        """pyarrow.DoubleArray of shape (n,): similarity to the kept document, null for kept ones."""
+        return number_column(self._labels.similarity, self.kept)
+
+    def table(self) -> Any:  # noqa: ANN401
+        """Label all documents.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each document, in the order of the input, with columns row, id, is_kept, group, duplicate_of,
+            similarity and group_size.
+        """
+        import pyarrow as pa
+
+        return pa.table(
+            {
+                "row": number_column(np.arange(len(self.kept))),
+                "id": self.ids,
+                "is_kept": number_column(self.kept),
+                "group": self.groups,
+                "duplicate_of": self.duplicate_of,
+                "similarity": self.similarity,
+                "group_size": number_column(self._groups.num_duplicates(self._labels.leaders) + 1),
+            }
+        )
+
+    @cached_property
+    def _groups(self) -> Groups:
+        rows, kept_rows, similarity = (
+            self.removed.column(name).to_numpy() for name in ("row", "kept_row", "similarity")
+        )
+        return Groups(len(self.kept), rows, kept_rows, similarity)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        return self._groups.labels(slice(0, len(self.kept)))
 
     def __repr__(self) -> str:
         num_kept = int(np.count_nonzero(self.kept))
@@ -139,7 +209,8 @@ def dedup(
     with _open(source, recipe, rules, timing, report) as (documents, recipe, choice):
         decision = decided(documents, recipe, RunContext(rules, timing, report))
         removed = evidence(documents, recipe, decision)
-        return Deduplication(decision.kept, removed, summarize(documents, recipe, decision, timing) | choice)
+        summary = summarize(documents, recipe, decision, timing) | choice
+        return Deduplication(decision.kept, removed, summary, _ids(source, documents))
 
 
 def pairs(
@@ -223,6 +294,16 @@ def pairs(
         )
 
 
+def _ids(source: Source, documents: Documents) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return the ids of all documents in the type in which they were given."""
+    rows = np.arange(len(documents))
+    if not documents.has_id.any():
+        return number_column(rows)
+    ids = documents.doc_ids(rows)
+    kind = source.id_type if isinstance(source, MemorySource | BatchStream) else None
+    return ids if kind is None else ids.cast(kind)
+
+
 def _recipe(recipe: Recipe | None, preset: str | None, keep: str | None) -> Recipe:
     recipe = batch_recipe(recipe, preset)
     return (recipe if keep is None else recipe.replace(keep=keep)).resolve()
@@ -296,6 +377,7 @@ def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]
         table = texts if isinstance(texts, pa.Table) else pa.table(texts)
         name = ids if isinstance(ids, str) else "id" if ids is None and "id" in table.column_names else None
         column = table_column(table, name) if name is not None else ids
+        given_type = None if column is None else integer_type(column)
         # As of files: only who names the column says that every row has an id.
         ids = _with_row_numbers(column) if ids is None and name is not None else column
         extra = {name: column_as_json(table_column(table, name)) for name in fields}
@@ -305,15 +387,17 @@ def memory_source(texts: Any, ids: Any, text_field: str, fields: tuple[str, ...]
             raise InvalidParameter("keep", f"field {fields[0]!r} is used, but only tables and files have fields")
         if isinstance(ids, str):
             raise InvalidParameter("ids", f"{ids!r} names a column, but the texts are not a table")
-        extra, batch = {}, as_texts(texts, text_field)
-    id_texts = None
+        extra, batch, given_type = {}, as_texts(texts, text_field), None
+    id_texts, id_type = None, None
     if ids is not None:
         from likewise.index.ids import all_ids
 
-        id_texts = all_ids(ids)
+        if isinstance(ids, Iterator):
+            ids = list(ids)
+        id_texts, id_type = all_ids(ids), given_type or integer_type(ids)
         if len(id_texts) != len(batch):
             raise InvalidInput(f"{counted(len(id_texts), 'id')} for {counted(len(batch), 'text')}")
-    return MemorySource(batch, id_texts, extra)
+    return MemorySource(batch, id_texts, extra, id_type)
 
 
 def _stream_source(texts: Any, id_field: str | None, text_field: str, fields: tuple[str, ...]) -> Source:  # noqa: ANN401

@@ -14,7 +14,7 @@ from likewise.errors import InvalidInput
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import Job, Piece, ReadRules, Unnamed
 from likewise.io.tables.columns import taken_rows
-from likewise.io.tables.tables import TableRows
+from likewise.io.tables.tables import TableRows, integer_type
 
 _FILE_MAGIC = b"ARROW1"
 # What a packed buffer begins with, behind its eight bytes of length.
@@ -152,6 +152,12 @@ class BatchStream(Unnamed):
     def num_bytes(self) -> int:
         """Not known before the end."""
         return 0
+
+    @property
+    def id_type(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+        """Type of the ids, if they are integers."""
+        name = self.rules.id_name(self.reader.schema.names)
+        return None if name is None else integer_type(self.reader.schema.field(name))
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Take the batches; the jobs take documents out of parts of them."""

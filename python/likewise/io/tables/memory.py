@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +25,14 @@ class MemorySource(Unnamed):
         Their ids; the row number where None.
     fields : dict of str to Texts
         Further fields as JSON.
+    id_type : pyarrow.DataType, optional
+        Type of the ids as they were given, if they are integers.
     """
 
     texts: Texts
     ids: Texts | None = None
     fields: dict[str, Texts] = field(default_factory=dict)
+    id_type: Any = None
 
     @property
     def num_bytes(self) -> int:
