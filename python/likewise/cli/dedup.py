@@ -59,11 +59,17 @@ Examples:
 @document_options
 @MEMORY
 @click.option(
-    "--output",
-    type=click.Choice(["kept", "evidence"]),
+    "--write",
+    type=click.Choice(["kept", "annotated", "evidence", "groups", "unique"]),
     default="kept",
     show_default=True,
-    help="evidence: do not write kept/.",
+    metavar="WHAT",
+    help="What to write with the evidence. kept: kept documents. annotated: all rows, with the fields is_kept, group, "
+    "duplicate_of, similarity and group_size. unique: kept documents without duplicates. groups: one row per group, in "
+    "groups.parquet. evidence: nothing more.",
+)
+@click.option(
+    "--write-prefix", default="", metavar="PREFIX", help="Prefix of the names of the fields that annotated adds."
 )
 @click.option(
     "--index",
@@ -124,7 +130,8 @@ Examples:
 def command(
     inputs: tuple[str, ...],
     out: str,
-    output: str,
+    write: str,
+    write_prefix: str,
     index: Path | None,
     against: tuple[Path, ...],
     add: bool,  # noqa: FBT001 - click's call
@@ -149,7 +156,7 @@ def command(
     elsewhere = _engine(engine, {"master": master, "checkpoint_dir": checkpoint_dir, "driver_memory": driver_memory})
     recipe, run = _recipe(options, use, references, elsewhere, quiet=quiet), take_run(options)
     if out == "-":
-        given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "output": output != "kept"}
+        given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "write": write != "kept"}
         given |= {
             "keep_sketches": keep_sketches,
             "store_pairs": store_pairs is not None,
@@ -169,7 +176,8 @@ def command(
                 out,
                 recipe,
                 run=run,
-                write=output,
+                write=write,
+                write_prefix=write_prefix,
                 overwrite=overwrite,
                 fresh=fresh,
                 index=use,

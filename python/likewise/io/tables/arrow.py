@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likewise.errors import InvalidInput
+from likewise.io.source.added import check_names
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import Job, Piece, ReadRules, Unnamed
 from likewise.io.tables.columns import taken_rows
@@ -26,6 +27,7 @@ class ArrowFile(InputFile):
     """An Arrow IPC file (Feather) or stream."""
 
     is_parquet: ClassVar[bool] = False
+    takes_fields: ClassVar[bool] = True
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Read the batches; the jobs take documents out of parts of them."""
@@ -50,7 +52,11 @@ class ArrowFile(InputFile):
 
         rows = kept.offsets.astype(np.int64)
         options = pa.ipc.IpcWriteOptions(compression=self._codec(), use_threads=kept.threads > 1)
+        added = kept.added
         with self._batches() as (schema, batches, is_file), target.open("xb") as sink:
+            if added is not None:
+                check_names(schema.names, added.prefix, self.name)
+                schema = added.schema(schema)
             # The metadata of a file's footer cannot be read by PyArrow; that of the schema is kept.
             make = pa.ipc.new_file if is_file else pa.ipc.new_stream
             with make(sink, schema, options=options) as writer:
@@ -61,6 +67,9 @@ class ArrowFile(InputFile):
                     row += batch.num_rows
                     if len(some):
                         part = batch if len(some) == batch.num_rows else taken_rows(batch, some)
+                        if added is not None:
+                            columns = added.columns(slice(int(low), int(high)))[1]
+                            part = pa.RecordBatch.from_arrays([*part.columns, *columns], schema=schema)
                         writer.write_batch(part, custom_metadata=metadata)
 
     def _share(self, num_bytes: int, of: int) -> int:
