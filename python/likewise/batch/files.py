@@ -32,6 +32,7 @@ from likewise.batch.run import RunContext, evidence_tables
 from likewise.batch.stored_pairs import check_floor, write_near_pairs
 from likewise.batch.weights import weighed_files
 from likewise.batch.write.annotations import DocumentGroups
+from likewise.batch.write.groups import write_groups
 from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.sketches import write_kept_sketches
@@ -44,6 +45,7 @@ from likewise.io.output.directory import (
     ANNOTATED,
     ERRORS,
     EVIDENCE,
+    GROUPS,
     KEPT,
     PAIRS,
     UNIQUE,
@@ -72,6 +74,7 @@ class _Asked:
     run: FileRun
     write: str
     write_prefix: str
+    date_field: str | None
     keep_sketches: bool
     store_pairs: float | None
     index: IndexUse | None
@@ -89,8 +92,11 @@ class _Asked:
         added_names(self.write_prefix)
         if self.write_prefix and self.write != "annotated":
             raise InvalidParameter("write_prefix", "requires --write annotated")
+        if self.date_field is not None and self.write != "groups":
+            raise InvalidParameter("date_field", "requires --write groups")
         if self.engine is not None:
             others = {"keep_sketches": self.keep_sketches, "store_pairs": self.store_pairs is not None}
+            others |= {"date_field": self.date_field is not None}
             check_engine(self.index, self.against, others | {"memory": self.run.memory_bytes is not None})
         if self.keep_sketches and self.write != "kept":
             raise InvalidParameter(
@@ -183,6 +189,8 @@ class _Decided:
             write_evidence(evidence_tables(documents, recipe, decision, self.kept_ids), work / EVIDENCE)
             if asked.write in _COPIES:
                 self._write_copies(asked, reading, work / _COPIES[asked.write])
+            elif asked.write == "groups":
+                write_groups(documents, decision, self.kept_ids, asked.date_field, work / GROUPS)
             if asked.keep_sketches:
                 write_kept_sketches(documents, decision, reading.found.files, recipe, work)
         self.context.progress(StageFinished("writing", Timing.now() - began))
@@ -256,6 +264,7 @@ def dedup_files(
     run: FileRun | None = None,
     write: str = "kept",
     write_prefix: str = "",
+    date_field: str | None = None,
     overwrite: bool = False,
     fresh: bool = False,
     index: IndexUse | None = None,
@@ -287,6 +296,8 @@ def dedup_files(
         nothing more.
     write_prefix : str
         Begins the names of the fields that ``annotated`` adds.
+    date_field : str, optional
+        Field of numbers or ISO 8601 dates. ``groups`` gets the columns first_seen and last_seen.
     overwrite : bool
         Replace a finished run.
     fresh : bool
@@ -329,7 +340,8 @@ def dedup_files(
     """
     recipe = recipe_of_files(recipe, preset, index=index, against=against, engine=engine).resolve()
     run, report = run or FileRun(), progress or no_progress
-    asked = _Asked(run, write, write_prefix, keep_sketches, store_pairs, index, tuple(against), engine)
+    run = replace(run, fields=(date_field,) if date_field is not None else ())
+    asked = _Asked(run, write, write_prefix, date_field, keep_sketches, store_pairs, index, tuple(against), engine)
     asked.check()
     if is_remote(output):
         return run_to_store(
@@ -342,6 +354,7 @@ def dedup_files(
                 run=run,
                 write=write,
                 write_prefix=write_prefix,
+                date_field=date_field,
                 index=index,
                 against=against,
                 keep_sketches=keep_sketches,

@@ -72,6 +72,11 @@ Examples:
     "--write-prefix", default="", metavar="PREFIX", help="Prefix of the names of the fields that annotated adds."
 )
 @click.option(
+    "--date-field",
+    metavar="FIELD",
+    help="Field of numbers or ISO 8601 dates: groups gets the columns first_seen and last_seen.",
+)
+@click.option(
     "--index",
     "index",
     type=click.Path(path_type=Path),
@@ -132,6 +137,7 @@ def command(
     out: str,
     write: str,
     write_prefix: str,
+    date_field: str | None,
     index: Path | None,
     against: tuple[Path, ...],
     add: bool,  # noqa: FBT001 - click's call
@@ -158,6 +164,8 @@ def command(
     if out == "-":
         given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "write": write != "kept"}
         given |= {
+            "write_prefix": write_prefix != "",
+            "date_field": date_field is not None,
             "keep_sketches": keep_sketches,
             "store_pairs": store_pairs is not None,
             "engine": elsewhere is not None,
@@ -178,6 +186,7 @@ def command(
                 run=run,
                 write=write,
                 write_prefix=write_prefix,
+                date_field=date_field,
                 overwrite=overwrite,
                 fresh=fresh,
                 index=use,

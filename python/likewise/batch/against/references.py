@@ -138,6 +138,7 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
         file_format=options["format"],
         delimiter=options["delimiter"],
         quote=options["quote"],
+        fields=run.fields,
         max_unpacked_bytes=run.max_unpacked_bytes,
         max_unpack_ratio=run.max_unpack_ratio,
     )
