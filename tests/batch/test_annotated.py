@@ -12,6 +12,7 @@ import pytest
 
 import likewise
 from likewise.batch import FileRun, IndexUse
+from likewise.batch.read import ingest, resume
 from likewise.errors import InvalidInput, InvalidParameter
 from tests.batch.labels import grouped_texts, labels_of
 from tests.io import files
@@ -19,7 +20,7 @@ from tests.io import files
 RECIPE = likewise.Recipe.minhash(threshold=0.8)
 NAMES = ("is_kept", "group", "duplicate_of", "similarity", "group_size")
 TEXTS = grouped_texts(40, seed=3)
-ROWS = [{"id": f'd"{number},', "text": text, "n": ""} for number, text in enumerate(TEXTS)]
+ROWS = [{"id": f'd"{number},', "text": text, "n": f"2024-01-{1 + number % 28:02}"} for number, text in enumerate(TEXTS)]
 
 
 def _csv_rows(data, delimiter):
@@ -114,9 +115,11 @@ def test_lines_and_records_keep_their_bytes_before_the_fields(name, tmp_path):
 
 
 @pytest.mark.parametrize("write", ["annotated", "groups", "unique"])
-def test_threads_memory_and_a_continued_run_change_nothing(write, tmp_path):
+def test_threads_memory_and_a_continued_run_change_nothing(write, tmp_path, monkeypatch):
+    monkeypatch.setattr(ingest, "PIECE_BYTES", 6_000)
+    monkeypatch.setattr(resume, "PART_BYTES", 12_000)
     paths = [_write(tmp_path / "in", name, WRITERS[name](ROWS)) for name in ("in.jsonl.gz", "in.csv", "in.parquet")]
-    options = {"write": write}
+    options = {"write": write} | ({"date_field": "n"} if write == "groups" else {})
     run = FileRun(threads=1, duplicate_ids="allow")
     likewise.dedup_files(paths, tmp_path / "one", RECIPE, run=run, **options)
     run = FileRun(threads=3, memory_bytes="400MB", duplicate_ids="allow")

@@ -98,7 +98,7 @@ def test_output_directory(tmp_path):
     assert ran.status == 2
     assert "--overwrite" in ran.err
     assert (out / "summary.json").read_bytes() == before
-    ran = likewise_command(*dedup, "--overwrite", "--output", "evidence")
+    ran = likewise_command(*dedup, "--overwrite", "--write", "evidence")
     assert ran.status == 0, ran.err
     assert tree(out) == ["removed.parquet", "summary.json"]
     (out / "precious.txt").write_text("mine")

@@ -32,6 +32,7 @@ from likewise.batch.run import RunContext, evidence_tables
 from likewise.batch.stored_pairs import check_floor, write_near_pairs
 from likewise.batch.weights import weighed_files
 from likewise.batch.write.annotations import DocumentGroups
+from likewise.batch.write.counts import counts_by
 from likewise.batch.write.groups import write_groups
 from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.batch.write.remote import run_to_store
@@ -75,6 +76,7 @@ class _Asked:
     write: str
     write_prefix: str
     date_field: str | None
+    count_by: str | None
     keep_sketches: bool
     store_pairs: float | None
     index: IndexUse | None
@@ -96,7 +98,7 @@ class _Asked:
             raise InvalidParameter("date_field", "requires --write groups")
         if self.engine is not None:
             others = {"keep_sketches": self.keep_sketches, "store_pairs": self.store_pairs is not None}
-            others |= {"date_field": self.date_field is not None}
+            others |= {"date_field": self.date_field is not None, "count_by": self.count_by is not None}
             check_engine(self.index, self.against, others | {"memory": self.run.memory_bytes is not None})
         if self.keep_sketches and self.write != "kept":
             raise InvalidParameter(
@@ -218,6 +220,8 @@ class _Decided:
         documents, decision = self.documents, self.decision
         summary = summarize(documents, self.recipe, decision, self.context.timing)
         summary |= about_inputs(reading.found, documents, decision, asked.run, asked.write)
+        if asked.count_by is not None:
+            summary["counts_by"] = counts_by(documents, decision, asked.count_by)
         return summary | about_references(asked.against, documents, decision) | self.facts
 
 
@@ -265,6 +269,7 @@ def dedup_files(
     write: str = "kept",
     write_prefix: str = "",
     date_field: str | None = None,
+    count_by: str | None = None,
     overwrite: bool = False,
     fresh: bool = False,
     index: IndexUse | None = None,
@@ -298,6 +303,9 @@ def dedup_files(
         Begins the names of the fields that ``annotated`` adds.
     date_field : str, optional
         Field of numbers or ISO 8601 dates. ``groups`` gets the columns first_seen and last_seen.
+    count_by : str, optional
+        Field whose values are counted in the summary: documents and removed documents of each value, and the pairs of
+        values of removed and kept documents.
     overwrite : bool
         Replace a finished run.
     fresh : bool
@@ -340,8 +348,12 @@ def dedup_files(
     """
     recipe = recipe_of_files(recipe, preset, index=index, against=against, engine=engine).resolve()
     run, report = run or FileRun(), progress or no_progress
-    run = replace(run, fields=(date_field,) if date_field is not None else ())
-    asked = _Asked(run, write, write_prefix, date_field, keep_sketches, store_pairs, index, tuple(against), engine)
+    run = replace(
+        run, fields=tuple(name for name in dict.fromkeys((*run.fields, date_field, count_by)) if name is not None)
+    )
+    asked = _Asked(
+        run, write, write_prefix, date_field, count_by, keep_sketches, store_pairs, index, tuple(against), engine
+    )
     asked.check()
     if is_remote(output):
         return run_to_store(
@@ -355,6 +367,7 @@ def dedup_files(
                 write=write,
                 write_prefix=write_prefix,
                 date_field=date_field,
+                count_by=count_by,
                 index=index,
                 against=against,
                 keep_sketches=keep_sketches,

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from likewise.batch.engine import Engine
     from likewise.recipe.recipe import Recipe
 
+# Values and pairs of values that the summary lists.
+_MOST_COUNTED = 5
+
 _HELP = """Remove near-duplicates and record why each was removed.
 
 INPUT is a JSON Lines, CSV or TSV file (also .gz or .zst), Parquet, Arrow, a Hugging Face dataset directory, a web
@@ -75,6 +78,12 @@ Examples:
     "--date-field",
     metavar="FIELD",
     help="Field of numbers or ISO 8601 dates: groups gets the columns first_seen and last_seen.",
+)
+@click.option(
+    "--count-by",
+    metavar="FIELD",
+    help="Field, such as a source, whose values are counted in the summary and the report: documents and removed "
+    "documents of each value, and which value duplicates which.",
 )
 @click.option(
     "--index",
@@ -138,6 +147,7 @@ def command(
     write: str,
     write_prefix: str,
     date_field: str | None,
+    count_by: str | None,
     index: Path | None,
     against: tuple[Path, ...],
     add: bool,  # noqa: FBT001 - click's call
@@ -166,6 +176,7 @@ def command(
         given |= {
             "write_prefix": write_prefix != "",
             "date_field": date_field is not None,
+            "count_by": count_by is not None,
             "keep_sketches": keep_sketches,
             "store_pairs": store_pairs is not None,
             "engine": elsewhere is not None,
@@ -187,6 +198,7 @@ def command(
                 write=write,
                 write_prefix=write_prefix,
                 date_field=date_field,
+                count_by=count_by,
                 overwrite=overwrite,
                 fresh=fresh,
                 index=use,
@@ -273,6 +285,28 @@ def _recipe(
     return found if keep is None else found.replace(keep=keep)
 
 
+def _counts_lines(counts: dict[str, Any]) -> list[str]:
+    """Return which values of a field lose most documents, and to which."""
+    values = sorted(counts["values"], key=lambda one: -one["num_removed"])[:_MOST_COUNTED]
+    parts = [
+        f"{_value_of(one['value'])} {one['num_removed']:,} of {one['num_documents']:,}"
+        for one in values
+        if one["num_removed"]
+    ]
+    lines = [f"removed by {counts['field']} ({counted(counts['num_values'], 'value')}): {', '.join(parts) or 'none'}"]
+    pairs = [pair for pair in counts["pairs"] if (pair["removed"], "input") != (pair["kept"], pair["kept_source"])]
+    copies = [
+        f"{_value_of(pair['removed'])} of {_value_of(pair['kept'])}"
+        f"{' (--against)' if pair['kept_source'] != 'input' else ''} {pair['num_removed']:,}"
+        for pair in pairs[:_MOST_COUNTED]
+    ]
+    return [*lines, f"duplicates between values of {counts['field']}: {', '.join(copies)}"] if copies else lines
+
+
+def _value_of(value: str | None) -> str:
+    return "(none)" if value is None else printable(value)
+
+
 def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     """Return a summary as lines for people; the first says how removals were verified."""
     seconds = summary["timings"]
@@ -319,6 +353,8 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         added = "; kept documents were added to it" if seen.get("adds") else ""
         what = f"the index {seen['path']}" if "path" in seen else ", ".join(seen["paths"])
         lines.append(f"{seen['num_removed']:,} removed as duplicates of documents in {what}{added}")
+    if "counts_by" in summary:
+        lines += _counts_lines(summary["counts_by"])
     if "stored_pairs" in summary:
         stored = summary["stored_pairs"]
         lines.append(

@@ -31,7 +31,6 @@ GROUPS: dict[str, frozenset[str]] = {
         {
             *(
                 "out",
-                "output",
                 "write",
                 "write_prefix",
                 "date_field",

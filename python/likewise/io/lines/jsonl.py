@@ -64,15 +64,17 @@ class JsonlFile(LineFile):
     def _lines_added(
         self, lines: list[bytes], is_document: list[bool], added: Added, columns: list[Any]
     ) -> Iterator[bytes]:
-        names = [f'"{name}"'.encode() for name in added.names]
+        names = re.compile(f'"(?:{"|".join(added.names)})"'.encode())
+        whole = b"".join(lines)
+        # Names inside texts have escaped quotes: few rows are parsed.
+        may_clash = names.search(whole) or _ESCAPED.search(whole)
         template = ", ".join(f'"{name}": %s' for name in added.names)
         rows = zip(*map(_json_values, columns), strict=True)
         for line, has_fields, values in zip(lines, is_document, rows, strict=True):
             if not has_fields:
                 yield line
                 continue
-            # Names inside texts have escaped quotes: few rows are parsed.
-            if any(name in line for name in names) or _ESCAPED.search(line):
+            if may_clash and (names.search(line) or _ESCAPED.search(line)):
                 check_names(list(json.loads(line.decode("utf-8-sig", "replace"))), added.prefix, self.name)
             yield b"%b, %b}" % (line.rstrip()[:-1], (template % values).encode())
 
