@@ -221,15 +221,15 @@ class LineFile(InputFile):
     def _write_added(self, target: Path, kept: Kept, added: Added) -> None:
         """Write lines with the added fields to a new file, packed as this one."""
         plain = target if self.codec is None else target.with_name(f"{target.name}.plain")
-        with plain.open("xb") as out, self.plain_path.open("rb") as source:
+        with plain.open("xb", buffering=_COPY_BYTES) as out, self.plain_path.open("rb") as source:
             out.write(self._head_added(added))
             for part in _parts(kept.lengths):
                 lines = _lines(source, kept.offsets[part], kept.lengths[part])
                 is_document, columns = added.columns(part)
                 ends = [b"\r\n" if line.endswith(b"\r") else b"\n" for line in lines]
-                bare = [line.rstrip(b"\r") for line in lines]
+                bare = [line[:-1] if end == b"\r\n" else line for line, end in zip(lines, ends, strict=True)]
                 with_fields = self._lines_added(bare, is_document.tolist(), added, columns)
-                out.write(b"".join(chain.from_iterable(zip(with_fields, ends, strict=True))))
+                out.writelines(chain.from_iterable(zip(with_fields, ends, strict=True)))
         if self.codec is not None:
             size = plain.stat().st_size
             ranges = np.zeros(min(1, size), np.uint64), np.full(min(1, size), size, np.uint64)
@@ -244,7 +244,7 @@ class LineFile(InputFile):
     def _lines_added(
         self, lines: list[bytes], is_document: list[bool], added: Added, columns: list[Any]
     ) -> Iterator[bytes]:
-        """Yield each line, without its line end, with the values of the added fields."""
+        """Yield each line with the values of the added fields, both without a line end."""
 
     def stream_kept(
         self, out: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, with_head: bool
