@@ -152,7 +152,7 @@ class _Task:
     copied_bytes: int
     spooled_share: float
     format_bytes: int
-    fields: tuple[str, ...]
+    fields: tuple[str, ...] = ()
 
     def plan(self, num_documents: int, *, is_estimated: bool) -> MemoryPlan:
         """Return the plan for so many documents, with as many threads as memory holds.
@@ -258,7 +258,7 @@ class _Task:
         if tables:
             reasons.append(f"{tables:.0f} bytes per fingerprint for search tables")
         if fields:
-            reasons.append(f"{_BYTES_A_FIELD} bytes per document for each field that is read")
+            reasons.append(f"{_BYTES_A_FIELD} bytes per document for each field of --keep, --date-field and --count-by")
         if self.recipe.needs_counting:
             reasons.append(
                 f"{_BYTES_A_DIGEST} bytes per document for counting features (likewise weights counts them in a "
