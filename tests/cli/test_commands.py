@@ -98,7 +98,7 @@ def test_output_directory(tmp_path):
     assert ran.status == 2
     assert "--overwrite" in ran.err
     assert (out / "summary.json").read_bytes() == before
-    ran = likewise_command(*dedup, "--overwrite", "--output", "evidence")
+    ran = likewise_command(*dedup, "--overwrite", "--write", "evidence")
     assert ran.status == 0, ran.err
     assert tree(out) == ["removed.parquet", "summary.json"]
     (out / "precious.txt").write_text("mine")
@@ -107,6 +107,39 @@ def test_output_directory(tmp_path):
     assert "precious.txt" in ran.err
     assert (out / "precious.txt").read_text() == "mine"
     assert likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "in.jsonl").status == 2
+
+
+def test_what_is_written(tmp_path):
+    rows = [{"text": text, "site": f"site{number}", "day": 5 - number} for number, text in enumerate(TEXTS)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    dedup = ["dedup", tmp_path / "in.jsonl", "--threshold", "0.8", "-o"]
+    for words, written in (
+        (["annotated", "--write-prefix", "lw_"], ["annotated", "annotated/in.jsonl"]),
+        (["unique"], ["unique", "unique/in.jsonl"]),
+        (["groups", "--date-field", "day"], ["groups.parquet"]),
+        (["evidence", "--count-by", "site"], []),
+    ):
+        out = tmp_path / words[0]
+        ran = likewise_command(*dedup, out, "--write", *words)
+        assert ran.status == 0, ran.err
+        assert tree(out) == sorted([*written, "removed.parquet", "summary.json"])
+    lines = (tmp_path / "annotated" / "annotated" / "in.jsonl").read_text().splitlines()
+    assert [json.loads(line)["lw_group"] for line in lines] == ["in.jsonl:1", "in.jsonl:1", "in.jsonl:3"]
+    assert (tmp_path / "unique" / "unique" / "in.jsonl").read_text() == json.dumps(rows[2]) + "\n"
+    groups = pq.read_table(tmp_path / "groups" / "groups.parquet").to_pylist()
+    assert [(row["group_size"], row["first_seen"], row["last_seen"]) for row in groups] == [
+        (2, "4", "5"),
+        (1, "3", "3"),
+    ]
+    assert "removed by site (3 values): site1 1 of 1" in ran.err
+    assert "duplicates between values of site: site1 of site0 1" in ran.err
+    for words in (["--write", "annotated"], ["--count-by", "site"], ["--date-field", "day"]):
+        ran = likewise_command("dedup", tmp_path / "in.jsonl", *words, "-o", "-")
+        assert ran.status == 2
+        assert words[0] in ran.err
+    ran = likewise_command(*dedup, tmp_path / "more", "--against", tmp_path / "annotated")
+    assert ran.status == 2
+    assert "--write annotated" in ran.err
 
 
 def test_a_failed_overwrite_leaves_the_old_run(tmp_path):

@@ -40,7 +40,7 @@ def about_inputs(
         "input_directory": None if found.parent is None else str(found.parent),
         "inputs": inputs,
         "skipped_files": list(found.skipped),
-        "options": {**run.identity(), "output": write},
+        "options": {**run.identity(), "write": write},
         **found.provenance(),
     }
 

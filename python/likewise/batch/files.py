@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Unpack
 
+import numpy as np
+
 from likewise._native import __version__
 from likewise.batch.about_inputs import about_inputs, told_if_left
 from likewise.batch.against.index import BesideIndex, IndexUse, recipe_beside
@@ -29,6 +31,9 @@ from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.run import RunContext, evidence_tables
 from likewise.batch.stored_pairs import check_floor, write_near_pairs
 from likewise.batch.weights import weighed_files
+from likewise.batch.write.annotations import DocumentGroups
+from likewise.batch.write.counts import counts_by
+from likewise.batch.write.groups import write_groups
 from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.sketches import write_kept_sketches
@@ -36,19 +41,32 @@ from likewise.batch.write.summary import summarize, write_summary
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import Inputs
-from likewise.io.kept import KeptStream, stream_files, write_descriptions, write_kept
-from likewise.io.output.directory import ERRORS, EVIDENCE, KEPT, PAIRS, OutputDirectory, check_free
+from likewise.io.kept import KeptStream, check_annotated, stream_files, write_descriptions, write_kept
+from likewise.io.output.directory import (
+    ANNOTATED,
+    ERRORS,
+    EVIDENCE,
+    GROUPS,
+    KEPT,
+    PAIRS,
+    UNIQUE,
+    OutputDirectory,
+    check_free,
+)
 from likewise.io.output.evidence import write_evidence
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.refusals import place_named
 from likewise.io.remote import is_remote, local_path
+from likewise.io.source.added import added_names
 from likewise.io.source.files import Kept
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.progress import Progress, StageFinished, StageStarted, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields
 from likewise.recipe.recipe import Recipe
 
-OUTPUTS = ("kept", "evidence")
+WRITES = ("kept", "annotated", "evidence", "groups", "unique")
+# What has a file for each input, in the directory of that name.
+_COPIES = {"kept": KEPT, "annotated": ANNOTATED, "unique": UNIQUE}
 
 
 @dataclass(frozen=True)
@@ -57,6 +75,9 @@ class _Asked:
 
     run: FileRun
     write: str
+    write_prefix: str
+    date_field: str | None
+    count_by: str | None
     keep_sketches: bool
     store_pairs: float | None
     index: IndexUse | None
@@ -70,14 +91,20 @@ class _Asked:
 
     def check(self) -> None:
         """Raise InvalidParameter if options do not go together."""
-        check_choice("output", self.write, OUTPUTS)
+        check_choice("write", self.write, WRITES)
+        added_names(self.write_prefix)
+        if self.write_prefix and self.write != "annotated":
+            raise InvalidParameter("write_prefix", "requires --write annotated")
+        if self.date_field is not None and self.write != "groups":
+            raise InvalidParameter("date_field", "requires --write groups")
         if self.engine is not None:
             others = {"keep_sketches": self.keep_sketches, "store_pairs": self.store_pairs is not None}
+            others |= {"date_field": self.date_field is not None, "count_by": self.count_by is not None}
             check_engine(self.index, self.against, others | {"memory": self.run.memory_bytes is not None})
         if self.keep_sketches and self.write != "kept":
             raise InvalidParameter(
                 "keep_sketches",
-                "sketches are stored for kept files, which --output evidence does not write; remove one of the two",
+                f"sketches are stored for kept files, which --write {self.write} does not write; remove one of the two",
             )
 
     def recipe_beside(self, recipe: Recipe) -> Recipe:
@@ -94,7 +121,7 @@ class _Asked:
             "recipe_id": recipe.recipe_id,
             "recipe": recipe.to_dict(),
             "inputs": reading.stamps,
-            "output": self.write,
+            "write": self.write,
             "version": __version__,
             "parts": PARTS_VERSION,
             **self.run.identity(),
@@ -116,7 +143,7 @@ class _Asked:
             context.rules,
             work,
             context.progress,
-            writes_copies=self.write == "kept",
+            writes_copies=self.write in _COPIES,
             beside=self.index,
         )
 
@@ -163,29 +190,39 @@ class _Decided:
         with self.context.timing.wall("writing"):
             write_bad_rows(documents, work / ERRORS)
             write_evidence(evidence_tables(documents, recipe, decision, self.kept_ids), work / EVIDENCE)
-            if asked.write == "kept":
-                self._write_kept(asked.run.on_error, reading, work)
+            if asked.write in _COPIES:
+                self._write_copies(asked, reading, work / _COPIES[asked.write])
+            elif asked.write == "groups":
+                write_groups(documents, decision, self.kept_ids, asked.date_field, work / GROUPS)
             if asked.keep_sketches:
                 write_kept_sketches(documents, decision, reading.found.files, recipe, work)
         self.context.progress(StageFinished("writing", Timing.now() - began))
 
-    def _write_kept(self, on_error: str, reading: _Reading, work: Path) -> None:
-        documents, decision, found = self.documents, self.decision, reading.found
-        num_kept: list[int] = []
+    def _write_copies(self, asked: _Asked, reading: _Reading, target: Path) -> None:
+        documents, found, on_error = self.documents, reading.found, asked.run.on_error
+        written, added = self.decision.kept, None
+        groups = None if asked.write == "kept" else DocumentGroups(documents, self.decision, self.kept_ids)
+        if groups is not None:
+            written = groups.unique() if asked.write == "unique" else np.broadcast_to(np.True_, len(documents))
+        num_written: list[int] = []
         # Every document may be removed from text files, which then leave nothing.
-        (work / KEPT).mkdir()
+        target.mkdir()
         for number, file in enumerate(found.files, len(reading.references.files)):
-            offsets, lengths = kept_places(documents, decision.kept, number, on_error)
-            texts = kept_texts(documents, decision, number, on_error)
-            write_kept(file, work / KEPT / file.name, Kept(offsets, lengths, self.context.threads, texts))
-            num_kept.append(len(offsets))
-        write_descriptions(found, work / KEPT, num_kept, self.recipe.recipe_id)
+            offsets, lengths = kept_places(documents, written, number, on_error)
+            texts = kept_texts(documents, written, number, on_error)
+            if groups is not None and asked.write == "annotated":
+                added = groups.added(number, offsets, asked.write_prefix)
+            write_kept(file, target / file.name, Kept(offsets, lengths, self.context.threads, texts, added))
+            num_written.append(len(offsets))
+        write_descriptions(found, target, num_written, self.recipe.recipe_id, added)
 
     def summary(self, asked: _Asked, reading: _Reading) -> dict[str, Any]:
         """Return the summary of the run."""
         documents, decision = self.documents, self.decision
         summary = summarize(documents, self.recipe, decision, self.context.timing)
         summary |= about_inputs(reading.found, documents, decision, asked.run, asked.write)
+        if asked.count_by is not None:
+            summary["counts_by"] = counts_by(documents, decision, asked.count_by)
         return summary | about_references(asked.against, documents, decision) | self.facts
 
 
@@ -231,6 +268,9 @@ def dedup_files(
     *,
     run: FileRun | None = None,
     write: str = "kept",
+    write_prefix: str = "",
+    date_field: str | None = None,
+    count_by: str | None = None,
     overwrite: bool = False,
     fresh: bool = False,
     index: IndexUse | None = None,
@@ -254,8 +294,18 @@ def dedup_files(
         in `against`; otherwise the preset ``default``, with an engine ``online``.
     run : FileRun, optional
         How files are read.
-    write : {"kept", "evidence"}
-        ``evidence`` writes no copies of documents.
+    write : {"kept", "annotated", "evidence", "groups", "unique"}
+        What to write with the evidence. ``kept``: the kept documents, in ``kept/``. ``annotated``: all rows with the
+        fields is_kept, group, duplicate_of, similarity and group_size, in ``annotated/``. ``unique``: kept documents
+        without duplicates, in ``unique/``. ``groups``: one row for each group, in ``groups.parquet``. ``evidence``:
+        nothing more.
+    write_prefix : str
+        Begins the names of the fields that ``annotated`` adds.
+    date_field : str, optional
+        Field of numbers or ISO 8601 dates. ``groups`` gets the columns first_seen and last_seen.
+    count_by : str, optional
+        Field whose values are counted in the summary: documents and removed documents of each value, and the pairs of
+        values of removed and kept documents.
     overwrite : bool
         Replace a finished run.
     fresh : bool
@@ -300,7 +350,12 @@ def dedup_files(
     """
     recipe = recipe_of_files(recipe, fields, index=index, against=against, engine=engine).resolve()
     run, report = run or FileRun(), taken(progress)
-    asked = _Asked(run, write, keep_sketches, store_pairs, index, tuple(against), engine)
+    run = replace(
+        run, fields=tuple(name for name in dict.fromkeys((*run.fields, date_field, count_by)) if name is not None)
+    )
+    asked = _Asked(
+        run, write, write_prefix, date_field, count_by, keep_sketches, store_pairs, index, tuple(against), engine
+    )
     asked.check()
     if is_remote(output):
         return run_to_store(
@@ -312,6 +367,9 @@ def dedup_files(
                 recipe,
                 run=run,
                 write=write,
+                write_prefix=write_prefix,
+                date_field=date_field,
+                count_by=count_by,
                 index=index,
                 against=against,
                 keep_sketches=keep_sketches,
@@ -333,6 +391,8 @@ def dedup_files(
             tell_direction(recipe, report)
         references = find_references(against, recipe, run, target, report)
         reading = _Reading(found, references)
+        if write == "annotated":
+            check_annotated(found.files, write_prefix)
         identity = asked.identity(recipe, reading) | beside.identity()
         unfinished = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)
         # Whatever may refuse the command comes before the directory is entered, which deletes what is in its way.

@@ -18,7 +18,7 @@ from likewise.io.source.source import NULL_TEXT, ReadRules, Source
 from likewise.io.tables.arrow import BatchStream
 from likewise.io.tables.columns import as_large_text
 from likewise.io.tables.memory import MemorySource
-from likewise.io.tables.tables import column_as_json
+from likewise.io.tables.tables import column_as_json, integer_type
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized
 from likewise.stages.text import TextField, as_texts, field_names, is_arrow, is_null, is_stream, is_table, table_column
@@ -69,6 +69,7 @@ def document_source(
 
         documents = pa.RecordBatchReader.from_stream(documents).read_all()
     columns: dict[str, Any] = {}
+    given_type = None
     if is_arrow(documents) and is_table(documents):
         import pyarrow as pa
 
@@ -77,6 +78,7 @@ def document_source(
         column = table_column(table, name) if name is not None else ids
         # As of files: only who names the column says that every row has an id.
         ids = _with_row_numbers(column) if ids is None and name is not None else column
+        given_type = None if column is None else integer_type(column)
         columns = {name: table_column(table, name) for name in fields}
         documents = joined_column(table, text_field)
     elif fields:
@@ -94,7 +96,9 @@ def document_source(
     if ids is not None:
         from likewise.index.ids import all_ids
 
-        source = dataclasses.replace(source, ids=all_ids(ids))
+        if isinstance(ids, Iterator):
+            ids = list(ids)
+        source = dataclasses.replace(source, ids=all_ids(ids), id_type=given_type or integer_type(ids))
         assert source.ids is not None
         num_given = len(texts) if rows is None else num_rows
         if len(source.ids) != num_given:
@@ -103,6 +107,7 @@ def document_source(
         source = dataclasses.replace(
             source,
             ids=None if source.ids is None else source.ids.take(rows),
+            all_ids=source.ids,
             fields={name: values.take(rows) for name, values in source.fields.items()},
             rows=rows,
             num_rows=num_rows,

@@ -8,7 +8,7 @@ from pathlib import Path
 from likewise.arrays import ArraySpace
 from likewise.batch.budget.estimated_documents import estimated_documents
 from likewise.batch.budget.room import Room
-from likewise.batch.read.priority import keep_needs
+from likewise.batch.read.priority import fields_read
 from likewise.batch.search.distance import slab_length, table_bytes
 from likewise.errors import InvalidParameter
 from likewise.io.source.files import InputFile
@@ -152,6 +152,7 @@ class _Task:
     copied_bytes: int
     spooled_share: float
     format_bytes: int
+    fields: tuple[str, ...] = ()
 
     def plan(self, num_documents: int, *, is_estimated: bool) -> MemoryPlan:
         """Return the plan for so many documents, with as many threads as memory holds.
@@ -230,7 +231,7 @@ class _Task:
     def _bytes_a_document(self, threads: int) -> float:
         # Marks of positions, two bits and two sets of them a thread.
         held = 0.5 * threads + _BYTES_A_SPOOLED * self.spooled_share
-        held += _BYTES_A_FIELD * len(keep_needs(self.recipe.keep)[1])
+        held += _BYTES_A_FIELD * len(fields_read(self.recipe.keep, self.fields))
         if self.recipe.group == "components":
             held += 4
         return held + self._tables_bytes(threads)
@@ -252,12 +253,12 @@ class _Task:
                 return 0
 
     def _why(self, num_documents: int) -> str:
-        tables, fields = self._tables_bytes(1), keep_needs(self.recipe.keep)[1]
+        tables, fields = self._tables_bytes(1), fields_read(self.recipe.keep, self.fields)
         reasons = [f"{_BASE_BYTES / 1e6:,.0f} MB for the process", f"{_BYTES_A_THREAD / 1e6:,.0f} MB per thread"]
         if tables:
             reasons.append(f"{tables:.0f} bytes per fingerprint for search tables")
         if fields:
-            reasons.append(f"{_BYTES_A_FIELD} bytes per document for each field of --keep")
+            reasons.append(f"{_BYTES_A_FIELD} bytes per document for each field of --keep, --date-field and --count-by")
         if self.recipe.needs_counting:
             reasons.append(
                 f"{_BYTES_A_DIGEST} bytes per document for counting features (likewise weights counts them in a "
@@ -283,8 +284,10 @@ class BoundedRun:
         Threads asked for.
     work : Path
         The directory that takes columns and whatever else does not stay in memory; it need not exist yet.
+    fields : tuple of str
+        Fields that are read of each row, besides those of `keep`.
     writes_copies : bool
-        Whether kept documents are copied into it.
+        Whether documents are copied into it.
 
     Raises
     ------
@@ -299,6 +302,7 @@ class BoundedRun:
         memory_bytes: int | None,
         threads: int,
         work: Path,
+        fields: tuple[str, ...],
         *,
         writes_copies: bool,
     ) -> None:
@@ -326,6 +330,7 @@ class BoundedRun:
             copied_bytes=int(copied + packed + PARQUET_TEXT * spooled),
             spooled_share=spooled / max(1, sum(file.num_bytes for file in files)),
             format_bytes=max((file.work_bytes() for file in files), default=0),
+            fields=fields,
         )
         self.plan = self._task.plan(num_documents, is_estimated=True)
         self._check_disk(self.plan)

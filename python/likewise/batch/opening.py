@@ -84,7 +84,9 @@ def bounded_run(
     memory_bytes = run.memory_bound()
     if memory_bytes is not None and beside is not None and (beside.create is not None or beside.against is not None):
         raise InvalidParameter("memory", "does not limit the memory of an index; remove --memory or the index")
-    bounded = BoundedRun(found.files, recipe, memory_bytes, rules.threads, work, writes_copies=writes_copies)
+    bounded = BoundedRun(
+        found.files, recipe, memory_bytes, rules.threads, work, run.fields, writes_copies=writes_copies
+    )
     if bounded.plan is not None:
         progress(Planned(bounded.plan.lines()))
     return bounded

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Literal, get_args
 
 from likewise.batch.memory import MIN_MEMORY_BYTES
-from likewise.batch.read.priority import keep_needs
+from likewise.batch.read.priority import fields_read
 from likewise.batch.run import DuplicateIds, OnError, RunRules
 from likewise.checks import check_choice, check_integer, num_threads, take_bytes
 from likewise.errors import InvalidParameter
@@ -54,6 +54,8 @@ class FileRun:
         all rows (a float from 0 to 1, ``"1%"``). More are an error.
     max_unpacked_bytes, max_unpack_ratio : int
         A gzip or zstd file that unpacks to more bytes, or more for each byte of its own, is refused.
+    fields : tuple of str
+        Fields that are read of each row, besides those of `keep`, for the outputs of a run.
     memory_bytes : float or str, optional
         Bound of anonymous memory, as bytes or as text such as ``"2GB"``, at least 256 MB; none where None. What does
         not fit lies on disk, and the answer is the same. Acts on runs that decide documents and on pairs.
@@ -72,6 +74,7 @@ class FileRun:
     max_bad_rows: float | str = DEFAULT_MAX_BAD_ROWS
     max_unpacked_bytes: int = 1_000_000_000_000
     max_unpack_ratio: int = 250
+    fields: tuple[str, ...] = ()
     memory_bytes: float | str | None = None
 
     def read_rules(self, recipe: Recipe) -> ReadRules:
@@ -84,7 +87,7 @@ class FileRun:
         return ReadRules(
             self.text_fields,
             self.id_field,
-            keep_needs(recipe.keep)[1],
+            fields_read(recipe.keep, self.fields),
             self.max_document_bytes,
             self.max_unpacked_bytes,
             self.max_unpack_ratio,
@@ -127,7 +130,7 @@ class FileRun:
     def run_rules(self) -> RunRules:
         """Return what else the run is asked."""
         limit = bad_row_limit(self.max_bad_rows)
-        return RunRules(num_threads(self.threads), self.on_error, self.duplicate_ids, limit)
+        return RunRules(num_threads(self.threads), self.on_error, self.duplicate_ids, limit, self.fields)
 
     def identity(self) -> dict[str, object]:
         """Return the options that decide what is read, as JSON values."""
@@ -140,4 +143,5 @@ class FileRun:
             "format": self.file_format,
             "delimiter": self.delimiter,
             "quote": self.quote,
+            **({"fields": list(self.fields)} if self.fields else {}),
         }

@@ -18,7 +18,7 @@ from likewise.batch.read.columns import IngestRules
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.fields import num_without_field
 from likewise.batch.read.ingest import ON_ERROR, ingest
-from likewise.batch.read.priority import keep_needs, with_references_first
+from likewise.batch.read.priority import fields_read, keep_needs, with_references_first
 from likewise.batch.read.references import References
 from likewise.batch.read.resume import RunParts
 from likewise.batch.read.sketched import HeldDocuments
@@ -49,12 +49,15 @@ class RunRules:
         Whether two documents may have one id.
     max_bad_rows : BadRowLimit
         The most bad rows of the documents, and of the reference documents.
+    fields : tuple of str
+        Fields that are read of each row, besides those of `keep`.
     """
 
     threads: int
     on_error: str = "fail"
     duplicate_ids: str = "fail"
     max_bad_rows: BadRowLimit = NO_LIMIT
+    fields: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("on_error", self.on_error, ON_ERROR)
@@ -133,8 +136,9 @@ def open_documents(
     InvalidInput
         If no row is a document, no document has a field that `keep` asks for, or two have one id.
     """
-    needs_lengths, fields = keep_needs(recipe.keep)
+    needs_lengths, of_keep = keep_needs(recipe.keep)
     rules = context.rules
+    fields = fields_read(recipe.keep, rules.fields)
     wanted = IngestRules(needs_lengths, fields, rules.on_error, needs_texts, rules.max_bad_rows)
     documents = ingest(
         sources,
@@ -153,7 +157,7 @@ def open_documents(
         if bounded is not None:
             documents = replace(documents, room=bounded.settle(len(documents), recipe))
         ranked_by = () if references is None else references.ranked_by
-        documents = replace(documents, num_without_field=num_without_field(documents, ranked_by))
+        documents = replace(documents, num_without_field=num_without_field(documents, of_keep, ranked_by))
         if rules.duplicate_ids == "fail":
             with context.timing.wall("ordering"):
                 own = documents.without_references() if documents.num_references else documents

@@ -4,12 +4,14 @@ import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.batch.budget.timing import Timing
+from likewise.batch.decide.labels import Groups, Labels
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
 from likewise.batch.in_memory import Nulls, check_only_nulls, document_source, mask_of_rows, null_option_named
 from likewise.batch.opening import opened_run
@@ -22,7 +24,9 @@ from likewise.batch.write.summary import summarize
 from likewise.checks import check_integer, num_threads
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.source import Source
-from likewise.io.tables.columns import number_column
+from likewise.io.tables.arrow import BatchStream
+from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
+from likewise.io.tables.memory import MemorySource
 from likewise.markup import element, joined, listing
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
@@ -54,11 +58,79 @@ class Deduplication:
         recipe_id (and below_threshold where groups are components).
     summary : dict
         Counts, recipe, recall, seconds; the first entry says how removals were verified.
+    ids : pyarrow.Array of shape (n,)
+        Ids of all documents. Integers stay integers; row numbers (int64) if no document has an id.
+
+    Notes
+    -----
+    A group is a kept document and the documents removed as its duplicates, and its id is that of the kept document.
+    A kept document without duplicates is a group of one. With ``group="components"`` a group is a connected component.
+    If two documents share an id (``duplicate_ids="allow"``), so may their groups: use kept_row of the evidence.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> recipe = likewise.Recipe.minhash(threshold=0.8)
+    >>> result = likewise.dedup(["one fine day", "One  fine day!", "another"], recipe, ids=[7, 8, 9])
+    >>> result.groups.to_pylist(), result.duplicate_of.to_pylist()
+    ([7, 7, 9], [None, 7, None])
+    >>> result.table().column("group_size").to_pylist()
+    [2, 2, 1]
     """
 
     kept: NDArray[np.bool_]
     removed: "pa.Table"
     summary: dict[str, Any]
+    ids: Any
+
+    @cached_property
+    def groups(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+        """pyarrow.Array of shape (n,): the group of each document, which is the id of the kept document in it."""
+        return taken_rows(self.ids, self._labels.leaders)
+
+    @cached_property
+    def duplicate_of(self) -> Any:  # noqa: ANN401
+        """pyarrow.Array of shape (n,): id of the kept document that each removed one matches, null for kept ones."""
+        return null_where(self.groups, self._labels.is_kept)
+
+    @cached_property
+    def similarity(self) -> Any:  # noqa: ANN401
+        """pyarrow.DoubleArray of shape (n,): similarity to the kept document, null for kept ones."""
+        return number_column(self._labels.similarity, self._labels.is_kept)
+
+    def table(self) -> Any:  # noqa: ANN401
+        """Label all documents.
+
+        Returns
+        -------
+        pyarrow.Table
+            One row for each document, in the order of the input, with columns row, id, is_kept, group, duplicate_of,
+            similarity and group_size.
+        """
+        import pyarrow as pa
+
+        return pa.table(
+            {
+                "row": number_column(np.arange(len(self.kept))),
+                "id": self.ids,
+                "is_kept": number_column(self.kept),
+                "group": self.groups,
+                "duplicate_of": self.duplicate_of,
+                "similarity": self.similarity,
+                "group_size": number_column(self._groups.num_duplicates(self._labels.leaders) + 1),
+            }
+        )
+
+    @cached_property
+    def _groups(self) -> Groups:
+        rows, kept_rows, similarity = (
+            self.removed.column(name).to_numpy() for name in ("row", "kept_row", "similarity")
+        )
+        return Groups(len(self.kept), rows, kept_rows, similarity)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        return self._groups.labels(slice(0, len(self.kept)))
 
     def __repr__(self) -> str:
         num_kept = int(np.count_nonzero(self.kept))
@@ -159,7 +231,8 @@ def dedup(
         decision = decided(documents, recipe, RunContext(rules, timing, report))
         removed = evidence(documents, recipe, decision)
         kept = mask_of_rows(documents, decision.kept, nulls_are_kept=nulls == "keep")
-        return Deduplication(kept, removed, summarize(documents, recipe, decision, timing) | choice)
+        summary = summarize(documents, recipe, decision, timing) | choice
+        return Deduplication(kept, removed, summary, _ids(source, documents, len(kept)))
 
 
 @shows_progress
@@ -257,6 +330,23 @@ def pairs(
             },
             metadata=about,
         )
+
+
+def _ids(source: Source, documents: Documents, num_rows: int) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return the ids of all rows in the type in which they were given; null for a null text of a stream."""
+    if not documents.has_id.any():
+        return number_column(np.arange(num_rows))
+    if isinstance(source, MemorySource) and source.all_ids is not None:
+        ids = text_column(source.all_ids)
+    else:
+        ids = documents.doc_ids(np.arange(len(documents)))
+    if len(ids) != num_rows:
+        is_null = np.ones(num_rows, np.bool_)
+        is_null[documents.lines] = False
+        places = np.maximum(np.cumsum(~is_null) - 1, 0)
+        ids = null_where(taken_rows(ids, places), is_null)
+    kind = source.id_type if isinstance(source, MemorySource | BatchStream) else None
+    return ids if kind is None else ids.cast(kind)
 
 
 @contextlib.contextmanager

@@ -25,6 +25,9 @@ from likewise.progress import shown
 if TYPE_CHECKING:
     from likewise.batch.engine import Engine
 
+# Values and pairs of values that the summary lists.
+_MOST_COUNTED = 5
+
 _HELP = """Remove near-duplicates and record why each was removed.
 
 INPUT is a JSON Lines, CSV or TSV file (also .gz or .zst), Parquet, Arrow, a Hugging Face dataset directory, a web
@@ -62,11 +65,28 @@ Examples:
 @document_options
 @MEMORY
 @click.option(
-    "--output",
-    type=click.Choice(["kept", "evidence"]),
+    "--write",
+    type=click.Choice(["kept", "annotated", "evidence", "groups", "unique"]),
     default="kept",
     show_default=True,
-    help="evidence: do not write kept/.",
+    metavar="WHAT",
+    help="What to write with the evidence. kept: kept documents. annotated: all rows, with the fields is_kept, group, "
+    "duplicate_of, similarity and group_size. unique: kept documents without duplicates. groups: one row per group, in "
+    "groups.parquet. evidence: nothing more.",
+)
+@click.option(
+    "--write-prefix", default="", metavar="PREFIX", help="Prefix of the names of the fields that annotated adds."
+)
+@click.option(
+    "--date-field",
+    metavar="FIELD",
+    help="Field of numbers or ISO 8601 dates: groups gets the columns first_seen and last_seen.",
+)
+@click.option(
+    "--count-by",
+    metavar="FIELD",
+    help="Field, such as a source, whose values are counted in the summary and the report: documents and removed "
+    "documents of each value, and which value duplicates which.",
 )
 @click.option(
     "--index",
@@ -128,7 +148,10 @@ def command(
     inputs: tuple[str, ...],
     out: str | None,
     dry_run: bool,  # noqa: FBT001 - click's call
-    output: str,
+    write: str,
+    write_prefix: str,
+    date_field: str | None,
+    count_by: str | None,
     index: Path | None,
     against: tuple[Path, ...],
     add: bool,  # noqa: FBT001
@@ -174,8 +197,11 @@ def command(
     if out is None:
         raise click.UsageError("Missing option '-o' / '--out' (or --dry-run).")
     if out == "-":
-        given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "output": output != "kept"}
+        given = {"json": as_json, "overwrite": overwrite, "fresh": fresh, "write": write != "kept"}
         given |= {
+            "write_prefix": write_prefix != "",
+            "date_field": date_field is not None,
+            "count_by": count_by is not None,
             "keep_sketches": keep_sketches,
             "store_pairs": store_pairs is not None,
             "engine": elsewhere is not None,
@@ -194,7 +220,10 @@ def command(
                 out,
                 recipe,
                 run=run,
-                write=output,
+                write=write,
+                write_prefix=write_prefix,
+                date_field=date_field,
+                count_by=count_by,
                 overwrite=overwrite,
                 fresh=fresh,
                 index=use,
@@ -267,6 +296,28 @@ def preview_lines(preview: dict[str, Any], out: str | None) -> list[str]:
     return [*lines, *preview["first_look"], "nothing was written (--dry-run)"]
 
 
+def _counts_lines(counts: dict[str, Any]) -> list[str]:
+    """Return which values of a field lose most documents, and to which."""
+    values = sorted(counts["values"], key=lambda one: -one["num_removed"])[:_MOST_COUNTED]
+    parts = [
+        f"{_value_of(one['value'])} {one['num_removed']:,} of {one['num_documents']:,}"
+        for one in values
+        if one["num_removed"]
+    ]
+    lines = [f"removed by {counts['field']} ({counted(counts['num_values'], 'value')}): {', '.join(parts) or 'none'}"]
+    pairs = [pair for pair in counts["pairs"] if (pair["removed"], "input") != (pair["kept"], pair["kept_source"])]
+    copies = [
+        f"{_value_of(pair['removed'])} of {_value_of(pair['kept'])}"
+        f"{' (--against)' if pair['kept_source'] != 'input' else ''} {pair['num_removed']:,}"
+        for pair in pairs[:_MOST_COUNTED]
+    ]
+    return [*lines, f"duplicates between values of {counts['field']}: {', '.join(copies)}"] if copies else lines
+
+
+def _value_of(value: str | None) -> str:
+    return "(none)" if value is None else printable(value)
+
+
 def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     """Return a summary as lines for people; the first says how removals were verified."""
     seconds = summary["timings"]
@@ -313,6 +364,8 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         added = "; kept documents were added to it" if seen.get("adds") else ""
         what = f"the index {seen['path']}" if "path" in seen else ", ".join(seen["paths"])
         lines.append(f"{seen['num_removed']:,} removed as duplicates of documents in {what}{added}")
+    if "counts_by" in summary:
+        lines += _counts_lines(summary["counts_by"])
     if "stored_pairs" in summary:
         stored = summary["stored_pairs"]
         lines.append(

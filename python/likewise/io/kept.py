@@ -14,6 +14,7 @@ from likewise.io.inputs import Inputs
 from likewise.io.lines.csv import CsvFile
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.lines.lines import LineFile
+from likewise.io.source.added import Added, check_names, check_takes_fields
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.tables.datasets import write_companions
 
@@ -26,7 +27,17 @@ def write_kept(file: InputFile, target: Path, kept: Kept) -> None:
     file.write_kept(target, kept)
 
 
-def write_descriptions(inputs: Inputs, kept: Path, num_kept: Sequence[int], answer: str) -> None:
+def check_annotated(files: Sequence[InputFile], prefix: str) -> None:
+    """Raise InvalidParameter if fields cannot be added to the rows of files, as far as their beginnings show."""
+    for file in files:
+        check_takes_fields(file.name, takes_fields=file.takes_fields)
+        if not isinstance(file, LineFile) or (file.is_plain and file.num_bytes):
+            check_names(file.field_names(0, file.record_bytes(0)), prefix, file.name)
+
+
+def write_descriptions(
+    inputs: Inputs, kept: Path, num_kept: Sequence[int], answer: str, added: Added | None = None
+) -> None:
     """Write what belongs to directories of datasets, once their kept files stand.
 
     Parameters
@@ -39,6 +50,8 @@ def write_descriptions(inputs: Inputs, kept: Path, num_kept: Sequence[int], answ
         Kept documents of each input.
     answer : str
         What tells this result from others.
+    added : Added, optional
+        Fields that were added to each row.
     """
     counts = {file.path: (file.name, count) for file, count in zip(inputs.files, num_kept, strict=True)}
     for name, dataset in inputs.datasets:
@@ -46,7 +59,8 @@ def write_descriptions(inputs: Inputs, kept: Path, num_kept: Sequence[int], answ
         target = kept / name
         target.mkdir(parents=True, exist_ok=True)
         num_bytes = sum((kept / own).stat().st_size for own, _ in files)
-        write_companions(dataset, target, num_kept=sum(count for _, count in files), num_bytes=num_bytes, answer=answer)
+        num_rows = sum(count for _, count in files)
+        write_companions(dataset, target, num_kept=num_rows, num_bytes=num_bytes, answer=answer, added=added)
     for name, path in inputs.companions:
         (kept / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, kept / name)

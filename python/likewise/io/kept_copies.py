@@ -49,7 +49,7 @@ def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
         If one is missing.
     """
     options = summary.get("options", {})
-    if options.get("output") != "kept":
+    if options.get("write") != "kept":
         return None
     form = options.get("format")
     if form is None and summary["recipe"].get("tokens") in BYTE_TOKENS:

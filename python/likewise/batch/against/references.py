@@ -126,9 +126,10 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
         return Reference(found.files)
     summary = read_summary(path)
     options = summary["options"]
-    if options.get("output") != "kept" or not (path / KEPT).is_dir():
+    if options.get("write") != "kept" or not (path / KEPT).is_dir():
         raise InvalidInput(
-            "this run wrote no kept documents (--output evidence), so it cannot be used with --against", str(path)
+            f"this run wrote no kept documents (--write {options.get('write')}), so it cannot be used with --against",
+            str(path),
         )
     as_then = FileRun(
         text_fields=tuple(options["text_field"]),
@@ -137,6 +138,7 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
         file_format=options["format"],
         delimiter=options["delimiter"],
         quote=options["quote"],
+        fields=run.fields,
         max_unpacked_bytes=run.max_unpacked_bytes,
         max_unpack_ratio=run.max_unpack_ratio,
     )

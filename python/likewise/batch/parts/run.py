@@ -116,7 +116,7 @@ def dedup_parts(
             progress=report,
         )
         files = json_lines(found.files)
-        options = {**run.identity(), "output": "kept", "unit": parts.unit, "min_tokens": parts.min_tokens}
+        options = {**run.identity(), "write": "kept", "unit": parts.unit, "min_tokens": parts.min_tokens}
         read = stamps(found)
         directory = None
         if not dry_run:

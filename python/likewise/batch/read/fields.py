@@ -36,13 +36,19 @@ def check_documents(documents: Documents) -> None:
     raise InvalidInput(f"{none}: {bad.reason}{_other_fields(source, bad)}", source.name)
 
 
-def num_without_field(documents: Documents, ranked_by: Collection[str] = ()) -> dict[str, int]:
+def num_without_field(
+    documents: Documents, of_keep: Collection[str], ranked_by: Collection[str] = ()
+) -> dict[str, int]:
     """Return of each field that `keep` asks for how many documents have no value there, references apart.
+
+    The other fields are only checked.
 
     Parameters
     ----------
     documents : Documents
         Reference documents first.
+    of_keep : collection of str
+        Fields that `keep` asks for.
     ranked_by : collection of str
         Fields by which runs ranked that wrote reference documents: names that are right.
 
@@ -64,13 +70,14 @@ def num_without_field(documents: Documents, ranked_by: Collection[str] = ()) -> 
             num_without += sum(value in NO_VALUE for value in values)
             num_absent += values.count("")
         if not is_known and num_absent == len(documents) - documents.num_references:
-            check_has_field(documents, name)
-        counts[name] = num_without
+            check_has_field(documents, name, "--keep" if name in of_keep else "--date-field or --count-by")
+        if name in of_keep:
+            counts[name] = num_without
     return counts
 
 
-def check_has_field(documents: Documents, name: str) -> None:
-    """Raise InvalidInput if a field that `keep` asks for, and no document has, is no column without values either.
+def check_has_field(documents: Documents, name: str, option: str = "--keep") -> None:
+    """Raise InvalidInput if a field that an option names, and no document has, is no column without values either.
 
     A reference document that has it shows that the name is right.
     """
@@ -89,7 +96,8 @@ def check_has_field(documents: Documents, name: str) -> None:
         has = f" (found in the first: {listed[1]})" if listed[1] else ""
         whose = ", nor do documents of --against" if documents.num_references else ""
         raise InvalidInput(
-            f"no document has the field {name!r} used by keep{has}{whose}; choose another field with --keep",
+            f"no document has the field {name!r} used by {option.removeprefix('--')}{has}{whose}; choose another field "
+            f"with {option}",
             listed[0],
         )
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -19,6 +20,11 @@ from likewise.recipe.rules import keep_criteria
 _AT_ONCE = 1 << 18
 # Digits of a second behind the sixth, which Python's dates drop.
 _FINE_FRACTION = re.compile(r"[.,]\d{6}(\d+)")
+
+
+def fields_read(keep: str, others: Iterable[str]) -> tuple[str, ...]:
+    """Return the fields that a run reads of each row: those that `keep` asks for, and others."""
+    return tuple(dict.fromkeys((*keep_needs(keep)[1], *others)))
 
 
 def keep_needs(keep: str) -> tuple[bool, tuple[str, ...]]:
@@ -61,7 +67,7 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
                 lengths.append(sign * documents.text_lengths[part].astype(np.int64))
             keys.append(lengths.take())
         else:
-            keys.append(_field_ranks(documents, field, largest_first=rule == "max"))
+            keys.append(field_ranks(documents, field, "keep", largest_first=rule == "max"))
     if not keys:
         rows = space.growing(np.int64)
         for part in slices(len(documents), _AT_ONCE):
@@ -102,14 +108,37 @@ class Date:
     rest: Decimal
 
 
-def _field_ranks(documents: Documents, field: str, *, largest_first: bool) -> NDArray[np.int64]:
-    values = [_value(documents, row, field, text) for row, text in enumerate(documents.field(field))]
+def field_ranks(documents: Documents, field: str, option: str, *, largest_first: bool = False) -> NDArray[np.int64]:
+    """Return the rank of each document by a field of numbers or dates, best first; documents without one rank last.
+
+    Parameters
+    ----------
+    documents : Documents
+        With this field.
+    field : str
+        Its name.
+    option : str
+        The option that names it, for errors.
+    largest_first : bool
+        Whether the largest value ranks first.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+        From 0; equal values rank the same.
+
+    Raises
+    ------
+    InvalidInput
+        If a document holds neither a number nor a date, or some hold numbers and others dates.
+    """
+    values = [_value(documents, row, field, text, option) for row, text in enumerate(documents.field(field))]
     kinds = {isinstance(value, Date) for value in values if value is not None}
     if len(kinds) > 1:
         row = next(i for i, v in enumerate(values) if v is not None and isinstance(v, Date) != _first_kind(values))
         file, line = documents.place(row)
         raise InvalidInput(
-            f"field {field!r} has numbers in some rows and dates in others; keep requires one type", file, line
+            f"field {field!r} has numbers in some rows and dates in others; {option} requires one type", file, line
         )
     present: list[Any] = sorted({value for value in values if value is not None}, reverse=largest_first)
     ranks = {value: rank for rank, value in enumerate(present)}
@@ -120,14 +149,14 @@ def _first_kind(values: list[Decimal | Date | None]) -> bool:
     return isinstance(next(value for value in values if value is not None), Date)
 
 
-def _value(documents: Documents, row: int, field: str, text: str) -> Decimal | Date | None:
+def _value(documents: Documents, row: int, field: str, text: str, option: str) -> Decimal | Date | None:
     try:
-        return field_value(field, text)
+        return field_value(field, text, option)
     except InvalidInput as error:
         raise InvalidInput(error.message, *documents.place(row)) from None
 
 
-def field_value(field: str, text: str) -> Decimal | Date | None:
+def field_value(field: str, text: str, option: str = "keep") -> Decimal | Date | None:
     """Return of a field's JSON the number exactly as it is written, the date, or None for null, NaN and absent.
 
     Raises
@@ -146,7 +175,7 @@ def field_value(field: str, text: str) -> Decimal | Date | None:
         return value
     if isinstance(value, str) and (date := _date(value)) is not None:
         return date
-    raise InvalidInput(f"field {field!r} holds {text[:60]}; keep requires numbers or ISO 8601 dates")
+    raise InvalidInput(f"field {field!r} holds {text[:60]}; {option} requires numbers or ISO 8601 dates")
 
 
 def _date(text: str) -> Date | None:

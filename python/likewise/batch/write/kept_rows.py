@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.arrays import slices
-from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.io.source.source import KeptTexts
 
@@ -45,13 +44,13 @@ def kept_places(
     return offsets.take(), lengths.take()
 
 
-def kept_texts(documents: Documents, decision: Decision, number: int, on_error: str) -> KeptTexts | None:
+def kept_texts(documents: Documents, kept: NDArray[np.bool_], number: int, on_error: str) -> KeptTexts | None:
     """Return what gives the texts of what stays of one source, if the run put them all aside."""
     has_others = on_error == "keep" and bool(documents.bad_rows[number])
     if documents.spool is None or documents.sources[number].can_read_again or has_others:
         return None
     first, end = int(documents.starts[number]), int(documents.starts[number + 1])
-    rows = first + np.flatnonzero(decision.kept[first:end])
+    rows = first + np.flatnonzero(kept[first:end])
     return lambda part: [read() for _, read in documents.texts(rows[part], 1)]
 
 

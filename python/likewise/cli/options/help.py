@@ -29,7 +29,19 @@ GROUPS: dict[str, frozenset[str]] = {
     "What to keep": frozenset({"keep", "group", "against", "add", "index", "unit", "min_tokens"}),
     "Output": frozenset(
         {
-            *("out", "output", "overwrite", "fresh", "dry_run", "keep_sketches", "store_pairs", "max_pairs"),
+            *(
+                "out",
+                "write",
+                "write_prefix",
+                "date_field",
+                "count_by",
+                "overwrite",
+                "fresh",
+                "dry_run",
+                "keep_sketches",
+                "store_pairs",
+                "max_pairs",
+            ),
             *("quiet", "as_json"),
         }
     ),

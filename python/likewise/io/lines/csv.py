@@ -14,6 +14,7 @@ from likewise import _native
 from likewise.errors import InvalidInput
 from likewise.io.lines.csv_records import csv_records
 from likewise.io.lines.lines import LineFile, piece_of
+from likewise.io.source.added import Added, check_names
 from likewise.io.source.source import Job, Piece
 
 # So many bytes of TSV show whether it has quoted fields.
@@ -150,6 +151,55 @@ class CsvFile(LineFile):
             yield piece_of(self._reader.read(offset, length, stray_lines, num_before))
 
         return read
+
+    def _head_added(self, added: Added) -> bytes:
+        with self.plain_path.open("rb") as file:
+            head = file.read(self.head_bytes())
+        names = self.header()
+        if not names:
+            return head
+        check_names(names, added.prefix, self.name)
+        bare = head.rstrip(b"\r\n")
+        end = head[len(bare) :] or b"\n"
+        return self.delimiter.encode().join([bare, *(name.encode() for name in added.names)]) + end
+
+    def _lines_added(
+        self, lines: list[bytes], is_document: list[bool], added: Added, columns: list[Any]
+    ) -> Iterator[bytes]:
+        rows = zip(*map(self._values, columns), strict=True)
+        for line, values in zip(lines, rows, strict=True):
+            yield self.delimiter.join(("", *values)).encode().join((line, b""))
+
+    def _values(self, column: Any) -> list[str]:  # noqa: ANN401 - an Arrow array
+        """Return the values of a column of bool, int64, float64 or string as fields."""
+        import pyarrow.types as are
+
+        values = column.to_pylist()
+        if are.is_boolean(column.type):
+            return [{None: "", True: "true", False: "false"}[value] for value in values]
+        if are.is_string(column.type) or are.is_large_string(column.type):
+            return ["" if value is None else self._text(value) for value in values]
+        return ["" if value is None else repr(value) for value in values]
+
+    def _text(self, text: str) -> str:
+        """Return a text as a field.
+
+        Raises
+        ------
+        InvalidInput
+            If it holds a delimiter or a line end, and the file has no quoted fields.
+        """
+        if not any(one in text for one in (self.delimiter, '"', "\n", "\r")):
+            return text
+        if self.has_quotes:
+            return '"' + text.replace('"', '""') + '"'
+        if any(one in text for one in (self.delimiter, "\n", "\r")):
+            raise InvalidInput(
+                f"the id {text!r} holds a delimiter or a line end, and the file has no quoted fields; use --quote "
+                "double",
+                self.name,
+            )
+        return text
 
     def head_lines(self) -> int:
         """Return 1: a header is counted as a line, also one whose names hold line ends."""

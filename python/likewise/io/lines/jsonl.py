@@ -1,9 +1,11 @@
 """JSON Lines: read in pieces, read again by offset, written back byte for byte."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,11 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.io.lines.lines import LineFile, piece_of
+from likewise.io.source.added import Added, check_names
 from likewise.io.source.source import Job, Piece
+
+# Escapes by which a name could be spelled that needs none: those of ASCII letters, digits, _ and -.
+_ESCAPED = re.compile(rb"\\u00[2-7]")
 
 
 @dataclass(eq=False)
@@ -55,6 +61,23 @@ class JsonlFile(LineFile):
                 return []
         return _names(row) if isinstance(row, dict) else []
 
+    def _lines_added(
+        self, lines: list[bytes], is_document: list[bool], added: Added, columns: list[Any]
+    ) -> Iterator[bytes]:
+        names = re.compile(f'"(?:{"|".join(added.names)})"'.encode())
+        whole = b"".join(lines)
+        # Names inside texts have escaped quotes: few rows are parsed.
+        may_clash = names.search(whole) or _ESCAPED.search(whole)
+        template = ", ".join(f'"{name}": %s' for name in added.names)
+        rows = zip(*map(_json_values, columns), strict=True)
+        for line, has_fields, values in zip(lines, is_document, rows, strict=True):
+            if not has_fields:
+                yield line
+                continue
+            if may_clash and (names.search(line) or _ESCAPED.search(line)):
+                check_names(list(json.loads(line.decode("utf-8-sig", "replace"))), added.prefix, self.name)
+            yield b"%b, %b}" % (line.rstrip()[:-1], (template % values).encode())
+
     def _read(self, offset: int, length: int) -> Iterator[Piece]:
         yield piece_of(_native.read_jsonl_piece(str(self.plain_path), offset, length, self.native_rules))
 
@@ -70,3 +93,14 @@ def _names(row: dict[str, Any]) -> list[str]:
         if isinstance(value, dict):
             names += [f"{name}.{inner}" for inner in value]
     return names
+
+
+def _json_values(column: Any) -> list[str]:  # noqa: ANN401 - an Arrow array
+    """Return the values of a column of bool, int64, float64 or string as JSON."""
+    import pyarrow.types as are
+
+    values = column.to_pylist()
+    if are.is_boolean(column.type):
+        return [{None: "null", True: "true", False: "false"}[value] for value in values]
+    spell = encode_basestring if are.is_string(column.type) or are.is_large_string(column.type) else repr
+    return ["null" if value is None else spell(value) for value in values]

@@ -1,9 +1,11 @@
 """Files of lines or records: what JSON Lines and CSV have in common, packed or plain."""
 
 import tempfile
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -13,12 +15,15 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.errors import InvalidInput
 from likewise.io.refusals import FULL
+from likewise.io.source.added import Added
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import BadRow, Job, Piece, as_array
 from likewise.io.source.unpacked import tell_unpacked, unpacked_path, unpacked_pieces
 
 _COPY_BYTES = 4 << 20
 _LINES_AT_ONCE = 1 << 18
+# Lines that get further fields at once.
+_LINES_ADDED = 1 << 14
 _HEAD_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 16
 # A record that does not end within so many bytes is longer than any document.
@@ -54,6 +59,7 @@ class LineFile(InputFile):
     """
 
     has_lines: ClassVar[bool] = True
+    takes_fields: ClassVar[bool] = True
 
     codec: str | None = None
     _keeps_unpacked: bool = field(default=False, init=False, repr=False)
@@ -198,7 +204,10 @@ class LineFile(InputFile):
             raise OSError(error.errno, error.strerror, str(self.plain_path)) from error
 
     def write_kept(self, target: Path, kept: Kept) -> None:
-        """Write kept lines to a new file, byte for byte."""
+        """Write kept lines to a new file, byte for byte, or with fields added to each."""
+        if kept.added is not None:
+            self._write_added(target, kept, kept.added)
+            return
         source = str(self.plain_path)
         offsets, sizes = touching(kept.offsets, kept.lengths)
         if head := self.head_bytes():
@@ -208,6 +217,34 @@ class LineFile(InputFile):
             _native.copy_lines(source, str(target), offsets, sizes, threads=kept.threads)
         else:
             _native.pack_lines(source, str(target), offsets, sizes, codec=self.codec, threads=kept.threads)
+
+    def _write_added(self, target: Path, kept: Kept, added: Added) -> None:
+        """Write lines with the added fields to a new file, packed as this one."""
+        plain = target if self.codec is None else target.with_name(f"{target.name}.plain")
+        with plain.open("xb", buffering=_COPY_BYTES) as out, self.plain_path.open("rb") as source:
+            out.write(self._head_added(added))
+            for part in _parts(kept.lengths):
+                lines = _lines(source, kept.offsets[part], kept.lengths[part])
+                is_document, columns = added.columns(part)
+                ends = [b"\r\n" if line.endswith(b"\r") else b"\n" for line in lines]
+                bare = [line[:-1] if end == b"\r\n" else line for line, end in zip(lines, ends, strict=True)]
+                with_fields = self._lines_added(bare, is_document.tolist(), added, columns)
+                out.writelines(chain.from_iterable(zip(with_fields, ends, strict=True)))
+        if self.codec is not None:
+            size = plain.stat().st_size
+            ranges = np.zeros(min(1, size), np.uint64), np.full(min(1, size), size, np.uint64)
+            _native.pack_lines(str(plain), str(target), *ranges, codec=self.codec, threads=kept.threads)
+            plain.unlink()
+
+    def _head_added(self, added: Added) -> bytes:
+        """Return what stands before the first line, with the names of the added fields."""
+        return b""
+
+    @abstractmethod
+    def _lines_added(
+        self, lines: list[bytes], is_document: list[bool], added: Added, columns: list[Any]
+    ) -> Iterator[bytes]:
+        """Yield each line with the values of the added fields, both without a line end."""
 
     def stream_kept(
         self, out: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, with_head: bool
@@ -278,6 +315,32 @@ def piece_of(native: _native.JsonlPiece) -> Piece:
         fields=native.fields,
         bad_rows=[BadRow(*error) for error in native.errors],
     )
+
+
+def _parts(lengths: NDArray[np.uint32]) -> Iterator[slice]:
+    """Yield slices of lines of bounded size, of at least one line each."""
+    start = 0
+    while start < len(lengths):
+        sizes = np.cumsum(lengths[start : start + _LINES_ADDED], dtype=np.int64)
+        stop = start + max(1, int(np.searchsorted(sizes, _COPY_BYTES, side="right")))
+        yield slice(start, stop)
+        start = stop
+
+
+def _lines(source: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> list[bytes]:
+    """Read lines at rising offsets; those that touch are read at once."""
+    lines: list[bytes] = []
+    starts, sizes = touching(offsets, lengths)
+    places = zip(offsets.tolist(), lengths.tolist(), strict=True)
+    for start, size in zip(starts.tolist(), sizes.tolist(), strict=True):
+        source.seek(start)
+        block = source.read(size)
+        covered = 0
+        while covered < size:
+            offset, length = next(places)
+            lines.append(block[offset - start : offset - start + length])
+            covered += length + 1
+    return lines
 
 
 def _ranges(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Iterator[tuple[Any, Any]]:

@@ -21,6 +21,9 @@ _WORTH_KEEPING = (".arrow", ".json", ".stages")
 ENGINE_STAGES = "engine.stages"
 IDENTITY = "identity.json"
 KEPT = "kept"
+ANNOTATED = "annotated"
+UNIQUE = "unique"
+GROUPS = "groups.parquet"
 EVIDENCE = "removed.parquet"
 PAIRS = "pairs.parquet"
 ERRORS = "errors.jsonl"
@@ -32,7 +35,7 @@ VIEW = ".view"
 SUMMARY = "summary.json"
 SKETCHES = "sketches"
 # In the order in which they get their names: who sees the summary sees all.
-FINAL_NAMES = (KEPT, SKETCHES, EVIDENCE, PAIRS, ERRORS, EMPTIED, REPORT, AUDIT, SUMMARY)
+FINAL_NAMES = (KEPT, ANNOTATED, UNIQUE, GROUPS, SKETCHES, EVIDENCE, PAIRS, ERRORS, EMPTIED, REPORT, AUDIT, SUMMARY)
 # What is made of a finished run later: labels outlive its replacement, what is derived of it does not count.
 _BESIDE = (REVIEW, VIEW)
 

@@ -35,7 +35,7 @@ _FIELDS_OF_INPUTS: dict[str, tuple[type, ...]] = {
 _OPTIONS: dict[str, tuple[type, ...]] = {
     "text_field": (list,),
     **dict.fromkeys(("id_field", "format", "delimiter", "quote"), _MAYBE_TEXT),
-    **dict.fromkeys(("on_error", "output"), _TEXT),
+    **dict.fromkeys(("on_error", "write"), _TEXT),
     "max_document": _COUNT,
 }
 _TIMINGS: dict[str, tuple[type, ...]] = {"total_s": _NUMBER, "wall_s": (dict,)}

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.io.source.added import Added
 from likewise.io.source.source import BaseSource, Job, KeptTexts, ReadRules
 
 # Bytes of a document where none can be seen.
@@ -27,12 +28,15 @@ class Kept:
         Threads that write.
     texts : callable, optional
         Gives the texts of a slice of them again, where the run put them aside: it may spare decoding them.
+    added : Added, optional
+        Fields to write behind those of each row.
     """
 
     offsets: NDArray[np.uint64]
     lengths: NDArray[np.uint32]
     threads: int
     texts: KeptTexts | None = None
+    added: Added | None = None
 
 
 @dataclass(eq=False)
@@ -55,6 +59,8 @@ class InputFile(BaseSource, ABC):
     is_document: ClassVar[bool] = False
     # Whether documents are lines or records, with a line end behind each.
     has_lines: ClassVar[bool] = False
+    # Whether fields can be added to its rows.
+    takes_fields: ClassVar[bool] = False
 
     path: Path
     name: str

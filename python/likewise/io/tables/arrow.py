@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likewise.errors import InvalidInput
+from likewise.io.source.added import check_names
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import Job, Piece, ReadRules, Unnamed
 from likewise.io.tables.columns import taken_rows
-from likewise.io.tables.tables import TableRows
+from likewise.io.tables.tables import TableRows, integer_type
 
 _FILE_MAGIC = b"ARROW1"
 # What a packed buffer begins with, behind its eight bytes of length.
@@ -26,6 +27,7 @@ class ArrowFile(InputFile):
     """An Arrow IPC file (Feather) or stream."""
 
     is_parquet: ClassVar[bool] = False
+    takes_fields: ClassVar[bool] = True
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Read the batches; the jobs take documents out of parts of them."""
@@ -50,7 +52,11 @@ class ArrowFile(InputFile):
 
         rows = kept.offsets.astype(np.int64)
         options = pa.ipc.IpcWriteOptions(compression=self._codec(), use_threads=kept.threads > 1)
+        added = kept.added
         with self._batches() as (schema, batches, is_file), target.open("xb") as sink:
+            if added is not None:
+                check_names(schema.names, added.prefix, self.name)
+                schema = added.schema(schema)
             # The metadata of a file's footer cannot be read by PyArrow; that of the schema is kept.
             make = pa.ipc.new_file if is_file else pa.ipc.new_stream
             with make(sink, schema, options=options) as writer:
@@ -61,6 +67,9 @@ class ArrowFile(InputFile):
                     row += batch.num_rows
                     if len(some):
                         part = batch if len(some) == batch.num_rows else taken_rows(batch, some)
+                        if added is not None:
+                            columns = added.columns(slice(int(low), int(high)))[1]
+                            part = pa.RecordBatch.from_arrays([*part.columns, *columns], schema=schema)
                         writer.write_batch(part, custom_metadata=metadata)
 
     def _share(self, num_bytes: int, of: int) -> int:
@@ -152,6 +161,12 @@ class BatchStream(Unnamed):
     def num_bytes(self) -> int:
         """Not known before the end."""
         return 0
+
+    @property
+    def id_type(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+        """Type of the ids, if they are integers."""
+        name = self.rules.id_name(self.reader.schema.names)
+        return None if name is None else integer_type(self.reader.schema.field(name))
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Take the batches; the jobs take documents out of parts of them."""

@@ -126,3 +126,12 @@ def taken_rows(data: Any, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401
         parts = [data.slice(int(rows[low]), int(high - low)) for low, high in zip(starts, ends, strict=True) if high]
         join = pa.concat_batches if isinstance(data, pa.RecordBatch) else pa.concat_arrays
         return join(parts) if parts else data.slice(0, 0)
+
+
+def null_where(column: Any, is_null: NDArray[np.bool_]) -> Any:  # noqa: ANN401
+    """Return an Arrow array of the same values, null in some rows."""
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(
+        column.type, len(column), [_validity(is_null), *column.buffers()[1:]], offset=column.offset
+    )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import InvalidInput
+from likewise.io.source.added import Added
 
 STATE = "state.json"
 INFO = "dataset_info.json"
@@ -68,7 +69,9 @@ def open_dataset(path: Path, *, whole: bool = True) -> Dataset | None:
     return Dataset(path, state)
 
 
-def write_companions(dataset: Dataset, target: Path, *, num_kept: int, num_bytes: int, answer: str) -> None:
+def write_companions(
+    dataset: Dataset, target: Path, *, num_kept: int, num_bytes: int, answer: str, added: Added | None = None
+) -> None:
     """Write what makes the kept streams of a dataset a dataset.
 
     Parameters
@@ -81,8 +84,11 @@ def write_companions(dataset: Dataset, target: Path, *, num_kept: int, num_bytes
         Rows and bytes of them.
     answer : str
         What tells this result from others; it goes into the fingerprint, by which caches are found.
+    added : Added, optional
+        Fields that were added to each row.
     """
-    old = f"{dataset.state.get('_fingerprint')} {answer} {num_kept}"
+    names = "" if added is None else " ".join(added.names)
+    old = f"{dataset.state.get('_fingerprint')} {answer} {num_kept}{names}"
     fingerprint = hashlib.blake2b(old.encode(), digest_size=8).hexdigest()
     _write(target / STATE, {**dataset.state, "_fingerprint": fingerprint})
     info_path = dataset.path / INFO
@@ -96,6 +102,9 @@ def write_companions(dataset: Dataset, target: Path, *, num_kept: int, num_bytes
     split = splits.get(dataset.state.get("_split")) if isinstance(splits, dict) else None
     if isinstance(split, dict):
         split |= {"num_examples": num_kept, "num_bytes": num_bytes}
+    features = info.get("features") if isinstance(info, dict) else None
+    if added is not None and isinstance(features, dict):
+        features |= added.features()
     _write(target / INFO, info)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,10 @@ class MemorySource(Unnamed):
         The row of each text in the input, rising, if rows between them are null; those are bad rows.
     num_rows : int
         Rows of the input then.
+    all_ids : Texts, optional
+        The ids of all rows of the input then.
+    id_type : pyarrow.DataType, optional
+        Type of the ids as they were given, if they are integers.
     """
 
     texts: Texts
@@ -35,6 +40,8 @@ class MemorySource(Unnamed):
     fields: dict[str, Texts] = field(default_factory=dict)
     rows: NDArray[np.int64] | None = None
     num_rows: int = 0
+    all_ids: Texts | None = None
+    id_type: Any = None
 
     @property
     def num_bytes(self) -> int:

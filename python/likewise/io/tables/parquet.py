@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likewise.errors import InvalidInput
+from likewise.io.source.added import check_names
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import Job, Piece
 from likewise.io.tables.parquet_kept import Batches, KeptRows, write_parquet
@@ -32,6 +33,7 @@ class ParquetFile(InputFile):
     """A Parquet file with a column of texts."""
 
     is_parquet: ClassVar[bool] = True
+    takes_fields: ClassVar[bool] = True
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Return the row groups."""
@@ -96,9 +98,10 @@ class ParquetFile(InputFile):
         with self._open() as file:
             source = Batches(self.name, file.metadata, file.schema_arrow, self._footer(), self._read_again)
             name = self.rules.text_fields[0] if len(self.rules.text_fields) == 1 else None
-            write_parquet(
-                target, KeptRows(source, kept.offsets.astype(np.int64), name, kept.texts), threads=kept.threads
-            )
+            if kept.added is not None:
+                check_names(file.schema_arrow.names, kept.added.prefix, self.name)
+            rows = KeptRows(source, kept.offsets.astype(np.int64), name, kept.texts, kept.added)
+            write_parquet(target, rows, threads=kept.threads)
 
     def _footer(self) -> bytes:
         """Return the bytes of the footer, which was found whole when the file was opened."""

@@ -5,7 +5,7 @@ and the native :class:`ParquetJoin` puts one footer behind their bytes. Types an
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from likewise._native import ParquetJoin
 from likewise.errors import InvalidInput
+from likewise.io.source.added import Added
 from likewise.io.source.source import KeptTexts
 from likewise.io.tables.columns import taken_rows, text_column
 
@@ -70,12 +71,20 @@ class KeptRows:
         The column that `texts` gives, so that it need not be decoded again.
     texts : callable, optional
         Its values in the kept rows.
+    added : Added, optional
+        Columns to write behind those of the file.
     """
 
     source: Batches
     rows: NDArray[np.int64]
     text_name: str | None = None
     texts: KeptTexts | None = None
+    added: Added | None = None
+
+    @property
+    def schema(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+        """The schema of what is written."""
+        return self.source.schema if self.added is None else self.added.schema(self.source.schema)
 
     @cached_property
     def _others(self) -> list[str] | None:
@@ -135,6 +144,15 @@ class KeptRows:
     def _table(self, gathered: list[tuple[Any, slice]]) -> Any:  # noqa: ANN401
         import pyarrow as pa
 
+        table = self._own_columns(gathered)
+        if self.added is None:
+            return table
+        columns = self.added.columns(slice(gathered[0][1].start, gathered[-1][1].stop))[1]
+        return pa.Table.from_arrays([*table.columns, *columns], schema=self.schema)
+
+    def _own_columns(self, gathered: list[tuple[Any, slice]]) -> Any:  # noqa: ANN401
+        import pyarrow as pa
+
         schema = self.source.schema
         if self._others is None:
             return pa.Table.from_batches([batch for batch, _ in gathered], schema)
@@ -163,13 +181,14 @@ def write_parquet(target: Path, kept: KeptRows, *, threads: int) -> None:
     threads : int
         Row groups encoded at once; fewer where they are large.
     """
-    metadata, schema = kept.source.metadata, kept.source.schema
-    looks = _looks(metadata) | _layout(metadata, schema)
+    metadata, schema = kept.source.metadata, kept.schema
+    looks = _looks(metadata, () if kept.added is None else kept.added.names) | _layout(metadata, schema)
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     largest = max((min(group.total_byte_size, ROW_GROUP_BYTES) for group in groups), default=1)
     workers = int(np.clip(_BUDGET_BYTES // (2 * max(1, largest)), 1, threads))
     with target.open("wb") as file:
-        joined = _JoinedFile(file, kept.source.footer)
+        # A file with further columns is not described by the footer of the other.
+        joined = _JoinedFile(file, kept.source.footer if kept.added is None else None)
         # Holds the schema, should no row group follow.
         joined.append(_encoded(schema, looks, None))
         pool = ThreadPoolExecutor(workers, thread_name_prefix="likewise-write")
@@ -202,7 +221,7 @@ def write_parquet(target: Path, kept: KeptRows, *, threads: int) -> None:
 class _JoinedFile:
     """A Parquet file made of whole ones, one after another."""
 
-    def __init__(self, file: BinaryIO, footer: bytes) -> None:
+    def __init__(self, file: BinaryIO, footer: bytes | None) -> None:
         self._file = file
         self._join = ParquetJoin(footer)
         file.write(b"PAR1")
@@ -263,8 +282,11 @@ def _metadata(file: Any) -> Any:  # noqa: ANN401 - a buffer
     return pq.read_metadata(pa.BufferReader(file))
 
 
-def _looks(metadata: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Return the writer's options that give a file the codecs and dictionaries of the one it comes from."""
+def _looks(metadata: Any, added: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401
+    """Return the writer's options that give a file the codecs and dictionaries of the one it comes from.
+
+    Added columns get the codec of the first column.
+    """
     if not metadata.num_row_groups:
         return {}
     group = metadata.row_group(0)
@@ -278,4 +300,5 @@ def _looks(metadata: Any) -> dict[str, Any]:  # noqa: ANN401
         fits = column.total_uncompressed_size <= _DICTIONARY_BYTES + 4 * column.num_values
         if column.has_dictionary_page and fits:
             with_dictionary.append(column.path_in_schema)
+    codecs |= dict.fromkeys(added, next(iter(codecs.values())))
     return {"compression": codecs, "use_dictionary": with_dictionary or False}

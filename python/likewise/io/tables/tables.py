@@ -225,3 +225,27 @@ def _as_json(value: Any) -> str:  # noqa: ANN401
 
 def _iso_date(value: Any) -> str:  # noqa: ANN401
     return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
+
+
+def integer_type(ids: Any) -> Any:  # noqa: ANN401
+    """Return the Arrow type of ids if they are integers, else None.
+
+    Parameters
+    ----------
+    ids : pyarrow.Field, Arrow array, ndarray or list
+        The ids, or the field that holds them. Of a list int64, if all of its values fit.
+    """
+    import pyarrow as pa
+
+    if hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__"):
+        ids = pa.chunked_array(ids)
+    if isinstance(ids, pa.Field | pa.ChunkedArray):
+        kind = ids.type.value_type if pa.types.is_dictionary(ids.type) else ids.type
+        return kind if pa.types.is_integer(kind) else None
+    if isinstance(ids, np.ndarray):
+        return pa.from_numpy_dtype(ids.dtype) if np.issubdtype(ids.dtype, np.integer) else None
+    try:
+        is_whole = len(ids) > 0 and all(not isinstance(one, str) and -(2**63) <= one < 2**63 for one in ids)
+    except TypeError:
+        return None
+    return pa.int64() if is_whole else None

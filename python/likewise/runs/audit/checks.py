@@ -338,7 +338,7 @@ def _matching(
 
 def _copies(run: OpenRun) -> list[Check]:
     """Compare the kept files with what stayed of the inputs, where copies were written."""
-    if run.summary.get("options", {}).get("output") != "kept":
+    if run.summary.get("options", {}).get("write") != "kept":
         return []
     failures = list(differing_copies(run))
     name = "the kept files contain exactly the kept documents"

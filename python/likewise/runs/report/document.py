@@ -8,6 +8,7 @@ from likewise.measures.diffs import MAX_CHARACTERS
 from likewise.progress import Progress
 from likewise.runs.drawing import Html, element, inline, stylesheet
 from likewise.runs.report.sections import (
+    counts_table,
     curve_chart,
     recipe_facts,
     run_figures,
@@ -54,7 +55,7 @@ def report(run: Path, *, samples: bool = True, inputs: Path | None = None, progr
 
 def _document(view: RunView, *, samples: bool) -> Html:
     summary, recipe, catalog = view.summary, view.recipe, view.catalog
-    chart, chosen = curve_chart(recipe), threshold_chart(summary)
+    chart, chosen, counts = curve_chart(recipe), threshold_chart(summary), counts_table(summary)
     cards = [
         _card("Recipe", recipe_facts(recipe, summary["recall"])),
         _card("Comparisons", search_facts(summary)),
@@ -69,6 +70,7 @@ def _document(view: RunView, *, samples: bool) -> Html:
         run_figures(summary, catalog.num_groups()),
         *([element("p", view.note, class_="notice")] if view.note else []),
         element("div", cards, class_="columns"),
+        *([_card(f"Duplicates by {summary['counts_by']['field']}", counts)] if counts is not None else []),
         _inputs(view),
         *([_samples(view)] if samples else []),
     ]

@@ -11,6 +11,8 @@ from likewise.runs.drawing import Html, bars, curve, density, element, histogram
 from likewise.runs.viewing import Catalog
 
 _CURVE_POINTS = 100
+# Values of a field in a table.
+_MOST_VALUES = 12
 _SIZE_RANGES = ((2, 2), (3, 3), (4, 5), (6, 10), (11, 100), (101, 1000), (1001, 10_000), (10_001, None))
 
 
@@ -166,6 +168,40 @@ def stage_chart(summary: Mapping[str, Any]) -> Html:
     """Return the seconds of each stage."""
     stages = [(name.replace("_", " "), round(seconds * 1000)) for name, seconds in summary["timings"]["wall_s"].items()]
     return bars(stages, label=f"Milliseconds per stage; {summary['timings']['total_s']:.2f} s in total")
+
+
+def counts_table(summary: Mapping[str, Any]) -> Html | None:
+    """Return who duplicates whom: rows are values of removed documents, columns those of the kept ones.
+
+    None where a run did not count by a field.
+    """
+    counts = summary.get("counts_by")
+    if counts is None:
+        return None
+    values = sorted(counts["values"], key=lambda one: -one["num_removed"])[:_MOST_VALUES]
+    cells = {
+        (pair["removed"], pair["kept"]): pair["num_removed"]
+        for pair in counts["pairs"]
+        if pair["kept_source"] == "input"
+    }
+    names = [_value_of(one["value"]) for one in values]
+    head = [element("th", name, scope="col") for name in (counts["field"], "Documents", "Removed", *names)]
+    rows = []
+    for one, name in zip(values, names, strict=True):
+        numbers = [one["num_documents"], one["num_removed"]]
+        numbers += [cells.get((one["value"], other["value"]), 0) for other in values]
+        shown = [element("td", f"{number:,}" if number else "", class_="number") for number in numbers]
+        rows.append(element("tr", [element("th", name, scope="row"), *shown]))
+    table = element("table", [element("thead", element("tr", head)), element("tbody", rows)], class_="list")
+    about = (
+        f"Each row shows how many of its removed documents duplicate a kept document of each column. {len(values):,} "
+    )
+    about += f"of {counted(counts['num_values'], 'value')} shown; all counts are in summary.json."
+    return element("div", [element("p", about, class_="quiet"), element("div", table, class_="scroll", tabindex="0")])
+
+
+def _value_of(value: str | None) -> str:
+    return "(none)" if value is None else value
 
 
 def search_facts(summary: Mapping[str, Any]) -> Html:

@@ -75,6 +75,8 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
         cards.append(("Probability of finding a pair", curve))
     if view.kind == "run":
         cards.append(("Time", sections.stage_chart(summary)))
+        if (counts := sections.counts_table(summary)) is not None:
+            cards.append((f"Duplicates by {summary['counts_by']['field']}", counts))
     about = summary["verification"] if view.kind == "run" else "All documents checked so far and their verdicts."
     return place.show("overview.html", "overview", view.title, about=about, numbers=numbers, cards=cards)
 

@@ -1,0 +1,81 @@
+"""The group of every document: who is kept, of whom each removed one is a duplicate, how many they are."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import ArraySpace, slices
+
+_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels of consecutive documents.
+
+    Parameters
+    ----------
+    is_kept : ndarray of shape (n,), bool
+        Whether each is kept.
+    leaders : ndarray of shape (n,), int64
+        The kept document of its group: itself, or the one that its evidence names; -1 for a document of an index.
+    positions : ndarray of shape (n,), int64
+        Which removed document it is, counted from 0 in the order of the evidence; -1 for kept ones.
+    similarity : ndarray of shape (n,), float64
+        Similarity to the kept document; NaN for kept ones.
+    """
+
+    is_kept: NDArray[np.bool_]
+    leaders: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+
+
+class Groups:
+    """Groups as the evidence has them: a kept document, and the documents removed as its duplicates.
+
+    Parameters
+    ----------
+    num_rows : int
+        All documents.
+    removed_rows, kept_rows : ndarray of shape (m,), int64
+        The removed documents, rising, and the kept one of each; -1 for a document of an index.
+    similarity : ndarray of shape (m,), float64
+        Of each pair.
+    space : ArraySpace, optional
+        Where the sizes are held.
+    """
+
+    def __init__(
+        self,
+        num_rows: int,
+        removed_rows: NDArray[np.int64],
+        kept_rows: NDArray[np.int64],
+        similarity: NDArray[np.float64],
+        space: ArraySpace | None = None,
+    ) -> None:
+        self._removed_rows = removed_rows
+        self._kept_rows = kept_rows
+        self._similarity = similarity
+        self._num_duplicates = (space or ArraySpace()).zeros(num_rows, np.uint32)
+        for part in slices(len(kept_rows), _AT_ONCE):
+            leaders = kept_rows[part]
+            np.add.at(self._num_duplicates, leaders[leaders >= 0], 1)
+
+    def num_duplicates(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many documents were removed as duplicates of each of these rows."""
+        return self._num_duplicates[rows].astype(np.int64)
+
+    def labels(self, rows: slice) -> Labels:
+        """Return the labels of consecutive documents."""
+        low, high = (int(bound) for bound in np.searchsorted(self._removed_rows, [rows.start, rows.stop]))
+        places = self._removed_rows[low:high] - rows.start
+        num_rows = rows.stop - rows.start
+        leaders = np.arange(rows.start, rows.stop, dtype=np.int64)
+        positions = np.full(num_rows, -1, np.int64)
+        similarity = np.full(num_rows, np.nan)
+        leaders[places] = self._kept_rows[low:high]
+        positions[places] = np.arange(low, high)
+        similarity[places] = self._similarity[low:high]
+        return Labels(positions < 0, leaders, positions, similarity)

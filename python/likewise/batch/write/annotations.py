@@ -1,0 +1,110 @@
+"""What is written of groups: labels as fields of each row of an input, and documents without duplicates."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import slices
+from likewise.batch.decide.decision import Decision
+from likewise.batch.decide.labels import Groups, Labels
+from likewise.batch.read.documents import Documents
+from likewise.io.source.added import Added
+from likewise.io.tables.columns import null_where, number_column, text_column
+
+_AT_ONCE = 1 << 18
+
+
+class DocumentGroups:
+    """The groups of a run over files.
+
+    The id of a group is that of its kept document. Of documents removed as duplicates of a reference document it is
+    the id of the reference, which the size does not count: a size is a number of documents of the inputs.
+
+    Parameters
+    ----------
+    documents : Documents
+        All documents.
+    decision : Decision
+        Verdicts on them.
+    kept_ids : sequence of str
+        Ids of documents of an index, of removed documents whose kept row is -1, in their order.
+    """
+
+    def __init__(self, documents: Documents, decision: Decision, kept_ids: Sequence[str]) -> None:
+        self._documents = documents
+        self._decision = decision
+        self._groups = Groups(
+            len(documents), decision.removed_rows, decision.kept_rows, decision.similarity, documents.room.space
+        )
+        self._of_index = np.flatnonzero(decision.kept_rows < 0) if kept_ids else np.zeros(0, np.int64)
+        self._kept_ids = kept_ids
+        self._sizes_of_index = Counter(kept_ids)
+
+    def unique(self) -> NDArray[np.bool_]:
+        """Return which documents are kept and have no duplicates."""
+        mask = self._documents.room.space.zeros(len(self._documents), np.bool_)
+        for part in slices(len(mask), _AT_ONCE):
+            rows = np.arange(part.start, part.stop)
+            mask[part] = self._decision.kept[part] & (self._groups.num_duplicates(rows) == 0)
+        return mask
+
+    def added(self, number: int, offsets: NDArray[np.uint64], prefix: str) -> Added:
+        """Return the labels of one input as fields of its rows.
+
+        Parameters
+        ----------
+        number : int
+            Of the source.
+        offsets : ndarray of shape (n,), uint64
+            The rows that are written, rising: all its documents, and bad rows.
+        prefix : str
+            What the names of the fields begin with.
+        """
+        first, end = int(self._documents.starts[number]), int(self._documents.starts[number + 1])
+        places = self._documents.offsets[first:end]
+
+        def columns(part: slice) -> tuple[NDArray[np.bool_], list[Any]]:
+            some = offsets[part]
+            low = int(np.searchsorted(places, some[0]))
+            high = int(np.searchsorted(places, some[-1], "right"))
+            found = self._columns(slice(first + low, first + high))
+            if high - low == len(some):
+                return np.ones(len(some), bool), found
+            is_document = np.isin(some, places[low:high])
+            rows = number_column(np.cumsum(is_document) - 1, ~is_document)
+            return is_document, [column.take(rows) for column in found]
+
+        return Added(prefix, columns)
+
+    def _columns(self, rows: slice) -> list[Any]:
+        labels = self._groups.labels(rows)
+        groups = self._ids(labels)
+        return [
+            number_column(labels.is_kept),
+            groups,
+            null_where(groups, labels.is_kept),
+            number_column(labels.similarity, labels.is_kept),
+            number_column(self._sizes(labels)),
+        ]
+
+    def _ids(self, labels: Labels) -> Any:  # noqa: ANN401 - PyArrow has no types
+        of_index = labels.leaders < 0
+        if not of_index.any():
+            return self._documents.doc_ids(labels.leaders)
+        own = iter(self._documents.doc_ids(labels.leaders[~of_index]).to_pylist())
+        other = iter(self._ids_of_index(labels))
+        return text_column([next(other if flag else own) for flag in of_index.tolist()])
+
+    def _ids_of_index(self, labels: Labels) -> list[str]:
+        positions = labels.positions[labels.leaders < 0]
+        return [self._kept_ids[number] for number in np.searchsorted(self._of_index, positions).tolist()]
+
+    def _sizes(self, labels: Labels) -> NDArray[np.int64]:
+        is_own = labels.leaders >= self._documents.num_references
+        sizes = self._groups.num_duplicates(np.maximum(labels.leaders, 0)) + is_own
+        of_index = labels.leaders < 0
+        sizes[of_index] = [self._sizes_of_index[name] for name in self._ids_of_index(labels)]
+        return sizes

@@ -1,0 +1,94 @@
+"""Counts by a field: how many documents of each value are removed, and which value those have that they duplicate."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.arrays import slices
+from likewise.batch.decide.decision import Decision
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.fields import NO_VALUE
+from likewise.io.output.evidence import AGAINST, INPUT
+
+_AT_ONCE = 1 << 18
+_MOST_VALUES = 100
+_MOST_PAIRS = 1000
+
+
+def counts_by(documents: Documents, decision: Decision, field: str) -> dict[str, Any]:
+    """Return what the summary says of the values of a field.
+
+    Parameters
+    ----------
+    documents : Documents
+        All documents, with this field.
+    decision : Decision
+        Verdicts on them.
+    field : str
+        Its name.
+
+    Returns
+    -------
+    dict
+        ``field``; ``num_values`` and ``values``, the 100 values that most documents have, with ``num_documents`` and
+        ``num_removed``; ``num_pairs`` and ``pairs``, the 1,000 most frequent pairs of the value of a removed document
+        and that of the kept one, with ``kept_source`` and ``num_removed``. A value is None where there is none.
+    """
+    codes, names = _codes(documents, field)
+    first = documents.num_references
+    of_documents = np.bincount(codes[first:], minlength=len(names))
+    of_removed = np.zeros(len(names), np.int64)
+    pairs: Counter[tuple[int, int, str]] = Counter()
+    none = names.index(None)
+    for part in slices(len(decision.removed_rows), _AT_ONCE):
+        removed, kept_rows = codes[decision.removed_rows[part]], decision.kept_rows[part]
+        of_removed += np.bincount(removed, minlength=len(names))
+        kept = np.where(kept_rows < 0, none, codes[np.maximum(kept_rows, 0)])
+        found, numbers = np.unique(np.stack([removed, kept, kept_rows < first], 1), axis=0, return_counts=True)
+        for (one, other, is_reference), number in zip(found.tolist(), numbers.tolist(), strict=True):
+            pairs[one, other, AGAINST if is_reference else INPUT] += number
+    values = [code for code in range(len(names)) if of_documents[code]]
+    values.sort(key=lambda code: (-int(of_documents[code]), names[code] or ""))
+    ranked = sorted(
+        pairs.items(), key=lambda item: (-item[1], names[item[0][0]] or "", names[item[0][1]] or "", item[0][2])
+    )
+    return {
+        "field": field,
+        "num_values": len(values),
+        "values": [
+            {"value": names[code], "num_documents": int(of_documents[code]), "num_removed": int(of_removed[code])}
+            for code in values[:_MOST_VALUES]
+        ],
+        "num_pairs": len(ranked),
+        "pairs": [
+            {"removed": names[one], "kept": names[other], "kept_source": source, "num_removed": number}
+            for (one, other, source), number in ranked[:_MOST_PAIRS]
+        ],
+    }
+
+
+def _codes(documents: Documents, field: str) -> tuple[NDArray[np.int64], list[str | None]]:
+    """Return the number of each document's value, and the values."""
+    numbers: dict[str | None, int] = {None: 0}
+    codes = documents.room.space.growing(np.int64)
+    of_json: dict[str, int] = {}
+    for texts in documents.fields[field]:
+        some = np.zeros(len(texts), np.int64)
+        for row, text in enumerate(texts.to_list()):
+            code = of_json.get(text)
+            if code is None:
+                code = of_json[text] = numbers.setdefault(_name(text), len(numbers))
+            some[row] = code
+        codes.append(some)
+    return codes.take(), list(numbers)
+
+
+def _name(text: str) -> str | None:
+    """Return a value as it is shown: a string as it is, anything else as JSON."""
+    if text in NO_VALUE:
+        return None
+    value = json.loads(text) if text.startswith('"') else text
+    return str(value)

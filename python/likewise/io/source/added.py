@@ -1,0 +1,93 @@
+"""Fields that a run adds to each row of its inputs: names, types, and values row by row."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InvalidParameter
+
+#: The fields, and their types in tables.
+FIELDS = {
+    "is_kept": "bool",
+    "group": "string",
+    "duplicate_of": "string",
+    "similarity": "float64",
+    "group_size": "int64",
+}
+_FORMATS = "JSON Lines, CSV, TSV, Parquet and Arrow files"
+
+
+@dataclass(frozen=True, eq=False)
+class Added:
+    """Fields that are written behind those of each row.
+
+    Parameters
+    ----------
+    prefix : str
+        What their names begin with.
+    columns : callable
+        Takes a slice of the rows that are written. Returns whether each is a document (bad rows are not), and the
+        values as Arrow arrays, null for bad rows.
+    """
+
+    prefix: str
+    columns: Callable[[slice], tuple[NDArray[np.bool_], list[Any]]]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return added_names(self.prefix)
+
+    def schema(self, schema: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
+        """Return the schema of a table with these fields behind its own."""
+        import pyarrow as pa
+
+        metadata = dict(schema.metadata or {})
+        for name, kind in zip(self.names, FIELDS.values(), strict=True):
+            schema = schema.append(pa.field(name, pa.type_for_alias(kind)))
+        try:
+            about = json.loads(metadata.get(b"huggingface", b"null"))
+            about["info"]["features"] |= self.features()
+        except (ValueError, TypeError, KeyError):
+            return schema
+        return schema.with_metadata(metadata | {b"huggingface": json.dumps(about).encode()})
+
+    def features(self) -> dict[str, object]:
+        """Return the fields as Hugging Face datasets describe them."""
+        return {name: {"dtype": kind, "_type": "Value"} for name, kind in zip(self.names, FIELDS.values(), strict=True)}
+
+
+def added_names(prefix: str) -> tuple[str, ...]:
+    """Return the names of the fields with this prefix.
+
+    Raises
+    ------
+    InvalidParameter
+        If the prefix has other characters than ASCII letters, digits, ``_`` and ``-``.
+    """
+    if not (prefix.isascii() and all(one.isalnum() or one in "_-" for one in prefix)):
+        raise InvalidParameter("write_prefix", f"{prefix!r} has characters other than letters, digits, _ and -")
+    return tuple(prefix + name for name in FIELDS)
+
+
+def check_names(names: Sequence[str], prefix: str, file: str) -> None:
+    """Raise InvalidParameter if one of these fields of a file has a name that is to be added."""
+    for own, name in zip(FIELDS, added_names(prefix), strict=True):
+        if name in names:
+            raise InvalidParameter(
+                "write_prefix",
+                f"{file} already has a field {name!r}, the name of the added field {own!r}; choose another prefix with "
+                "--write-prefix",
+            )
+
+
+def check_takes_fields(name: str, *, takes_fields: bool) -> None:
+    """Raise InvalidParameter if rows of a file cannot have further fields."""
+    if not takes_fields:
+        raise InvalidParameter(
+            "write", f"annotated supports {_FORMATS} only, but {name} has another format; use --write evidence"
+        )
