@@ -295,6 +295,9 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
     of_dataset: set[Path] = set()
     for directory, names, files in os.walk(root, followlinks=False):
         here = Path(directory)
+        # File systems list them in orders of their own.
+        names.sort(key=os.fsencode)
+        files.sort(key=os.fsencode)
         links = [(here / name).relative_to(root).as_posix() for name in names if (here / name).is_symlink()]
         found.skipped.extend(links)
         found.has_links |= bool(links)

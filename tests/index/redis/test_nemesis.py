@@ -11,8 +11,10 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +44,13 @@ def free_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         return taken.getsockname()[1]
+
+
+@pytest.fixture
+def folder():
+    """A directory with a short name: the path of a socket has a hundred characters at most."""
+    with tempfile.TemporaryDirectory(prefix="nemesis-") as name:
+        yield Path(name)
 
 
 class Campaign:
@@ -319,19 +328,19 @@ def run(program, folder, seed, kinds, **options):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no SIGSTOP here")
 class TestNemesis:
-    def test_a_few_rounds(self, program, tmp_path):
-        counts = run(program, tmp_path, 1, ["pause", "roll back", "fail over"])
+    def test_a_few_rounds(self, program, folder):
+        counts = run(program, folder, 1, ["pause", "roll back", "fail over"])
         assert counts["added"] > 2 * NUM_LOST
 
-    def test_a_few_rounds_with_removals_and_a_clock_that_jumps(self, program, tmp_path):
-        run(program, tmp_path, 3, ["clock", "roll back", "clock"], removes=True, ttl=TTL_S)
+    def test_a_few_rounds_with_removals_and_a_clock_that_jumps(self, program, folder):
+        run(program, folder, 3, ["clock", "roll back", "clock"], removes=True, ttl=TTL_S)
 
     @pytest.mark.slow
     @pytest.mark.timeout(600)
     @pytest.mark.parametrize("seed", range(12))
-    def test_many_rounds(self, program, tmp_path, seed):
+    def test_many_rounds(self, program, folder, seed):
         chance = random.Random(seed)
         removes, ttl = seed % 3 > 0, TTL_S if seed % 3 == 2 else None
         kinds = TIMES if ttl is None else (*TIMES, "clock")
-        counts = run(program, tmp_path, 100 + seed, [chance.choice(kinds) for _ in range(6)], removes=removes, ttl=ttl)
+        counts = run(program, folder, 100 + seed, [chance.choice(kinds) for _ in range(6)], removes=removes, ttl=ttl)
         print(dict(counts))
