@@ -90,3 +90,24 @@ def test_nothing_has_no_labels():
     table = likewise.dedup([], RECIPE).table()
     assert table.num_rows == 0
     assert table.column_names == ["row", "id", "is_kept", "group", "duplicate_of", "similarity", "group_size"]
+
+
+@pytest.mark.parametrize("as_stream", [False, True])
+@pytest.mark.parametrize("nulls", ["keep", "drop"])
+def test_rows_without_a_text_have_labels_too(nulls, as_stream):
+    texts = ["one fine day in the park", None, "One fine day, in the park!", None, "something else entirely"]
+    table = pa.table({"id": [7, 8, 9, 10, 11], "text": texts})
+    data = table.to_reader(max_chunksize=2) if as_stream else table
+    result = likewise.dedup(data, RECIPE, nulls=nulls)
+    is_kept = [True, nulls == "keep", False, nulls == "keep", True]
+    # A stream does not hold ids of rows that it passes over.
+    ids = [7, None, 9, None, 11] if as_stream else [7, 8, 9, 10, 11]
+    found = result.table().to_pydict()
+    assert found["row"] == [0, 1, 2, 3, 4]
+    assert found["id"] == ids
+    assert found["is_kept"] == is_kept
+    assert found["group"] == [ids[0], ids[1], 7, ids[3], ids[4]]
+    assert found["duplicate_of"] == [None, None, 7, None, None]
+    assert found["similarity"] == [None, None, 1.0, None, None]
+    assert found["group_size"] == [2, 1, 2, 1, 1]
+    assert result.table().schema.field("id").type == pa.int64()

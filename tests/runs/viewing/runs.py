@@ -34,7 +34,7 @@ def rows():
         'first line, with "quotes"\nsecond line\n' + "words of the third line that go on for a while and end"
     )
     texts["lines-2"] = texts["lines"] + " here"
-    texts["wide"] = texts["mill"] + " and one very long word " + "w" * 5000 + " with more words of its own behind it"
+    texts["wide"] = "a page whose only picture became one very long word " + "w" * 5000 + " with more words behind it"
     texts["wide-2"] = texts["wide"] + " once more"
     return [{"id": doc_id, "text": text} for doc_id, text in texts.items()]
 
