@@ -90,3 +90,25 @@ def test_a_file_that_grows_while_it_is_joined_is_told(tmp_path, monkeypatch):
     with pytest.raises(likewise.LikewiseError, match="changed during the read"):
         likewise.hamming_pairs(mapped, within=1, out=tmp_path / "others.parquet", memory="17MB")
     assert sorted(os.listdir(tmp_path)) == ["codes.npy", "pairs.parquet"]
+
+
+def test_an_interrupt_behind_the_close_closes_nothing_else(tmp_path, monkeypatch):
+    whole = WholeFile(tmp_path / "out")
+    whole.unfinished.write_bytes(b"complete")
+    close, closed = os.close, []
+
+    def interrupted(file):
+        close(file)
+        closed.append(file)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "close", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            whole.finish()
+    # The number now belongs to another file.
+    other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)
+    assert other == closed[0]
+    whole.discard()
+    os.write(other, b"still open")
+    os.close(other)

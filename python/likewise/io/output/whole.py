@@ -125,9 +125,10 @@ class WholeFile:
                     os.close(opened)
 
     def _unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        # Forgotten first: an interrupt after the close must not lead to another, of whatever has that number by then.
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)
 
 
 def _is_locked(file: int) -> bool:
