@@ -170,10 +170,11 @@ impl LogCheckpoint {
         watch: &Arc<Watch>,
     ) -> Result<Self, Error> {
         watch.check()?;
-        let connection = database::open_to_checkpoint(environment, dir)?;
+        let opened = database::open_to_checkpoint(environment, dir);
+        // As for readers: of files that are gone this is the error.
         watch.check()?;
         Ok(LogCheckpoint {
-            connection,
+            connection: opened?,
             watch: Arc::clone(watch),
         })
     }

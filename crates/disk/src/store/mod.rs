@@ -99,11 +99,13 @@ impl StoreSource {
     /// Those of [`Store::open_reader`]; [`Error::Replaced`].
     pub fn reader(&self) -> Result<Store, Error> {
         self.watch.check()?;
-        let connection = database::open_to_read(&self.environment, &self.dir)?;
-        // What was opened is what was looked at before and after.
+        let opened = database::open_to_read(&self.environment, &self.dir).and_then(|connection| {
+            let (dir, watch) = (self.dir.clone(), Arc::clone(&self.watch));
+            Store::with(&self.environment, dir, connection, watch, None)
+        });
+        // What was opened is what was looked at before and after. Of files that are gone this is the error, not what SQLite makes of it.
         self.watch.check()?;
-        let (dir, watch) = (self.dir.clone(), Arc::clone(&self.watch));
-        Store::with(&self.environment, dir, connection, watch, None)
+        opened
     }
 
     /// Opens the log of the store, which this process has open to write.
