@@ -160,7 +160,9 @@ def test_each_acknowledged_document_is_there_or_an_error_was_told(tmp_path, act,
         assert is_working
         assert errors == (None, None)
     else:
-        assert errors == ("IndexPoisoned", "IndexPoisoned") or act is deleted, [one.told[-1] for one in (writer, reader)]
+        assert errors == ("IndexPoisoned", "IndexPoisoned") or act is deleted, [
+            one.told[-1] for one in (writer, reader)
+        ]
         assert None not in errors
     if home is not None:
         try:
