@@ -259,7 +259,7 @@ def write_page(results, path):
         "- *Asked*: the pairs that the command asks about without labels, answered by the set.",
         "- *Best of the grid* is on all pairs of the set; *below the best* on those not drawn.",
         "- *In its interval*: how often the printed interval of F1 contains the F1 on all other pairs. Given labels "
-        "may be harder or easier than all pairs, so for them the interval need not.",
+        "may be harder or easier than all pairs, so for them the interval may contain it less often or more often.",
         "- *Passed over*: pairs that the set leaves open, most of them doubtful to its makers too. A person would "
         "skip them. So more than 60 pairs are shown.",
     ]
@@ -308,7 +308,7 @@ def write_page(results, path):
             "## Constants chosen on other sets",
             "",
             "The form of the model and its constants were found while looking at these five sets.",
-            f"So each set is judged once more, with given labels and {NUM_DRAWS_LEFT_OUT} draws (`--leave-out`).",
+            f"So each set is judged again, with given labels and {NUM_DRAWS_LEFT_OUT} draws (`--leave-out`).",
             "The constants are then those that are best for the other four sets, from a grid around the chosen ones.",
             "",
             "| set | mean below the best |",

@@ -167,7 +167,7 @@ def dedup(
     Parameters
     ----------
     texts : list of str, Arrow data, table, or iterable of str
-        The documents, in order. Of a table, `text_field` names the column. A stream of batches (a
+        The documents, in order. For a table, `text_field` names the column. A stream of batches (a
         ``pyarrow.RecordBatchReader``, a DuckDB relation) is read batch by batch and may be larger than memory: its
         texts are spooled to a temporary file for verification. Recipes with tokens ``bytes`` or ``chunks`` also accept
         bytes, with tokens ``user`` lists of str, with weights ``own`` lists of (token, weight).

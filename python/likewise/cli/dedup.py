@@ -59,7 +59,7 @@ Examples:
     "--dry-run",
     is_flag=True,
     help="Decide, but write nothing. Shows counts, groups by size and the removals nearest to the threshold; -o is "
-    "optional then, and options of the output have no effect.",
+    "optional then, and output options have no effect.",
 )
 @decision_options
 @document_options
@@ -102,7 +102,7 @@ Examples:
     metavar="PATH",
     help="Also remove documents that match an index, an earlier run or files. PATH is an index, the output directory "
     "of a run (only its kept documents count) or a file; repeat the option for several runs or files. The recipe of "
-    "the index or run applies. You may change --keep; other recipe options must equal it.",
+    "the index or run applies. You may change --keep; other recipe options must match it.",
 )
 @click.option("--add", is_flag=True, help="Add kept documents to the index given with --against.")
 @click.option(

@@ -183,7 +183,7 @@ def take_fingerprints(name: str, given: Any) -> Fingerprints:  # noqa: ANN401 - 
         given = _from_arrow(name, given)
     array = as_words(name, given)
     if array.ndim not in (1, 2) or (array.ndim == 2 and not 1 <= array.shape[1] <= 4):
-        raise InvalidParameter(name, f"shape {array.shape}is not (n,) or (n, words) with 1 to 4 words")
+        raise InvalidParameter(name, f"shape {array.shape} is not (n,) or (n, words) with 1 to 4 words")
     bits = 64 * (array.shape[1] if array.ndim == 2 else 1)
     if isinstance(array, np.memmap):
         # Read, not mapped: a file that is cut while it is searched must be no crash.

@@ -111,7 +111,7 @@ def _codes(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401
         return taken.words if taken.bits <= 64 else taken.words.reshape(len(taken), -1)
     words = as_words(name, given)
     if words.ndim > 2:
-        raise InvalidParameter(name, f"shape {words.shape}is not (n,) or (n, words)")
+        raise InvalidParameter(name, f"shape {words.shape} is not (n,) or (n, words)")
     return words[:, 0] if words.ndim == 2 and words.shape[1] == 1 else words
 
 

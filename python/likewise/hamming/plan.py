@@ -232,7 +232,7 @@ def _check_frequencies(given: Any) -> list[float] | None:  # noqa: ANN401 - arra
     except (TypeError, ValueError) as error:
         raise InvalidParameter("bit_frequencies", f"not numbers: {error}") from error
     if array.ndim != 1:
-        raise InvalidParameter("bit_frequencies", f"shape {array.shape}is not (bits,)")
+        raise InvalidParameter("bit_frequencies", f"shape {array.shape} is not (bits,)")
     return [float(share) for share in array]
 
 

@@ -61,7 +61,7 @@ def test_other_documents_and_tampered_results_fail(texts):
     assert not likewise.audit(dataclasses.replace(result, removed=removed), texts).passed
     fewer = dataclasses.replace(result, removed=result.removed.slice(1))
     assert not likewise.audit(fewer, texts).passed
-    with pytest.raises(InvalidParameter, match="give them once more"):
+    with pytest.raises(InvalidParameter, match="pass them again"):
         likewise.audit(result)
     with pytest.raises(InvalidParameter, match="reads its inputs again"):
         likewise.audit("out", texts)

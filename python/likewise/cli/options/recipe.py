@@ -138,8 +138,9 @@ _NAMED = {
     "recall": facts(
         type=float,
         metavar="P",
-        help="Probability of finding a pair exactly at the threshold. SimHash by distance alone: of a pair at distance "
-        "K, using bands of sampled bits.  [default: 0.95; distance alone: 1, exact search]",
+        help="Probability of finding a pair exactly at the threshold. For SimHash with a distance "
+        "alone: of finding a pair at distance K, using bands of sampled bits.  "
+        "[default: 0.95; distance alone: 1, exact search]",
     ),
     "bands": facts(type=int, metavar="N", help="Number of bands, overriding --recall."),
     "rows": facts(type=int, metavar="N", help="Slots per band; SimHash: bits per band."),

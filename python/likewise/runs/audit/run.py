@@ -148,7 +148,7 @@ def audit(
     with ExitStack() as stack:
         if isinstance(run, Deduplication):
             if texts is None:
-                raise InvalidParameter("texts", "a result in memory does not hold its documents; give them once more")
+                raise InvalidParameter("texts", "a result in memory does not hold its documents; pass them again")
             source = document_source(
                 texts,
                 ids,
