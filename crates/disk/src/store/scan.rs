@@ -202,7 +202,7 @@ impl Store {
         self.read_together(|store| {
             let stored = store.changes_tally()?;
             let mut found = ChangesTally {
-                last_event: store.read_position()?.last_event,
+                last_event: stored.last_event,
                 ..ChangesTally::default()
             };
             let mut statement = store

@@ -274,6 +274,11 @@ impl Store {
         if last_event < num_old_events {
             return Err(misplaced("event", num_old_events));
         }
+        // Else only some pages of a transaction are there, or one of them is older.
+        let applied = self.changes_tally()?.last_event;
+        if applied != last_event {
+            return Err(misplaced("event", applied.max(last_event)));
+        }
         Ok(Position {
             num_rows,
             last_event,
