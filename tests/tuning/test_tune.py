@@ -211,7 +211,7 @@ def test_control_c_says_that_answers_are_kept(folder):
 def test_where_nothing_is_left_to_ask_or_take_back_that_is_said(tmp_path):
     (tmp_path / "two.jsonl").write_bytes(jsonl(["one two three four", "one two three five"]))
     ran = likewise_command("tune", "two.jsonl", stdin=b"u\ny\n", cwd=tmp_path)
-    assert "no answer of this session to undo" in ran.out.decode()
+    assert "no answer from this session to undo" in ran.out.decode()
     assert "1 of 60 answered, saved in recipe.labels.csv; there are no more pairs." in ran.out.decode()
     assert ran.status == 2
 

@@ -217,7 +217,7 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
             if history:
                 asked.forget(history.pop())
             else:
-                click.echo("no answer of this session to undo; earlier answers stay in the file")
+                click.echo("no answer from this session to undo; earlier answers stay in the file")
         else:
             asked.answer(pair, {"y": True, "n": False, "s": None}[said])
             history.append(pair)
