@@ -15,8 +15,8 @@ PATH is a directory of indexes, one index, or the output directory of a run. PAT
 
 By default the server listens on this machine only; other addresses require keys. A key file has one key per line: name,
 right (read, write or admin) and SHA-256. --new-key adds one and prints the key. The environment variable
-LIKEWISE_API_KEY sets a key with all rights. Logs go to standard error, one JSON object per line. The API is documented at
-/docs and /openapi.json.
+LIKEWISE_API_KEY sets a key with all rights. Logs go to standard error, one JSON object per line. The API is documented
+at /docs and /openapi.json.
 
 \b
 Examples:
