@@ -1,6 +1,7 @@
 """Commands of the documentation do what it says: each block runs as it stands, in a folder of its own."""
 
 import gzip
+import json
 import re
 import shutil
 import socket
@@ -111,6 +112,11 @@ def give(folder):
     for name in ("one.so", "two.so"):
         pages.write(folder, f"builds/{name}", bytes(range(256)) * 20 + name.encode())
     pages.write(folder, "crawl/a.jsonl", jsonl(TEXTS))
+    news = [
+        {"id": number, "text": text, "published": f"2026-01-{number + 1:02}", "source": "a" if number % 2 else "b"}
+        for number, text in enumerate(TEXTS)
+    ]
+    pages.write(folder, "news.jsonl", "".join(json.dumps(row) + "\n" for row in news))
     pages.write(folder, "questions.jsonl", jsonl(TEXTS[:1]))
     for first, name in ((0, "crawl/a.warc.gz"), (10, "crawl/a.warc.wet.gz"), (20, "crawl.warc.gz")):
         members = archives.by_member(archives.page(number, text) for number, text in enumerate(TEXTS, first))
