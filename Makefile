@@ -60,10 +60,17 @@ test-all: build ## The slow tests too
 	cargo test --quiet $(RUST_TESTS)
 	$(BIN)/python -m pytest -q -n $(TEST_PROCESSES) --dist worksteal
 
+INTEGRATIONS ?=
+
+.PHONY: integrations
+integrations: build ## Test INTEGRATIONS="scrapy mcp" (or all) with their libraries, each in an environment of its own
+	$(BIN)/python tools/try_integrations.py target/integrations $(INTEGRATIONS)
+
 .PHONY: lint
 lint: build ## Formatting, types, layers, licenses, circles of modules, phrases
 	cargo fmt --all --check
 	cargo clippy --locked --all-targets --quiet -- -D warnings
+	cargo clippy --manifest-path fuzz/Cargo.toml --target-dir target/fuzz --locked --quiet -- -D warnings
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

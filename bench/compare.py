@@ -11,7 +11,7 @@ from rivals import table
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "compare.md"
 PACKAGES = ("likewise", "gaoya", "rensa", "datasketch", "text-dedup")
-PIPELINES = ("likewise", "datatrove, words by a pattern", "text-dedup", "datatrove")
+PIPELINES = ("likewise", "datatrove, words by regex", "text-dedup", "datatrove")
 HAMMING = ("likewise", "faiss IndexBinaryMultiHash", "faiss IndexBinaryFlat")
 RADII = ("3", "6", "10")
 CHECKS = {"on the text": "on the text", "by estimate": "by estimate", "no": "no", "no; closure": "no; chains"}

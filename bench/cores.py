@@ -125,7 +125,7 @@ def markdown(result: dict[str, Any]) -> str:
         f"{facts['cpu']}, {facts['num_cores']} cores, {facts['date']}, load average at the start "
         f"{facts['load_average'][0]:.1f}.",
         "",
-        "| file | MB | seconds | processor, s | busy | in the last three tenths | ready | in the last three tenths |",
+        "| file | MB | seconds | CPU time, s | busy | in the last three tenths | ready | in the last three tenths |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, row in result["files"].items():

@@ -102,7 +102,7 @@ def measure(texts: list[str], num_excerpts: int, threshold: float) -> dict[str, 
 
 def table(rows: list[dict[str, object]]) -> str:
     """The rows for the page."""
-    head = "| documents | found | listed pairs | of these with the source | with a document that holds the passage |"
+    head = "| documents | found | listed pairs | of these with the source | with a document that contains the passage |"
     lines = [head, "|---|---|---|---|---|"]
     for row in rows:
         found = round(float(str(row["recall"])) * int(str(row["num_excerpts"])))
@@ -117,7 +117,7 @@ def table(rows: list[dict[str, object]]) -> str:
 def told(row: dict[str, object]) -> str:
     """What the listed documents are that are not the source."""
     return (
-        f"\nThe {row['num_others']} listed pairs without the source ({row['documents']}) were looked up.\n"
+        f"\nThe {row['num_others']} listed pairs without the source ({row['documents']}) were examined.\n"
         f"{row['num_others_word_for_word']} of these documents contain the unedited passage word for word, and "
         f"{row['num_others_holding_half']} contain half or more of its word 8-grams.\n"
         f"The lowest share is {row['least_share_of_others']:.0%}."

@@ -136,7 +136,7 @@ def main() -> None:
     result = {
         "machine": machine.facts(),
         "what": f"k = 0 to {RADII[-1]}; {', '.join(map(str, WIDTHS))} bits; random, clustered and templated "
-        f"fingerprints; every answer against brute force in NumPy (`bench/hamming_exact.py`).",
+        f"fingerprints; every result compared with brute force in NumPy (`bench/hamming_exact.py`).",
         "doors": before,
     }
     failed = False

@@ -84,7 +84,7 @@ def summary(result: Row) -> str:
             )
     verdicts = [line for line in goals(result) if line.endswith(("| yes |", "| **no** |"))]
     reached = sum(line.endswith("| yes |") for line in verdicts)
-    return "\n".join([*lines, "", f"Of {len(verdicts)} goals, {reached} are reached."]) + "\n"
+    return "\n".join([*lines, "", f"{reached} of {len(verdicts)} goals are reached."]) + "\n"
 
 
 def _machine(result: Row) -> str:
@@ -263,12 +263,17 @@ def settings(result: Row) -> list[str]:
     return ["## Settings", "", *(f"- {tool}: `{text}`" for tool, text in said.items())] if said else []
 
 
+def _either(numbers: list[int]) -> str:
+    *others, last = map(str, numbers or [5])
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def markdown(result: Row) -> str:
     """All tables, the machine above them."""
     repeats = sorted({entry["repeats"] for row in result["rows"].values() for entry in row["tools"].values()})
     lines = [
         _machine(result),
-        f"Medians of {' or '.join(map(str, repeats)) or 5} runs; the rows of 1e9 once.",
+        f"Medians of {_either(repeats)} runs; rows with 1e9 were run once.",
         "",
     ]
     parts = [

@@ -52,8 +52,8 @@ def _table(rows: list[dict]) -> list[str]:
         "",
         f"**{ours['num_documents']:,} documents** ({ours['num_pairs_0.8']:,} pairs with J >= .8)",
         "",
-        "| tool | seconds | per document | times ours | processor, s | times ours | peak MB | found, J >= .8 | J >= .9 "
-        "| removed, no match kept at .8 | at .7 |",
+        "| tool | seconds | per document | ratio to Likewise | CPU time, s | ratio to Likewise | peak MB "
+        "| found, J >= .8 | J >= .9 | removed, no match kept at .8 | at .7 |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
@@ -85,10 +85,10 @@ def _growth(corpora_rows: list[list[dict]]) -> list[str]:
     _, wall, processor = costs[0]
     lines = [
         "",
-        f"**Each further document**, from {few[0]['num_documents']:,} to {many[0]['num_documents']:,}: without the "
-        "start of a run",
+        f"**Each additional document**, from {few[0]['num_documents']:,} to {many[0]['num_documents']:,} "
+        "(startup excluded)",
         "",
-        "| tool | per document | times ours | processor time per document | times ours |",
+        "| tool | per document | ratio to Likewise | CPU time per document | ratio to Likewise |",
         "|---|---|---|---|---|",
     ]
     lines += [
@@ -104,7 +104,7 @@ def markdown(result: dict) -> str:
     turns = "once" if result["repeats"] == 1 else f"{result['repeats']} times"
     lines = [
         f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, {facts['date']}.",
-        f"Each of theirs {turns}, ours before and after each (medians).",
+        f"Each of the other tools ran {turns}, with Likewise before and after each (medians).",
         f"Load average at the start {facts['load_average'][0]:.1f}, at the end {result['load_average_at_end'][0]:.1f}.",
     ]
     for rows in result["corpora"]:

@@ -83,7 +83,7 @@ def markdown(result):
         f"{facts['cpu']}, {facts['num_cores']} cores, {facts['date']}, medians of {result['repeats']}, load average at "
         f"the start {facts['load_average'][0]:.1f}.",
         "",
-        "| file | processor, s | without parts | overhead | seconds | without parts | killed and continued |",
+        "| file | CPU time, s | without parts | overhead | seconds | without parts | killed and continued |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, row in result["files"].items():

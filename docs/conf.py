@@ -10,8 +10,10 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 autodoc_typehints = "none"
-# Large, and only its names are needed here.
-autodoc_mock_imports = ["pyspark"]
+# Large, and only their names are needed here.
+autodoc_mock_imports = [
+    *("datasets", "datatrove", "haystack", "itemadapter", "langchain_core", "llama_index", "mcp", "pyspark", "scrapy"),
+]
 numpydoc_show_class_members = False
 # Types in NumPy sections are prose ("ndarray of shape (n,), uint64"), not cross references.
 nitpicky = False

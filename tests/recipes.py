@@ -18,7 +18,9 @@ def oracle_recipe(recipe):
     bands = (given["bands"], given["rows"]) if given["bands"] else None
     return OracleRecipe(
         method=recipe.method,
-        rules=Rules(recipe.tokens, recipe.shingle, recipe.weights, recipe.seed),
+        rules=Rules(
+            recipe.tokens, recipe.shingle, recipe.weights, recipe.seed, has_value=recipe.only_within is not None
+        ),
         threshold=1.0 if recipe.method == "exact" else resolved["threshold"],
         recall=resolved["recall"],
         measure={"hamming": None, "equality": "jaccard"}.get(recipe.measure, recipe.measure),

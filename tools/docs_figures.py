@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import likewise
-from likewise.markup import Html, element
+from likewise.io.html import Html, element
 from likewise.stages.bands import band_pairs, plan_bands, s_curve
 from likewise.stages.features import features
 from likewise.stages.weights import count_weights

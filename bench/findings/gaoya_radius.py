@@ -30,7 +30,10 @@ def main() -> None:
             counts[distance][1] += row in asked.query(copy)
     seen = [f"distance {distance}: {found} of {total} pairs found" for distance, (total, found) in counts.items()]
     total, found = counts[K]
-    claim = "The documentation promises distances up to hamming_distance; the comparison is a strict <"
+    claim = (
+        "The documentation states that pairs at distances up to hamming_distance are found, "
+        "but the comparison is a strict <"
+    )
     tell(claim, "gaoya", seen, reproduced=total > 0 and found == 0)
     try:
         asked.query(bases[0], return_hamming_distance=True)

@@ -33,8 +33,8 @@ def multi_hash() -> None:
         lost += score.missed
         seen.append(f"within {within}: {score.num_true - score.missed} of {score.num_true} found")
     tell(
-        "IndexBinaryMultiHash answers any radius, and past nhash - 1 bits leaves neighbors out without a word "
-        "(nflip is 0 until its user works out what the radius needs)",
+        "IndexBinaryMultiHash accepts any radius, but silently omits neighbors beyond nhash - 1 bits "
+        "(nflip is 0 unless the user sets the value that the radius requires)",
         "faiss-cpu",
         seen,
         reproduced=lost > 0,
@@ -52,7 +52,7 @@ def radius() -> None:
     distances = np.asarray(found.distances)
     num_far = int((distances > 3).sum())
     tell(
-        "Index.search takes a radius and returns what lies outside it",
+        "Index.search accepts a radius but returns matches outside it",
         "usearch",
         [f"radius=3: {num_far} of {distances.size} matches are farther, up to {distances.max():.0f} bits"],
         reproduced=num_far > 0,
@@ -75,7 +75,7 @@ def crowded() -> None:
     num_found = sum(len(np.intersect1d(rows, keys)) for rows, keys in zip(true, np.asarray(found.keys), strict=True))
     num_true = sum(map(len, true))
     tell(
-        "Neighbors within 3 bits are missed where half of the collection are copies of templates",
+        "Neighbors within 3 bits are missed if half of the collection consists of copies of templates",
         "usearch",
         [f"{num_found} of {num_true} found, with {index.expansion_search} candidates looked at"],
         reproduced=num_found < num_true,
@@ -92,7 +92,7 @@ def more_than_asked() -> None:
     found = search(codes.view(np.uint8), codes[:1].view(np.uint8), 10, MetricKind.Hamming, exact=True)
     given = np.intersect1d(true, np.asarray(found.keys).reshape(-1))
     tell(
-        "There is no search by distance: a query with more near neighbors than were asked for loses the rest",
+        "There is no search by distance: a query with more near neighbors than requested loses the rest",
         "usearch",
         [f"{len(given)} of {len(true)} rows within 3 bits returned by search(count=10, exact=True)"],
         reproduced=len(given) < len(true),
@@ -115,7 +115,7 @@ def find_all() -> None:
         score = hamming_truth.score_pairs(true, rows, np.searchsorted(codes[:, 0], found))
         wrong += score.missed + score.extra
         seen.append(f"{blocks} blocks: {score.missed} missed, {score.extra} extra of {score.num_true}")
-    tell("find_all misses pairs or gives them twice", "simhash-pybind", seen, reproduced=wrong > 0)
+    tell("find_all misses pairs or returns them twice", "simhash-pybind", seen, reproduced=wrong > 0)
 
 
 if __name__ == "__main__":

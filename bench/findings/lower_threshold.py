@@ -33,7 +33,7 @@ def main() -> None:
                 f"{gone} of {len(found[higher])} found at {higher} ({shapes[higher]}) not at {lower} ({shapes[lower]})"
             )
     tell(
-        "A lower threshold loses pairs that a higher one found",
+        "Lowering the threshold loses pairs that a higher threshold finds",
         "datasketch",
         seen or ["none lost"],
         reproduced=lost > 0,

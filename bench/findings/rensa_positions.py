@@ -29,16 +29,16 @@ def main() -> None:
         if name == "rho":
             counts = matrix.get_rho_source_token_counts()
     seen = [
-        f"pairs with J = {similarity:.3f} (one word put in front of {WORDS}): the rho path finds {found['rho']} of "
+        f"pairs with J = {similarity:.3f} (one word inserted before {WORDS}): the rho path finds {found['rho']} of "
         f"{NUM_PAIRS}, the path over all tokens {found['full']}, both with 8 bands",
         f"source token counts it reports for the first rows: {list(counts)[:3]}",
         "the README of this version says that token order and length affect what rho finds",
     ]
-    claim = "The path behind the published 608x misses copies that are shifted by one word"
+    claim = "The code path of the published 608x speedup misses copies that are shifted by one word"
     tell(claim, "rensa", seen, reproduced=found["rho"] < 0.9 * found["full"])
     both = RMinHash.digest_matrix_from_token_sets([["a", "b"], ["a", "b"], ["c", "d"]], 128, 42)
     flags = RMinHashLSH(threshold=0.8, num_perm=128, num_bands=8).query_duplicate_flags_matrix_one_shot(both)
-    claim = "The batch path flags all copies, so dropping the flagged rows leaves none"
+    claim = "The batch path flags all copies including the first, so dropping the flagged rows leaves none"
     tell(
         claim,
         "rensa",

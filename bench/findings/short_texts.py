@@ -50,7 +50,7 @@ def tell_of(package: str, name: str, dedup: Callable[[Path, Path, str], list[str
         try:
             stayed = kept(dedup, texts, tokens if what == "short texts" else "char")
         except (RuntimeError, ValueError, OSError) as error:
-            tell(f"{name}: a corpus with {what} ends in an error", package, [str(error)[:200]], reproduced=True)
+            tell(f"{name}: a corpus with {what} causes an error", package, [str(error)[:200]], reproduced=True)
             continue
         lost = sorted(set(texts) - set(stayed))
         seen = [f"{len(texts)} texts, {wanted} different: {len(stayed)} kept", f"removed, without a kept match: {lost}"]

@@ -17,7 +17,7 @@ def grows() -> None:
         index.get_near_dups(Simhash(f"a question about {number * 7919} and nothing else"))
     after = index.bucket_size()
     tell(
-        "The index grows on reads",
+        "Queries make the index grow",
         "simhash",
         [f"{before} buckets, {after} after 1,000 queries"],
         reproduced=after > before,
@@ -31,7 +31,7 @@ def overflows() -> None:
         seen, failed = ["a weight of 300 was taken"], False
     except OverflowError as error:
         seen, failed = [f"Simhash({{'the': 300, 'cat': 1}}): OverflowError: {error}"], True
-    tell("A feature that occurs more than 255 times fails (with NumPy 2)", "simhash", seen, reproduced=failed)
+    tell("With NumPy 2, a feature that occurs more than 255 times fails", "simhash", seen, reproduced=failed)
 
 
 def scripts() -> None:
@@ -42,7 +42,7 @@ def scripts() -> None:
     changed = Simhash(near[0]).distance(Simhash(near[1]))
     seen = [f"{a} and {b}: distance {distance}" for a, b, distance in distances]
     is_zero = any(distance == 0 for *_, distance in distances)
-    tell("Different texts without letters have distance 0", "simhash", seen, reproduced=is_zero)
+    tell("Different texts without letters are at distance 0", "simhash", seen, reproduced=is_zero)
     seen = [f"{near[0]} and {near[1]}: distance {changed} of 64"]
     tell(
         "One changed character of eight puts Chinese texts far beyond the usual radii",

@@ -38,7 +38,7 @@ RIVALS = [
         name="datasketch",
         package="datasketch",
         method="minhash",
-        settings="MinHashLSH(threshold=0.8, num_perm=128), bands by its own optimum; MinHash.generator",
+        settings="MinHashLSH(threshold=0.8, num_perm=128), bands chosen by its own optimizer; MinHash.generator",
         verified="no",
         dedup_jsonl=dedup_jsonl,
         sketch_text=sketch_text,

@@ -107,23 +107,23 @@ def _pattern_tokenizer(tokens: str) -> object:
 
 SETTINGS = (
     f"MinhashConfig(n_grams={SHINGLE}, num_buckets={NUM_BUCKETS}, hashes_per_bucket={HASHES_PER_BUCKET}, 64-bit xxhash)"
-    f", four stages, {NUM_PROCESSES} processes, lines_to_buffer as it is"
+    f", four stages, {NUM_PROCESSES} processes, default lines_to_buffer"
 )
 PIPELINES = [
     Rival(
         name="datatrove",
         package="datatrove",
         method="minhash",
-        settings=f"{SETTINGS}; its words of English (spaCy), numbers as 0, no punctuation",
+        settings=f"{SETTINGS}; its English words (spaCy), numbers replaced by 0, no punctuation",
         verified="no; closure",
         dedup_jsonl=dedup_minhash,
         tokens=("word",),
     ),
     Rival(
-        name="datatrove, words by a pattern",
+        name="datatrove, words by regex",
         package="datatrove",
         method="minhash",
-        settings=f"{SETTINGS}; the same with words by a regular expression in place of spaCy",
+        settings=f"{SETTINGS}; the same with words from a regular expression instead of spaCy",
         verified="no; closure",
         dedup_jsonl=partial(dedup_minhash, tokenizer=_pattern_tokenizer),
     ),

@@ -36,7 +36,7 @@ RIVALS = [
         name="FastSketchLSH",
         package="FastSketchLSH",
         method="minhash",
-        settings="FastSimilaritySketch(size=128), LSH(num_bands=16) as in its README; it takes no threshold",
+        settings="FastSimilaritySketch(size=128), LSH(num_bands=16) as in its README; it has no threshold",
         verified="no",
         dedup_jsonl=dedup_jsonl,
         sketch_text=sketch_text,

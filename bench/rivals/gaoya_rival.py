@@ -90,7 +90,8 @@ RIVALS = [
         name="gaoya",
         package="gaoya",
         method="minhash",
-        settings="MinHashStringIndex(32, 0.8, num_hashes=128, bands by its own S-curve, ngram_range=(3, 3), smallvec)",
+        settings="MinHashStringIndex(32, 0.8, num_hashes=128, bands chosen by its own S-curve, "
+        "ngram_range=(3, 3), smallvec)",
         verified="by estimate",
         dedup_jsonl=dedup_minhash,
         sketch_text=sketch_minhash,
@@ -110,7 +111,7 @@ RIVALS = [
         name="gaoya, hamming_distance=4",
         package="gaoya",
         method="simhash",
-        settings="the same with hamming_distance=4, since its radius is one short",
+        settings="the same with hamming_distance=4, because its radius is one bit too small",
         verified="distance",
         dedup_jsonl=dedup_simhash_one_more,
     ),

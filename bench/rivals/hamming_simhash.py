@@ -13,7 +13,7 @@ class Pybind(Searcher):
 
     name = "simhash-pybind find_all"
     package = "simhash-pybind"
-    settings = "find_all(set of integers, blocks=k + 1, bits=k): the fastest of 4, 5 and 6 blocks for k=3"
+    settings = "find_all(set of integers, blocks=k + 1, bits=k): the fastest of 4, 5 and 6 blocks at k=3"
     largest = 10_000_000
     why_not_larger = "a set of Python integers and as many tuples do not fit the memory"
 

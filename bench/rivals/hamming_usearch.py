@@ -12,7 +12,7 @@ class Graph(Searcher):
 
     name = "usearch Index"
     package = "usearch"
-    settings = "Index(ndim=bits, metric=Hamming, dtype=B1), search(queries, 10), those within the radius"
+    settings = "Index(ndim=bits, metric=Hamming, dtype=B1), search(queries, 10), results within the radius"
     exact = False
     builds_once = True
     largest = 1_000_000
@@ -41,7 +41,7 @@ class Exact(Searcher):
 
     name = "usearch search(exact=True)"
     package = "usearch"
-    settings = "search(codes, queries, 10, Hamming, exact=True), those within the radius"
+    settings = "search(codes, queries, 10, Hamming, exact=True), results within the radius"
     exact = False  # of the radius: the eleventh is not returned
     builds_once = True
 

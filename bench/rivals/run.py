@@ -168,9 +168,10 @@ def measure_sketches(corpus: corpora.Corpus, chosen: list, repeats: int, limit_s
 
 
 def write_pages(result: dict, docs: Path) -> None:
-    """Put the tables into their page, the short one into the overview."""
+    """Put the tables into their page, the short one into the overview, the Chinese row into its front page."""
     table.insert(docs / "benchmarks" / "packages.md", "rivals", table.markdown(result))
     table.insert(docs / "benchmarks.md", "rivals", table.summary(result))
+    table.insert(docs.parent / "README.zh-CN.md", "rivals", table.chinese(result))
 
 
 def main() -> None:

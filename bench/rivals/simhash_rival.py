@@ -47,6 +47,7 @@ RIVALS = [
         sketch_text=sketch_text,
         sketch_of="SimHash-64 of words",
         largest=20_000,
-        why_not_larger="many minutes: its four tables have buckets that grow with the corpus, searched in Python",
+        why_not_larger="many minutes, because the buckets of its four tables grow with the corpus "
+        "and are searched in Python",
     )
 ]

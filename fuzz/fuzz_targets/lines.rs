@@ -1,28 +1,46 @@
-//! Any file of JSON lines: pieces of every size give the same rows, each line is a row, a bad row or blank; rows whose text
-//! loses its first half are the rows of the other half.
+//! Any file of JSON lines: pieces of every size give the same rows, also of lists of tokens, each line is a row, a bad row or
+//! blank; rows whose text loses its first half are the rows of the other half.
 #![no_main]
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
 use libfuzzer_sys::fuzz_target;
-use likewise_disk::{JsonlRules, Stretches, read_piece, rewrite_rows, split_lines};
+use likewise_disk::{JsonlRules, Stretches, TokenRules, read_piece, rewrite_rows, split_lines};
 use likewise_fuzz::temporary;
 
 fuzz_target!(|data: &[u8]| {
-    let rules = JsonlRules {
+    let file = temporary("lines", data);
+    let length = data.len() as u64;
+    let texts = JsonlRules {
         text_fields: vec!["text".to_owned(), "a.b".to_owned()],
         id_field: Some("id".to_owned()),
         id_required: false,
         fields: vec!["date".to_owned()],
+        tokens: None,
         max_document: 4096,
     };
-    let file = temporary("lines", data);
-    let length = data.len() as u64;
-    let whole = (length > 0).then(|| read_piece(&file, 0, length, &rules).expect("read"));
+    check_pieces(&file, length, &texts);
+    for (are_weighted, scale) in [(false, None), (true, None), (true, Some(100.0))] {
+        let tokens = JsonlRules {
+            text_fields: vec!["text".to_owned()],
+            tokens: Some(TokenRules {
+                are_weighted,
+                scale,
+            }),
+            ..texts.clone()
+        };
+        check_pieces(&file, length, &tokens);
+    }
+    check_rewritten(&file, length);
+});
+
+/// Reads the file whole and in pieces.
+fn check_pieces(file: &File, length: u64, rules: &JsonlRules) {
+    let whole = (length > 0).then(|| read_piece(file, 0, length, rules).expect("read"));
     let (mut num_rows, mut num_bad, mut num_lines) = (0, 0, 0);
-    for (offset, length) in split_lines(&file, 7).expect("split") {
-        let piece = read_piece(&file, offset, length, &rules).expect("read");
+    for (offset, length) in split_lines(file, 7).expect("split") {
+        let piece = read_piece(file, offset, length, rules).expect("read");
         num_rows += piece.texts.len();
         num_bad += piece.bad.len();
         num_lines += piece.num_lines;
@@ -33,8 +51,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(num_rows, whole.texts.len());
     assert_eq!(num_bad, whole.bad.len());
     assert_eq!(num_lines, whole.num_lines);
-    check_rewritten(&file, length);
-});
+}
 
 /// Takes the first half of every text away, and reads what is left.
 fn check_rewritten(file: &File, length: u64) {
@@ -43,6 +60,7 @@ fn check_rewritten(file: &File, length: u64) {
         id_field: None,
         id_required: false,
         fields: Vec::new(),
+        tokens: None,
         max_document: 4096,
     };
     let before = read_piece(file, 0, length, &rules).expect("read");

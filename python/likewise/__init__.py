@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from likewise import redis as redis
     from likewise import spark as spark
     from likewise.batch import Deduplication, dedup, dedup_files, pairs
-    from likewise.corpus import match
+    from likewise.corpus import leaks, match
     from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, RecipeMismatch
     from likewise.hamming.index import HammingIndex
     from likewise.hamming.pairs import hamming_distance, hamming_join, hamming_pairs
@@ -56,6 +56,7 @@ _HOMES = {
     "hamming_distance": "likewise.hamming.pairs",
     "hamming_join": "likewise.hamming.pairs",
     "hamming_pairs": "likewise.hamming.pairs",
+    "leaks": "likewise.corpus",
     "match": "likewise.corpus",
     "pairs": "likewise.batch",
     "sketch": "likewise.stages.sketch",
@@ -86,6 +87,7 @@ __all__ = [
     "hamming_distance",
     "hamming_join",
     "hamming_pairs",
+    "leaks",
     "match",
     "pairs",
     "sketch",
@@ -95,9 +97,9 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        from importlib.metadata import version
+        from likewise import _native
 
-        value: object = version("likewise")
+        value: object = _native.__version__
     elif name in _HOMES:
         try:
             value = getattr(importlib.import_module(_HOMES[name]), name)

@@ -162,6 +162,10 @@ class Texts:
         """Copy documents out of a list of bytes."""
 
     @staticmethod
+    def from_encoded(data: object) -> Texts:
+        """Take a column of tokens as ``__arrow_c_array__`` gave it (large_binary), without a copy."""
+
+    @staticmethod
     def from_tokens(offsets: Buffer, tokens: Texts, weights: Buffer, lengths: Buffer) -> Texts:
         """Encode the user's own tokens as documents.
 
@@ -188,7 +192,7 @@ class Texts:
         """Bytes of all documents together, of texts as UTF-8."""
 
     def to_list(self) -> list[Any]:
-        """Return all texts as a list of str; what is no text as bytes."""
+        """Return all texts as a list of str; tokens joined by spaces, bytes as bytes."""
 
     def take(self, rows: Buffer) -> Texts:
         """Select the texts at `rows` (uint32 or int64), in that order; shares, and so keeps alive, their memory."""
@@ -200,7 +204,7 @@ class Texts:
         """Hash the UTF-8 of each text with XXH3-64: uint64."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Export as ``large_utf8``, whatever is requested; InvalidInput where there are no texts."""
+        """Export as ``large_utf8``, tokens and bytes as ``large_binary``, whatever is requested."""
 
 @final
 class Dictionary:
@@ -228,6 +232,8 @@ class TextRules:
     stop_words : StopWords, optional
     chunking : {"content", "fixed"}, optional
     chunk_bytes : int, optional
+    has_value : bool
+        Whether the first line of each text is the value that it is compared within.
     """
 
     def __new__(
@@ -239,6 +245,7 @@ class TextRules:
         stop_words: StopWords | None = None,
         chunking: str | None = None,
         chunk_bytes: int | None = None,
+        has_value: bool = False,
     ) -> TextRules: ...
     def libraries(self, tokens: str) -> list[str]:
         """Return the libraries that have a say in tokens of this kind, with their versions."""
@@ -260,6 +267,8 @@ class FeatureRules:
     hash : {"xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"}
         Hash of a token.
     text_rules : TextRules, optional
+    once : bool
+        Whether each feature that has a weight counts once.
     """
 
     def __new__(
@@ -271,6 +280,8 @@ class FeatureRules:
         table: WeightTable | None = None,
         hash: str = "xxh3",
         text_rules: TextRules | None = None,
+        *,
+        once: bool = False,
     ) -> FeatureRules: ...
     def normalize(self, text: str) -> str:
         """Return the normalized text by these rules."""
@@ -769,6 +780,9 @@ class PrefixJoin:
             Pairs of earlier documents that are removed are left out.
         """
 
+    def pass_over(self, end: int) -> None:
+        """List positions up to `end` as earlier ones, in place of asking for their pairs."""
+
 @final
 class BandBuckets:
     """Documents in their buckets, in order of priority; positions are 0 to ``len(order)``.
@@ -1014,10 +1028,24 @@ class OnlineIndex:
     ) -> dict[str, Any]: ...
     def get(self, doc_id: str) -> tuple[int, str | None, float, int | None, int] | None: ...
     def group(self, doc_id: str) -> tuple[str, bool, list[str]]: ...
-    def neighbors(self, texts: Texts, limit: int) -> list[tuple[str, float, int | None]]: ...
-    def neighbors_of_sketch(
-        self, sketches: Buffer, is_empty: Buffer, num_features: Buffer, limit: int
-    ) -> list[tuple[str, float, int | None]]: ...
+    def neighbors(
+        self, texts: Texts, limit: int, min_similarity: float, *, threads: int = 1
+    ) -> list[list[tuple[str, float, int | None, bool]]]: ...
+    def neighbors_of_sketches(
+        self,
+        sketches: Buffer,
+        is_empty: Buffer,
+        num_features: Buffer,
+        limit: int,
+        min_similarity: float,
+        *,
+        threads: int = 1,
+    ) -> list[list[tuple[str, float, int | None, bool]]]: ...
+    def ids_from(self, row: int) -> tuple[list[str], int] | None: ...
+    def check_ids_of(self, other: OnlineIndex, row: int, *, threads: int = 1) -> int | None: ...
+    def add_from(
+        self, other: OnlineIndex, row: int, *, threads: int = 1
+    ) -> tuple[list[str], list[str | None], dict[str, Any], int] | None: ...
     def remove(self, doc_id: str) -> tuple[bool, list[str], list[tuple[str, str]]]: ...
     def facts(self) -> dict[str, Any]: ...
     def verify(self, full: bool = False) -> list[str]: ...
@@ -1093,8 +1121,10 @@ class HammingSet:
         self, queries: Buffer, within: int, *, threads: int = 1, isa: str | None = None
     ) -> tuple[Array, Array, Array, Array]:
         """Return offsets (int64), rows (uint32), fingerprints where rows are not kept (uint64), distances (uint16)."""
-    def nearest(self, query: Buffer, num: int, *, isa: str | None = None) -> tuple[Array, Array, Array, Array]:
-        """Return as :meth:`search` the nearest of one query, by distance."""
+    def nearest(
+        self, queries: Buffer, num: int, *, threads: int = 1, isa: str | None = None
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return as :meth:`search` the nearest of each query, by distance."""
     def facts(self) -> dict[str, Any]:
         """Return sizes by name."""
     def save(self, path: str, extra: str, ids: bytes | None = None) -> None:
@@ -1496,6 +1526,12 @@ class JsonlRules:
         Further fields, wanted as raw JSON.
     max_document : int
         Longest line in bytes, below 2**32.
+    takes_tokens : bool
+        Whether the only text field holds a list of tokens, which is encoded.
+    are_weighted : bool
+        Whether its entries are [token, weight] pairs.
+    weight_scale : float, optional
+        What real weights are multiplied by before they are rounded; whole numbers where None.
     """
 
     def __new__(
@@ -1505,6 +1541,10 @@ class JsonlRules:
         id_required: bool = False,
         fields: list[str] = ...,
         max_document: int = ...,
+        *,
+        takes_tokens: bool = False,
+        are_weighted: bool = False,
+        weight_scale: float | None = None,
     ) -> JsonlRules: ...
 
 @final

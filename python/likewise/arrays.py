@@ -27,7 +27,7 @@ class GrowingArray:
     dtype : dtype
         Of every entry.
     folder : Path, optional
-        Where the array lies in a file of its own, deleted with the array; in memory where None.
+        Where the array lies in a file of its own, deleted with the array; in memory if None.
     """
 
     def __init__(self, dtype: Any, folder: Path | None = None) -> None:  # noqa: ANN401
@@ -90,7 +90,7 @@ class ArraySpace:
     Parameters
     ----------
     folder : Path, optional
-        A directory for files, each of one array and deleted with it; in memory where None.
+        A directory for files, each of one array and deleted with it; in memory if None.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -294,7 +294,7 @@ def as_row_pairs(pairs: Any, num_rows: int) -> NDArray[np.int64]:  # noqa: ANN40
     Raises
     ------
     InvalidParameter
-        If the shape is another, or a row is no whole number from 0 to below `num_rows`.
+        If the shape is another, or a row is not an integer from 0 to below `num_rows`.
     """
     try:
         found = np.asarray(pairs)

@@ -17,7 +17,7 @@ def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
 
 
 def check_seconds(name: str, value: object) -> float:
-    """Return a time to wait, in seconds, or raise InvalidParameter if it is no finite number above 0."""
+    """Return a time to wait, in seconds, or raise InvalidParameter if it is not a finite number above 0."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
         raise InvalidParameter(name, f"{value!r} is not a number above 0")
     return float(value)
@@ -74,7 +74,7 @@ def parse_size(name: str, text: str) -> int:
     Raises
     ------
     InvalidParameter
-        If it is no size.
+        If it is not a size.
     """
     found = re.fullmatch(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([KMGT]?B?)\s*", text.upper(), re.ASCII)
     unit = "" if found is None else found[2] if found[2].endswith("B") or not found[2] else found[2] + "B"
@@ -98,7 +98,7 @@ def take_bytes(name: str, given: object, low: int, high: int = _LARGEST) -> int:
     Raises
     ------
     InvalidParameter
-        If it is no size, or out of range.
+        If it is not a size, or out of range.
     """
     number: float | int | None = None
     if isinstance(given, str):

@@ -14,7 +14,7 @@
     |  `- ForkedError
     `- MissingExtra     (also an ImportError)
 
-What the system refuses stays `FileNotFoundError`, `PermissionError`, `OSError`.
+Errors of the operating system are raised as `FileNotFoundError`, `PermissionError` or `OSError`.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ class IndexLocked(StoreError):
 class IndexPoisoned(StoreError):
     """The handle no longer accepts writes. Open the index again to recover.
 
-    A write failed, for instance on a full disk; reads still work. Or the index files were deleted, moved or replaced
-    while it was open; then reads fail too.
+    A write failed, for example on a full disk; reads still work. Or the index files were deleted, moved or replaced
+    while the index was open; in that case, reads also fail.
     """
 
 
@@ -163,9 +163,9 @@ class LostWrites(StoreError):
     removed_ids : sequence of str
         Ids to remove again.
     since_s : int, optional
-        Second, since 1970, of this client's last write that the server still has.
+        Time of this client's last write that the server still has, in seconds since 1970.
     is_complete : bool
-        Whether those are all. A client remembers its last 50,000 ids.
+        Whether the ids are complete. A client remembers its last 50,000 ids.
 
     Attributes
     ----------
@@ -212,7 +212,7 @@ def _listed(ids: Sequence[str]) -> str:
 class ForkedError(StoreError):
     """The index, or another one, was open when this process was forked.
 
-    Close every index before a fork, or start processes by ``spawn`` or ``forkserver``; one on a server is opened again.
+    Close all indexes before a fork, or start processes by ``spawn`` or ``forkserver``. Open an index on a server again.
     """
 
 
@@ -224,7 +224,7 @@ class MissingExtra(LikewiseError, ImportError):
     extra : str
         Name of the extra that installs it.
     purpose : str
-        What needs it.
+        The feature that needs it.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Progress as events: the library reports to a callback, and draws them only where it is asked to."""
+"""Progress events: the library reports progress to a callback, and draws it only on request."""
 
 import html
 import sys
@@ -26,7 +26,7 @@ class StageStarted:
     stage : str
         ``"sketching"``, ``"deciding"`` or ``"writing"``.
     total : int
-        How much there is to do, in `unit`; 0 where it is not known.
+        Amount of work, in `unit`; 0 if unknown.
     unit : str
         ``"bytes"``, ``"documents"`` or ``"rows"``.
     """
@@ -38,14 +38,14 @@ class StageStarted:
 
 @dataclass(frozen=True)
 class StageAdvanced:
-    """A stage went on.
+    """A stage made progress.
 
     Parameters
     ----------
     stage : str
         The stage named by its :class:`StageStarted`.
     done : int
-        How much is done since its start, in the stage's unit.
+        Amount of work done since the start of the stage, in its unit.
     """
 
     stage: str
@@ -70,12 +70,12 @@ class StageFinished:
 
 @dataclass(frozen=True)
 class Warned:
-    """Something the user should know before it goes on.
+    """A warning for the user.
 
     Parameters
     ----------
     message : str
-        What, and what could be done about it.
+        The problem, and what to do about it.
     """
 
     message: str
@@ -83,12 +83,12 @@ class Warned:
 
 @dataclass(frozen=True)
 class Planned:
-    """What a run in bounded memory will take, or where one on Spark takes place; comes before anything else.
+    """The resources that a run with a memory limit needs, or the location of a run on Spark; the first event of a run.
 
     Parameters
     ----------
     lines : tuple of str
-        Memory, disk, passes and time in words, or the master and where stages stay.
+        Memory, disk, passes and time in words, or the Spark master and the directory of the stages.
     """
 
     lines: tuple[str, ...]
@@ -99,7 +99,7 @@ Progress = Callable[[Event], None]
 
 
 def no_progress(event: Event) -> None:
-    """Take an event and do nothing with it."""
+    """Ignore an event."""
 
 
 class _Lines:

@@ -118,6 +118,7 @@ def test_lines_and_records_keep_their_bytes_before_the_fields(name, tmp_path):
 def test_threads_memory_and_a_continued_run_change_nothing(write, tmp_path, monkeypatch):
     monkeypatch.setattr(ingest, "PIECE_BYTES", 6_000)
     monkeypatch.setattr(resume, "PART_BYTES", 12_000)
+    monkeypatch.setattr(resume, "SAVED_AFTER_S", 0.0)
     paths = [_write(tmp_path / "in", name, WRITERS[name](ROWS)) for name in ("in.jsonl.gz", "in.csv", "in.parquet")]
     options = {"write": write} | ({"date_field": "n"} if write == "groups" else {})
     run = FileRun(threads=1, duplicate_ids="allow")

@@ -93,12 +93,12 @@ def test_the_direction_of_containment_is_told(tmp_path):
     common = ["dedup", "new.jsonl", "--against", "ref.jsonl", "--threshold", "0.8"]
     ran = likewise_command(*common, "--measure", "containment", "-o", "one", cwd=tmp_path)
     assert ran.status == 0
-    told = "note: containment is the share of a new document's features found in a document of --against"
+    told = "note: with containment, a new document is removed if a document of --against contains it"
     assert told in ran.err
     assert "--method shingles --measure overlap" in ran.err
     assert json.loads((tmp_path / "one" / "summary.json").read_text())["num_removed"] == 0
     ran = likewise_command(*common, "--method", "shingles", "--measure", "overlap", "-o", "two", cwd=tmp_path)
-    assert "note: containment" not in ran.err
+    assert "note: with containment" not in ran.err
     assert json.loads((tmp_path / "two" / "summary.json").read_text())["num_removed"] == 1
     ran = likewise_command(*common, "--measure", "containment", "-o", "-", cwd=tmp_path)
     assert told in ran.err

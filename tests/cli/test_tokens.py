@@ -213,7 +213,7 @@ MISTAKES = {
     "no name": (lambda: Minhash(tokens="user"), "need a tokenizer name"),
     "a name alone": (lambda: Minhash(tokenizer="x"), "tokens user"),
     "texts": (lambda: likewise.sketch(["a b"], OWN), "or a tokenizer"),
-    "an arrow of texts": (lambda: likewise.sketch(pa.array(["a b"]), OWN), "lists of str"),
+    "an arrow of texts": (lambda: likewise.sketch(pa.array(["a b"]), OWN), "not lists of tokens"),
     "pairs": (lambda: likewise.sketch([[("a", 1)]], OWN), "pairs require weights own"),
     "numbers": (lambda: likewise.sketch([[1]], OWN), "not a str"),
     "a tokenizer for words": (lambda: likewise.dedup(["a"], tokenizer=cut), "tokens auto"),

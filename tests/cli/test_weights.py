@@ -178,7 +178,7 @@ MISTAKES = {
     "no collection": (lambda: likewise.compare("a", "b", likewise.Recipe.minhash(weights="idf")), InvalidParameter),
     "a run of texts for pairs": (lambda: likewise.dedup(["a"], likewise.Recipe.minhash(weights="own")), InvalidInput),
     "text for pairs": (lambda: likewise.sketch(["text"], likewise.Recipe.minhash(weights="own")), InvalidInput),
-    "a heavy pair": (lambda: likewise.sketch([[("a", 16)]], likewise.Recipe.minhash(weights="own")), InvalidParameter),
+    "a heavy pair": (lambda: likewise.sketch([[("a", 256)]], likewise.Recipe.minhash(weights="own")), InvalidInput),
     "no pairs": (lambda: lexicon("abc"), InvalidParameter),
     "terms alone": (lambda: lexicon(["flood"]), InvalidParameter),
     "no terms": (lambda: lexicon(7), InvalidParameter),
@@ -262,3 +262,17 @@ def test_memory_of_the_counts_is_understood_as_text(tmp_path):
     ran = likewise_command("weights", path, "-o", tmp_path / "w", "--memory", "0")
     assert ran.status == 2
     assert "--memory:" in ran.err
+
+
+def test_a_term_that_is_cut_is_named_with_its_line_and_the_cure(tmp_path):
+    (tmp_path / "texts.jsonl").write_text('{"id": "a", "text": "渡船开往东岸码头"}\n', encoding="utf-8")
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("渡船\t5\n\n东岸码头\t3\n", encoding="utf-8")
+    (tmp_path / "words.txt").write_text("东岸码头\n", encoding="utf-8")
+    options = [tmp_path / "texts.jsonl", "-o", tmp_path / "out", "--tokens", "chinese", "--shingle", "1"]
+    options += ["--method", "simhash", "--within", "3", "--weights", terms]
+    refused = likewise_command("dedup", *options)
+    assert refused.status == 2
+    assert f"'东岸码头' ({terms}, line 3) of 2 tokens" in refused.err
+    assert "add the term to the dictionary" in refused.err
+    run("dedup", *options, "--dictionary", tmp_path / "words.txt")

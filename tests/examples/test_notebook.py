@@ -67,7 +67,7 @@ def test_each_short_call_does_what_the_long_one_does(tmp_path, monkeypatch):
     for (task, _, _, kind), cell in zip(rows, made.cells[2:], strict=False):
         last = of_stream(cell, "stdout").splitlines()[-1]
         assert last == kind or last.endswith(f".{kind}"), (task, last)
-    (bar,) = (cell for (task, *_), cell in zip(rows, made.cells[2:], strict=False) if task == "show a bar")
+    (bar,) = (cell for (task, *_), cell in zip(rows, made.cells[2:], strict=False) if task == "show a progress bar")
     # The line of HTML was there, and is empty at the end.
     assert [output.data["text/html"] for output in bar.outputs if output.output_type == "display_data"] == [""]
     for cell in made.cells[-len(shown) :]:

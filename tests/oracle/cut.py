@@ -10,10 +10,11 @@ import unicodedata
 from html.parser import HTMLParser
 from itertools import pairwise
 
+from tests.oracle import numerals
 from tests.oracle.normalize import normalize
 from tests.oracle.segment import tokens as words
 
-FOLDS = ("traditional", "width", "accents", "punctuation", "digits")
+FOLDS = ("traditional", "width", "accents", "punctuation", "numerals", "digits")
 # Some characters whose simplified form nobody doubts; texts of this oracle hold no other traditional ones.
 SIMPLIFIED = dict(zip("媽喊囉羅飯東車門長馬鳥魚漢語國學後髮發", "妈喊啰罗饭东车门长马鸟鱼汉语国学后发发", strict=True))
 NARROW = dict(
@@ -39,6 +40,8 @@ def fold(text, names):
         text = "".join(map(without_accents, text))
     if "punctuation" in names:
         text = "".join(c for c in text if not unicodedata.category(c).startswith("P"))
+    if "numerals" in names:
+        text = numerals.read(text)
     if "digits" in names:
         text = "".join("0" if unicodedata.category(c) == "Nd" else c for c in text)
         # A run of what were digits; a zero that was there is one of them.

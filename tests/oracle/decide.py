@@ -73,6 +73,9 @@ class Online:
         recipe = self.recipe
         weights = features.features(text, recipe.rules).weights
         if recipe.method == "exact":
+            if recipe.rules.has_value:
+                value, text = features.split_value(text)
+                return Document(row, {(value, normalize(text)): 1}, None, (value, normalize(text)))
             normal = normalize(text)
             return Document(row, {normal: 1} if normal else {}, None, normal)
         if recipe.method == "shingles":

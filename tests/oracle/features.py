@@ -14,6 +14,7 @@ MASK = (1 << 64) - 1
 MULTIPLIER = 0xC2B2AE3D27D4EB4F
 STEP = 0xD6E8FEB86659FD93
 NO_TOKEN = 0x6E6F746F6B656E73
+ONLY_IN = 0x6F6E6C795F696E5F
 
 
 class Rules(NamedTuple):
@@ -22,6 +23,7 @@ class Rules(NamedTuple):
     weights: str = "none"
     seed: int = 0
     table: dict | None = None  # of features, or of terms as tuples of tokens
+    has_value: bool = False  # texts begin with a line that holds the value they are compared within
 
 
 class Features(NamedTuple):
@@ -50,7 +52,10 @@ def polynomial(hashes):
 
 
 def occurrences(text, rules, tokenize=tokens):
-    """Every feature occurrence in order, and the shape."""
+    """Every feature occurrence in order, without what tells values apart, and the shape."""
+    if rules.has_value:
+        found, shape = occurrences(split_value(text)[1], rules._replace(has_value=False), tokenize)
+        return (found, shape) if found else ([NO_TOKEN], 1)
     words = tokenize(text, rules.tokens)
     hashes = [token_hash(word, rules.seed) for word in words]
     width = rules.shingle
@@ -74,7 +79,27 @@ def log_count_weight(count):
         return min(15, math.floor(exact + Decimal("0.5")))
 
 
+def split_value(text):
+    """The value of a text that has one, and the text behind it."""
+    value, _, text = text.partition("\n")
+    return value, text
+
+
+def salted(features, value):
+    """Features that documents of other values do not have."""
+    return [mix(f ^ xxh3(value.encode(), ONLY_IN)) for f in features]
+
+
 def features(text, rules, tokenize=tokens):
+    found = weighed(text, rules, tokenize)
+    if not rules.has_value:
+        return found
+    value, _ = split_value(text)
+    return Features(dict(zip(salted(found.weights, value), found.weights.values(), strict=True)), found.shape)
+
+
+def weighed(text, rules, tokenize=tokens):
+    """Features as they are weighed: those of a value are told apart afterwards."""
     found, shape = occurrences(text, rules, tokenize)
     counts = {}
     for f in found:
@@ -85,7 +110,7 @@ def features(text, rules, tokenize=tokens):
             rarity = {f: weights.log_count_idf(c, rarity[f]) for f, c in counts.items()}
         return Features(rarity, shape)
     if rules.weights == "lexicon":
-        words = tokenize(text, rules.tokens)
+        words = tokenize(split_value(text)[1] if rules.has_value else text, rules.tokens)
         by_terms = dict(
             zip(found, weights.lexicon_weights(words, rules.shingle, rules.table) or [1] * len(found), strict=True)
         )

@@ -45,13 +45,14 @@ rules = st.builds(
     st.sampled_from(["none", "count", "log-count"]),
     seeds,
     st.none(),
+    st.booleans(),
 )
 
 
 @example(rules=oracle.Rules("word", 3, "none", 5), batch=["...", "!?", "", "a", "\u3001", "a b c d a b c"])
 @given(rules=rules, batch=st.lists(texts | word_texts, max_size=6))
 def test_features(rules, batch):
-    native = _native.FeatureRules(*rules[:4])
+    native = _native.FeatureRules(*rules[:4], text_rules=_native.TextRules(has_value=rules.has_value))
     expected = [oracle.features(text, rules) for text in batch]
     for isa in instruction_sets():
         offsets, found, weights = map(

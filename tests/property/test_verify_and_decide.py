@@ -27,7 +27,7 @@ MEASURES = ("jaccard", "containment", "cosine", "dice", "overlap")
 )
 def test_similarity_of_pairs(batch, weights, shingle, threshold):
     rules = Rules("word", shingle, weights)
-    sets = _native.FeatureSets(len(batch), _native.FeatureRules(*rules))
+    sets = _native.FeatureSets(len(batch), _native.FeatureRules(*rules[:4]))
     sets.add(np.arange(len(batch), dtype=np.uint32), _native.Texts.from_list(batch), threads=2)
     later, earlier = (x.reshape(-1).astype(np.uint32) for x in np.meshgrid(range(len(batch)), range(len(batch))))
     own = [features(text, rules).weights for text in batch]

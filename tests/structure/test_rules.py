@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib.metadata
 import re
 import subprocess
 import sys
@@ -16,7 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "python" / "likewise"
 PUBLIC = {
     "AsyncClient", "Client", "Deduplication", "HammingIndex", "Index", "InvalidInput", "InvalidParameter",
-    "LikewiseError", "Recipe",
+    "LikewiseError", "Recipe", "leaks",
     "RecipeMismatch", "Sketches", "Weights", "__version__", "band_pairs", "compare", "dedup", "dedup_files",
     "hamming_distance", "hamming_join", "hamming_pairs", "match", "pairs", "sketch", "audit", "tune",
 }  # fmt: skip
@@ -40,7 +41,7 @@ def modules_after(code):
 
 def test_public_names():
     assert set(likewise.__all__) == PUBLIC
-    assert len(likewise.__all__) <= 25
+    assert len(likewise.__all__) <= 30
     for name in PUBLIC:
         assert getattr(likewise, name) is not None
     assert not hasattr(likewise, "nothing_of_this_name")
@@ -49,6 +50,10 @@ def test_public_names():
 def test_every_public_name_is_documented():
     for name in PUBLIC - {"__version__"}:
         assert len((getattr(likewise, name).__doc__ or "").splitlines()) >= 1, name
+
+
+def test_the_version_is_that_of_the_installed_package():
+    assert likewise.__version__ == importlib.metadata.version("likewise")
 
 
 def test_import_is_light():

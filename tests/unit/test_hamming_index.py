@@ -125,6 +125,56 @@ def test_nearest_grows_to_everything():
             assert list(zip(distances.tolist(), rows.tolist(), strict=True)) == oracle.nearest(held, codes[0], num)
 
 
+def test_the_nearest_of_many_are_those_of_each():
+    for bits, kind in [(64, "clustered"), (128, "random")]:
+        codes = codes_of(kind, 400, bits)
+        index = HammingIndex(as_words(codes, bits), threads=2)
+        held = dict(enumerate(codes))
+        for k in [1, 7, 500]:
+            offsets, rows, distances = index.nearest_batch(as_words(codes[:60], bits), k)
+            found = list(zip(distances.tolist(), rows.tolist(), strict=True))
+            of_each = [found[start:end] for start, end in itertools.pairwise(offsets)]
+            assert of_each == [oracle.nearest(held, code, k) for code in codes[:60]]
+    assert index.nearest_batch(np.zeros((0, 2), np.uint64), 3).offsets.tolist() == [0]
+
+
+def test_nothing_is_near_an_empty_text():
+    recipe = likewise.Recipe.simhash(bits=128)
+    sketches = likewise.sketch(["some text of a few words", "", "other words are here", ""], recipe)
+    for ids in (None, list("abcd")):
+        offsets, rows, _ = HammingIndex(sketches, ids=ids).nearest_batch(sketches, 1)
+        assert offsets.tolist() == [0, 1, 1, 2, 2]
+        assert rows.tolist() == ([0, 2] if ids is None else ["a", "c"])
+    of_codes = HammingIndex(sketches.array[[0, 2]], ids=False).nearest_batch(sketches, 1)
+    assert of_codes.offsets.tolist() == [0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("num_bytes", [4, 8, 12, 16, 20, 24, 28, 32])
+def test_codes_of_bytes_are_those_of_faiss(num_bytes):
+    random = np.random.default_rng(num_bytes)
+    codes = random.integers(0, 256, (300, num_bytes), np.uint8)
+    queries = codes[:20] ^ (random.integers(0, 40, (20, num_bytes)) == 0).astype(np.uint8)
+    index = HammingIndex(codes, within=4)
+    assert index.bits == 8 * num_bytes
+    bits_of = [int.from_bytes(row.tobytes(), "little") for row in codes]
+    for query in queries:
+        rows, distances = index.query(query)
+        expected = [
+            (i, (code ^ int.from_bytes(query.tobytes(), "little")).bit_count()) for i, code in enumerate(bits_of)
+        ]
+        assert list(zip(rows.tolist(), distances.tolist(), strict=True)) == [(i, d) for i, d in expected if d <= 4]
+    assert likewise.hamming.hamming_pairs(codes, 3) is not None
+    other = np.zeros((1, num_bytes + 4 if num_bytes < 32 else 28), np.uint8)
+    with pytest.raises(InvalidParameter):
+        index.query_batch(other)
+
+
+def test_bytes_of_another_shape_are_refused():
+    for shape in [(3,), (3, 6), (3, 36), (2, 2, 8)]:
+        with pytest.raises(InvalidParameter, match="uint8"):
+            HammingIndex(np.zeros(shape, np.uint8))
+
+
 def test_without_rows_each_fingerprint_comes_once():
     codes = codes_of("few", 500, 64) + codes_of("clustered", 500, 64)
     index = HammingIndex(as_words(codes, 64), ids=False)
@@ -216,7 +266,7 @@ def test_refusals():
         (lambda: index.query(1 << 64), "fingerprint"),
         (lambda: index.query_batch(np.zeros((2, 2), np.uint64)), "fingerprints"),
         (lambda: index.query_batch([1.5]), "fingerprints"),
-        (lambda: index.nearest(3, 0), "num"),
+        (lambda: index.nearest(3, 0), "k"),
         (lambda: HammingIndex(words, within=65), "within"),
         (lambda: HammingIndex(words, bits=48), "bits"),
         (lambda: HammingIndex(words + np.uint64(1 << 32), bits=32), "fingerprints"),

@@ -159,11 +159,11 @@ def test_wide_radii_are_planned_at_once():
 def test_more_than_an_index_holds_is_said():
     assert len(plan_hamming(4_294_967_294).excess) == 1
     assert plan_hamming(2**31).excess == ()
-    assert [sentence.split(" ")[0] for sentence in plan_hamming(2**31 + 1).excess] == ["All"]
+    assert [sentence.split(" ")[0] for sentence in plan_hamming(2**31 + 1).excess] == ["hamming_pairs"]
     assert len(plan_hamming(17_000_000_000).excess) == 2
     text = likewise_command("plan", "--n", "17e9").out.decode()
-    assert "17,000,000,000 exceed the limit of one index (4,294,967,294): make 4 of them" in text
-    assert "All pairs are found among at most 2,147,483,648" in text
+    assert "17,000,000,000 fingerprints exceed the limit of one index (4,294,967,294): use 4 indexes" in text
+    assert "hamming_pairs finds all pairs among at most 2,147,483,648 fingerprints" in text
     assert "more than" not in likewise_command("plan", "--n", "2e9").out.decode()
 
 

@@ -50,6 +50,32 @@ impl TextColumn {
     }
 }
 
+/// Documents of tokens one after another in one buffer, as the core encodes them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenColumn {
+    /// All documents, without anything between them.
+    pub bytes: Vec<u8>,
+    /// Document i is `bytes[offsets[i]..offsets[i + 1]]`; n + 1 values, the first 0.
+    pub offsets: Vec<i64>,
+}
+
+impl TokenColumn {
+    /// Adds one document.
+    pub fn push(&mut self, encoded: &[u8]) {
+        self.bytes.extend_from_slice(encoded);
+        self.offsets.push(self.bytes.len() as i64);
+    }
+}
+
+impl Default for TokenColumn {
+    fn default() -> Self {
+        TokenColumn {
+            bytes: Vec::new(),
+            offsets: vec![0],
+        }
+    }
+}
+
 impl Default for TextColumn {
     fn default() -> Self {
         Self::with_capacity(0)

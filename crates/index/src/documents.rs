@@ -118,6 +118,24 @@ impl Documents {
         Some((&self.features[range.clone()], &self.weights[range]))
     }
 
+    /// Puts a document that an index stored behind others, none of which has a text digest unless it has one.
+    pub fn push_stored(&mut self, document: StoredDocument<'_>) {
+        self.sketches.extend_from_slice(document.sketch);
+        self.shapes.push(document.shape);
+        self.num_features.push(document.num_features);
+        self.feature_digests.push(document.feature_digest);
+        self.text_digests.extend(document.text_digest);
+        if let Some((features, weights)) = document.set {
+            self.features.extend_from_slice(features);
+            match weights.is_empty() {
+                true => self.weights.resize(self.features.len(), 1),
+                false => self.weights.extend_from_slice(weights),
+            }
+        }
+        self.has_set.push(document.set.is_some());
+        self.set_ends.push(self.features.len());
+    }
+
     fn append(&mut self, other: Documents) {
         let base = self.features.len();
         self.sketches.extend_from_slice(&other.sketches);
@@ -132,6 +150,22 @@ impl Documents {
             .extend(other.set_ends.iter().map(|end| base + end));
         self.has_set.extend_from_slice(&other.has_set);
     }
+}
+
+/// What a store holds of a document.
+pub struct StoredDocument<'a> {
+    /// Its sketch.
+    pub sketch: &'a [u8],
+    /// Its [`Shape`].
+    pub shape: u8,
+    /// Distinct features.
+    pub num_features: u32,
+    /// XXH3-64 of its text, where there was one.
+    pub text_digest: Option<u64>,
+    /// Digest of the feature set; 0 where it is not known.
+    pub feature_digest: u128,
+    /// Features and weights (empty: all are 1), where they are kept.
+    pub set: Option<(&'a [u64], &'a [u32])>,
 }
 
 /// Joins the halves of a digest.

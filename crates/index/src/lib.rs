@@ -16,13 +16,17 @@ mod queries;
 mod rules;
 mod shared;
 mod state;
+mod stored;
 mod upkeep;
 
 pub use add::TextOf;
+pub use decide::nearest::{Nearest, Neighbor};
+pub use decide::other_text;
 pub use decide::removal::Removal;
 pub use documents::{Documents, MakeExtractor, Sketching, TextKind};
 pub use error::Error;
 pub use index::{Index, Opening};
-pub use queries::{Group, Neighbor, Removed, Verdicts};
+pub use queries::{Group, Removed, Verdicts};
 pub use rules::{Matching, Method, Rules, SHORT_FEATURES};
+pub use stored::StoredPart;
 pub use upkeep::Facts;

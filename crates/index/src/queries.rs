@@ -6,10 +6,8 @@ use likewise_core::error::Error as CoreError;
 use likewise_core::text::Document;
 use likewise_disk::store::{Evidence, Row};
 
-use crate::decide::asked::Asked;
-use crate::decide::lookup::{Lookup, stored_row};
-use crate::decide::measure::OwnSet;
-use crate::decide::neighbors::near_rows;
+use crate::decide::lookup::stored_row;
+use crate::decide::nearest::{Nearest, Neighbor, neighbors_of};
 use crate::decide::removal::Removal;
 use crate::decide::{BLOCK, check_documents};
 use crate::documents::Documents;
@@ -42,15 +40,6 @@ pub struct Group {
     pub is_leader_gone: bool,
     /// Ids of its duplicates, in order of arrival.
     pub member_ids: Vec<String>,
-}
-
-/// A kept document near another.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Neighbor {
-    /// Its id.
-    pub id: String,
-    /// What was measured.
-    pub evidence: Evidence,
 }
 
 /// What a removal did, by id.
@@ -235,37 +224,35 @@ impl Index {
         })
     }
 
-    /// The kept documents that match the one document given, best first, at most `limit`.
+    /// The most similar kept documents of each document, best first, among equals in order of arrival: of fingerprints within the radius of the
+    /// rules all, else of those that share a bucket. Whether they match plays no part.
     ///
     /// # Errors
     /// Those of the store.
+    ///
+    /// # Cost
+    /// As [`Index::check`], but every document found is measured.
     pub fn neighbors(
         &self,
         documents: &Documents,
-        limit: usize,
+        nearest: Nearest,
+        threads: usize,
         cancel: &AtomicBool,
-    ) -> Result<Vec<Neighbor>, Error> {
+    ) -> Result<Vec<Vec<Neighbor>>, Error> {
         self.ready(cancel)?;
         self.repairing(|| {
             let shared = &self.shared;
-            let state = shared.state();
-            let lease = shared.lease(&state)?;
-            let mut lookup = shared.lookup(&state, &lease);
-            let sketches = documents.sketch(0);
-            let blank = documents.is_blank(0);
-            let near = near_rows(&state, shared.rules(), sketches, shared.isa(), 1, cancel)?;
-            let asked = Asked::of(documents, 0, if blank { &[] } else { near.of(0) });
-            let found = lookup.all_matches(&asked)?;
-            found
-                .into_iter()
-                .take(limit)
-                .map(|evidence| {
-                    Ok(Neighbor {
-                        id: lookup.id(evidence.kept_row)?,
-                        evidence,
-                    })
-                })
-                .collect()
+            let mut all = Vec::with_capacity(documents.len());
+            for start in (0..documents.len()).step_by(BLOCK) {
+                let range = start..documents.len().min(start + BLOCK);
+                let state = shared.state();
+                let lease = shared.lease(&state)?;
+                let store = Some(&*lease);
+                all.extend(neighbors_of(
+                    shared, &state, store, documents, range, nearest, threads, cancel,
+                )?);
+            }
+            Ok(all)
         })
     }
 
@@ -306,27 +293,5 @@ impl Index {
         self.build_when_due();
         self.checkpoint_when_due();
         Ok(removed)
-    }
-}
-
-impl Lookup<'_> {
-    /// Evidence of every kept document that matches, best first.
-    fn all_matches(&mut self, asked: &Asked<'_>) -> Result<Vec<Evidence>, Error> {
-        let (mut seen, _) = self.seen(asked)?;
-        if let Some(of_class) = self.kept_of_class(asked, u32::MAX)? {
-            seen.push(of_class);
-        }
-        seen.sort_unstable();
-        seen.dedup();
-        let min_equal = self.rules().min_equal();
-        let mut own = OwnSet::new(*asked);
-        let mut found = Vec::new();
-        for row in seen {
-            if self.is_kept(row)? {
-                found.extend(self.matches(asked, &mut own, row, min_equal)?);
-            }
-        }
-        found.sort_by(|a, b| b.similarity.total_cmp(&a.similarity));
-        Ok(found)
     }
 }

@@ -19,7 +19,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use crate::column::{Chunk, Column};
+use crate::column::{Chunk, Column, Kind, to_binary_array};
 use crate::door::{caught, run};
 use crate::errors::Failure;
 
@@ -113,15 +113,16 @@ impl Stream {
     }
 }
 
-/// Reads a column of strings from an object with `__arrow_c_stream__` or `__arrow_c_array__`.
-pub fn read_column(data: &Bound<'_, PyAny>) -> Result<Column, Failure> {
+/// Reads a column of strings from an object with `__arrow_c_stream__` or `__arrow_c_array__`; of another kind of
+/// `large_binary`, as [`write_column`] gave it.
+pub fn read_column(data: &Bound<'_, PyAny>, kind: Kind) -> Result<Column, Failure> {
     let py = data.py();
     let mut parts = Vec::new();
     if data.hasattr(intern!(py, "__arrow_c_stream__"))? {
         let capsule = data.call_method0(intern!(py, "__arrow_c_stream__"))?;
         let mut stream = Stream::take(&as_capsule(&capsule)?)?;
         let schema = stream.schema()?;
-        check_type(&schema)?;
+        check_type(&schema, kind)?;
         while let Some(array) = stream.next()? {
             parts.push(import(array, &schema)?);
             py.check_signals()?;
@@ -143,7 +144,7 @@ pub fn read_column(data: &Bound<'_, PyAny>) -> Result<Column, Failure> {
                 "the Arrow array was consumed before; pass it anew",
             ));
         }
-        check_type(&schema)?;
+        check_type(&schema, kind)?;
         parts.push(import(array, &schema)?);
     } else {
         return Err(Failure::input(format!(
@@ -160,7 +161,7 @@ pub fn read_column(data: &Bound<'_, PyAny>) -> Result<Column, Failure> {
             chunks.push(Arc::new(to_chunk(data, first_row)?));
             first_row += num_rows;
         }
-        Ok(Column::new(chunks))
+        Ok(Column::of_kind(kind, chunks))
     })
 }
 
@@ -183,9 +184,13 @@ fn arrow_failure(error: arrow_schema::ArrowError) -> Failure {
 }
 
 /// Refuses early what is no column of strings.
-fn check_type(schema: &FFI_ArrowSchema) -> Result<(), Failure> {
+fn check_type(schema: &FFI_ArrowSchema, kind: Kind) -> Result<(), Failure> {
     let data_type = DataType::try_from(schema).map_err(arrow_failure)?;
     match &data_type {
+        DataType::LargeBinary if kind != Kind::Text => Ok(()),
+        _ if kind != Kind::Text => Err(Failure::input(format!(
+            "expected a column of large_binary, found {data_type}"
+        ))),
         DataType::Struct(fields) if fields.len() == 1 && is_text(fields[0].data_type()) => Ok(()),
         DataType::Struct(fields) => Err(Failure::input(format!(
             "expected one column of strings, found a table of {} columns; pass one of them",
@@ -242,6 +247,7 @@ fn to_chunk(data: ArrayData, first_row: usize) -> Result<Chunk, Failure> {
         DataType::Utf8 => Chunk::Utf8(StringArray::clone(array.as_string())),
         DataType::LargeUtf8 => Chunk::LargeUtf8(LargeStringArray::clone(array.as_string())),
         DataType::Utf8View => Chunk::View(StringViewArray::clone(array.as_string_view())),
+        DataType::LargeBinary => Chunk::Binary(array.as_binary::<i64>().clone()),
         other => {
             return Err(Failure::input(format!(
                 "expected a column of strings, found {other}"
@@ -293,10 +299,13 @@ fn dictionary<K: ArrowDictionaryKeyType>(
     })
 }
 
-/// The schema and array capsules of a column as `large_utf8`.
+/// The schema and array capsules of a column as `large_utf8`, of what is no text as `large_binary`.
 pub fn write_column<'py>(py: Python<'py>, column: &Column) -> Result<Bound<'py, PyTuple>, Failure> {
     let data = run(py, column.num_bytes, |_| {
-        Ok(column.to_large_array().to_data())
+        Ok(match column.kind {
+            Kind::Text => column.to_large_array().to_data(),
+            _ => to_binary_array(column)?.to_data(),
+        })
     })?;
     let (array, schema) = to_ffi(&data).map_err(|error| Failure::Internal(error.to_string()))?;
     // What the consumer does not move out is released when the capsule goes.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Array as _, LargeBinaryArray, LargeStringArray, StringArray, StringViewArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use likewise_core::text::{Document, OwnTokens};
-use likewise_disk::TextColumn;
+use likewise_disk::{TextColumn, TokenColumn};
 
 use crate::errors::Failure;
 
@@ -105,7 +105,7 @@ impl Column {
         Self::of_kind(Kind::Text, chunks)
     }
 
-    fn of_kind(kind: Kind, chunks: Vec<Arc<Chunk>>) -> Self {
+    pub fn of_kind(kind: Kind, chunks: Vec<Arc<Chunk>>) -> Self {
         let mut starts = vec![0];
         let mut num_rows = 0;
         for chunk in &chunks {
@@ -127,6 +127,11 @@ impl Column {
         let array = LargeBinaryArray::try_new(offsets, Buffer::from_vec(bytes), None)
             .map_err(|error| Failure::Internal(error.to_string()))?;
         Ok(Self::of_kind(kind, vec![Arc::new(Chunk::Binary(array))]))
+    }
+
+    /// Takes over encoded tokens in one buffer.
+    pub fn from_tokens(tokens: TokenColumn) -> Result<Self, Failure> {
+        Self::from_bytes(Kind::Tokens, tokens.bytes, tokens.offsets)
     }
 
     /// Takes over texts in one buffer.
@@ -233,6 +238,18 @@ impl Column {
         }
         large_array(texts)
     }
+}
+
+/// Encoded documents as one array of `large_binary`; shared where they are one already.
+pub fn to_binary_array(column: &Column) -> Result<LargeBinaryArray, Failure> {
+    if let [chunk] = column.chunks.as_slice()
+        && let Chunk::Binary(array) = chunk.as_ref()
+    {
+        return Ok(array.clone());
+    }
+    Ok(LargeBinaryArray::from_iter_values(
+        (0..column.len()).map(|i| column.bytes(i)),
+    ))
 }
 
 fn large_array(texts: TextColumn) -> LargeStringArray {

@@ -93,7 +93,7 @@ impl CsvReader {
             .and_then(|stream| stream.read(num_lines_before))
             .map_err(|error| Failure::disk(error, &self.path))
         })?;
-        to_python(py, piece)
+        to_python(py, piece, false)
     }
 }
 

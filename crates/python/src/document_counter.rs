@@ -60,7 +60,11 @@ impl DocumentCounter {
             let ranges = column.ranges(GRAIN_BYTES);
             let make_state = || {
                 let held = HeldPart::default();
-                (rules.extractor(Isa::best()), Pending::default(), held)
+                (
+                    rules.extractor(Isa::best()).leaving_salt_out(),
+                    Pending::default(),
+                    held,
+                )
             };
             let parts = map_ranges(
                 ranges.len(),

@@ -27,6 +27,8 @@ pub struct FeatureRules {
     pub text_rules: CoreTextRules,
     /// What the weights are read from.
     table: Option<FeatureWeights>,
+    /// Whether each feature that has a weight counts once.
+    once: bool,
 }
 
 impl FeatureRules {
@@ -35,6 +37,7 @@ impl FeatureRules {
         Extractor::new(self.rules, isa)
             .with_table(self.table.clone())
             .with_text_rules(self.text_rules.clone())
+            .counting_once(self.once)
     }
 
     /// The same where each feature counts once, of so many tokens each.
@@ -47,6 +50,7 @@ impl FeatureRules {
             },
             text_rules: self.text_rules.clone(),
             table: None,
+            once: false,
         }
     }
 
@@ -73,7 +77,8 @@ impl FeatureRules {
 #[pymethods]
 impl FeatureRules {
     #[new]
-    #[pyo3(signature = (tokens, shingle, weights="none", seed=0, table=None, hash="xxh3", text_rules=None))]
+    #[pyo3(signature = (tokens, shingle, weights="none", seed=0, table=None, hash="xxh3", text_rules=None, *, once=false))]
+    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn new(
         tokens: &str,
         shingle: u32,
@@ -82,6 +87,7 @@ impl FeatureRules {
         table: Option<&Bound<'_, WeightTable>>,
         hash: &str,
         text_rules: Option<&Bound<'_, TextRules>>,
+        once: bool,
     ) -> Result<Self, Failure> {
         if !(1..=64).contains(&shingle) {
             return Err(Failure::parameter(
@@ -113,6 +119,7 @@ impl FeatureRules {
             },
             text_rules: text_rules.map_or_else(CoreTextRules::default, |r| r.get().rules.clone()),
             table: table.map(|table| table.get().feature_weights()),
+            once,
         })
     }
 

@@ -245,36 +245,34 @@ impl HammingSet {
         .map(found)
     }
 
-    /// The nearest of one query.
-    #[pyo3(signature = (query, num, *, isa=None))]
+    /// The nearest of each query: offsets, rows, fingerprints (where rows are not kept), distances.
+    #[pyo3(signature = (queries, num, *, threads=1, isa=None))]
     fn nearest(
         &self,
         py: Python<'_>,
-        query: &Bound<'_, PyAny>,
+        queries: &Bound<'_, PyAny>,
         num: usize,
+        threads: usize,
         isa: Option<&str>,
     ) -> Result<Found, Failure> {
         let isa = parse_isa(isa)?;
         let bits = self.bits();
-        let (words, len) = take_fingerprints(query, bits)?;
-        if len != 1 {
-            return Err(Failure::parameter(
-                "fingerprint",
-                format!("expected one, found {len}"),
-            ));
-        }
+        let (words, len) = take_fingerprints(queries, bits)?;
         let words = words.values();
-        let query = Fingerprints { words, bits };
-        let within = run_short(py, |cancel| {
-            self.checked(self.set.nearest_within(query, num, isa, 1, cancel))
-        })?;
-        match within {
-            Some(nearest) => Ok(found(nearest)),
-            None => run(py, LONG_BYTES, |cancel| {
-                self.checked(self.set.nearest_of_all(query, num, cancel))
-            })
-            .map(found),
+        let queries = Fingerprints { words, bits };
+        if len == 1 {
+            let within = run_short(py, |cancel| {
+                self.checked(self.set.nearest_within(queries, num, isa, 1, cancel))
+            })?;
+            if let Some(nearest) = within {
+                return Ok(found(nearest));
+            }
         }
+        // Whatever lies beyond the radius is compared with everything.
+        run(py, LONG_BYTES, |cancel| {
+            self.checked(self.set.nearest(queries, num, isa, threads, cancel))
+        })
+        .map(found)
     }
 
     /// Writes to one file, complete under its name or not at all.

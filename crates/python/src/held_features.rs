@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use likewise_core::features::{FeatureView, digest};
+use likewise_core::features::{FeatureView, add_salt, digest};
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 use pyo3::prelude::*;
@@ -30,6 +30,8 @@ pub struct HeldPart {
     /// Where the features of each text end.
     ends: Vec<u32>,
     shapes: Vec<u8>,
+    /// Of each text where texts have values, otherwise empty: features are held without it, as weights are counted.
+    salts: Vec<u64>,
     weights: OnceLock<Vec<u8>>,
 }
 
@@ -38,6 +40,7 @@ impl HeldPart {
         self.features.extend_from_slice(view.features);
         self.ends.push(self.features.len() as u32);
         self.shapes.push(view.shape as u8);
+        self.salts.extend(view.salt);
     }
 
     /// Gives what was pushed, in as much memory as it takes, and begins anew in its own.
@@ -46,6 +49,7 @@ impl HeldPart {
         self.features.clear();
         self.ends.clear();
         self.shapes.clear();
+        self.salts.clear();
         taken
     }
 
@@ -136,7 +140,7 @@ pub fn sketch_held(
     run(py, usize::MAX, |cancel| {
         let make_state = || {
             let sketcher = SlotSketcher::new(num_slots, slot_bytes, scheme, seed, isa);
-            (sketcher, Vec::new())
+            (sketcher, Vec::new(), Vec::new())
         };
         let parts = map_ranges(
             held.parts.len(),
@@ -144,13 +148,19 @@ pub fn sketch_held(
             threads,
             cancel,
             make_state,
-            |(sketcher, weights), which| {
+            |(sketcher, weights, salted), which| {
                 let mut part = Part::default();
                 let held = &held.parts[which.start];
                 let stored = held.weights.get().map_or(&[][..], |weights| weights);
                 for i in 0..held.ends.len() {
                     let range = held.range(i);
-                    let features = &held.features[range.clone()];
+                    let mut features = &held.features[range.clone()];
+                    if let Some(&salt) = held.salts.get(i) {
+                        salted.clear();
+                        salted.extend_from_slice(features);
+                        add_salt(salt, salted);
+                        features = salted;
+                    }
                     weights.clear();
                     weights.extend(stored[range].iter().map(|&weight| u32::from(weight)));
                     sketcher.sketch(features, weights, &mut part.sketches);

@@ -8,16 +8,21 @@ use likewise_core::isa::Isa;
 use likewise_core::text::Document;
 use likewise_disk::environment::{Clock, Environment};
 use likewise_disk::store::{AddingRun, Durability, Store};
-use likewise_index::{Documents, Index, Matching, Opening, Rules, Sketching, TextKind};
+use likewise_index::{
+    Documents, Index, Matching, Nearest, Opening, Rules, Sketching, TextKind, TextOf,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::door::{self, LONG_BYTES, parse_isa, run};
 use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::index_export::{StoredText, export_chunk};
 use crate::index_given::{check_num_ids, list_of, long_if};
 use crate::index_recipe::{RecipeParts, name_of, sketched_documents};
-use crate::index_shown::{ShownVerdict, listed, shown_facts, shown_verdict, shown_verdicts};
+use crate::index_shown::{
+    ShownNeighbor, ShownVerdict, shown_facts, shown_neighbors, shown_verdict, shown_verdicts,
+};
 use crate::manual_clock::ManualClock;
 use crate::texts::{Texts, text_of};
 
@@ -27,6 +32,7 @@ pub struct OnlineIndex {
     index: Index,
     dir: PathBuf,
     measure: &'static str,
+    stored_text: StoredText,
     has_distance: bool,
     clock: Arc<dyn Clock>,
 }
@@ -53,6 +59,11 @@ impl OnlineIndex {
     ) -> Result<Self, Failure> {
         let isa = parse_isa(isa)?;
         let rules_of_recipe = recipe.rules()?;
+        let stored_text = match (recipe.takes_tokens, rules.get().text_rules.has_value) {
+            (true, _) => StoredText::Tokens,
+            (false, true) => StoredText::WithValue,
+            (false, false) => StoredText::Plain,
+        };
         let sketching = Sketching {
             rules: rules_of_recipe,
             make_extractor: Arc::new(move |isa: Isa| rules.get().extractor(isa)),
@@ -95,6 +106,7 @@ impl OnlineIndex {
                 Matching::Verified { measure, .. } => measure.name(),
                 Matching::Distance { .. } => "hamming",
             },
+            stored_text,
             has_distance: rules_of_recipe.zero_distance().is_some(),
             clock,
         })
@@ -280,6 +292,73 @@ impl OnlineIndex {
         })
     }
 
+    /// Ids of the documents of the stored chunk that holds a row, in order of arrival, and the row of the next chunk; None behind the last one.
+    fn ids_from(&self, py: Python<'_>, row: u32) -> Result<Option<(Vec<String>, u32)>, Failure> {
+        run(py, LONG_BYTES, |_| self.asked(self.index.ids_from(row)))
+    }
+
+    /// Proves that no id of another index stands for another text here: raises about the first one, of a chunk at a time. Gives the row of the next
+    /// chunk of the other one, or None behind the last.
+    #[pyo3(signature = (other, row, *, threads=1))]
+    fn check_ids_of(
+        &self,
+        py: Python<'_>,
+        other: &OnlineIndex,
+        row: u32,
+        threads: usize,
+    ) -> Result<Option<u32>, Failure> {
+        run(py, LONG_BYTES, |cancel| {
+            let Some((part, next)) = other.asked(other.index.stored_from(row, threads, cancel))?
+            else {
+                return Ok(None);
+            };
+            let ids: Vec<&str> = part.ids.iter().map(String::as_str).collect();
+            let found = self
+                .index
+                .first_of_other_text(&ids, &part.documents, cancel);
+            match self.asked(found)? {
+                Some(place) => self.asked(Err(likewise_index::other_text(place, ids[place]))),
+                None => Ok(Some(next)),
+            }
+        })
+    }
+
+    /// Adds the documents of a chunk of another index in one transaction; gives their ids, their kept ids there, their verdicts here, and the row of
+    /// the next chunk there. None behind the last one.
+    #[pyo3(signature = (other, row, *, threads=1))]
+    #[allow(clippy::type_complexity)]
+    fn add_from<'py>(
+        &self,
+        py: Python<'py>,
+        other: &OnlineIndex,
+        row: u32,
+        threads: usize,
+    ) -> Result<Option<(Vec<String>, Vec<Option<String>>, Bound<'py, PyDict>, u32)>, Failure> {
+        let added = run(py, LONG_BYTES, |cancel| {
+            let Some((part, next)) = other.asked(other.index.stored_from(row, threads, cancel))?
+            else {
+                return Ok(None);
+            };
+            let ids: Vec<&str> = part.ids.iter().map(String::as_str).collect();
+            let text_of = |i: usize| part.texts[i].as_slice();
+            let text_of: Option<TextOf<'_>> = match part.texts.is_empty() {
+                true => None,
+                false => Some(&text_of),
+            };
+            let (documents, now_s) = (&part.documents, self.clock.unix_s());
+            let added = self
+                .index
+                .add(&ids, documents, text_of, None, now_s, threads, cancel);
+            let verdicts = self.asked(added)?;
+            Ok(Some((part.ids, part.kept_ids, verdicts, next)))
+        })?;
+        let Some((ids, kept_ids, verdicts, next)) = added else {
+            return Ok(None);
+        };
+        let columns = shown_verdicts(py, verdicts, self.has_distance)?;
+        Ok(Some((ids, kept_ids, columns, next)))
+    }
+
     /// Number of rows when a batch run first compared its documents with the index.
     fn first_row_of_run(&self, py: Python<'_>, identity: [u8; 16]) -> Result<u32, Failure> {
         run(py, 0, |_| self.asked(self.index.first_row_of_run(identity)))
@@ -317,34 +396,49 @@ impl OnlineIndex {
         Ok((group.leader_id, group.is_leader_gone, group.member_ids))
     }
 
-    /// Kept documents that match one text, best first: (id, similarity, distance).
+    /// The most similar kept documents of each text, best first: lists of (id, similarity, distance, whether it matches).
+    #[pyo3(signature = (texts, limit, min_similarity, *, threads=1))]
     fn neighbors(
         &self,
         py: Python<'_>,
         texts: &Texts,
         limit: usize,
-    ) -> Result<Vec<(String, f64, Option<u16>)>, Failure> {
+        min_similarity: f64,
+        threads: usize,
+    ) -> Result<Vec<Vec<ShownNeighbor>>, Failure> {
+        let nearest = Nearest {
+            limit,
+            min_similarity,
+        };
         let found = run(py, texts.column.num_bytes, |cancel| {
-            let documents = self.sketched(texts, 1, cancel)?;
-            self.asked(self.index.neighbors(&documents, limit, cancel))
+            let documents = self.sketched(texts, threads, cancel)?;
+            self.asked(self.index.neighbors(&documents, nearest, threads, cancel))
         })?;
-        Ok(found.into_iter().map(listed).collect())
+        Ok(shown_neighbors(found))
     }
 
-    /// Kept documents near one sketch, nearest first: (id, similarity, distance).
-    fn neighbors_of_sketch(
+    /// The most similar kept documents of each sketch, best first: lists of (id, similarity, distance, whether it matches).
+    #[pyo3(signature = (sketches, is_empty, num_features, limit, min_similarity, *, threads=1))]
+    #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
+    fn neighbors_of_sketches(
         &self,
         py: Python<'_>,
         sketches: &Bound<'_, PyAny>,
         is_empty: &Bound<'_, PyAny>,
         num_features: &Bound<'_, PyAny>,
         limit: usize,
-    ) -> Result<Vec<(String, f64, Option<u16>)>, Failure> {
+        min_similarity: f64,
+        threads: usize,
+    ) -> Result<Vec<Vec<ShownNeighbor>>, Failure> {
+        let nearest = Nearest {
+            limit,
+            min_similarity,
+        };
         let documents = sketched_documents(self.rules(), sketches, is_empty, num_features)?;
-        let found = run(py, 0, |cancel| {
-            self.asked(self.index.neighbors(&documents, limit, cancel))
+        let found = run(py, long_if(documents.len()), |cancel| {
+            self.asked(self.index.neighbors(&documents, nearest, threads, cancel))
         })?;
-        Ok(found.into_iter().map(listed).collect())
+        Ok(shown_neighbors(found))
     }
 
     /// Removes a document: (whether it was kept, ids promoted, pairs of ids moved and of their kept document).
@@ -412,7 +506,7 @@ impl OnlineIndex {
                 if cancel.load(std::sync::atomic::Ordering::Relaxed) {
                     return Err(likewise_disk::Error::Canceled);
                 }
-                crate::index_export::export_chunk(chunk, store, self.measure, &mut lines)?;
+                export_chunk(chunk, store, self.measure, self.stored_text, &mut lines)?;
                 let written = Python::attach(|py| write.call1(py, (lines.as_str(),)).map(|_| ()));
                 lines.clear();
                 written.map_err(|error| {

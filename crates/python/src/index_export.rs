@@ -2,14 +2,26 @@
 
 use std::fmt::Write;
 
+use likewise_core::text::{Document, OwnTokens};
 use likewise_disk::Error;
 use likewise_disk::store::{Chunk, Content, Store};
+
+/// What a stored text is.
+#[derive(Debug, Clone, Copy)]
+pub enum StoredText {
+    Plain,
+    /// Its first line is the value that it is compared within.
+    WithValue,
+    /// Tokens that the user cut.
+    Tokens,
+}
 
 /// Appends a line for each document of a chunk that is not gone.
 pub fn export_chunk(
     chunk: &Chunk,
     store: &Store,
     measure: &str,
+    kind: StoredText,
     out: &mut String,
 ) -> Result<(), Error> {
     let bytes = store.description().sketch_bytes as usize;
@@ -46,12 +58,35 @@ pub fn export_chunk(
             }
         }
         if let Content::Text(text) = store.content(row)? {
-            out.push_str(",\"text\":");
-            push_json(&String::from_utf8_lossy(&text), out);
+            push_text(&text, kind, out);
         }
         out.push_str("}\n");
     }
     Ok(())
+}
+
+/// Appends a stored text, and its value if it has one; tokens with spaces between them.
+fn push_text(stored: &[u8], kind: StoredText, out: &mut String) {
+    let text = match kind {
+        StoredText::Tokens => {
+            let tokens = OwnTokens::new(stored).iter();
+            let shown: Vec<_> = tokens
+                .map(|(token, _)| String::from_utf8_lossy(token))
+                .collect();
+            shown.join(" ").into()
+        }
+        _ => String::from_utf8_lossy(stored),
+    };
+    let mut shown = &*text;
+    if let (StoredText::WithValue, (value, Document::Text(rest))) =
+        (kind, Document::Text(&text).split_value())
+    {
+        out.push_str(",\"value\":");
+        push_json(value, out);
+        shown = rest;
+    }
+    out.push_str(",\"text\":");
+    push_json(shown, out);
 }
 
 /// Appends a string of JSON.

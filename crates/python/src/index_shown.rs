@@ -11,6 +11,9 @@ use crate::errors::Failure;
 /// Kept id (None of a new document), similarity, distance.
 pub type ShownVerdict = (Option<String>, f64, Option<u16>);
 
+/// Id, similarity, distance, whether it matches.
+pub type ShownNeighbor = (String, f64, Option<u16>, bool);
+
 /// The one verdict there is.
 pub fn shown_verdict(mut verdicts: Verdicts) -> ShownVerdict {
     match verdicts.evidence.first() {
@@ -76,10 +79,19 @@ pub fn shown_verdicts<'py>(
     Ok(columns)
 }
 
-/// A neighbor as a tuple.
-pub fn listed(neighbor: Neighbor) -> (String, f64, Option<u16>) {
-    let evidence = neighbor.evidence;
-    (neighbor.id, evidence.similarity, evidence.distance)
+/// Neighbors of each document.
+pub fn shown_neighbors(all: Vec<Vec<Neighbor>>) -> Vec<Vec<ShownNeighbor>> {
+    let shown = |found: Neighbor| {
+        let evidence = found.evidence;
+        (
+            found.id,
+            evidence.similarity,
+            evidence.distance,
+            found.matches,
+        )
+    };
+    let of_one = |found: Vec<Neighbor>| found.into_iter().map(shown).collect();
+    all.into_iter().map(of_one).collect()
 }
 
 /// Sizes and counts by name.

@@ -21,19 +21,30 @@ pub struct JsonlRules {
 #[pymethods]
 impl JsonlRules {
     #[new]
-    #[pyo3(signature = (text_fields, id_field=None, id_required=false, fields=Vec::new(), max_document=64 << 20))]
+    #[pyo3(signature = (
+        text_fields, id_field=None, id_required=false, fields=Vec::new(), max_document=64 << 20, *, takes_tokens=false,
+        are_weighted=false, weight_scale=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "one call of Python")]
     fn new(
         text_fields: Vec<String>,
         id_field: Option<String>,
         id_required: bool,
         fields: Vec<String>,
         max_document: u64,
+        takes_tokens: bool,
+        are_weighted: bool,
+        weight_scale: Option<f64>,
     ) -> Result<Self, Failure> {
         let rules = disk::JsonlRules {
             text_fields,
             id_field,
             id_required,
             fields,
+            tokens: takes_tokens.then_some(disk::TokenRules {
+                are_weighted,
+                scale: weight_scale,
+            }),
             max_document,
         };
         rules
@@ -88,14 +99,22 @@ pub fn read_jsonl_piece(
         disk::read_piece(&open(&path)?, offset, length, &rules.rules)
             .map_err(|error| Failure::disk(error, &path))
     })?;
-    to_python(py, piece)
+    to_python(py, piece, rules.rules.tokens.is_some())
 }
 
 /// The columns of a piece as Python objects.
-pub fn to_python(py: Python<'_>, piece: disk::Piece) -> Result<JsonlPiece, Failure> {
+pub fn to_python(
+    py: Python<'_>,
+    piece: disk::Piece,
+    takes_tokens: bool,
+) -> Result<JsonlPiece, Failure> {
     let texts = |column: TextColumn| Py::new(py, Texts::from(Column::from_texts(column)));
+    let documents = match takes_tokens {
+        true => Column::from_tokens(piece.tokens)?,
+        false => Column::from_texts(piece.texts),
+    };
     Ok(JsonlPiece {
-        texts: texts(piece.texts)?,
+        texts: Py::new(py, Texts::from(documents))?,
         ids: texts(piece.ids)?,
         has_id: Py::new(py, Array::from(piece.has_id))?,
         offsets: Py::new(py, Array::from(piece.offsets))?,
@@ -138,18 +157,19 @@ pub fn read_jsonl_texts(
     let offsets = Input::<u64>::take("offsets", offsets)?;
     let lengths = Input::<u32>::take("lengths", lengths)?;
     let num_bytes = lengths.values().iter().map(|&length| length as usize).sum();
-    let columns = run(py, num_bytes, |cancel| {
-        disk::read_rows(
-            &open(&path)?,
-            offsets.values(),
-            lengths.values(),
-            &rules.rules,
-            threads,
-            cancel,
-        )
-        .map_err(|error| Failure::disk(error, &path))
+    let (offsets, lengths, rules) = (offsets.values(), lengths.values(), &rules.rules);
+    let columns: Vec<Column> = run(py, num_bytes, |cancel| {
+        let file = open(&path)?;
+        let failure = |error| Failure::disk(error, &path);
+        if rules.tokens.is_some() {
+            let columns = disk::read_token_rows(&file, offsets, lengths, rules, threads, cancel);
+            let columns = columns.map_err(failure)?;
+            return columns.into_iter().map(Column::from_tokens).collect();
+        }
+        let columns = disk::read_rows(&file, offsets, lengths, rules, threads, cancel);
+        let columns = columns.map_err(failure)?;
+        Ok(columns.into_iter().map(Column::from_texts).collect())
     })?;
-    let columns: Vec<Column> = columns.into_iter().map(Column::from_texts).collect();
     Ok(Column::concat(columns.iter())?.into())
 }
 

@@ -257,4 +257,14 @@ impl PrefixJoin {
         })?;
         Ok((found.later.into(), found.earlier.into(), found.end))
     }
+
+    /// Lists positions up to `end` as earlier ones, without their own pairs.
+    fn pass_over(&self, py: Python<'_>, end: u32) -> Result<(), Failure> {
+        run(py, LONG_BYTES, |_| {
+            self.with_stage(|stage| match stage {
+                Stage::Joining(join) => Ok(join.pass_over(end)?),
+                _ => Err(wrong_stage()),
+            })
+        })
+    }
 }

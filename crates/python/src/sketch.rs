@@ -118,6 +118,7 @@ impl Batch<'_> {
                         features,
                         weights,
                         shape,
+                        ..
                     } = match self.occurrences {
                         true => {
                             let (features, shape) = extractor.occurrences(text);
@@ -125,6 +126,7 @@ impl Batch<'_> {
                                 features,
                                 weights: &[],
                                 shape,
+                                salt: None,
                             }
                         }
                         false => extractor.features(text),

@@ -58,7 +58,7 @@ pub struct TextRules {
 #[pymethods]
 impl TextRules {
     #[new]
-    #[pyo3(signature = (*, markup=None, fold=Vec::new(), dictionary=None, stop_words=None, chunking=None, chunk_bytes=None))]
+    #[pyo3(signature = (*, markup=None, fold=Vec::new(), dictionary=None, stop_words=None, chunking=None, chunk_bytes=None, has_value=false))]
     fn new(
         markup: Option<&str>,
         fold: Vec<String>,
@@ -66,6 +66,7 @@ impl TextRules {
         stop_words: Option<&Bound<'_, StopWords>>,
         chunking: Option<&str>,
         chunk_bytes: Option<u32>,
+        has_value: bool,
     ) -> Result<Self, Failure> {
         let is_html = match markup {
             None => false,
@@ -91,6 +92,7 @@ impl TextRules {
                 dictionary: dictionary.map(|found| found.get().dictionary.clone()),
                 stop_words: stop_words.map(|found| found.get().words.clone()),
                 chunks: parse_chunks(chunking, chunk_bytes)?,
+                has_value,
             },
         })
     }

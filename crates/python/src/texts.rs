@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use likewise_core::hash::xxh3_64_with_seed;
-use likewise_core::text::{begin_own_tokens, push_own_token};
+use likewise_core::text::{OwnTokens, begin_own_tokens, push_own_token};
 use likewise_disk::TextColumn;
 use pyo3::exceptions::{PyIndexError, PyUnicodeEncodeError};
 use pyo3::intern;
@@ -81,7 +81,13 @@ impl Texts {
     /// Takes a column of strings by the Arrow PyCapsule protocol, without a copy.
     #[staticmethod]
     fn from_arrow(data: &Bound<'_, PyAny>) -> Result<Self, Failure> {
-        Ok(read_column(data)?.into())
+        Ok(read_column(data, Kind::Text)?.into())
+    }
+
+    /// Takes a column of encoded tokens, as `__arrow_c_array__` gave it, without a copy.
+    #[staticmethod]
+    fn from_encoded(data: &Bound<'_, PyAny>) -> Result<Self, Failure> {
+        Ok(read_column(data, Kind::Tokens)?.into())
     }
 
     /// Puts batches one after another, without a copy.
@@ -191,7 +197,7 @@ impl Texts {
         Ok(self.shown(py, row as usize))
     }
 
-    /// All texts as a list of str; of what is no text, of bytes.
+    /// All texts as a list of str; of tokens, of str with a space between them; of bytes, of bytes.
     fn to_list<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyList>, Failure> {
         let list = PyList::new(py, (0..self.column.len()).map(|i| self.shown(py, i)))?;
         Ok(list)
@@ -233,7 +239,7 @@ impl Texts {
         Ok(hashes.into())
     }
 
-    /// The Arrow PyCapsule protocol: `large_utf8`, whatever is requested.
+    /// The Arrow PyCapsule protocol: `large_utf8`, of what is no text `large_binary`, whatever is requested.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -241,9 +247,6 @@ impl Texts {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyTuple>, Failure> {
         drop(requested_schema); // advice only
-        if self.column.kind != Kind::Text {
-            return Err(Failure::input("only texts pass as an Arrow column"));
-        }
         write_column(py, &self.column)
     }
 }
@@ -252,7 +255,14 @@ impl Texts {
     fn shown<'py>(&self, py: Python<'py>, i: usize) -> Bound<'py, PyAny> {
         match self.column.kind {
             Kind::Text => PyString::new(py, self.column.get(i)).into_any(),
-            _ => PyBytes::new(py, self.column.bytes(i)).into_any(),
+            Kind::Tokens => {
+                let tokens: Vec<Cow<'_, str>> = OwnTokens::new(self.column.bytes(i))
+                    .iter()
+                    .map(|(token, _)| String::from_utf8_lossy(token))
+                    .collect();
+                PyString::new(py, &tokens.join(" ")).into_any()
+            }
+            Kind::Bytes => PyBytes::new(py, self.column.bytes(i)).into_any(),
         }
     }
 }

@@ -20,6 +20,7 @@ from likewise.batch.against.references import (
 )
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision
+from likewise.batch.decide.stays import Decisions, StayingIds
 from likewise.batch.decide.verdict_log import VerdictLog
 from likewise.batch.engine import Engine, check_engine
 from likewise.batch.memory import BoundedRun
@@ -28,11 +29,11 @@ from likewise.batch.options import FileRun
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.references import References
 from likewise.batch.read.resume import PARTS_VERSION
-from likewise.batch.run import RunContext, evidence_tables
+from likewise.batch.run import RunContext, evidence_of_overruled, evidence_tables
 from likewise.batch.stored_pairs import check_floor, write_near_pairs
 from likewise.batch.weights import weighed_files
 from likewise.batch.write.annotations import DocumentGroups
-from likewise.batch.write.counts import counts_by
+from likewise.batch.write.counts import counts_by, with_values
 from likewise.batch.write.groups import write_groups
 from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.batch.write.remote import run_to_store
@@ -48,6 +49,7 @@ from likewise.io.output.directory import (
     EVIDENCE,
     GROUPS,
     KEPT,
+    OVERRULED,
     PAIRS,
     UNIQUE,
     OutputDirectory,
@@ -83,6 +85,7 @@ class _Asked:
     index: IndexUse | None
     against: tuple[str | Path, ...]
     engine: Engine | None
+    stays: StayingIds | None
 
     @property
     def is_against(self) -> bool:
@@ -100,7 +103,10 @@ class _Asked:
         if self.engine is not None:
             others = {"keep_sketches": self.keep_sketches, "store_pairs": self.store_pairs is not None}
             others |= {"date_field": self.date_field is not None, "count_by": self.count_by is not None}
+            others |= {"decisions": self.stays is not None}
             check_engine(self.index, self.against, others | {"memory": self.run.memory_bytes is not None})
+        if self.stays is not None and self.index not in (None, IndexUse()):
+            raise InvalidParameter("decisions", "cannot be combined with an index")
         if self.keep_sketches and self.write != "kept":
             raise InvalidParameter(
                 "keep_sketches",
@@ -129,6 +135,7 @@ class _Asked:
             **({"against": reading.reference_stamps} if self.against else {}),
             **({"keep_sketches": True} if self.keep_sketches else {}),
             **({} if self.store_pairs is None else {"store_pairs": self.store_pairs}),
+            **({} if self.stays is None else {"decisions": self.stays.digest()}),
         }
 
     def bounded(self, recipe: Recipe, reading: "_Reading", context: RunContext, work: Path) -> BoundedRun | None:
@@ -189,7 +196,12 @@ class _Decided:
         began = Timing.now()
         with self.context.timing.wall("writing"):
             write_bad_rows(documents, work / ERRORS)
-            write_evidence(evidence_tables(documents, recipe, decision, self.kept_ids), work / EVIDENCE)
+            tables = evidence_tables(documents, recipe, decision, self.kept_ids)
+            if asked.count_by is not None:
+                tables = with_values(tables, documents, decision, asked.count_by)
+            write_evidence(tables, work / EVIDENCE)
+            if asked.stays is not None:
+                write_evidence([evidence_of_overruled(documents, recipe, decision)], work / OVERRULED)
             if asked.write in _COPIES:
                 self._write_copies(asked, reading, work / _COPIES[asked.write])
             elif asked.write == "groups":
@@ -223,6 +235,8 @@ class _Decided:
         summary |= about_inputs(reading.found, documents, decision, asked.run, asked.write)
         if asked.count_by is not None:
             summary["counts_by"] = counts_by(documents, decision, asked.count_by)
+        if asked.stays is not None:
+            summary |= asked.stays.summary(documents, decision.overruled)
         return summary | about_references(asked.against, documents, decision) | self.facts
 
 
@@ -254,10 +268,14 @@ def _decided(
         references=reading.references,
     ) as opened:
         facts, log = opened.facts, None if opened.parts is None else VerdictLog(opened.parts.directory)
-        decision, kept_ids = beside.decided(opened.documents, opened.recipe, timing, progress, log)
+        documents = opened.documents
+        if asked.stays is not None:
+            # What matched the documents that stay is not put aside.
+            documents, log = asked.stays.mark(documents, opened.recipe, progress), None
+        decision, kept_ids = beside.decided(documents, opened.recipe, timing, progress, log)
         if opened.parts is not None and log is not None:
             facts |= opened.parts.summary(log.num_found)
-        yield _Decided(opened.documents, opened.recipe, opened.context, decision, kept_ids, facts)
+        yield _Decided(documents, opened.recipe, opened.context, decision, kept_ids, facts)
 
 
 @shows_progress
@@ -271,6 +289,7 @@ def dedup_files(
     write_prefix: str = "",
     date_field: str | None = None,
     count_by: str | None = None,
+    decisions: Decisions | None = None,
     overwrite: bool = False,
     fresh: bool = False,
     index: IndexUse | None = None,
@@ -288,40 +307,44 @@ def dedup_files(
     inputs : path or sequence of paths
         Files, directories, globs, or ``-``.
     output : path
-        Directory for ``kept/`` (a file for each input), ``removed.parquet`` (the evidence) and ``summary.json``.
+        Directory for ``kept/`` (one file per input file), ``removed.parquet`` (the evidence) and ``summary.json``.
     recipe : Recipe or str, optional
-        When two documents match, or the name of a preset. If None: the recipe of the index or of the first finished run
-        in `against`; otherwise the preset ``default``, with an engine ``online``.
+        Determines when two documents match; or the name of a preset. If None, the recipe of the index or of the first
+        finished run in `against`; otherwise the preset ``default``, or ``online`` with an engine.
     run : FileRun, optional
         How files are read.
     write : {"kept", "annotated", "evidence", "groups", "unique"}
-        What to write with the evidence. ``kept``: the kept documents, in ``kept/``. ``annotated``: all rows with the
-        fields is_kept, group, duplicate_of, similarity and group_size, in ``annotated/``. ``unique``: kept documents
-        without duplicates, in ``unique/``. ``groups``: one row for each group, in ``groups.parquet``. ``evidence``:
-        nothing more.
+        What to write in addition to the evidence. ``kept``: the kept documents, in ``kept/``. ``annotated``: all rows
+        with the fields is_kept, group, duplicate_of, similarity and group_size, in ``annotated/``. ``unique``: kept
+        documents without duplicates, in ``unique/``. ``groups``: one row for each group, in ``groups.parquet``.
+        ``evidence``: nothing else.
     write_prefix : str
-        Begins the names of the fields that ``annotated`` adds.
+        Prefix for the names of the fields that ``annotated`` adds.
     date_field : str, optional
-        Field of numbers or ISO 8601 dates. ``groups`` gets the columns first_seen and last_seen.
+        Field with numbers or ISO 8601 dates. With ``groups``, adds the columns first_seen and last_seen.
     count_by : str, optional
         Field whose values are counted in the summary: documents and removed documents of each value, and the pairs of
-        values of removed and kept documents.
+        values of removed and kept documents. The evidence has both values as ``value`` and ``kept_value``.
+    decisions : path or mapping of str to str, optional
+        Documents to keep whatever they match: a CSV file of doc_id and decision (``keep``), such as the page of a run
+        exports, or a mapping of ids. ``overruled.parquet`` then names the kept document that each of them matches best.
+        Cannot be combined with an index.
     overwrite : bool
         Replace a finished run.
     fresh : bool
-        Discard an unfinished run instead of continuing or rejecting it.
+        Discard an unfinished run instead of resuming or rejecting it.
     index : IndexUse, optional
         An index to create or to compare with.
     against : sequence of path
-        Reference documents: output directories of finished runs (only their kept documents count) or files. All of them
-        are kept, come before all other documents, are not compared with each other and not written.
+        Reference documents: output directories of finished runs (only their kept documents count) or files. They are
+        always kept, rank before all other documents, and are neither compared with each other nor written.
     keep_sketches : bool
         Store the sketches of kept documents in ``sketches/``, for later runs against this one.
     store_pairs : float, optional
         Write ``pairs.parquet``: all verified pairs with at least this similarity. Verdicts do not change.
     engine : Engine, optional
-        Runs the computation elsewhere, such as ``likewise.spark.SparkEngine``; cannot be combined with an index,
-        `against`, sketches or pairs.
+        Engine that runs the computation elsewhere, such as ``likewise.spark.SparkEngine``. Cannot be combined with an
+        index, `against`, sketches or pairs.
     progress : bool or callable, optional
         True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
     **fields
@@ -335,14 +358,14 @@ def dedup_files(
     Raises
     ------
     InvalidInput
-        If a row is bad, an id comes twice, or the output directory is not free.
+        If a row is bad, an id occurs twice, or the output directory cannot be used.
     RecipeMismatch
-        If the output holds an unfinished run of other settings or inputs, or the index is of another recipe.
+        If the output contains an unfinished run with other settings or inputs, or the index has another recipe.
 
     Notes
     -----
-    Nothing has a final name before all is complete. A run that was killed is continued by the same call: what it had
-    sketched is read from the parts that it left, and the answer is that of a run that was never disturbed.
+    Outputs are renamed into place only when the run succeeds. To resume a run that was killed, repeat the same call:
+    finished parts are not sketched again, and the result is that of an uninterrupted run.
 
     Examples
     --------
@@ -353,8 +376,9 @@ def dedup_files(
     run = replace(
         run, fields=tuple(name for name in dict.fromkeys((*run.fields, date_field, count_by)) if name is not None)
     )
+    stays = None if decisions is None else StayingIds(decisions)
     asked = _Asked(
-        run, write, write_prefix, date_field, count_by, keep_sketches, store_pairs, index, tuple(against), engine
+        run, write, write_prefix, date_field, count_by, keep_sketches, store_pairs, index, tuple(against), engine, stays
     )
     asked.check()
     if is_remote(output):
@@ -370,6 +394,7 @@ def dedup_files(
                 write_prefix=write_prefix,
                 date_field=date_field,
                 count_by=count_by,
+                decisions=decisions,
                 index=index,
                 against=against,
                 keep_sketches=keep_sketches,

@@ -15,16 +15,18 @@ from likewise.batch.read.priority import keep_needs
 from likewise.checks import check_choice, counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import NULL_TEXT, ReadRules, Source
+from likewise.io.source.tokens import TokenRules
 from likewise.io.tables.arrow import BatchStream
 from likewise.io.tables.columns import as_large_text
 from likewise.io.tables.memory import MemorySource
+from likewise.io.tables.offered import as_arrow, as_reader
 from likewise.io.tables.tables import column_as_json, integer_type
 from likewise.recipe.recipe import Recipe
-from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized
+from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_tokenizer, tokenized, with_values
 from likewise.stages.text import TextField, as_texts, field_names, is_arrow, is_null, is_stream, is_table, table_column
 from likewise.stages.text import text_column as joined_column
 
-#: What to do about documents whose text is null: those that stay are no duplicates, and nothing matches them.
+#: What to do about documents whose text is null: those that stay are not duplicates, and nothing matches them.
 Nulls = Literal["fail", "keep", "drop"]
 NULLS: tuple[Nulls, ...] = get_args(Nulls)
 # Lengths of texts are 32 bits.
@@ -55,19 +57,21 @@ def document_source(
     Raises
     ------
     InvalidInput
-        If documents and ids differ in number, an entry is no document, or null with `nulls` ``fail``.
+        If documents and ids differ in number, an entry is not a document, or null with `nulls` ``fail``.
     InvalidParameter
         If `keep` asks for a field of documents that have none.
     """
     check_tokenizer(recipe, tokenizer)
     check_choice("nulls", nulls, NULLS)
+    documents, text_field = with_values(documents, recipe, text_field)
     fields = keep_needs(recipe.keep)[1]
+    if not recipe.takes_tokens or tokenizer is not None:
+        named = (ids,) if isinstance(ids, str) else ()
+        documents = as_arrow(documents, (*field_names(text_field), *named, *fields), ("id",) if ids is None else ())
     if is_arrow(documents) and is_stream(documents):
         if tokenizer is None and not is_read_again and (ids is None or isinstance(ids, str)):
-            return _stream_source(documents, ids, text_field, fields)
-        import pyarrow as pa
-
-        documents = pa.RecordBatchReader.from_stream(documents).read_all()
+            return _stream_source(documents, ids, text_field, fields, recipe)
+        documents = as_reader(documents).read_all()
     columns: dict[str, Any] = {}
     given_type = None
     if is_arrow(documents) and is_table(documents):
@@ -115,12 +119,16 @@ def document_source(
     return source if tokenizer is None else dataclasses.replace(source, texts=tokenized(texts, recipe, tokenizer))
 
 
-def _stream_source(texts: Any, id_field: str | None, text_field: TextField, fields: tuple[str, ...]) -> Source:  # noqa: ANN401
-    import pyarrow as pa
-
-    reader = pa.RecordBatchReader.from_stream(texts)
+def _stream_source(
+    texts: Any,  # noqa: ANN401
+    id_field: str | None,
+    text_field: TextField,
+    fields: tuple[str, ...],
+    recipe: Recipe,
+) -> Source:
+    reader = as_reader(texts)
     names, text_fields = reader.schema.names, field_names(text_field)
-    rules = ReadRules(text_fields, id_field, fields, _MAX_TEXT_BYTES)
+    rules = ReadRules(text_fields, id_field, fields, _MAX_TEXT_BYTES, tokens=TokenRules.of(recipe))
     for name in (*text_fields, *([rules.id_field] if rules.id_field else []), *fields):
         if name not in names:
             raise InvalidInput(
@@ -161,7 +169,7 @@ def null_option_named() -> Iterator[None]:
 
 
 def check_only_nulls(documents: Documents) -> None:
-    """Raise the error of the first bad row of documents in memory that is no null text."""
+    """Raise the error of the first bad row of documents in memory that is not a null text."""
     for source, bad_rows in zip(documents.sources, documents.bad_rows, strict=True):
         for bad in bad_rows:
             if bad.reason != NULL_TEXT:

@@ -279,7 +279,7 @@ class BoundedRun:
     recipe : Recipe
         Resolved.
     memory_bytes : int, optional
-        The bound; none where None.
+        The bound; none if None.
     threads : int
         Threads asked for.
     work : Path

@@ -10,8 +10,9 @@ from likewise.checks import check_choice, check_integer, num_threads, take_bytes
 from likewise.errors import InvalidParameter
 from likewise.io.source.bad_rows import DEFAULT_MAX_BAD_ROWS, bad_row_limit
 from likewise.io.source.source import ReadRules
+from likewise.io.source.tokens import TokenRules
 from likewise.recipe.recipe import Recipe
-from likewise.recipe.text import BYTE_TOKENS
+from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
 
 # Bound of memory for each thread that unpacks: it holds a packed frame and its plain bytes, of up to 8 MB.
 _MEMORY_AN_UNPACKER = 128_000_000
@@ -27,6 +28,9 @@ class FileRun:
     ----------
     text_fields : tuple of str
         Dotted names of the text; several are joined with a newline.
+    tokens_field : str, optional
+        Dotted name of a list of tokens, or with weights of [token, weight] pairs, for recipes with tokens ``user``; in
+        place of the text.
     id_field : str, optional
         Dotted name of the id; a row without it is bad. Where None: ``id`` if a row has it, else ``file:line``. Where
         ``"none"``: always ``file:line``.
@@ -37,7 +41,7 @@ class FileRun:
     max_document_bytes : int
         A longer document is a bad row.
     threads : int, optional
-        Threads at work at once; all processors where None.
+        Threads at work at once; all processors if None.
     stdin : binary file, optional
         What ``-`` among the inputs means.
     file_format : str, optional
@@ -57,11 +61,12 @@ class FileRun:
     fields : tuple of str
         Fields that are read of each row, besides those of `keep`, for the outputs of a run.
     memory_bytes : float or str, optional
-        Bound of anonymous memory, as bytes or as text such as ``"2GB"``, at least 256 MB; none where None. What does
+        Bound of anonymous memory, as bytes or as text such as ``"2GB"``, at least 256 MB; none if None. What does
         not fit lies on disk, and the answer is the same. Acts on runs that decide documents and on pairs.
     """
 
     text_fields: tuple[str, ...] = ("text",)
+    tokens_field: str | None = None
     id_field: str | None = None
     on_error: OnError = "fail"
     duplicate_ids: DuplicateIds = "fail"
@@ -78,14 +83,22 @@ class FileRun:
     memory_bytes: float | str | None = None
 
     def read_rules(self, recipe: Recipe) -> ReadRules:
-        """Return what is read of each file."""
+        """Return what is read of each file.
+
+        Raises
+        ------
+        InvalidParameter
+            If a value is out of range, or the recipe takes tokens and no field holds them, or the other way around.
+        """
+        self._check_tokens(recipe)
         if self.quote is not None:
             check_choice("quote", self.quote, QUOTES)
         check_integer("max_document", self.max_document_bytes, 1, 2**32 - 1)
         check_integer("max_unpacked", self.max_unpacked_bytes, 1, 2**63 - 1)
         check_integer("max_unpack_ratio", self.max_unpack_ratio, 1, 2**31 - 1)
+        text_fields = self.text_fields if self.tokens_field is None else (self.tokens_field,)
         return ReadRules(
-            self.text_fields,
+            text_fields if recipe.only_within is None else (recipe.only_within, *text_fields),
             self.id_field,
             fields_read(recipe.keep, self.fields),
             self.max_document_bytes,
@@ -95,7 +108,24 @@ class FileRun:
             threads=self._unpacking_threads(),
             quote=self.quote,
             passes_damage=self.on_error != "fail",
+            tokens=TokenRules.of(recipe),
+            only_within=recipe.only_within,
         )
+
+    def _check_tokens(self, recipe: Recipe) -> None:
+        if recipe.takes_tokens and self.tokens_field is None:
+            raise InvalidParameter(
+                "tokens_field",
+                f"required for tokens {USER_TOKENS} and weights own; give the name of the field with the tokens",
+            )
+        if self.tokens_field is None:
+            return
+        if not recipe.takes_tokens:
+            raise InvalidParameter(
+                "tokens_field", f"requires tokens {USER_TOKENS}; the recipe cuts texts into tokens {recipe.tokens}"
+            )
+        if self.text_fields != ("text",):
+            raise InvalidParameter("tokens_field", "is read in place of the text; omit the text field")
 
     def format_for(self, recipe: Recipe) -> str | None:
         """Return what the inputs are, by these rules and the recipe's tokens.
@@ -103,7 +133,7 @@ class FileRun:
         Raises
         ------
         InvalidParameter
-            If they are binary, but the tokens are no bytes.
+            If they are binary, but the tokens are not bytes.
         """
         if recipe.tokens in BYTE_TOKENS:
             return self.file_format or "binary"
@@ -117,7 +147,7 @@ class FileRun:
         Raises
         ------
         InvalidParameter
-            If it is no size, or below 256 MB.
+            If it is not a size, or below 256 MB.
         """
         return None if self.memory_bytes is None else take_bytes("memory", self.memory_bytes, MIN_MEMORY_BYTES)
 
@@ -136,6 +166,7 @@ class FileRun:
         """Return the options that decide what is read, as JSON values."""
         return {
             "text_field": list(self.text_fields),
+            **({} if self.tokens_field is None else {"tokens_field": self.tokens_field}),
             "id_field": self.id_field,
             "on_error": self.on_error,
             "duplicate_ids": self.duplicate_ids,

@@ -15,6 +15,7 @@ from likewise.batch.opening import bounded_run, found_inputs, opened_run, recipe
 from likewise.batch.options import FileRun
 from likewise.batch.read.documents import Documents
 from likewise.batch.run import RunContext, ordered
+from likewise.batch.search.splits import Splits
 from likewise.checks import check_integer
 from likewise.io.output.pair_files import PairWriter
 from likewise.io.output.scratch import scratch_directory
@@ -52,7 +53,7 @@ def pair_files(
     max_pairs : int
         More pairs end the run.
     stdout : binary file, optional
-        What ``-`` means.
+        The stream that ``-`` refers to.
 
     Returns
     -------
@@ -94,7 +95,7 @@ def pair_files(
             timing=timing,
             progress=report,
             counts=counts,
-            across=bool(against),
+            splits=Splits((0, documents.num_references, len(documents))) if against else None,
         ):
             with timing.wall("writing"):
                 ids = documents.doc_ids(batch.row_a), documents.doc_ids(batch.row_b)
@@ -136,7 +137,7 @@ def sketch_files(
     inputs, recipe, run, progress
         As for :func:`dedup_files`.
     output : Path, optional
-        The file that the sketches will be written to, which is no input.
+        The file that the sketches will be written to, which is not an input.
 
     Returns
     -------

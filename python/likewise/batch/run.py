@@ -220,6 +220,21 @@ def _evidence_of(documents: Documents, recipe: Recipe, decision: Decision, part:
     )
 
 
+def evidence_of_overruled(documents: Documents, recipe: Recipe, decision: Decision) -> Any:  # noqa: ANN401
+    """Return as a table of evidence what the documents match that stay by a person's decision."""
+    found = decision.overruled
+    assert found is not None
+    alone = replace(
+        decision,
+        removed_rows=found.rows,
+        kept_rows=found.kept_rows,
+        similarity=found.similarity,
+        distance=None if decision.distance is None else found.distance,
+        below_threshold=None,
+    )
+    return _evidence_of(documents, recipe, alone, slice(0, len(found.rows)), ())
+
+
 def _required(
     documents: Documents, recipe: Recipe, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:

@@ -13,21 +13,23 @@ from numpy.typing import NDArray
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.labels import Groups, Labels
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
+from likewise.batch.decide.stays import Decisions, StayingIds
 from likewise.batch.in_memory import Nulls, check_only_nulls, document_source, mask_of_rows, null_option_named
 from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.references import Reference, References
 from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.read.weighing import weighed
-from likewise.batch.run import DuplicateIds, RunContext, RunRules, decided, evidence, ordered
+from likewise.batch.run import DuplicateIds, RunContext, RunRules, decided, evidence, evidence_of_overruled, ordered
+from likewise.batch.search.splits import Splits
 from likewise.batch.write.summary import summarize
 from likewise.checks import check_integer, num_threads
+from likewise.io.html import element, joined, listing
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.source import Source
 from likewise.io.tables.arrow import BatchStream
 from likewise.io.tables.columns import null_where, number_column, taken_rows, text_column
 from likewise.io.tables.memory import MemorySource
-from likewise.markup import element, joined, listing
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import SimHash
@@ -46,26 +48,30 @@ _ROWS_SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class Deduplication:
-    """What :func:`likewise.dedup` found.
+    """Result of :func:`likewise.dedup`.
 
     Parameters
     ----------
     kept : ndarray of shape (n,), bool
-        Whether each document stays.
+        Whether each document is kept.
     removed : pyarrow.Table
         The evidence: one row for each removed document, in the order of the input, with columns row, doc_id, file,
         offset, length, kept_row, kept_id, kept_source, kept_file, kept_offset, measure, similarity, distance, method,
         recipe_id (and below_threshold where groups are components).
     summary : dict
-        Counts, recipe, recall, seconds; the first entry says how removals were verified.
+        Counts, recipe, recall, seconds; the first entry states how removals were verified.
     ids : pyarrow.Array of shape (n,)
         Ids of all documents. Integers stay integers; row numbers (int64) if no document has an id.
+    overruled : pyarrow.Table, optional
+        With `decisions`: documents that stay by decision and the kept document that each matches best, in the columns
+        of `removed`.
 
     Notes
     -----
-    A group is a kept document and the documents removed as its duplicates, and its id is that of the kept document.
-    A kept document without duplicates is a group of one. With ``group="components"`` a group is a connected component.
-    If two documents share an id (``duplicate_ids="allow"``), so may their groups: use kept_row of the evidence.
+    A group is a kept document and the documents removed as its duplicates, and its id is that of the kept document. A
+    kept document without duplicates is a group of one. With ``group="components"`` a group is a connected component. If
+    two documents share an id (``duplicate_ids="allow"``), two groups may have the same id: use kept_row of the
+    evidence.
 
     Examples
     --------
@@ -82,6 +88,7 @@ class Deduplication:
     removed: "pa.Table"
     summary: dict[str, Any]
     ids: Any
+    overruled: "pa.Table | None" = None
 
     @cached_property
     def groups(self) -> Any:  # noqa: ANN401 - PyArrow has no types
@@ -158,6 +165,7 @@ def dedup(
     nulls: Nulls = "fail",
     duplicate_ids: DuplicateIds = "fail",
     tokenizer: Tokenizer | None = None,
+    decisions: Decisions | None = None,
     threads: int | None = None,
     progress: Progress | bool | None = None,
     **fields: Unpack[RecipeFields],
@@ -167,34 +175,39 @@ def dedup(
     Parameters
     ----------
     texts : list of str, Arrow data, table, or iterable of str
-        The documents, in order. For a table, `text_field` names the column. A stream of batches (a
+        The documents, in order. For a table, `text_field` names the column. A Dataset, DatasetDict or IterableDataset
+        of Hugging Face is a table or a stream; the rows of splits follow each other. A stream of batches (a
         ``pyarrow.RecordBatchReader``, a DuckDB relation) is read batch by batch and may be larger than memory: its
         texts are spooled to a temporary file for verification. Recipes with tokens ``bytes`` or ``chunks`` also accept
-        bytes, with tokens ``user`` lists of str, with weights ``own`` lists of (token, weight).
+        bytes; with tokens ``user``, lists of str; and with weights ``own``, lists of (token, weight).
     recipe : Recipe or str, optional
-        When two documents match, or the name of a preset (:meth:`Recipe.preset`). If None, the preset ``default``:
-        weights and threshold are computed from the collection, or those of ``online`` for fewer than 100 documents.
+        Determines when two documents match; or the name of a preset (:meth:`Recipe.preset`). If None, the preset
+        ``default``: weights and threshold are computed from the collection, or those of ``online`` for fewer than 100
+        documents.
     ids : list of str or int, Arrow data, or str, optional
-        Ids of the documents, or the name of their column. If None, the column ``id`` of a table; row numbers where it
-        is null or missing.
+        Ids of the documents, or the name of their column. If None, the column ``id`` of a table is used, and the row
+        number where the id is null or the column is missing.
     text_field : str or sequence of str
-        Column of a table that holds the text; several are joined with a newline.
+        Column of a table that contains the text; several columns are joined with a newline.
     nulls : {"fail", "keep", "drop"}
-        What to do about documents whose text is null: as ``--on-error`` ``fail``, ``keep`` and ``skip`` with files.
-        Those that stay are no duplicates, and nothing matches them.
+        What to do with documents whose text is null: the same as ``--on-error`` ``fail``, ``keep`` and ``skip`` for
+        files. With ``keep``, such documents are kept and match no other document.
     duplicate_ids : {"fail", "allow"}
         Whether two documents may share an id.
     tokenizer : callable, optional
-        Splits each text into tokens for tokens ``user``: returns str, or (token, weight) for weights ``own``. All
-        tokens are kept in memory.
+        Function that splits a text into tokens, for tokens ``user``. It returns a list of str, or of (token, weight)
+        for weights ``own``. All tokens are kept in memory.
+    decisions : path or mapping of str to str, optional
+        Documents to keep whatever they match: ``{"doc-17": "keep"}``, or a CSV file of doc_id and decision, such as the
+        page of a run exports. `overruled` then names the kept document that each of them matches best.
     threads : int, optional
         Number of threads; all processors if None. Results do not depend on it.
     progress : bool or callable, optional
         True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
     **fields
-        Fields of a recipe by name, instead of one: ``threshold=0.8``, ``method="simhash"``, ``weights="idf"``. The rest
-        follows as for the same options of ``likewise dedup``. Only `keep`, which copy to keep, may stand beside a
-        recipe or a preset.
+        Fields of a recipe, instead of `recipe`: ``threshold=0.8``, ``method="simhash"``, ``weights="idf"``. The other
+        fields get the same defaults as the options of ``likewise dedup``. Only `keep` (which copy to keep) can be
+        combined with a recipe or a preset.
 
     Returns
     -------
@@ -204,14 +217,14 @@ def dedup(
     Raises
     ------
     InvalidInput
-        If an entry is no text, or an id comes twice.
+        If an entry is not a text, or an id occurs twice.
     InvalidParameter
         If an option is out of range.
 
     Notes
     -----
-    A document is removed only if a kept one matches it, measured on these two. Results are the same for any number
-    of threads and on any processor.
+    A document is removed only if it matches a kept document, as measured on these two documents. Results are the same
+    for any number of threads and on any processor.
 
     Examples
     --------
@@ -227,12 +240,19 @@ def dedup(
     rules = RunRules(num_threads(threads), "fail" if nulls == "fail" else "skip", duplicate_ids)
     with null_option_named():
         source = document_source(texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
-    with null_option_named(), _open([source], recipe, rules, timing, report) as (documents, recipe, choice):
+    with null_option_named(), opened_texts([source], recipe, rules, timing, report) as (documents, recipe, choice):
+        stays = None if decisions is None else StayingIds(decisions)
+        if stays is not None:
+            documents = stays.mark(documents, recipe, report)
         decision = decided(documents, recipe, RunContext(rules, timing, report))
         removed = evidence(documents, recipe, decision)
         kept = mask_of_rows(documents, decision.kept, nulls_are_kept=nulls == "keep")
         summary = summarize(documents, recipe, decision, timing) | choice
-        return Deduplication(kept, removed, summary, _ids(source, documents, len(kept)))
+        overruled = None
+        if stays is not None:
+            summary |= stays.summary(documents, decision.overruled)
+            overruled = evidence_of_overruled(documents, recipe, decision)
+        return Deduplication(kept, removed, summary, _ids(source, documents, len(kept)), overruled)
 
 
 @shows_progress
@@ -259,19 +279,19 @@ def pairs(
     texts, recipe, ids, text_field, nulls, duplicate_ids, tokenizer, threads, progress, **fields
         As for :func:`likewise.dedup`.
     against : list of str, Arrow data, table, or iterable of str, optional
-        A second collection: only pairs of a document of `texts` with one of these are listed. Weights and threshold
-        that are computed from the collection are those of both.
+        A second collection: only pairs of a document of `texts` with one of these are listed. If weights and threshold
+        are computed, they are computed from both collections.
     against_ids : list of str or int, Arrow data, or str, optional
-        Ids of `against`, as `ids`.
+        Ids of the documents in `against`, like `ids`.
     max_pairs : int
-        Maximum number of pairs; more raise an error.
+        Maximum number of pairs; if there are more, an error is raised.
 
     Returns
     -------
     pyarrow.Table
-        Columns row_a, row_b, doc_id_a, doc_id_b, similarity, distance (null for MinHash), one row per pair with
-        row_a < row_b, sorted. For containment a is contained in b, and both directions are listed. With `against` a is
-        a document of `texts` and b one of `against`; for containment a is contained in b.
+        Columns row_a, row_b, doc_id_a, doc_id_b, similarity, distance (null for MinHash), one row per pair with row_a <
+        row_b, sorted. For containment, a is contained in b, and both directions are listed. With `against`, a is a
+        document of `texts` and b a document of `against`; for containment, a is contained in b.
 
     Raises
     ------
@@ -296,7 +316,11 @@ def pairs(
             document_source(some, names, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
             for some, names in given
         ]
-    with null_option_named(), _open(sources, recipe, rules, timing, report) as (documents, recipe, choice):
+    with (
+        null_option_named(),
+        opened_texts(sources, recipe, rules, timing, report, has_references=against is not None) as opened,
+    ):
+        documents, recipe, choice = opened
         collapsed = ordered(documents, recipe, timing)
         batches = list(
             verified_pairs(
@@ -307,7 +331,7 @@ def pairs(
                 timing=timing,
                 progress=report,
                 counts=PairCounts(check_integer("max_pairs", max_pairs, 0, 2**63)),
-                across=against is not None,
+                splits=None if against is None else Splits((0, documents.num_references, len(documents))),
             )
         )
         row_a = np.concatenate([np.zeros(0, np.int64), *(batch.row_a for batch in batches)])
@@ -350,14 +374,16 @@ def _ids(source: Source, documents: Documents, num_rows: int) -> Any:  # noqa: A
 
 
 @contextlib.contextmanager
-def _open(
+def opened_texts(
     sources: Sequence[Source],
     recipe: Recipe,
     rules: RunRules,
     timing: Timing,
     progress: Progress,
+    *,
+    has_references: bool = False,
 ) -> Iterator[tuple[Documents, Recipe, dict[str, Any]]]:
-    """Open a source as documents, of two the first as references.
+    """Open sources in memory as documents, with references the first as these.
 
     Gives them, the recipe with its weights and threshold, and how that was chosen.
     """
@@ -369,7 +395,7 @@ def _open(
         )
         # Only how many there are is asked of these files.
         references = (
-            References((Reference(cast("tuple[InputFile, ...]", tuple(sources[:1]))),)) if len(sources) > 1 else None
+            References((Reference(cast("tuple[InputFile, ...]", tuple(sources[:1]))),)) if has_references else None
         )
         context = RunContext(rules, timing, progress)
         with opened_run(sources, recipe, context, work=work, references=references, held=held) as opened:

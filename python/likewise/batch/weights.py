@@ -40,11 +40,11 @@ def weigh_files(
     inputs : path or sequence of paths
         Files, directories, globs, or ``-``.
     recipe : Recipe or str, optional
-        Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
+        Determines the features; ``Recipe.minhash(weights="idf")`` if None.
     run : FileRun, optional
         How files are read.
     memory_bytes : float or str
-        Memory of the counts.
+        Memory limit for the counts.
     output : Path, optional
         Where the table will go; refused before the work if it is an input.
     progress : bool or callable, optional

@@ -15,6 +15,7 @@ _COMMANDS = {
     "dedup": "Remove near-duplicates and record why each was removed.",
     "repeats": "Remove repeated lines, paragraphs, sentences or spans.",
     "pairs": "List all verified pairs of near-duplicates.",
+    "leaks": "Find near-duplicates between the splits of a dataset.",
     "match": "Find the reference that each document contains or resembles.",
     "compare": "Compare two documents: similarity and differences.",
     "sketch": "Write SimHash fingerprints or MinHash signatures.",
@@ -23,10 +24,14 @@ _COMMANDS = {
     "tune": "Choose a recipe and threshold from labeled pairs.",
     "index": "Create, query and update a persistent near-duplicate index.",
     "report": "Write an HTML report about a run.",
-    "audit": "Measure the recall and precision of a run.",
+    "audit": "Measure the recall and precision of a run, or of another tool's output.",
     "serve": "Serve indexes or a run over HTTP, with web pages.",
+    "mcp": "Serve an index to an agent over the Model Context Protocol.",
     "diff": "Compare the results of two runs.",
 }
+
+# Commands whose module has another name.
+_MODULES = {"mcp": "serve.mcp"}
 
 _HELP = """Find and remove near-duplicate documents.
 
@@ -43,7 +48,7 @@ WET, ARC) or text files, local or in object stores (s3://, hf://). For options: 
 
 
 class _Commands(LazyGroup):
-    listed: ClassVar = {name: (f"likewise.cli.{name}", about) for name, about in _COMMANDS.items()}
+    listed: ClassVar = {name: (f"likewise.cli.{_MODULES.get(name, name)}", about) for name, about in _COMMANDS.items()}
 
 
 def _print_version(ctx: click.Context, option: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's call
@@ -68,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Parameters
     ----------
     arguments : sequence of str, optional
-        Without the program's name; those of the process where None.
+        Without the program's name; those of the process if None.
     """
     if sys.platform == "linux":
         # PyArrow's own choice gives memory back to the system after every batch: a sixth of a run on Parquet.

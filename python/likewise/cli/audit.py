@@ -1,5 +1,6 @@
 """``likewise audit``: what a run missed and what it wrongly took, measured."""
 
+import errno
 import json
 import math
 import sys
@@ -9,39 +10,72 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.options.help import LongCommand
 from likewise.cli.options.memory_option import MEMORY
-from likewise.cli.options.recipe import MOVED_INPUTS, QUIET, THREADS, count
+from likewise.cli.options.recipe import QUIET, count, index_input_options, judging_options, take_recipe, take_run
 from likewise.cli.options.terminal import printable
 from likewise.progress import shown
 
 if TYPE_CHECKING:
-    from likewise.runs.audit import Audit
+    from likewise.runs.audit import Audit, OutputAudit
+    from likewise.runs.audit.recall import Recall
 
 # Missed pairs that are shown; the certificate has more.
 _MOST_SHOWN = 10
 
-_HELP = """Measure the recall and precision of a run.
+# What says how other documents are read and compared, and of which a run knows its own.
+_OF_RUNS = ("out", "inputs", "num_sampled", "seed", "least_recall", "weights", "stop_words", "dictionary", "output")
+_OF_BOTH = (*_OF_RUNS, "threads", "memory", "quiet", "as_json")
+
+_HELP = """Measure the recall and precision of a run, or of the output of another tool.
 
 OUT is the output directory of likewise dedup. A random sample of documents (removed, kept but similar to another, and
 others) is compared exactly with all documents, without sketches. The sample gives the share of matching pairs that the
 run compared and the share of removable documents that it removed, with 95 % intervals. All removals are measured again
 and checked against the threshold, the kept documents, the inputs and the kept files.
 
-Results and the SHA-256 digests of inputs and outputs are written to OUT/audit.json.
+Without OUT, --inputs and --kept name the documents that another tool read and kept, and --threshold, --preset or
+--recipe states what a match is. The audit then reports the share of removed documents that match no kept one, the worst
+of them, and the duplicates that were left. Documents are identified by their ids, or by their texts if there are no
+ids.
+
+Results and the SHA-256 digests of inputs and outputs are written to OUT/audit.json, or to audit.json.
 
 \b
-Exit status: 0 if all checks pass; 1 if a check fails or --least-recall is not proven.
+Exit status: 0 if all checks pass; 1 if a check fails or --least-recall is not reached.
 
 \b
 Examples:
   likewise audit out
   likewise audit out --sample 20000 --seed 7
   likewise audit out --least-recall 0.9 --json | jq .pair_recall
+  likewise audit --inputs articles.jsonl --kept theirs.jsonl --threshold 0.8 --shingle 5
+  likewise audit --inputs a.jsonl --kept b.jsonl --clusters c.csv --threshold 0.8
 """
 
 
-@click.command("audit", help=_HELP)
-@click.argument("out", metavar="OUT", type=click.Path(path_type=Path))
+@click.command("audit", cls=LongCommand, help=_HELP)
+@click.argument("out", metavar="[OUT]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--inputs",
+    multiple=True,
+    metavar="PATH",
+    help="The documents that another tool read. With OUT: current directory of the inputs, if they were moved. "
+    "Repeatable.",
+)
+@click.option("--kept", multiple=True, metavar="PATH", help="The documents that another tool kept. Repeatable.")
+@click.option(
+    "--removed",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Table of the removed documents (.csv, .tsv, .jsonl, .parquet): id, and optionally kept_id.",
+)
+@click.option(
+    "--clusters",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Table of clusters: id, cluster. Each removed document is compared with the kept ones of its cluster.",
+)
 @click.option(
     "--sample",
     "num_sampled",
@@ -59,58 +93,52 @@ Examples:
     metavar="P",
     help="Fail unless the lower bound of each recall is at least P.",
 )
-@MOVED_INPUTS
-@click.option(
-    "--weights",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Weight table or lexicon used by the run. Weights that the run counted are counted again.",
-)
-@click.option(
-    "--stop-words",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Stop words used by the run.",
-)
-@click.option(
-    "--dictionary",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Dictionary used by the run.",
-)
+@judging_options
+@index_input_options
 @click.option(
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Output file.  [default: OUT/audit.json]",
+    help="Output file.  [default: OUT/audit.json; without OUT: audit.json]",
 )
-@THREADS
 @MEMORY
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON to stdout.")
 @QUIET
-def command(out: Path, least_recall: float | None, output: Path | None, **options: Any) -> int:  # noqa: ANN401
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    out: Path | None,
+    least_recall: float | None,
+    output: Path | None,
+    **options: Any,  # noqa: ANN401
+) -> int:
     """Run the command."""
     from likewise.errors import InvalidParameter
     from likewise.io.output.directory import AUDIT
-    from likewise.io.output.summaries import read_summary
-    from likewise.runs.audit import audit, check_target, write_certificate
+    from likewise.runs.audit import check_target, write_certificate
 
     if least_recall is not None and math.isnan(least_recall):
         raise InvalidParameter("least_recall", "nan given; it must be a number from 0 to 1")
     as_json, quiet = options.pop("as_json"), options.pop("quiet")
-    read_summary(out)
-    target = out / AUDIT if output is None else output
-    check_target(target)
-    with shown(not quiet) as report:
-        found = audit(out, progress=report, **options)
+    _check_kind(ctx, out, options)
+    target = output if output is not None else Path(AUDIT) if out is None else out / AUDIT
+    found: Audit | OutputAudit
+    if out is not None:
+        found = _audited_run(out, target, options, quiet=quiet)
+        lines = _lines(found)
+    else:
+        check_target(target)
+        found = _audited_output(options, quiet=quiet)
+        lines = _output_lines(found)
     write_certificate(found.certificate, target)
-    short = [] if least_recall is None else _not_proved(found, least_recall)
+    short = [] if least_recall is None else _not_proved(found.recall, least_recall)
     if as_json:
         json.dump(found.certificate, sys.stdout, ensure_ascii=False, indent=2)
         sys.stdout.write("\n")
     elif not quiet:
-        for line in _lines(found):
+        for line in lines:
             click.echo(printable(line))
         click.echo(f"wrote {printable(str(target))}", err=True)
     for line in short:
@@ -118,8 +146,54 @@ def command(out: Path, least_recall: float | None, output: Path | None, **option
     return 0 if found.passed and not short else 1
 
 
-def _not_proved(found: "Audit", least: float) -> list[str]:
-    both = {"pairs": found.recall.pairs, "removals": found.recall.removals}
+def _check_kind(ctx: click.Context, out: Path | None, options: dict[str, Any]) -> None:
+    """Raise InvalidParameter where options are given that do not go with what is audited."""
+    from click.core import ParameterSource
+
+    from likewise.errors import InvalidParameter
+
+    if out is None:
+        if not options["kept"]:
+            raise InvalidParameter("kept", "give OUT, or the documents that another tool kept")
+        if not options["inputs"]:
+            raise InvalidParameter("inputs", "give the documents that the tool read")
+        if all(options[name] is None for name in ("threshold", "within", "preset", "recipe_file", "method")):
+            raise InvalidParameter("threshold", "state what a match is: the threshold that the tool used, or auto")
+        return
+    for name in ctx.params:
+        if name not in _OF_BOTH and ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE:
+            raise InvalidParameter(name, "applies to the output of another tool; remove OUT, or this option")
+    if len(options["inputs"]) > 1:
+        raise InvalidParameter("inputs", "with OUT, give one directory")
+
+
+def _audited_run(out: Path, target: Path, options: dict[str, Any], *, quiet: bool) -> "Audit":
+    from likewise.io.output.summaries import read_summary
+    from likewise.runs.audit import audit, check_target
+
+    read_summary(out)
+    check_target(target)
+    names = ("num_sampled", "seed", "stop_words", "dictionary", "threads", "memory")
+    given = {name: options[name] for name in names}
+    for name, path in (("inputs", next(iter(options["inputs"]), None)), ("weights", options["weights"])):
+        given[name] = None if path is None else Path(path)
+        if path is not None and not Path(path).exists():
+            raise FileNotFoundError(errno.ENOENT, "no such file or directory", path)
+    with shown(not quiet) as report:
+        return audit(out, progress=report, **given)
+
+
+def _audited_output(options: dict[str, Any], *, quiet: bool) -> "OutputAudit":
+    from likewise.runs.audit import audit_output
+
+    own = {name: options.pop(name) for name in ("inputs", "kept", "removed", "clusters", "num_sampled", "seed")}
+    recipe, run = take_recipe(options, "default", quiet=quiet), take_run(options)
+    with shown(not quiet) as report:
+        return audit_output(recipe=recipe, run=run, progress=report, **own)
+
+
+def _not_proved(recall: "Recall", least: float) -> list[str]:
+    both = {"pairs": recall.pairs, "removals": recall.removals}
     short = []
     for name, share in both.items():
         is_known = share.value == share.value
@@ -138,13 +212,7 @@ def _not_proved(found: "Audit", least: float) -> list[str]:
 
 def _lines(found: "Audit") -> list[str]:
     facts, recall = found.certificate, found.recall
-    lines = [facts["run"]["verification"], ""]
-    for check in found.checks:
-        mark = "ok  " if check.passed else "FAIL"
-        failed = "" if check.passed else f": {check.num_failed:,} of {check.num_checked:,} failed"
-        lines += [f"{mark} {check.name}{failed}", *(f"       {failure}" for failure in check.failures)]
-    sample = [f"  {len(one):,} of {one.num_documents:,} {one.name}" for one in found.strata]
-    lines += ["", "sample, compared exactly with all documents:", *sample, ""]
+    lines = [facts["run"]["verification"], "", *_check_lines(found), *_sample_lines(found)]
     for name, share in (
         ("recall: matching pairs compared", recall.pairs),
         ("recall: duplicates removed", recall.removals),
@@ -163,6 +231,55 @@ def _lines(found: "Audit") -> list[str]:
         lines.append(f"  {pair['doc_id_a']} and {pair['doc_id_b']}: {pair['similarity']:.4f}, {pair['stage']}{stayed}")
     if len(missed) > _MOST_SHOWN:
         lines.append("  ...")
+    return lines
+
+
+def _check_lines(found: "Audit | OutputAudit") -> list[str]:
+    lines = []
+    for check in found.checks:
+        mark = "ok  " if check.passed else "FAIL"
+        failed = "" if check.passed else f": {check.num_failed:,} of {check.num_checked:,} failed"
+        lines += [f"{mark} {check.name}{failed}", *(f"       {failure}" for failure in check.failures)]
+    return lines
+
+
+def _sample_lines(found: "Audit | OutputAudit") -> list[str]:
+    sample = [f"  {len(one):,} of {one.num_documents:,} {one.name}" for one in found.strata]
+    return ["", "sample, compared exactly with all documents:", *sample, ""]
+
+
+def _output_lines(found: "OutputAudit") -> list[str]:
+    """Return the audit of another tool's output as lines for people."""
+    from likewise.runs.audit.tools import removal_line
+
+    facts = found.certificate
+    estimated, by = facts["estimated"], "ids" if facts["identified_by"] == "id" else "texts"
+    lines = [
+        f"Matches are decided {facts['match']}.",
+        f"{facts['num_kept']:,} of {counted(facts['num_documents'], 'document')} kept, found by their {by}.",
+        *("", *_check_lines(found), *_sample_lines(found)),
+        f"{'removed without a kept match':36} {_share(found.unmatched)}",
+        f"{'recall: duplicates removed':36} {_share(found.recall.removals)}",
+        f"{'recall: pairs not both kept':36} {_share(found.recall.pairs)}",
+        "",
+    ]
+    if estimated["num_unmatched"] is not None:
+        low, high = (round(limit * found.num_removed) for limit in (found.unmatched.low, found.unmatched.high))
+        between = "" if found.unmatched.is_exact else f" ({low:,} to {high:,})"
+        lines.append(
+            f"about {estimated['num_unmatched']:,.0f}{between} of {found.num_removed:,} removed without a kept match"
+        )
+    lines.append(
+        f"about {counted(round(estimated['num_left_documents']), 'document')} kept that match another kept one "
+        f"(about {counted(round(estimated['num_left_pairs']), 'pair')})"
+    )
+    worst, left = facts["worst_removals"], facts["left_pairs"]
+    if worst:
+        lines += ["", f"worst removals ({facts['num_unmatched_seen']:,} without a match in the sample):"]
+        lines += [f"  {removal_line(removal)}" for removal in worst[:_MOST_SHOWN]]
+    if left:
+        lines += ["", f"pairs left ({facts['num_left_seen']:,} in the sample):"]
+        lines += [f"  {one['doc_id_a']} and {one['doc_id_b']}: {one['similarity']:.4f}" for one in left[:_MOST_SHOWN]]
     return lines
 
 

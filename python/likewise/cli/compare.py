@@ -14,6 +14,7 @@ from likewise.cli.options.recipe import match_options, take_recipe
 from likewise.cli.options.terminal import has_color, printable
 
 if TYPE_CHECKING:
+    from likewise.io.source.source import ReadRules
     from likewise.measures.comparison import Comparison, Stretch
 
 _CONTEXT = 60
@@ -34,6 +35,7 @@ Examples:
 @click.argument("files", nargs=-1, required=True, metavar="FILES...")
 @click.option("--ids", nargs=2, metavar="X Y", help="Ids of the two documents in FILES.")
 @click.option("--text-field", multiple=True, metavar="NAME", help="With --ids: text field.  [default: text]")
+@click.option("--tokens-field", metavar="NAME", help="With --ids: read a list of tokens from this field instead.")
 @click.option("--id-field", metavar="NAME", help="With --ids: id field.  [default: id if present]")
 @click.option("--max-diff", type=click.IntRange(min=0), metavar="N", help="Maximum number of differences to show.")
 @match_options
@@ -42,26 +44,29 @@ def command(
     files: tuple[str, ...],
     ids: tuple[str, str] | None,
     text_field: tuple[str, ...],
+    tokens_field: str | None,
     id_field: str | None,
     max_diff: int | None,
     as_json: bool,  # noqa: FBT001 - click's call
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run the command."""
+    from likewise.batch import FileRun
     from likewise.errors import InvalidParameter
     from likewise.measures.comparison import compare
     from likewise.recipe.text import BYTE_TOKENS
 
-    recipe = take_recipe(options)
+    recipe = take_recipe(options | {"tokens_field": tokens_field}).across_values
     if ids is None:
-        if text_field or id_field:
-            raise InvalidParameter("text_field" if text_field else "id_field", "requires --ids")
+        named = {"text_field": text_field, "tokens_field": tokens_field, "id_field": id_field}
+        if any(named.values()):
+            raise InvalidParameter(next(name for name, value in named.items() if value), "requires --ids")
         if len(files) != 2:
             raise InvalidParameter("ids", f"{len(files)} file given; give two text files, or two ids with --ids")
         are_bytes = recipe.tokens in BYTE_TOKENS
         texts: list[Any] = [Path(name).read_bytes() if are_bytes else _read_text(Path(name)) for name in files]
     else:
-        texts = _find(files, ids, text_field, id_field)
+        texts = _find(files, ids, FileRun(text_field or ("text",), tokens_field, id_field).read_rules(recipe))
     found = compare(texts[0], texts[1], recipe)
     if as_json:
         click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
@@ -83,13 +88,11 @@ def _read_text(path: Path) -> str:
     return text
 
 
-def _find(files: tuple[str, ...], ids: tuple[str, str], text_field: tuple[str, ...], id_field: str | None) -> list[str]:
+def _find(files: tuple[str, ...], ids: tuple[str, str], rules: "ReadRules") -> list[str]:
     from likewise.io.inputs import find_inputs
     from likewise.io.lookup import find_texts
     from likewise.io.output.scratch import scratch_directory
-    from likewise.io.source.source import ReadRules
 
-    rules = ReadRules(text_fields=text_field or ("text",), id_field=id_field)
     with scratch_directory() as work:
         return find_texts(find_inputs(files, rules).files, ids, work)
 

@@ -1,5 +1,6 @@
 """``likewise dedup``: which documents to keep."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,14 +34,16 @@ _HELP = """Remove near-duplicates and record why each was removed.
 INPUT is a JSON Lines, CSV or TSV file (also .gz or .zst), Parquet, Arrow, a Hugging Face dataset directory, a web
 archive (WARC, WET, ARC) or a text file (.txt, .md, .rst); a directory or a glob of these; or - for standard input.
 
-OUT receives kept/ (one file per input file, same name and format), removed.parquet (one row per removed document, with
-the kept document that it matches and their similarity) and summary.json. Outputs are renamed into place only when the
-run succeeds. Repeat the same command to continue a run that was killed. With -o - kept lines go to standard output.
+OUT will contain kept/ (one file per input file, with the same name and format), removed.parquet (one row per removed
+document, with the kept document that it matches and their similarity) and summary.json. Outputs are renamed into place
+only when the run succeeds. To resume a run that was killed, repeat the same command. With -o -, kept lines go to
+standard output.
 
-By default two documents match when the Jaccard similarity of their word 2-grams, weighted by rarity, reaches a
-threshold chosen from the collection; short documents need more. When you set --threshold, --weights, --tokens,
---shingle or --measure, or choose --method simhash or exact, the default becomes unweighted word 3-grams; stderr shows
-the recipe. Use --preset default --threshold T to keep the default features. --engine spark uses the preset online.
+By default, two documents match when the Jaccard similarity of their word 2-grams, weighted by rarity, reaches a
+threshold chosen from the collection; short documents need a higher similarity. When you set --threshold, --weights,
+--tokens, --shingle or --measure, or choose --method simhash or exact, the default becomes unweighted word 3-grams;
+stderr shows the recipe. Use --preset default --threshold T to keep the default features. --engine spark uses the preset
+online.
 
 \b
 Examples:
@@ -58,8 +61,8 @@ Examples:
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Decide, but write nothing. Shows counts, groups by size and the removals nearest to the threshold; -o is "
-    "optional then, and output options have no effect.",
+    help="Make all decisions, but write no files. Shows counts, groups by size and the removals nearest to the "
+    "threshold; -o is then optional, and output options have no effect.",
 )
 @decision_options
 @document_options
@@ -70,23 +73,35 @@ Examples:
     default="kept",
     show_default=True,
     metavar="WHAT",
-    help="What to write with the evidence. kept: kept documents. annotated: all rows, with the fields is_kept, group, "
+    help="What to write in addition to the evidence. kept: kept documents. annotated: all rows, with the fields "
+    "is_kept, group, "
     "duplicate_of, similarity and group_size. unique: kept documents without duplicates. groups: one row per group, in "
-    "groups.parquet. evidence: nothing more.",
+    "groups.parquet. evidence: nothing else.",
 )
 @click.option(
-    "--write-prefix", default="", metavar="PREFIX", help="Prefix of the names of the fields that annotated adds."
+    "--write-prefix",
+    default="",
+    metavar="PREFIX",
+    help="Prefix for the names of the fields that --write annotated adds.",
 )
 @click.option(
     "--date-field",
     metavar="FIELD",
-    help="Field of numbers or ISO 8601 dates: groups gets the columns first_seen and last_seen.",
+    help="Field with numbers or ISO 8601 dates. With --write groups, adds the columns first_seen and last_seen.",
 )
 @click.option(
     "--count-by",
     metavar="FIELD",
     help="Field, such as a source, whose values are counted in the summary and the report: documents and removed "
     "documents of each value, and which value duplicates which.",
+)
+@click.option(
+    "--decisions",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Keep the documents that FILE lists, whatever they match. FILE is a CSV file with the columns doc_id and "
+    "decision (keep), as exported from the page of a run. overruled.parquet then names the kept documents that they "
+    "match.",
 )
 @click.option(
     "--index",
@@ -102,7 +117,7 @@ Examples:
     metavar="PATH",
     help="Also remove documents that match an index, an earlier run or files. PATH is an index, the output directory "
     "of a run (only its kept documents count) or a file; repeat the option for several runs or files. The recipe of "
-    "the index or run applies. You may change --keep; other recipe options must match it.",
+    "the index or run applies; of the recipe options, only --keep may differ.",
 )
 @click.option("--add", is_flag=True, help="Add kept documents to the index given with --against.")
 @click.option(
@@ -152,6 +167,7 @@ def command(
     write_prefix: str,
     date_field: str | None,
     count_by: str | None,
+    decisions: Path | None,
     index: Path | None,
     against: tuple[Path, ...],
     add: bool,  # noqa: FBT001
@@ -188,6 +204,7 @@ def command(
                 index=asked,
                 against=references,
                 engine=elsewhere,
+                decisions=decisions,
                 # Documents are shown on terminals only, never in a log.
                 shows_texts=not as_json and sys.stderr.isatty(),
                 progress=report,
@@ -202,6 +219,7 @@ def command(
             "write_prefix": write_prefix != "",
             "date_field": date_field is not None,
             "count_by": count_by is not None,
+            "decisions": decisions is not None,
             "keep_sketches": keep_sketches,
             "store_pairs": store_pairs is not None,
             "engine": elsewhere is not None,
@@ -224,6 +242,7 @@ def command(
                 write_prefix=write_prefix,
                 date_field=date_field,
                 count_by=count_by,
+                decisions=decisions,
                 overwrite=overwrite,
                 fresh=fresh,
                 index=use,
@@ -277,7 +296,9 @@ def _told_apart(against: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...
     if not indexes:
         return None, against
     if len(against) > 1:
-        raise InvalidParameter("against", f"an index must be the only --against; remove the others or {indexes[0]}")
+        raise InvalidParameter(
+            "against", f"an index cannot be combined with other --against paths; remove the others or {indexes[0]}"
+        )
     return indexes[0], ()
 
 
@@ -378,4 +399,6 @@ def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     lines.append(f"{seconds['total_s']:.2f} s: {stages}")
     if out is not None:
         lines.append(f"recipe {summary['recipe_id']}; results in {out}")
+        if "://" not in str(out):
+            lines.append(f"browse the results: likewise serve {shlex.quote(str(out))}")
     return lines

@@ -45,7 +45,10 @@ Examples:
     "--min-score", type=float, default=0.05, show_default=True, metavar="S", help="Minimum score of a match, 0 to 1."
 )
 @click.option(
-    "--shingle", type=int, metavar="N", help="Consecutive tokens in a feature (1 to 64).  [default: 2; char: 9]"
+    "--shingle",
+    type=int,
+    metavar="N",
+    help="Number of consecutive tokens in a feature (1 to 64).  [default: 2; char: 9]",
 )
 @click.option(
     "--weights",

@@ -22,10 +22,10 @@ from likewise.progress import shown
 
 _HELP = """Remove repeated lines, paragraphs, sentences or spans from documents.
 
-A part is removed when it occurs in an earlier document, or earlier in the same one; the first occurrence is kept. Parts
-match when they are equal. With --method or --preset, parts other than spans also match when they are similar.
+A part is removed when it occurs in an earlier document, or earlier in the same document; the first occurrence is kept.
+Parts match when they are equal. With --method or --preset, parts other than spans also match when they are similar.
 
-INPUT is JSON Lines. OUT receives kept/ (the documents without their repeated parts), removed.parquet (one row per
+INPUT is JSON Lines. OUT will contain kept/ (the documents without their repeated parts), removed.parquet (one row per
 removed part, with the place of its first occurrence) and summary.json.
 
 \b

@@ -13,7 +13,7 @@ _HELP = """Write an HTML report about a run.
 
 OUT is the output directory of likewise dedup. The page shows counts, stage timings, the similarities of removed
 documents, group sizes, recall, and twenty removals with their differences. It is one self-contained file without
-scripts, safe to send by mail.
+scripts, safe to send by email.
 
 \b
 Examples:

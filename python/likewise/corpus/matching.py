@@ -48,8 +48,9 @@ _MEMORY_COLUMNS = ("row", "doc_id", "rank", "reference_row", "reference_id", "sc
 _TSV_COLUMNS = ("doc_id", "rank", "reference_id", "score", "reference_share", "query_share")
 # Fields of a recipe that make features.
 _FEATURE_FIELDS = (
-    *("tokens", "shingle", "weights", "weights_id", "seed", "hash", "markup", "fold", "stop_words_id", "dictionary_id"),
-    *("chunking", "chunk_bytes", "tokenizer", "libraries", "text_version"),
+    *("tokens", "shingle", "weights", "weight_scale", "weights_id", "seed", "hash", "markup", "fold", "stop_words_id"),
+    "only_within",
+    *("dictionary_id", "chunking", "chunk_bytes", "tokenizer", "libraries", "text_version"),
 )
 
 
@@ -78,24 +79,24 @@ def match(
     Parameters
     ----------
     queries, references : list of str, Arrow data, table, or iterable of str
-        The texts, or what the recipe takes: bytes, or lists of tokens. Of an Arrow stream one batch at a time is in
-        memory.
+        The texts, or bytes or lists of tokens if the recipe requires these. An Arrow stream is read one batch at a
+        time.
     recipe : Recipe or str, optional
-        Only its features are used: text rules, tokens, shingle and weights. Where None: word pairs weighted by their
-        rarity among the references. Weights by rarity without a table are counted on the references, so that the
-        answer for a query depends on the references and on itself alone.
+        Only the fields for features are used: text rules, tokens, shingle and weights. If None, word pairs weighted by
+        their rarity among the references. Weights by rarity without a table are counted on the references, so the
+        answer for a query depends only on the query and the references.
     top : int
-        Most references listed for a query.
+        Maximum number of references listed for a query.
     min_score : float
-        Least score of an answer, 0 to 1. References that share no feature with a query are never listed.
+        Minimum score of a match, 0 to 1. References that share no feature with a query are never listed.
     ids, reference_ids : sequence of str or int, Arrow data, or column name, optional
-        As for :func:`likewise.dedup`; those of the references must be distinct.
+        As for :func:`likewise.dedup`; the ids of the references must be unique.
     text_field : str or sequence of str
-        Column of a table that holds the text; several are joined with a newline.
+        Column of a table that contains the text; several columns are joined with a newline.
     tokenizer : callable, optional
-        Cuts tokens ``user`` from each text.
+        Function that splits a text into tokens, for tokens ``user``.
     threads : int, optional
-        Number of threads; all processors where None. Results do not depend on it.
+        Number of threads; all processors if None. Results do not depend on it.
     progress : bool or callable, optional
         True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
 
@@ -103,10 +104,10 @@ def match(
     -------
     pyarrow.Table
         Columns row, doc_id, rank (from 1), reference_row, reference_id, score, reference_share, query_share, in order
-        of row and rank. `reference_share` is the share of the reference's features found in the query, `query_share`
-        that of the query's features found in the reference (by their weights), and the score
-        ``sqrt(reference_share * query_share)``. Of equal scores the earlier reference comes first. A query without an
-        answer has one row in which every column after doc_id is null.
+        of row and rank. `reference_share` is the share of the reference's features found in the query, and
+        `query_share` the share of the query's features found in the reference (both weighted). The score is
+        ``sqrt(reference_share * query_share)``. For equal scores, the earlier reference comes first. A query without a
+        match has one row in which every column after doc_id is null.
 
     Raises
     ------
@@ -150,7 +151,7 @@ def match_files(
     progress: Progress | bool | None = None,
     stdout: BinaryIO | None = None,
 ) -> dict[str, Any]:
-    """Write the references that each document in files contains or resembles.
+    """Find the references that each document in files contains or resembles, and write them to a file.
 
     References are held in memory; queries are streamed.
 
@@ -163,11 +164,11 @@ def match_files(
     recipe, top, min_score
         As for :func:`likewise.match`.
     run : FileRun, optional
-        How files are read, of queries and of references.
+        How the files of queries and references are read.
     progress : bool or callable, optional
         True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
     stdout : binary file, optional
-        What ``-`` means.
+        The stream that ``-`` refers to.
 
     Returns
     -------
@@ -177,7 +178,7 @@ def match_files(
     Raises
     ------
     InvalidInput, InvalidParameter
-        As for :func:`likewise.match`, and at bad rows as for :func:`likewise.dedup_files`.
+        As for :func:`likewise.match`, and for bad rows as for :func:`likewise.dedup_files`.
     """
     run, report = run or FileRun(), taken(progress)
     rules, timing = run.run_rules(), Timing()

@@ -1,6 +1,6 @@
-"""Fingerprints and Hamming search: pairs, joins, an index, streams, and what they cost.
+"""Fingerprints and Hamming search: pairs, joins, an index, streams, and search plans with their costs.
 
-Names are loaded when they are first used: the plan of a search needs no NumPy.
+Names are loaded when they are first used, because planning a search does not need NumPy.
 """
 
 import importlib

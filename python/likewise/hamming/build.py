@@ -1,4 +1,4 @@
-"""An index file built of more fingerprints than memory holds."""
+"""Index files built from more fingerprints than fit in memory."""
 
 import errno
 import os
@@ -25,17 +25,17 @@ from likewise.io.refusals import check_regular
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
 
 _MIN_MEMORY = 256_000_000
-# What Python and its libraries take.
+# Memory of Python and its libraries.
 _BYTES_BESIDE = 64 << 20
 
 
 class BuiltOutOfCore(ABC):
-    """An index whose file can be built of more fingerprints than memory holds."""
+    """An index whose file can be built from more fingerprints than fit in memory."""
 
     @classmethod
     @abstractmethod
     def open(cls, path: str | Path, *, verify: bool = False, threads: int | None = None) -> Self:
-        """Open a file."""
+        """Open an index file."""
 
     @classmethod
     def build(
@@ -52,54 +52,57 @@ class BuiltOutOfCore(ABC):
         threads: int | None = None,
         progress: Progress = no_progress,
     ) -> Self:
-        """Write the index of a file of fingerprints that need not fit in memory, and open it.
+        """Write the index of a file of fingerprints, which may be larger than memory, and open it.
 
         Parameters
         ----------
         source : path, mapped array, or as for the index itself
-            ``.npy`` of type uint64 (with its recipe beside it or without), ``.parquet`` with a column ``sketch``, as
-            :meth:`likewise.Sketches.write` makes them, or flat little-endian 64-bit words, row by row. At most
-            4294967294.
+            A ``.npy`` file of type uint64 (with or without its recipe file), a ``.parquet`` file with a column
+            ``sketch``, as written by :meth:`likewise.Sketches.write`, or a file of flat little-endian 64-bit words, row
+            by row. At most 4294967294 fingerprints.
         path : str or Path
-            The file to write; one that is there is replaced, and of a symbolic link the file it names. It is what
-            ``save`` would write of an index in memory, byte for byte.
+            The output file. An existing file is replaced. If the path is a symbolic link, its target is replaced. The
+            file is byte-for-byte identical to the file that ``save`` writes for an index in memory.
         within : int
-            Greatest radius of a query.
+            Maximum radius of a query.
         ids : sequence of str or int, or Arrow data, or False, optional
-            As of the index. They are held beside `memory`, and a bit for each row where texts are empty.
+            As for the index. Ids are kept in memory in addition to `memory`, as is one bit per row if there are empty
+            texts.
         memory : float or str
-            Bytes that building may use, at least 256 MB. With less the source is read more often: for each table once
-            for each `memory` of fingerprints, of 8 bytes per word; for the first 8 more where rows are kept.
+            Memory in bytes for building the index, at least 256 MB. With less memory, the source is read more often:
+            for each table, once per `memory` of fingerprints, at 8 bytes per word. For the first table, each
+            fingerprint needs 8 more bytes if rows are stored.
         table_memory : float or str, optional
-            Bytes that the tables may take once built; four times the fingerprints where None.
+            Maximum size of the finished tables in bytes. By default, four times the size of the fingerprints.
         bits : int, optional
-            Width of a fingerprint, where the file does not tell; 64 where None.
+            Width of a fingerprint, if the file does not specify it. By default, 64.
         plan : PlannedSearch, or sequence of (mask, radius), optional
-            Keys of the tables, as of the index.
+            Keys of the tables, as for the index.
         threads : int, optional
-            Threads of this call and of the index; all processors where None.
+            Number of threads for this call and for the index. By default, all processors are used.
         progress : callable
-            Told of rows read, all readings together.
+            Called with the number of rows read, summed over all passes.
 
         Returns
         -------
         HammingIndex
-            The file, opened.
+            The index, opened from the file.
 
         Raises
         ------
         InvalidParameter
-            If a parameter is out of range, the file holds too many fingerprints, no plan fits `table_memory`, or
-            `memory` is too small since so many fingerprints are alike.
+            If a parameter is out of range, the file contains too many fingerprints, no plan fits in `table_memory`, or
+            `memory` is too small because too many fingerprints share their first bits.
         InvalidInput
-            If the file holds no fingerprints or changes meanwhile, or source or target is no regular file.
+            If the file does not contain fingerprints or changes during the call, or if the source or the target is not
+            a regular file.
         OSError
-            If the disk is too full, which is checked first, or the system refuses.
+            If the disk does not have enough free space, which is checked first, or the system reports an error.
 
         Notes
         -----
-        Table by table: fingerprints are counted by their first bits, then those of a range of first bits at a time are
-        put in order and packed (a radix sort from the top, Knuth, volume 3, 5.2.5).
+        Tables are built one by one. Fingerprints are counted by their first bits. Then the fingerprints of one range of
+        first bits at a time are sorted and packed (a most-significant-digit radix sort, Knuth, volume 3, 5.2.5).
 
         Examples
         --------
@@ -118,7 +121,7 @@ class BuiltOutOfCore(ABC):
         bits = None if bits is None else check_integer("bits", bits, 32, 256, 32)
         if not path.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, "No such directory", str(path.parent))
-        # A link stays, and the file is written where it leads.
+        # Keep a link, and write the file to its target.
         path = Path(os.path.realpath(path)) if path.is_symlink() else path
         with locked_directory(path.parent, ".likewise-build-") as folder:
             status = file_status(source)
@@ -186,7 +189,7 @@ def _write_tables(
             threads=threads,
         )
     except InvalidParameter as error:
-        # Named as users do.
+        # Use the parameter names of the public API.
         names = {"keys": "plan", "fingerprints": "source"}
         raise InvalidParameter(names.get(error.name, error.name), error.message) from None
 
@@ -201,7 +204,7 @@ def _write_scanned(
     *,
     with_rows: bool,
 ) -> None:
-    """Write an index without tables, which is in memory whenever it is open."""
+    """Write an index without tables. An open index of this kind is entirely in memory."""
     num_words = -(-bits // 64)
     needed = 4 * 8 * num_words * file.num_rows
     if needed > memory_bytes:
@@ -242,7 +245,7 @@ def _all_held(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def _telling(progress: Progress) -> Callable[[int, int], None]:
-    """Return what tells of readings: done, and how much there is in all."""
+    """Return a callback that reports the rows read and their total number."""
     is_started = False
 
     def tell(done: int, total: int) -> None:
@@ -256,7 +259,7 @@ def _telling(progress: Progress) -> Callable[[int, int], None]:
 
 
 def _file_of(source: Any, bits: int | None, folder: Path) -> FlatFile:  # noqa: ANN401 - a path, or fingerprints
-    """Return the fingerprints as a flat file; those of Parquet are copied into one."""
+    """Return the fingerprints as a flat file. Parquet data is copied to a new one."""
     if not isinstance(source, str | Path):
         return take_file("source", source, folder)
     path = Path(source)
@@ -274,7 +277,7 @@ def _file_of(source: Any, bits: int | None, folder: Path) -> FlatFile:  # noqa: 
 
 
 def _num_parquet_words(path: Path) -> int:
-    """Return the words of all fingerprints of a file; 0 where it is none of fingerprints, as is told later."""
+    """Return the number of words of all fingerprints in a file, or 0 for other files, which are rejected later."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

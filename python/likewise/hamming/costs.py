@@ -1,4 +1,4 @@
-"""Costs: what the steps of a Hamming search take on this machine, measured once and stored."""
+"""Costs: the time of each step of a Hamming search on this machine, measured once and stored."""
 
 import json
 import time
@@ -12,14 +12,14 @@ from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
 
 _FORMAT = "likewise costs 1"
-# Working sets: the caches, and memory far beyond them. Sizes of the built-in costs, so that the two can be compared.
+# Working sets, from cache sizes to far beyond them. The sizes match the built-in costs so that both can be compared.
 _SIZES = (32 << 10, 256 << 10, 2 << 20, 8 << 20, 32 << 20, 256 << 20)
 _PASSES = 5
 _NUM_READS = 20_000
 
 
 def _number(value: object) -> float:
-    """Return what is a number above zero, or raise ValueError."""
+    """Return a number above zero, or raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         raise ValueError(f"{value!r} is not a number above 0")
     return float(value)
@@ -27,23 +27,23 @@ def _number(value: object) -> float:
 
 @dataclass(frozen=True)
 class Costs:
-    """Nanoseconds of the steps of a Hamming search on one core.
+    """Costs of the steps of a Hamming search on one core, in nanoseconds.
 
     Parameters
     ----------
     memory : tuple of (float, float, float)
-        Random reads by size of the working set: bytes, nanoseconds of a read that the next one waits for, nanoseconds
-        of one among many that were asked for ahead. Sizes ascend.
+        Random reads by size of the working set, in ascending order: size in bytes, nanoseconds of a read that the next
+        read depends on, nanoseconds of a read among many prefetched ones.
     query_ns : float
-        What a query alone costs more than one of many.
+        Additional cost of a single query, compared with a query in a batch.
     table_ns, wide_ns : float
-        Asking one table, and what that costs more for fingerprints of several words.
+        Querying one table, and the additional cost for fingerprints of several words.
     bucket_ns, compare_ns : float
-        Finding the bucket of a value near the query's; one word of a fingerprint compared in it, beside reading it.
+        Finding the bucket of a value near the query's, and comparing one word of a fingerprint in it, without the read.
     scan_ns, stream_ns : float
-        One word of a fingerprint compared with one of many queries, and with a single one.
+        Comparing one word of a fingerprint with one of many queries, and with a single query.
     sort_ns : float
-        One word of a fingerprint in one pass of a sort.
+        Sorting: one word of a fingerprint in one pass.
     """
 
     memory: tuple[tuple[float, float, float], ...]
@@ -58,19 +58,19 @@ class Costs:
 
     @classmethod
     def default(cls) -> "Costs":
-        """Return the costs that are built in, those of a server core of 2023."""
+        """Return the built-in costs, measured on a server core of 2023."""
         memory, steps = _native.default_costs()
         return cls(memory=tuple(memory), **steps)
 
     @classmethod
     def measure(cls) -> "Costs":
-        """Return the costs of this machine, measured in about a second, with 300 MB of memory.
+        """Measure the costs of this machine in about a second, with 300 MB of memory, and return them.
 
         Notes
         -----
-        Reads and scans are timed, each several times in passes over all of them, and the least of each is taken: what
-        disturbs a run only adds, and lasts longer than one. The other steps are the built-in ones, scaled as the reads
-        from the first cache.
+        Reads and scans are timed several times, in passes over all of them, and the minimum of each is used. A
+        disturbance can only increase a time, and lasts longer than one measurement. The other costs are the built-in
+        ones, scaled by the time of reads from the first-level cache.
         """
         default = cls.default()
         exercises = [_native.Exercise(size) for size in _SIZES]
@@ -82,12 +82,12 @@ class Costs:
                 exercise.ask(exercise.num_bytes // 64, seed + _PASSES)  # warm: pages, caches, clock
                 waited[place] = min(waited[place], _ns(partial(exercise.wait, _NUM_READS), seed) / _NUM_READS)
                 asked[place] = min(asked[place], _ns(partial(exercise.ask, 5 * _NUM_READS), seed) / (5 * _NUM_READS))
-            # The seed serves for the radius, which changes no time.
+            # The seed is also used as the radius, which does not affect the time.
             scan_ns = min(scan_ns, _ns(partial(small.scan, 4096), seed) / 4096 / (small.num_bytes // 8))
             stream_ns = min(stream_ns, _ns(large.stream, seed) / (large.num_bytes // 8))
         sizes = [float(exercise.num_bytes) for exercise in exercises]
         memory = list(zip(sizes, waited, asked, strict=True))
-        # The built-in growth beyond the measured sizes, in proportion.
+        # Beyond the measured sizes, costs grow in proportion to the built-in ones.
         known = {num_bytes: (latency_ns, overlapped_ns) for num_bytes, latency_ns, overlapped_ns in default.memory}
         largest = known[float(_SIZES[-1])]
         for num_bytes in sorted(num_bytes for num_bytes in known if num_bytes > _SIZES[-1]):
@@ -108,12 +108,12 @@ class Costs:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Costs":
-        """Return costs from what :meth:`to_dict` gave.
+        """Return costs from the output of :meth:`to_dict`.
 
         Raises
         ------
         InvalidParameter
-            If a field is missing, unknown or no number.
+            If a field is missing, unknown or not a number.
         """
         if not isinstance(values, Mapping):
             raise InvalidParameter("costs", f"{type(values).__name__} is not the output of to_dict")
@@ -138,14 +138,14 @@ class Costs:
 
     @classmethod
     def read(cls, path: Path) -> "Costs":
-        """Return the costs of a JSON file that :meth:`write` made.
+        """Read the costs from a JSON file written by :meth:`write`.
 
         Raises
         ------
         InvalidInput
             If the file is not JSON.
         InvalidParameter
-            If it holds no costs.
+            If the file does not contain costs.
         """
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
@@ -167,13 +167,13 @@ class Costs:
         path.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8", newline="\n")
 
     def to_native(self) -> tuple[list[tuple[float, float, float]], dict[str, float]]:
-        """Return the costs as the native module takes them."""
+        """Return the costs in the form that the native module accepts."""
         steps = {field.name: float(getattr(self, field.name)) for field in fields(self) if field.name != "memory"}
         return list(self.memory), steps
 
 
 def _ns(work: Callable[[int], object], seed: int) -> float:
-    """Return the nanoseconds of a run with a seed of its own, which reads other places."""
+    """Return the nanoseconds of a run. Each seed reads different locations."""
     start = time.perf_counter_ns()
     work(seed)
     return float(time.perf_counter_ns() - start)

@@ -1,6 +1,6 @@
-"""The file of a Hamming index: tables as they lie in memory, ids as Arrow, the recipe as JSON.
+"""The file of a Hamming index: tables in their in-memory layout, ids as Arrow, the recipe as JSON.
 
-FORMAT.md says every byte.
+FORMAT.md specifies each byte.
 """
 
 import json
@@ -25,18 +25,18 @@ def write_hamming_file(
     with_rows: bool,
     ids: Any,  # noqa: ANN401 - an Arrow array or None
 ) -> None:
-    """Write an index to one file, complete under its name or not at all.
+    """Write an index to one file. The file is renamed into place only when it is complete.
 
     Raises
     ------
     OSError
-        If the system refuses.
+        If the system reports an error.
     """
     native.save(str(path), text_beside(recipe, empty_rows, num_rows, with_rows=with_rows), ids_beside(ids))
 
 
 def text_beside(recipe: Recipe | None, empty_rows: NDArray[Any], num_rows: int, *, with_rows: bool) -> str:
-    """Return what the file says of the fingerprints, as JSON."""
+    """Return the description of the fingerprints in the file, as JSON."""
     fields = {
         "recipe": None if recipe is None else json.loads(recipe.to_json()),
         "sketch_id": None if recipe is None else recipe.sketch_id,
@@ -50,17 +50,17 @@ def text_beside(recipe: Recipe | None, empty_rows: NDArray[Any], num_rows: int, 
 def read_hamming_file(
     path: Path, *, verify: bool
 ) -> tuple[_native.HammingSet, Recipe | None, NDArray[np.int64], int, bool, Any]:
-    """Open what :func:`write_hamming_file` wrote.
+    """Open a file written by :func:`write_hamming_file`.
 
     Returns
     -------
     tuple
-        The set, recipe, rows of empty texts, number of rows, whether rows are kept, ids.
+        The set, recipe, rows of empty texts, number of rows, whether rows are stored, ids.
 
     Raises
     ------
     InvalidInput
-        If the file is damaged or no Hamming index, saying where.
+        If the file is damaged or is not a Hamming index. The error names the place.
     """
     native, text, ids = _native.HammingSet.open(str(path), verify=verify)
     try:
@@ -77,7 +77,7 @@ def read_hamming_file(
 
 
 def ids_beside(ids: Any) -> bytes | None:  # noqa: ANN401 - an Arrow array or None
-    """Return ids as the file holds them."""
+    """Return ids as stored in the file."""
     if ids is None:
         return None
     import pyarrow as pa

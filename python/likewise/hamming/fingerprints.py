@@ -1,4 +1,4 @@
-"""Fingerprints: what Hamming search takes, from arrays, Arrow data, sketches and files."""
+"""Fingerprints: the inputs of Hamming search, from arrays, Arrow data, sketches and files."""
 
 import mmap
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import Sketches
 from likewise.stages.text import is_table
 
-# More of a value is not shown.
+# Maximum length of a value in a message.
 _MAX_DIGITS = 40
 
 
 def shown(value: object) -> str:
-    """Return a value as messages show it."""
+    """Return a value in the form used in messages."""
     if isinstance(value, int) and value.bit_length() > 256:
         return f"a number of {value.bit_length()} bits"
     text = repr(value)
@@ -43,7 +43,7 @@ def as_words(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - lis
     Raises
     ------
     InvalidParameter
-        If they are of any other type: nothing is rounded, cut or wrapped.
+        If they have any other type. Values are never rounded, truncated or wrapped.
     """
     if isinstance(given, list | tuple):
         return words_of_list(name, given)
@@ -64,8 +64,8 @@ def as_words(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - lis
     if array.dtype != np.uint64:
         raise InvalidParameter(
             name,
-            f"{type(given).__name__} of {array.dtype}, shape {array.shape}, not supported; use uint64, or int64 with "
-            "the same bits",
+            f"{type(given).__name__} of {array.dtype}, shape {array.shape}, not supported; use uint64, int64 with the "
+            "same bits, or uint8 of shape (n, bytes)",
         )
     return array
 
@@ -83,7 +83,7 @@ def words_of_list(name: str, given: Sequence[Any]) -> NDArray[np.uint64]:
     Raises
     ------
     InvalidParameter
-        Naming the first that is anything else.
+        If a value is anything else. The error names the first such value.
     """
     is_nested = bool(given) and all(
         isinstance(row, list | tuple) or (isinstance(row, np.ndarray) and row.ndim == 1) for row in given
@@ -121,15 +121,17 @@ class Fingerprints:
     Parameters
     ----------
     words : ndarray of shape (n * words,), uint64
-        One after another, word 0 lowest.
+        The words of all fingerprints; word 0 of a fingerprint is the lowest.
     bits : int
-        Width of each.
+        Width of a fingerprint.
     is_empty : ndarray of shape (n,), uint8, optional
-        1 where the text was empty; None where none was.
+        1 for fingerprints of empty texts. None if there are none.
     recipe : Recipe, optional
-        What made them, where it is known.
+        The recipe of the fingerprints, if known.
     doc_ids : tuple of str, optional
-        Ids, where they are known.
+        Ids, if known.
+    is_of_bytes : bool
+        Whether they were given as bytes, so that their width is known without a recipe.
     """
 
     words: NDArray[np.uint64]
@@ -137,6 +139,7 @@ class Fingerprints:
     is_empty: NDArray[np.uint8] | None = None
     recipe: Recipe | None = None
     doc_ids: tuple[str, ...] | None = None
+    is_of_bytes: bool = False
 
     def __len__(self) -> int:
         return len(self.words) // -(-self.bits // 64)
@@ -154,62 +157,76 @@ class Fingerprints:
 
 
 def take_fingerprints(name: str, given: Any) -> Fingerprints:  # noqa: ANN401 - one of several kinds
-    """Return what was given as parameter `name` as fingerprints.
+    """Return the value of parameter `name` as fingerprints.
 
     Parameters
     ----------
     name : str
         The parameter, for errors.
     given : Sketches, array, Arrow array or table, list of int, or path
-        uint64 of shape (n,) or (n, words), or int64 of the same bits; Arrow: (u)int64, lists of them of one size, or
-        binary of one size; lists as for :func:`~likewise.hamming.fingerprints.words_of_list`; paths as for
-        :func:`take_file`.
+        Arrays: uint64 of shape (n,) or (n, words), int64 with the same bits, or uint8 of shape (n, bits / 8), lowest
+        byte first. Arrow: (u)int64, fixed-size lists of them, or fixed-size binary. Lists as for
+        :func:`~likewise.hamming.fingerprints.words_of_list`, and paths as for :func:`take_file`.
 
     Raises
     ------
     InvalidParameter
-        If it is nothing of this kind.
+        If the value has any other type.
     """
     if isinstance(given, str | Path):
         return _read(Path(given))
     if isinstance(given, Sketches):
         method = given.recipe.sketch
         if not isinstance(method, SimHash):
-            raise InvalidParameter(name, "MinHash signatures need band_pairs")
+            raise InvalidParameter(name, "MinHash signatures are not supported; use band_pairs")
         is_empty = given.is_empty.astype(np.uint8) if given.is_empty.any() else None
         words = np.ascontiguousarray(given.array).reshape(-1)
         return Fingerprints(words, method.bits, is_empty, given.recipe, given.doc_ids)
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
         given = _from_arrow(name, given)
+    if isinstance(given, np.ndarray) and given.dtype == np.uint8 and given.ndim == 2:
+        return _from_bytes(name, given)
     array = as_words(name, given)
     if array.ndim not in (1, 2) or (array.ndim == 2 and not 1 <= array.shape[1] <= 4):
         raise InvalidParameter(name, f"shape {array.shape} is not (n,) or (n, words) with 1 to 4 words")
     bits = 64 * (array.shape[1] if array.ndim == 2 else 1)
     if isinstance(array, np.memmap):
-        # Read, not mapped: a file that is cut while it is searched must be no crash.
+        # Read, not mapped: truncating the file during a search must not cause a crash.
         array = np.array(array)
     return Fingerprints(np.ascontiguousarray(array).reshape(-1), bits)
 
 
+def _from_bytes(name: str, given: NDArray[np.uint8]) -> Fingerprints:
+    """Convert fingerprints stored as bytes, as in other packages, to words."""
+    num_rows, num_bytes = given.shape
+    if num_bytes not in range(4, 33, 4):
+        raise InvalidParameter(
+            name, f"shape {given.shape} of uint8 is not (n, bytes) with 4 to 32 bytes, a multiple of 4"
+        )
+    padded = np.zeros((num_rows, -(-num_bytes // 8) * 8), np.uint8)
+    padded[:, :num_bytes] = given
+    return Fingerprints(padded.view("<u8").reshape(-1), 8 * num_bytes, is_of_bytes=True)
+
+
 def take_file(name: str, given: Any, folder: Path) -> FlatFile:  # noqa: ANN401 - one of several kinds
-    """Return what was given as parameter `name` as a flat file; what lies otherwise is written to one in `folder`.
+    """Return the value of parameter `name` as a flat file. Other layouts are written to a new file in `folder`.
 
     Parameters
     ----------
     name : str
         The parameter, for errors and the new file.
     given : path, or as for :func:`take_fingerprints`
-        ``.npy`` (with the recipe beside it or without) or ``.parquet`` as :meth:`likewise.Sketches.write` makes it; a
-        mapped array stands for its file.
+        A ``.npy`` file (with or without its recipe file) or a ``.parquet`` file, as written by
+        :meth:`likewise.Sketches.write`. A mapped array represents its file.
     folder : Path
-        Takes the file that is written.
+        Directory for the new file.
 
     Raises
     ------
     InvalidInput
-        If the file holds no fingerprints.
+        If the file does not contain fingerprints.
     InvalidParameter
-        If it is nothing of this kind.
+        If the value has any other type.
     """
     if isinstance(given, str | Path):
         path = Path(given)
@@ -222,7 +239,7 @@ def take_file(name: str, given: Any, folder: Path) -> FlatFile:  # noqa: ANN401 
 
 
 def file_status(given: object) -> tuple[int, ...] | None:
-    """Return what tells whether a file is the same, of a mapped array that of its file; None of what is no file."""
+    """Return a status that changes if a file, or the file of a mapped array, changes; None for other values."""
     path = given.filename if isinstance(given, np.memmap) else given
     if not isinstance(path, str | Path):
         return None
@@ -234,12 +251,12 @@ def file_status(given: object) -> tuple[int, ...] | None:
 
 
 def refuse_changed(given: object, status: tuple[int, ...] | None) -> None:
-    """Refuse a file that is not as :func:`file_status` said before.
+    """Raise an error if a file has changed since :func:`file_status`.
 
     Raises
     ------
     InvalidInput
-        If it has another size, time or inode.
+        If the size, the modification time or the inode differs.
     """
     if file_status(given) != status:
         path = given.filename if isinstance(given, np.memmap) else given
@@ -259,7 +276,7 @@ def _read(path: Path) -> Fingerprints:
 
 
 def _npy_file(path: Path) -> FlatFile:
-    """Return where an array lies in its file; a recipe beside it tells its width and its empty texts."""
+    """Return the location of an array in its file. Its recipe file, if any, gives the width and the empty texts."""
     check_regular(path)
     array = read_array(path, is_mapped=True)
     file = mapped_file(array)
@@ -277,11 +294,11 @@ def _npy_file(path: Path) -> FlatFile:
 
 
 def mapped_file(array: Any) -> FlatFile | None:  # noqa: ANN401
-    """Return where an array or its rows from one to another lie in the file that is mapped: little-endian uint64."""
+    """Return the location of an array, or of a slice of its rows, in the mapped file of little-endian uint64."""
     whole = array.base if isinstance(getattr(array, "base", None), np.memmap) else array
     if not isinstance(array, np.memmap) or not isinstance(whole.base, mmap.mmap) or whole.filename is None:
         return None
-    # Changes of one's own are not in the file.
+    # Copy-on-write: changes to the array are not in the file.
     if whole.mode == "c":
         return None
     if array.dtype != np.dtype("<u8") or array.ndim not in (1, 2) or not array.flags.c_contiguous:
@@ -321,7 +338,7 @@ def _from_arrow(name: str, given: Any) -> NDArray[Any]:  # noqa: ANN401
 
 
 def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return the column of Arrow data; of a table the only one, or that of the sketches."""
+    """Return the column of Arrow data: in a table, the sketch column or the only column."""
     import pyarrow as pa
 
     if not is_table(given):

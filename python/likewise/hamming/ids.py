@@ -1,4 +1,4 @@
-"""Ids of rows, and rows of ids."""
+"""Look-up of the ids of rows, and of the rows of ids."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,12 +15,12 @@ from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.stages.text import is_table
 
-# Which of these rows are still there.
+# Returns which of these rows still exist.
 IsHeld = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 
 
 def id_keys(column: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - an Arrow array
-    """Return a 64-bit key of each id: of a number its own bits, of text a hash."""
+    """Return a 64-bit key for each id: the bits of a number, or the hash of a text."""
     import pyarrow as pa
 
     if pa.types.is_integer(column.type):
@@ -30,9 +30,9 @@ def id_keys(column: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - an Arrow array
 
 
 def first_double(column: Any, keys: NDArray[np.uint64]) -> tuple[int, int] | None:  # noqa: ANN401 - an Arrow array
-    """Return where the first id stands that was there before, and where that was; None if all ids differ.
+    """Return the positions of the first repeated id and of its earlier occurrence, or None if all ids differ.
 
-    About 0.1 us an id.
+    Takes about 0.1 us per id.
     """
     ranked = np.sort(keys)
     if not (ranked[1:] == ranked[:-1]).any():
@@ -42,7 +42,7 @@ def first_double(column: Any, keys: NDArray[np.uint64]) -> tuple[int, int] | Non
     starts = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1]]))
     sizes = np.diff(np.append(starts, len(keys)))
     doubles = []
-    # Unequal ids of one key are no doubles.
+    # Different ids with the same key are not duplicates.
     for start, size in zip(starts[sizes > 1].tolist(), sizes[sizes > 1].tolist(), strict=True):
         before: dict[object, int] = {}
         for row in order[start : start + size].tolist():
@@ -55,37 +55,37 @@ def first_double(column: Any, keys: NDArray[np.uint64]) -> tuple[int, int] | Non
 
 
 class IdLookup:
-    """The rows of ids, as keys; 12 bytes an id.
+    """A lookup table from the keys of ids to rows. It takes 12 bytes per id.
 
-    A run holds keys in order and their rows. A new one is merged with those before that are less than four times as
-    long, so that each key is moved a logarithmic number of times.
+    A run contains sorted keys and their rows. A new run is merged with the previous runs that are less than four times
+    as long, so each key is moved a logarithmic number of times.
     """
 
     def __init__(self) -> None:
         self._runs: list[tuple[NDArray[np.uint64], NDArray[np.uint32]]] = []
 
     def add(self, keys: NDArray[np.uint64], first_row: int) -> None:
-        """Take the keys of the rows from `first_row` on."""
+        """Add the keys of the rows that begin at `first_row`."""
         order = np.argsort(keys, kind="stable")
         runs = [*self._runs, (keys[order], (first_row + order).astype(np.uint32))]
         while len(runs) > 1 and len(runs[-2][0]) < 4 * len(runs[-1][0]):
             both = np.concatenate([runs[-2][0], runs[-1][0]])
             rows = np.concatenate([runs[-2][1], runs[-1][1]])
-            # Stable, and two sorted parts: a merge.
+            # A stable sort of two sorted parts is a merge.
             order = np.argsort(both, kind="stable")
             runs[-2:] = [(both[order], rows[order])]
         self._runs = runs
 
     def candidates(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return pairs of a position in `keys` and a row of that key."""
+        """Return pairs of a position in `keys` and a row with that key."""
         positions, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        # In order, so that neighbors are looked up in the same cache lines.
+        # Sorted, so that similar keys are looked up in the same cache lines.
         order = np.argsort(keys)
         keys = keys[order]
         for held, held_rows in self._runs:
             low = np.searchsorted(held, keys)
             if len(keys) == 1:
-                # One id, the usual case: a slice.
+                # A single id, the usual case, needs only a slice.
                 high = np.searchsorted(held, keys, "right")
             else:
                 is_there = held[np.minimum(low, len(held) - 1)] == keys
@@ -104,19 +104,20 @@ _WANTED = "ids must be str or signed 64-bit integers"
 
 
 class RowIds:
-    """Ids of rows that are only ever appended; without ids, rows stand for themselves.
+    """Ids of rows, which are only appended. Without ids, rows represent themselves.
 
     Parameters
     ----------
     ids : sequence of str or int, or Arrow data, optional
         An id for each row.
     num_rows : int
-        Rows at first.
+        Initial number of rows.
     is_held : callable
-        Tells of rows (int64, ascending or not) which are not removed. Their ids cannot be given again. A method is not
-        kept alive by this: whoever holds the ids is deleted as soon as nobody holds it, gigabytes of tables with it.
+        Returns which of the given rows (int64, in any order) have not been removed. Their ids cannot be used again. A
+        bound method is referenced weakly, so the owner of the ids, with gigabytes of tables, is deleted as soon as it
+        is no longer referenced.
     is_checked : bool
-        Whether no id comes twice, as is known of those that stood in an index.
+        Whether the ids are known to be unique, as are the ids of an existing index.
     """
 
     def __init__(self, ids: Any, num_rows: int, is_held: IsHeld, *, is_checked: bool = False) -> None:  # noqa: ANN401
@@ -124,9 +125,9 @@ class RowIds:
         self._num_rows = num_rows
         is_method = isinstance(is_held, MethodType)
         self._is_held: Callable[[], IsHeld | None] = WeakMethod(is_held) if is_method else lambda: is_held
-        # No part is empty: the first id decides the type.
+        # No part is empty, because the first id determines the type.
         self._parts: list[Any] | None = None
-        # Made when ids are first added or looked for.
+        # Created when ids are first added or looked up.
         self._lookup: IdLookup | None = None
         if ids is not None:
             column = _taken(ids, num_rows)
@@ -141,18 +142,18 @@ class RowIds:
 
     @property
     def num_rows(self) -> int:
-        """Rows so far."""
+        """Number of rows so far."""
         return self._num_rows
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Keep other changes out."""
+        """Block other changes."""
         with self._lock:
             yield
 
     @contextmanager
     def adding(self, ids: Any, num_rows: int) -> Iterator[int]:  # noqa: ANN401 - sequences or Arrow data
-        """Append rows if the block ends well; gives the first of them. Other changes wait."""
+        """Append rows if the block succeeds, and yield the first of them. Other changes wait."""
         with self._lock:
             before = self._parts
             held = [] if before is None and ids is not None and self._num_rows == 0 else before
@@ -179,7 +180,7 @@ class RowIds:
             _refuse_doubles(part, keys)
             lookup = self._looked_up()
             self._refuse_known(part, keys, lookup)
-            # Before the block: what is found while it runs has its id.
+            # Set before the block, so that rows found while it runs have their ids.
             self._parts = _joined([*held, part])
             try:
                 yield first
@@ -190,7 +191,7 @@ class RowIds:
             self._num_rows = first + num_rows
 
     def column(self) -> Any:  # noqa: ANN401 - an Arrow array
-        """All ids as one Arrow array, or None."""
+        """Return all ids as one Arrow array, or None."""
         import pyarrow as pa
 
         parts = self._parts
@@ -199,7 +200,7 @@ class RowIds:
         return pa.concat_arrays(parts) if parts else pa.array([], pa.large_string())
 
     def of_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return ids of rows as an array of str or int; the rows, int64, where there are none."""
+        """Return the ids of rows as an array of str or int, or the rows as int64 if there are no ids."""
         parts = self._parts
         if parts is None:
             return rows.astype(np.int64)
@@ -215,14 +216,14 @@ class RowIds:
         return found
 
     def rows_of(self, ids: Any) -> NDArray[np.uint32]:  # noqa: ANN401 - rows or ids
-        """Return the rows of these ids (the rows themselves where there are no ids), ascending, each once.
+        """Return the rows of these ids (the rows themselves if there are no ids), ascending, each once.
 
-        What is not there counts for nothing.
+        Unknown ids and rows are ignored.
 
         Raises
         ------
         InvalidParameter
-            If they are of another type than the ids; rows are whole numbers.
+            If their type differs from the type of the ids; rows are integers.
         """
         column = id_column("rows", ids)
         if self._parts is None:
@@ -253,7 +254,7 @@ class RowIds:
         positions: NDArray[np.int64],
         rows: NDArray[np.int64],
     ) -> NDArray[np.bool_]:
-        """Which pairs of a position in `column` and a row have one id; their keys are equal."""
+        """Return which pairs of a position in `column` and a row with the same key have the same id."""
         if not len(rows) or _is_integer(column):
             return np.ones(len(rows), bool)
         wanted = column.take(_arrow_rows(positions)).to_numpy(zero_copy_only=False)
@@ -264,7 +265,7 @@ class RowIds:
         if not len(rows):
             return
         is_held = self._is_held()
-        # Whoever asks for ids holds their owner.
+        # The caller holds a reference to the owner of the ids.
         assert is_held is not None
         is_known = is_held(rows)
         is_known[is_known] = self._are_equal(part, positions[is_known], rows[is_known])
@@ -287,7 +288,7 @@ def _refuse_doubles(column: Any, keys: NDArray[np.uint64]) -> None:  # noqa: ANN
 
 
 def _joined(parts: list[Any]) -> list[Any]:
-    """Return the same ids in few parts; each id is moved a logarithmic number of times."""
+    """Merge the parts into a few. Each id is moved a logarithmic number of times."""
     import pyarrow as pa
 
     while len(parts) > 1 and len(parts[-2]) < 4 * len(parts[-1]):
@@ -302,7 +303,7 @@ def _arrow_rows(rows: NDArray[Any]) -> Any:  # noqa: ANN401 - an Arrow array
 
 
 def _taken(ids: Any, num_rows: int) -> Any:  # noqa: ANN401 - an Arrow array
-    """Ids as an Arrow array of int64 or large_string, one for each of the rows."""
+    """Return ids as an Arrow array of int64 or large_string, one for each of the rows."""
     column = id_column("ids", ids)
     if len(column) != num_rows:
         raise InvalidParameter("ids", f"{counted(len(column), 'id')} for {counted(num_rows, 'fingerprint')}")
@@ -316,19 +317,19 @@ def _is_integer(column: Any) -> bool:  # noqa: ANN401 - an Arrow array
 
 
 def id_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or Arrow data
-    """Return ids or rows as an Arrow array of int64 or large_string; one of none may have either type.
+    """Return ids or rows as an Arrow array of int64 or large_string. An empty array may have either type.
 
     Parameters
     ----------
     name : str
         The parameter, for errors.
     given : sequence of str or int, or Arrow data
-        Arrow text of any kind, dictionaries too.
+        Ids or rows. Arrow data may be any kind of text, including dictionaries.
 
     Raises
     ------
     InvalidParameter
-        If they are anything else: floats, booleans, bytes, nulls, a mixture, a single value.
+        If they are anything else: floats, booleans, bytes, nulls, a mixture or a single value.
     """
     import pyarrow as pa
 
@@ -370,7 +371,7 @@ def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or 
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise InvalidParameter(name, f"expected a one-dimensional array, got shape {values.shape}")
     if not isinstance(values, np.ndarray) or values.dtype == object:
-        # Arrow would take True for 1 beside numbers, and bytes for text.
+        # Arrow would convert True to 1 in a list of numbers, and bytes to text.
         other = next((value for value in values if isinstance(value, bool | np.bool_ | float | bytes)), None)
         if other is not None:
             raise InvalidParameter(name, f"{other!r} given; {_WANTED}")
@@ -378,12 +379,12 @@ def _arrow_column(name: str, given: Any) -> Any:  # noqa: ANN401 - sequences or 
 
 
 def _spelled_out(kind: Any) -> Any:  # noqa: ANN401 - an Arrow type
-    """Return the type to decode values of a dictionary to: views cannot be picked."""
+    """Return the type for the decoded values of a dictionary, because Arrow cannot select from views."""
     import pyarrow as pa
 
     return pa.large_string() if pa.types.is_string_view(kind) else kind
 
 
 def _decoded(column: Any, kind: Any) -> Any:  # noqa: ANN401 - an Arrow array of a dictionary, and a type
-    """Return what the entries of a dictionary array stand for."""
+    """Return the decoded values of a dictionary array."""
     return column.dictionary.cast(kind).take(column.indices)

@@ -1,4 +1,4 @@
-"""The Hamming index: fingerprints that come and go, and all within k bits of any, exactly."""
+"""The Hamming index: an exact search for all stored fingerprints within k bits of a query, with updates."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -14,46 +14,48 @@ from likewise.hamming.file import read_hamming_file, write_hamming_file
 from likewise.hamming.ids import RowIds
 from likewise.hamming.matches import Matches, mask_number, native_set, with_empty
 from likewise.hamming.rows import MAX_ROWS, FingerprintRows, take_one, take_rows
-from likewise.markup import facts
+from likewise.io.html import facts
 from likewise.recipe.recipe import Recipe
 
 
 class HammingIndex(BuiltOutOfCore):
-    """Fingerprints, and for any fingerprint all of them within a radius: exact, in microseconds, at a few bytes each.
+    """An exact index of fingerprints. A query finds all fingerprints within a radius, in microseconds.
 
     Parameters
     ----------
-    fingerprints : Sketches, Arrow data, array of shape (n,) or (n, words), uint64, or list of int, optional
-        What it holds at first; an int is one of 64 bits. Of :class:`~likewise.Sketches` the recipe is kept, and empty
-        texts match empty texts only.
+    fingerprints : Sketches, Arrow data, array, or list of int, optional
+        The initial fingerprints: uint64 of shape (n,) or (n, words), or uint8 of shape (n, bits / 8) as in faiss. An
+        int is one fingerprint of 64 bits. With :class:`~likewise.Sketches`, the index keeps the recipe, and empty texts
+        match only empty texts.
     ids : sequence of str or int, or Arrow data, optional
-        An id for each, no two the same: text, or whole numbers of 64 bits, signed. Rows, the numbers of insertion from
-        0, where None. ``False``: not even rows are kept; queries give the fingerprints found, each once, and nothing
-        can be added or removed.
+        A unique id for each fingerprint: text or signed 64-bit integers. By default, fingerprints are identified by
+        their rows, numbered from 0 in order of insertion. With ``False``, the index does not store rows either: queries
+        return the fingerprints found, each once, and fingerprints cannot be added or removed.
     within : int
-        Greatest radius of a query.
+        Maximum radius of a query.
     memory : float or str, optional
-        Bytes that the tables may take, as a number or as text (``"4GB"``); four times the fingerprints where None.
+        Maximum size of the tables in bytes, as a number or as text (``"4GB"``). By default, four times the size of the
+        fingerprints.
     bits : int, optional
-        Width of a fingerprint, a multiple of 32 from 32 to 256; 64 a word where None.
+        Width of a fingerprint, a multiple of 32 from 32 to 256. By default, 64 bits per word.
     plan : PlannedSearch, or sequence of (mask, radius), optional
-        Keys of the tables; the cheapest plan for the fingerprints at hand where None. Keys that are not complete
-        within `within` are refused; no key at all is the scan.
+        Keys of the tables. By default, the cheapest plan for the given fingerprints. Keys that are not complete for
+        `within` are rejected. An empty sequence selects a full scan.
     threads : int, optional
-        Threads of each call; all processors where None.
+        Number of threads for each call. By default, all processors are used.
 
     Raises
     ------
     InvalidParameter
-        If a parameter is out of range, an id comes twice, or no plan fits `memory`.
+        If a parameter is out of range, an id appears twice, or no plan fits in `memory`.
     RecipeMismatch
-        If sketches of another recipe are added or looked for.
+        If sketches made with a different recipe are added or searched for.
 
     Notes
     -----
-    Tables under a directory, by the plan of :func:`~likewise.hamming.plan.plan_hamming`; new fingerprints wait in a
-    tail that is scanned and are merged into larger tables (Bentley, Saxe, 1980).
-    Any number of threads may search and change one index.
+    The tables follow the plan of :func:`~likewise.hamming.plan.plan_hamming`. New fingerprints are appended to a tail
+    that is scanned, and later merged into larger tables (Bentley, Saxe, 1980).
+    Any number of threads can search and change one index.
 
     Examples
     --------
@@ -115,31 +117,32 @@ class HammingIndex(BuiltOutOfCore):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave: nothing is held that would have to be given back."""
+        """Do nothing: the index has no resources to release."""
 
     @property
     def within(self) -> int:
-        """Greatest radius of a query."""
+        """Maximum radius of a query."""
         return self._native.within
 
     @property
     def bits(self) -> int:
-        """Width of a fingerprint."""
+        """Width of a fingerprint, in bits."""
         return self._bits
 
     @property
     def recipe(self) -> Recipe | None:
-        """What made the fingerprints, where that is known."""
+        """The recipe of the fingerprints, if known."""
         return self._recipe
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Sizes: rows, distinct fingerprints, bytes of the tables, bytes per fingerprint, keys, how crowded they are.
+        """Rows, distinct fingerprints, bytes of the tables, bytes per fingerprint, keys, and sizes of buckets.
 
-        ``largest_bucket`` is the most entries that share a place of a table's directory; ``most_candidates`` the most
-        fingerprints that one query was compared with so far, over all tables and what is scanned, 0 before the first
-        query of this process. Large buckets are refined by further bits, so it may be far below the sum of the buckets.
-        Of an index that grew into several segments it is a bound: the most of a piece of a batch in each, added.
+        ``largest_bucket`` is the largest number of entries that share a slot of a table's directory.
+        ``most_candidates`` is the largest number of fingerprints that one query was compared with so far, over all
+        tables and the scanned tail. It is 0 before the first query of this process. Large buckets are refined by
+        further bits, so it may be far below the sum of the buckets. For an index with several segments, it is an upper
+        bound: the sum of the largest numbers for a part of a batch in each segment.
         """
         facts: dict[str, Any] = dict(self._native.facts())
         num_distinct = sum(facts["segment_distinct"])
@@ -159,21 +162,21 @@ class HammingIndex(BuiltOutOfCore):
         Parameters
         ----------
         fingerprint : int, or array of words
-            What to look for.
+            The fingerprint to search for.
         within : int, optional
-            Radius in bits; that of the index where None.
+            Radius in bits. By default, the radius of the index.
 
         Returns
         -------
         rows : ndarray of shape (m,)
             As ``Matches.rows``.
         distances : ndarray of shape (m,), uint16
-            Bits that differ.
+            Hamming distances, in bits.
 
         Raises
         ------
         InvalidParameter
-            If the radius is above that of the index.
+            If the radius is larger than that of the index.
         """
         _, rows, distances = self._search(take_one(fingerprint, self._bits, self._recipe), within, 1)
         return rows, distances
@@ -188,21 +191,21 @@ class HammingIndex(BuiltOutOfCore):
         Parameters
         ----------
         fingerprints : Sketches, Arrow data, or array of shape (q,) or (q, words), uint64
-            What to look for. Of sketches, empty texts find the empty texts.
+            The fingerprints to search for. In sketches, empty texts match the empty texts of the index.
         within : int, optional
-            Radius in bits; that of the index where None.
+            Radius in bits. By default, the radius of the index.
 
         Returns
         -------
         Matches
-            Offsets, rows, distances.
+            Offsets, rows and distances.
 
         Raises
         ------
         InvalidParameter
-            If the radius is above that of the index, or the widths differ.
+            If the radius is larger than that of the index, or the widths differ.
         RecipeMismatch
-            If sketches were made by another recipe.
+            If the sketches were made with a different recipe.
         """
         taken = self._taken(fingerprints)
         found = self._search(taken.words, within, self._threads)
@@ -211,46 +214,73 @@ class HammingIndex(BuiltOutOfCore):
     def nearest(
         self,
         fingerprint: Any,  # noqa: ANN401 - an integer or words
-        num: int,
+        k: int = 10,
     ) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-        """Return the `num` nearest rows (or ids) in ascending order of distance, then row.
+        """Return the `k` nearest rows (or ids) in ascending order of distance, then row.
 
         Parameters
         ----------
         fingerprint : int, or array of words
-            What to look for.
-        num : int
-            How many; all where there are fewer.
+            The fingerprint to search for.
+        k : int
+            Maximum number of results.
 
         Returns
         -------
         rows : ndarray of shape (m,)
             As ``Matches.rows``.
         distances : ndarray of shape (m,), uint16
-            Bits that differ.
+            Hamming distances, in bits.
 
         Notes
         -----
-        The radius grows until enough are found; beyond that of the index everything is compared: some nanoseconds a
-        fingerprint, and 48 bytes of memory for each of `num`. Ctrl-C ends it. Empty texts are not near anything.
+        The radius grows until enough rows are found. Beyond the radius of the index, all fingerprints are compared.
+        This takes a few nanoseconds per fingerprint, and 48 bytes of memory for each of the `k` results. Ctrl-C
+        interrupts the search. Empty texts are not near anything.
         """
-        num = check_integer("num", num, 1, MAX_ROWS)
-        _, rows, codes, distances = self._native.nearest(take_one(fingerprint, self._bits, self._recipe), num)
-        return self._named(rows, codes), np.asarray(distances)
+        _, rows, distances = self._nearest(take_one(fingerprint, self._bits, self._recipe), k)
+        return rows, distances
+
+    def nearest_batch(
+        self,
+        fingerprints: Any,  # noqa: ANN401 - Sketches, Arrow data or array-like
+        k: int = 10,
+    ) -> Matches:
+        """Return the `k` nearest rows (or ids) of each fingerprint, in ascending order of distance, then row.
+
+        Parameters
+        ----------
+        fingerprints : Sketches, Arrow data, or array of shape (q,) or (q, words), uint64
+            The fingerprints to search for. Nothing is near an empty text.
+        k : int
+            Maximum number of results for each fingerprint.
+
+        Returns
+        -------
+        Matches
+            Offsets, rows and distances. Unlike in :meth:`query_batch`, the rows of a query are in order of distance.
+
+        Notes
+        -----
+        Each query costs as much as a call of :meth:`nearest`. The threads share the queries.
+        """
+        taken = self._taken(fingerprints)
+        found = self._nearest(taken.words, k)
+        return found if not taken.empty_rows.size else with_empty(found, taken, found.rows[:0])
 
     def join(
         self,
         fingerprints: Any,  # noqa: ANN401 - Sketches, Arrow data or array-like
         within: int | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.uint16]]:
-        """Return all pairs of a fingerprint given and one of the index within a radius.
+        """Return all pairs of a given fingerprint and a fingerprint of the index within a radius.
 
         Parameters
         ----------
         fingerprints : Sketches, Arrow data, or array of shape (q,) or (q, words), uint64
-            The other side.
+            The fingerprints to join with the index.
         within : int, optional
-            Radius in bits; that of the index where None.
+            Radius in bits. By default, the radius of the index.
 
         Returns
         -------
@@ -259,7 +289,7 @@ class HammingIndex(BuiltOutOfCore):
         rows : ndarray of shape (m,)
             As ``Matches.rows``.
         distances : ndarray of shape (m,), uint16
-            Bits that differ.
+            Hamming distances, in bits.
         """
         offsets, rows, distances = self.query_batch(fingerprints, within)
         return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), rows, distances
@@ -274,10 +304,10 @@ class HammingIndex(BuiltOutOfCore):
         Parameters
         ----------
         fingerprints : int, Sketches, Arrow data, array of shape (n,) or (n, words), uint64, or list of int
-            What to insert.
+            The fingerprints to insert.
         ids : sequence of str or int, or Arrow data, optional
-            Their ids, if the index has ids. An id that stands in the index is refused; one that was removed may come
-            again.
+            Their ids, if the index has ids. An id that the index already contains is rejected. The id of a removed
+            fingerprint can be used again.
 
         Returns
         -------
@@ -287,15 +317,14 @@ class HammingIndex(BuiltOutOfCore):
         Raises
         ------
         InvalidParameter
-            If the widths differ, ids are missing or not wanted, an id comes twice (naming the first), or the index
-            keeps no rows. Nothing is changed then.
+            If the widths differ, ids are missing or not expected, an id appears twice, or the index does not store
+            rows. In that case, nothing changes.
         RecipeMismatch
-            If sketches were made by another recipe.
+            If the sketches were made with a different recipe.
 
         Notes
         -----
-        The first call with ids costs 0.2 us and 12 bytes for each id there is, for knowing them again; without ids
-        there is nothing to know.
+        The first call with ids takes 0.2 us and 12 bytes for each existing id, to build a lookup table.
         """
         if isinstance(fingerprints, int | np.integer):
             fingerprints = take_one(fingerprints, self._bits, self._recipe).reshape(1, -1)
@@ -313,22 +342,23 @@ class HammingIndex(BuiltOutOfCore):
         return rows
 
     def remove(self, rows: Any) -> int:  # noqa: ANN401 - rows or ids
-        """Remove rows (or ids) and return how many there were.
+        """Remove rows (or ids) and return how many were removed.
 
         Parameters
         ----------
         rows : int, str, sequence of these, or Arrow data
-            Rows; ids where the index has ids. What is not there counts for nothing.
+            Rows, or ids if the index has ids. Unknown rows and ids are ignored.
 
         Returns
         -------
         int
-            Rows removed.
+            Number of rows removed.
 
         Raises
         ------
         InvalidParameter
-            If they are something else, a mask for instance, or the index keeps no rows. Nothing is removed then.
+            If the type is not supported (a mask, for example), or the index does not store rows. In that case, nothing
+            is removed.
         """
         if not self._with_rows:
             raise InvalidParameter("rows", "an index without rows (ids=False) cannot be changed")
@@ -340,17 +370,17 @@ class HammingIndex(BuiltOutOfCore):
             return self._native.remove(numbers) + int(is_gone.sum())
 
     def save(self, path: str | Path) -> None:
-        """Write the index to one file, complete under its name or not at all.
+        """Write the index to one file. The file is renamed into place only when it is complete.
 
         Parameters
         ----------
         path : str or Path
-            The file; one that is there is replaced, and of a symbolic link the file it names.
+            The output file. An existing file is replaced. If the path is a symbolic link, its target is replaced.
 
         Raises
         ------
         InvalidInput, OSError
-            If something that is no regular file has the name, or the system refuses.
+            If the path exists but is not a regular file, or the system reports an error.
         """
         with self._ids.changing():
             write_hamming_file(
@@ -365,26 +395,27 @@ class HammingIndex(BuiltOutOfCore):
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False, threads: int | None = None) -> Self:
-        """Open a file that :meth:`save` wrote; tables are mapped, not read.
+        """Open a file written by :meth:`save`. The tables are memory-mapped.
 
         Parameters
         ----------
         path : str or Path
-            The file. It must not be changed while the index lives; replacing it, as `save` does, is harmless.
+            The file. It must not be modified while the index is in use. Replacing it, as `save` does, is safe.
         verify : bool
-            Whether every block is checked now, not when a search first reads it (which fails if it is damaged).
+            Whether to check all blocks now. By default, a block is checked when a search first reads it, and the
+            search fails if the block is damaged.
         threads : int, optional
-            Threads of each call; all processors where None.
+            Number of threads for each call. By default, all processors are used.
 
         Returns
         -------
         HammingIndex
-            As it was; changes stay in memory until it is saved.
+            The saved index. Changes stay in memory until it is saved again.
 
         Raises
         ------
         InvalidInput
-            If the file is damaged or no Hamming index, saying where.
+            If the file is damaged or is not a Hamming index. The error names the place.
         """
         native, recipe, empty_rows, num_rows, with_rows, ids = read_hamming_file(Path(path), verify=verify)
         index = cls.__new__(cls)
@@ -395,7 +426,7 @@ class HammingIndex(BuiltOutOfCore):
         return index
 
     def _holds(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows are there."""
+        """Return which rows exist."""
         return np.asarray(self._native.holds(rows.astype(np.uint32))).view(bool) | np.isin(rows, self._empty_rows)
 
     def _taken(self, fingerprints: Any) -> FingerprintRows:  # noqa: ANN401
@@ -404,6 +435,11 @@ class HammingIndex(BuiltOutOfCore):
     def _search(self, words: NDArray[np.uint64], within: int | None, threads: int) -> Matches:
         within = self._native.within if within is None else check_integer("within", within, 0, self._bits)
         offsets, rows, codes, distances = self._native.search(words, within, threads=threads)
+        return Matches(np.asarray(offsets), self._named(rows, codes), np.asarray(distances))
+
+    def _nearest(self, words: NDArray[np.uint64], k: int) -> Matches:
+        k = check_integer("k", k, 1, MAX_ROWS)
+        offsets, rows, codes, distances = self._native.nearest(words, k, threads=self._threads)
         return Matches(np.asarray(offsets), self._named(rows, codes), np.asarray(distances))
 
     def _named(self, rows: _native.Array, codes: _native.Array) -> NDArray[Any]:

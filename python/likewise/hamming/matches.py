@@ -1,4 +1,4 @@
-"""What a Hamming search takes and gives: keys of a plan, matches as flat arrays with offsets."""
+"""Inputs and results of a Hamming search: keys of a plan, and matches as flat arrays with offsets."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -14,17 +14,17 @@ from likewise.hamming.rows import FingerprintRows
 
 
 class Matches(NamedTuple):
-    """What a batch of queries found: the matches of query i are ``offsets[i]:offsets[i + 1]``.
+    """The matches of a batch of queries. The matches of query i are ``offsets[i]:offsets[i + 1]``.
 
     Parameters
     ----------
     offsets : ndarray of shape (q + 1,), int64
-        Where the matches of each query begin.
+        Position of the first match of each query.
     rows : ndarray of shape (m,)
-        Rows, int64, ascending within a query; ids where the index has ids; of an index without rows the
+        Rows as int64, ascending within a query; ids if the index has ids. If the index does not store rows, the
         fingerprints themselves.
     distances : ndarray of shape (m,), uint16
-        Bits that differ.
+        Hamming distances, in bits.
     """
 
     offsets: NDArray[np.int64]
@@ -33,7 +33,7 @@ class Matches(NamedTuple):
 
 
 def with_empty(found: Matches, taken: FingerprintRows, empty_rows: NDArray[Any]) -> Matches:
-    """Return the matches of all queries: those of empty texts, `empty_rows`, put between the others that were found."""
+    """Return the matches of all queries. Queries with an empty text get `empty_rows` as their matches."""
     counts = np.zeros(taken.num_rows, np.int64)
     counts[taken.empty_rows] = len(empty_rows)
     is_text = np.ones(taken.num_rows, bool)
@@ -43,7 +43,7 @@ def with_empty(found: Matches, taken: FingerprintRows, empty_rows: NDArray[Any])
     of_text = np.repeat(is_text, counts)
     rows = np.empty((len(of_text), *found.rows.shape[1:]), np.result_type(found.rows, empty_rows))
     rows[of_text] = found.rows
-    rows[~of_text] = np.tile(empty_rows, len(taken.empty_rows))
+    rows[~of_text] = np.concatenate([empty_rows] * len(taken.empty_rows))
     distances = np.zeros(len(of_text), np.uint16)
     distances[of_text] = found.distances
     return Matches(offsets, rows, distances)
@@ -58,12 +58,12 @@ def native_set(
     memory_bytes: int | None,
     threads: int,
 ) -> _native.HammingSet:
-    """Return the tables of fingerprints.
+    """Return the search tables of fingerprints.
 
     Raises
     ------
     InvalidParameter
-        If `plan` has no keys or is not complete, or no plan fits the memory.
+        If `plan` does not contain keys or is not complete, or no plan fits in memory.
     """
     words = taken.words
     keys = None if plan is None else keys_of(plan)
@@ -77,7 +77,7 @@ def native_set(
                 return _native.HammingSet.of_file(
                     file, bits, within=within, keys=keys, with_rows=with_rows, threads=threads
                 )
-            # What is scanned is held.
+            # Fingerprints that are scanned must be in memory.
             words = np.array(words)
         return _native.HammingSet(
             words,
@@ -90,7 +90,7 @@ def native_set(
             threads=threads,
         )
     except InvalidParameter as error:
-        # Named as users do.
+        # Use the parameter names of the public API.
         names = {"keys": "plan", "memory_bytes": "memory"}
         raise InvalidParameter(names.get(error.name, error.name), error.message) from None
 
@@ -101,7 +101,7 @@ def keys_of(plan: Any) -> list[tuple[list[int], int]]:  # noqa: ANN401 - a plann
     Raises
     ------
     InvalidParameter
-        If these are no keys.
+        If the values are not keys.
     """
     keys = getattr(plan, "keys", plan)
     if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
@@ -120,5 +120,5 @@ def _key(key: Any) -> tuple[list[int], int]:  # noqa: ANN401 - a key of a plan, 
 
 
 def mask_number(mask: Sequence[int]) -> int:
-    """Return a mask of words as one number."""
+    """Return a mask, given as words, as one number."""
     return sum(word << 64 * i for i, word in enumerate(mask))

@@ -1,4 +1,4 @@
-"""Hamming search: the fingerprints that lie within k bits of each other."""
+"""Hamming search: pairs of fingerprints within k bits of each other."""
 
 import tempfile
 from collections.abc import Callable
@@ -27,9 +27,9 @@ from likewise.io.fingerprints.row_pairs import RowPairWriter
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import Sketches
 
-# What joins take beside the fingerprints: tables of the threads, batches that wait.
+# Memory of joins in addition to the fingerprints: tables of the threads, and queued batches.
 _BYTES_BESIDE = 64 << 20
-# A pair that is held: in its batch, while it is sorted, and in the result.
+# Memory of a pair: in its batch, during sorting, and in the result.
 _BYTES_A_PAIR = 48
 _MIN_MEMORY = 16 << 20
 _ALL_PAIRS = 2**63 - 1
@@ -39,18 +39,19 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.uint16]]
 
 @dataclass(frozen=True)
 class WrittenPairs:
-    """What a search wrote.
+    """The output of a search that writes pairs to a file.
 
     Parameters
     ----------
     path : Path
-        The file: columns row_a, row_b (int64), doc_id_a, doc_id_b (string) where both sides have ids, distance (int32).
+        The file, with columns row_a, row_b (int64), doc_id_a, doc_id_b (string, if both sides have ids), and distance
+        (int32).
     num_pairs : int
-        Its rows.
+        Number of pairs in the file.
     within : int
         Radius in bits.
     num_left, num_right : int
-        Fingerprints of the left and the right set; of one set, twice the same.
+        Number of fingerprints in the left and the right set. For a single set, both are the same.
     """
 
     path: Path
@@ -66,8 +67,8 @@ def hamming_distance(a: Any, b: Any) -> NDArray[np.int64]:  # noqa: ANN401 - of 
     Parameters
     ----------
     a, b : Sketches, array, Arrow array, int, or list of int
-        Fingerprints of the same shape, (n,) or (n, words), or shapes that broadcast: uint64, or int64 of the same
-        bits.
+        Fingerprints of the same shape, (n,) or (n, words), or of shapes that broadcast: uint64, or int64 with the
+        same bits.
 
     Returns
     -------
@@ -77,9 +78,9 @@ def hamming_distance(a: Any, b: Any) -> NDArray[np.int64]:  # noqa: ANN401 - of 
     Raises
     ------
     InvalidParameter
-        If the shapes do not fit, or these are no fingerprints: nothing is rounded.
+        If the shapes are incompatible, or the values are not fingerprints. Values are never rounded.
     RecipeMismatch
-        If sketches of both sides were made by different recipes, naming the fields.
+        If the sketches of the two sides were made with different recipes. The error names the fields that differ.
 
     Examples
     --------
@@ -101,7 +102,7 @@ def hamming_distance(a: Any, b: Any) -> NDArray[np.int64]:  # noqa: ANN401 - of 
 
 
 def _codes(name: str, given: Any) -> NDArray[np.uint64]:  # noqa: ANN401
-    """Return fingerprints in the shape in which they were given."""
+    """Return fingerprints in their given shape."""
     if isinstance(given, str | Path | bool):
         raise InvalidParameter(name, f"{given!r} is not an array of fingerprints")
     if isinstance(given, int | np.integer):
@@ -125,51 +126,52 @@ def hamming_pairs(
     memory: float | str | None = None,
     threads: int | None = None,
 ) -> Any:  # noqa: ANN401 - pairs, or what was written
-    """Find every pair of fingerprints at distance `within` or less, or each with the probability that `recall` names.
+    """Find all pairs of fingerprints at distance `within` or less. With `recall`, find each with a minimum probability.
 
     Parameters
     ----------
     fingerprints : Sketches, array, Arrow array, list of int, or path
-        Arrays: uint64 of shape (n,) or (n, words), word 0 lowest, or int64 of the same bits. Arrow: (u)int64, lists of
-        them of one size, or binary of one size. Paths: ``.npy`` or ``.parquet`` as :meth:`likewise.Sketches.write`
-        makes them. Of sketches, empty texts pair with empty texts only. At most 2^31.
+        At most 2^31 fingerprints. Arrays: uint64 of shape (n,) or (n, words), word 0 lowest, or int64 with the same
+        bits. Arrow: (u)int64, fixed-size lists of them, or fixed-size binary. Paths: ``.npy`` or ``.parquet`` files as
+        written by :meth:`likewise.Sketches.write`. In sketches, empty texts match only empty texts.
     within : int
         Radius in bits, 0 to the width.
     recall : float, optional
-        Above 0, below 1: only pairs that agree in one of some bands of sampled bits are compared, so many that a pair
-        at a distance of exactly `within` is found with this probability or more, over the seeds. Exact where None.
+        Minimum probability, over the seeds, of finding a pair at a distance of exactly `within` (0 < recall < 1). Only
+        pairs that agree in at least one band of sampled bits are compared. By default, the search is exact.
     seed : int
-        What the bits of the bands follow from.
+        Seed for the choice of the bits of the bands.
     out : path, optional
-        A ``.parquet`` file to which the pairs are written as they are found, in no order of rows. However many they
-        are, they are never all in memory.
+        A ``.parquet`` file for the pairs. They are written as they are found, in no particular order, and are never all
+        in memory.
     memory : float or str, optional
-        Bytes that may be used, as a number or as text (``"4GB"``), at least 16 MiB. What does not fit is spread over
-        files beside `out` (or in the system's folder for temporary files) and joined part by part; give a path or a
-        mapped array, since an array in memory stays where it is. Without it everything is held.
+        Maximum memory in bytes, as a number or as text (``"4GB"``), at least 16 MiB. Larger inputs are split into files
+        next to `out` (or in the system's directory for temporary files) and joined part by part. In this case, pass a
+        path or a mapped array, because an array in memory stays in memory. By default, everything is kept in memory.
     threads : int, optional
-        Threads of this call; all processors where None.
+        Number of threads. By default, all processors are used.
 
     Returns
     -------
     pairs : ndarray of shape (m, 2), int64
-        Rows, left < right, sorted, unique.
+        Pairs of rows, left < right, sorted and unique.
     distances : ndarray of shape (m,), uint16
-        Bits that differ. With `out` a :class:`~likewise.hamming.WrittenPairs` instead of both.
+        Hamming distances, in bits. With `out`, a :class:`~likewise.hamming.WrittenPairs` is returned instead of both.
 
     Raises
     ------
     InvalidParameter
-        If `within` or `recall` is out of range, no bands reach the recall, `memory` does not hold the pairs and there
-        is no `out`, or `recall` is given with either.
+        If `within` or `recall` is out of range, no bands reach the recall, the pairs do not fit in `memory` and `out`
+        is not given, or `recall` is combined with `memory` or `out`.
     InvalidInput
-        If a file holds no fingerprints.
+        If a file does not contain fingerprints.
 
     Notes
     -----
-    Exact: keys of bits whose radii are complete by the generalized pigeonhole principle; the first key that finds a
-    pair owns it; where none pays, all pairs are compared (about 0.05 ns each of 64 bits on two cores with AVX-512).
-    Bands: bit sampling (Indyk, Motwani 1998), buckets not capped.
+    The exact search uses keys of bits whose radii are complete by the generalized pigeonhole principle. A pair is
+    reported by the first key that finds it. If no keys reduce the work, all pairs are compared (about 0.05 ns per pair
+    of 64 bits on two cores with AVX-512).
+    The search by bands uses bit sampling (Indyk, Motwani 1998), with no limit on the size of a bucket.
 
     Examples
     --------
@@ -196,12 +198,12 @@ def hamming_join(
     memory: float | str | None = None,
     threads: int | None = None,
 ) -> Any:  # noqa: ANN401 - pairs, or what was written
-    """Find every pair of a left and a right fingerprint at distance `within` or less, exactly.
+    """Find all pairs of a left and a right fingerprint at distance `within` or less. The search is exact.
 
     Parameters
     ----------
     left, right : Sketches, array, Arrow array, or path
-        As for :func:`hamming_pairs`, of one width; sketches of both sides must be of one recipe.
+        As for :func:`hamming_pairs`. Both must have the same width, and sketches the same recipe.
     within : int
         Radius in bits, 0 to the width.
     out, memory, threads
@@ -210,18 +212,18 @@ def hamming_join(
     Returns
     -------
     pairs : ndarray of shape (m, 2), int64
-        Row on the left, row on the right; sorted, unique.
+        Pairs of a left row and a right row, sorted and unique.
     distances : ndarray of shape (m,), uint16
-        Bits that differ. With `out` a :class:`~likewise.hamming.WrittenPairs` instead of both.
+        Hamming distances, in bits. With `out`, a :class:`~likewise.hamming.WrittenPairs` is returned instead of both.
 
     Raises
     ------
     InvalidParameter
-        If the widths differ, `within` is out of range, or `memory` does not hold the pairs and there is no `out`.
+        If the widths differ, `within` is out of range, or the pairs do not fit in `memory` and `out` is not given.
     RecipeMismatch
-        If the two sides were made by different recipes, naming the fields.
+        If the two sides were made with different recipes. The error names the fields that differ.
     InvalidInput
-        If a file holds no fingerprints.
+        If a file does not contain fingerprints.
 
     Examples
     --------
@@ -235,7 +237,7 @@ def hamming_join(
 
 
 def _banded(taken: Fingerprints, within: int, recall: float, seed: int, threads: int) -> Pairs:
-    """Return the pairs that share a band of sampled bits, and those of empty texts."""
+    """Return the pairs that share a band of sampled bits, and the pairs of empty texts."""
     empty = taken.empty_rows.astype(np.int64)
     order = np.delete(np.arange(len(taken), dtype=np.uint32), empty)
     left, right, distance, _ = _native.bit_band_pairs(
@@ -276,7 +278,7 @@ def _joined(
 
 
 def _is_held(side: Any) -> bool:  # noqa: ANN401
-    """Whether fingerprints are in memory already."""
+    """Return whether fingerprints are already in memory."""
     return not isinstance(side, str | Path | np.memmap)
 
 
@@ -351,7 +353,7 @@ def _same_width(sides: list[Fingerprints] | list[FlatFile]) -> int:
     Raises
     ------
     RecipeMismatch
-        If they were made by different recipes.
+        If the sides were made with different recipes.
     InvalidParameter
         If their widths differ.
     """
@@ -369,7 +371,7 @@ def _refuse_recipes(names: str, first: Recipe | None, second: Recipe | None) -> 
 
 
 class _Gathered:
-    """Pairs that come in batches."""
+    """Collects pairs that arrive in batches."""
 
     def __init__(self, max_pairs: int) -> None:
         self._batches: list[tuple[NDArray[np.uint32], ...]] = []

@@ -1,4 +1,4 @@
-"""The planner of Hamming search: scan, neighbors, permuted tables and multi-index hashing as points in one space."""
+"""The planner of Hamming search. It compares scans, neighbors, permuted tables and multi-index hashing by cost."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -18,14 +18,14 @@ MAX_FINGERPRINTS = 1 << 48
 
 @dataclass(frozen=True)
 class SearchKey:
-    """A set of bit positions, and the radius searched around its value.
+    """A set of bit positions, and the radius of the search around their value.
 
     Parameters
     ----------
     mask : int
         Bit i is set if position i belongs to the key.
     radius : int
-        Errors inside the key up to which it is searched; 0 is an exact look-up.
+        Maximum number of errors inside the key that the search covers. 0 is an exact look-up.
     """
 
     mask: int
@@ -34,32 +34,32 @@ class SearchKey:
 
 @dataclass(frozen=True)
 class PlannedSearch:
-    """One way to search, and what it costs.
+    """A search plan and its predicted costs.
 
     Parameters
     ----------
     name, family : str
-        What it does, in words; the family it belongs to.
+        Description of the plan, and the family it belongs to.
     num_tables : int
-        Sorted tables; 0 for the scan.
+        Number of sorted tables; 0 for the scan.
     keys : tuple of SearchKey
-        What the tables are sorted by. Empty for the scan and for stored neighbors, which is priced and never built.
+        Sort keys of the tables. Empty for the scan, and for stored neighbors, whose costs are predicted only.
     num_probes, num_candidates : float
-        Key values within the radii; fingerprints expected at them.
+        Number of key values within the radii, and expected number of fingerprints with these values.
     num_buckets, num_compared : float
-        Buckets that the index looks at and fingerprints that it compares, for one query.
+        Number of buckets that the index reads and of fingerprints that it compares, for one query.
     num_bytes : float
-        Tables and ids.
+        Size of the tables and ids in bytes.
     single_us, batch_us : float
-        Microseconds of a query alone, and of one among many, on one core.
+        Microseconds of a single query, and of a query in a large batch, on one core.
     build_s : float
-        Seconds to build on one core.
+        Seconds to build the tables on one core.
     is_historical : bool
-        Whether it is one of the searches of the literature.
+        Whether the plan is a search from the literature.
     is_on_frontier : bool
-        Whether every smaller plan is slower by a twentieth or more.
+        Whether each smaller plan is slower by a twentieth or more.
     fits : bool
-        Whether it fits the memory.
+        Whether the plan fits in memory.
     """
 
     name: str
@@ -86,15 +86,15 @@ class HammingPlan:
     Parameters
     ----------
     num_fingerprints, bits, within : int
-        The set and the radius.
+        Number and width of the fingerprints, and the radius.
     memory_bytes : int, optional
-        Bound that was given.
+        Memory limit, if given.
     searches : tuple of PlannedSearch
         The frontier and the historical searches, by size.
     chosen : PlannedSearch, optional
-        Of those that fit and are at most a tenth slower than the fastest of these, the smallest. None where none fits.
+        The smallest plan that fits and is at most a tenth slower than the fastest plan that fits. None if no plan fits.
     costs : Costs
-        What the prediction stands on.
+        Costs used for the prediction.
     """
 
     num_fingerprints: int
@@ -107,21 +107,21 @@ class HammingPlan:
 
     @property
     def excess(self) -> tuple[str, ...]:
-        """What so many fingerprints are too many for, one sentence each; empty where one index holds them."""
+        """The limits that this number of fingerprints exceeds, as one message each; empty if there are none."""
         most_indexed, most_joined = _native.plan_limits()
         said = []
         if self.num_fingerprints > most_indexed:
             said.append(
-                f"{self.num_fingerprints:,} exceed the limit of one index ({most_indexed:,}): make "
-                f"{-(-self.num_fingerprints // most_indexed)} of them, or read the file in order against the queries "
-                "(hamming_stream). The figures are of one that held them all."
+                f"{self.num_fingerprints:,} fingerprints exceed the limit of one index ({most_indexed:,}): use "
+                f"{-(-self.num_fingerprints // most_indexed)} indexes, or read the file in order against the queries "
+                "(hamming_stream). The figures are for a single index with all fingerprints."
             )
         if self.num_fingerprints > most_joined:
-            said.append(f"All pairs are found among at most {most_joined:,} (hamming_pairs).")
+            said.append(f"hamming_pairs finds all pairs among at most {most_joined:,} fingerprints.")
         return tuple(said)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the plan as JSON values; the mask of a key is a hexadecimal number."""
+        """Return the plan as JSON values. The mask of a key is a hexadecimal number."""
         searches = []
         for search in self.searches:
             keys = [{"mask": f"0x{key.mask:x}", "radius": key.radius} for key in search.keys]
@@ -149,7 +149,7 @@ def plan_hamming(
     bit_dependence: float = 0.0,
     with_ids: bool = True,
 ) -> HammingPlan:
-    """Return the plans of exact Hamming search for a set of fingerprints, and the one to take.
+    """Return the plans of exact Hamming search for a set of fingerprints, and the chosen plan.
 
     Parameters
     ----------
@@ -160,24 +160,26 @@ def plan_hamming(
     within : int
         Radius, 0 to `bits`.
     memory_bytes : float or str, optional
-        Bound of tables and ids, as a number or as text (``"16GB"``). Where None, four times the fingerprints, and the
-        ids.
+        Maximum size of tables and ids, as a number or as text (``"16GB"``). By default, four times the size of the
+        fingerprints, plus the ids.
     costs : Costs, optional
-        Those of this machine; built-in ones where None.
+        Costs of this machine. By default, the built-in costs.
     division : {"contiguous", "interleaved"}
-        How blocks are cut.
+        How positions are divided into blocks.
     bit_frequencies : array of float, shape (bits,), optional
-        Share of ones at each bit: blocks are then balanced by what their bits tell, and skew is priced.
+        Share of ones at each bit. If given, blocks are balanced by the information in their bits, and the predicted
+        costs include the skew.
     bit_dependence : float
-        With `bit_frequencies`: how far the bits' differing depends on each other, 0 to 0.5; both are what
-        :func:`~likewise.hamming.statistics.bit_statistics` finds in a sample.
+        With `bit_frequencies`: correlation between differences at two bits, 0 to 0.5.
+        :func:`~likewise.hamming.statistics.bit_statistics` estimates both from a sample.
     with_ids : bool
-        Whether the row of each fingerprint is stored; without, a fingerprint is an answer of its own.
+        Whether the row of each fingerprint is stored. Without rows, a search returns fingerprints.
 
     Returns
     -------
     HammingPlan
-        Frontier, historical searches and choice. Every plan on it is complete, and was checked to be.
+        The frontier, the historical searches and the chosen plan. All plans on the frontier are verified to be
+        complete.
 
     Raises
     ------
@@ -186,8 +188,8 @@ def plan_hamming(
 
     Notes
     -----
-    Under a tenth of a second at any radius. Sources: Manku, Jain, Das Sarma 2007; Norouzi, Punjani, Fleet 2014;
-    Qin et al. 2021.
+    Planning takes less than a tenth of a second at any radius. Sources: Manku, Jain, Das Sarma 2007; Norouzi, Punjani,
+    Fleet 2014; Qin et al. 2021.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fingerprints of one width and recipe, as an index takes them: empty texts apart."""
+"""Fingerprints of one width and recipe as input of an index, with empty texts separated."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,32 +13,32 @@ from likewise.io.fingerprints.flat import FlatFile
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import Sketches
 
-# Rows are numbered with 32 bits, and the number behind the last is one of them.
+# Rows are numbered with 32 bits, which must also hold the number after the last row.
 MAX_ROWS = (1 << 32) - 2
-# Fewer mapped fingerprints are read at once: half a gigabyte of one word each.
+# Fewer mapped fingerprints than this are read into memory: half a gigabyte if they have one word each.
 _LEAST_LEFT = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
 class FingerprintRows:
-    """Fingerprints of one width without those of empty texts, and where they stand.
+    """Fingerprints of one width, without empty texts, and their rows.
 
     Parameters
     ----------
     words : ndarray of shape (n * words,), uint64
-        Those of texts that are not empty.
+        Words of the fingerprints of nonempty texts.
     bits : int
         Width.
     num_rows : int
-        Rows, empty texts included.
+        Number of rows, including empty texts.
     rows : ndarray of shape (n,), uint32, optional
-        Row of each fingerprint; its position where None.
+        Row of each fingerprint. If None, the row is the position.
     empty_rows : ndarray, int64
         Rows of empty texts.
     recipe : Recipe, optional
-        What made them.
+        The recipe of the fingerprints.
     file : FlatFile, optional
-        Where `words`, then a mapped array that was not read yet, lie.
+        The file of `words`, if `words` is a mapped array that has not been read yet.
     """
 
     words: NDArray[np.uint64]
@@ -58,31 +58,31 @@ def take_rows(
     recipe: Recipe | None = None,
     may_stay: bool = False,
 ) -> FingerprintRows:
-    """Return fingerprints of any kind that :func:`take_fingerprints` takes, the empty texts apart.
+    """Return fingerprints from any input of :func:`take_fingerprints`, with empty texts separated.
 
     Parameters
     ----------
     given : Sketches, array, Arrow data, list of int, or path
         The fingerprints.
     bits : int, optional
-        Width they must have; 64 a word where None.
+        Required width. By default, 64 bits per word.
     name : str
         The parameter, for errors.
     recipe : Recipe, optional
-        What must have made them, where that is known.
+        Required recipe, if known.
     may_stay : bool
-        Whether many of them may stay in their file, if they are mapped from one.
+        Whether a large number of mapped fingerprints may stay in their file.
 
     Raises
     ------
     RecipeMismatch
-        If another recipe made them, naming the fields.
+        If they were made with a different recipe. The error names the fields that differ.
     InvalidParameter
-        If type, shape or width do not fit, or a bit beyond the width is set.
+        If the type, shape or width is not supported, or a bit beyond the width is set.
     """
     bits = None if bits is None else check_integer("bits", bits, 32, 256, 32)
     if isinstance(given, np.ndarray | Sketches) and len(given) > MAX_ROWS:
-        # Before a mapped one is read.
+        # Checked before a mapped array is read.
         raise InvalidParameter(name, f"{len(given)} rows; the limit of an index is {MAX_ROWS}")
     is_large = isinstance(given, np.memmap) and len(given) >= _LEAST_LEFT
     file = mapped_file(given) if may_stay and is_large and recipe is None else None
@@ -97,7 +97,8 @@ def take_rows(
                 "the sketches were made with a different recipe; sketch the texts again with the recipe of the index",
                 differing,
             )
-    if bits is not None and taken.recipe is not None and bits != taken.bits:
+    is_known = taken.recipe is not None or taken.is_of_bytes
+    if bits is not None and is_known and bits != taken.bits:
         raise InvalidParameter(name, f"they have {taken.bits} bits; expected {bits}")
     num_words = -(-taken.bits // 64)
     bits = taken.bits if bits is None else bits
@@ -130,16 +131,16 @@ def take_one(
     given : int, list of words, or as for :func:`take_rows`
         The fingerprint.
     bits : int
-        Width it must have.
+        Required width.
     recipe : Recipe, optional
-        What must have made it, where that is known.
+        Required recipe, if known.
 
     Raises
     ------
     RecipeMismatch
-        If another recipe made it.
+        If it was made with a different recipe.
     InvalidParameter
-        If it is no fingerprint of this width, several of them, or that of an empty text.
+        If the value is not a fingerprint of this width, contains several fingerprints, or belongs to an empty text.
     """
     name = "fingerprint"
     num_words = -(-bits // 64)

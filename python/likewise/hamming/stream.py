@@ -1,4 +1,4 @@
-"""The batch problem: a small set of fingerprints against a huge file of them that is read once, in order."""
+"""Search for a small set of fingerprints in a huge file, which is read once, in order."""
 
 import hashlib
 import time
@@ -20,15 +20,15 @@ from likewise.progress import Progress, StageAdvanced, StageFinished, StageStart
 from likewise.recipe.methods import SimHash
 from likewise.stages.sketch import Sketches
 
-# Rows of the file searched by one call are so many that it takes about this long.
+# The number of rows per call is chosen so that a call takes about this long.
 _SECONDS_A_CALL = 1.0
 _FIRST_ROWS, _MOST_ROWS = 1 << 18, 1 << 27
-# A step of the output ends after this time, or with so many pairs held.
+# A step of the output ends after this time, or with this number of pairs in memory.
 _SECONDS_A_STEP = 10.0
 _PAIRS_A_STEP = 1 << 22
-# Pairs of one call: 16 bytes each, for each thread.
+# Maximum number of pairs per call: 16 bytes each, for each thread.
 _PAIRS_A_CALL = 1 << 21
-# Pairs that are given back as arrays: 3 GB while they are put in order.
+# Maximum number of pairs returned as arrays: 3 GB while they are sorted.
 _MOST_PAIRS = 100_000_000
 
 Matches = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint16]]
@@ -69,55 +69,59 @@ def hamming_stream(
     threads: int | None = None,
     progress: Progress = no_progress,
 ) -> Matches | int:
-    """Find every fingerprint of a file at distance `within` or less of a query, in one pass over the file.
+    """Find all fingerprints of a file at distance `within` or less of a query, in one pass over the file.
 
     Parameters
     ----------
     queries : Sketches, Arrow data, array of shape (q,) or (q, words), uint64, or list of int
-        The small side; it and its tables are held in memory (70 to 100 bytes per query of 64 bits within 3).
+        The fingerprints to search for. They and their tables are kept in memory (70 to 100 bytes per query of 64 bits
+        within 3).
     path : str or Path
-        The huge side: flat little-endian 64-bit words, ``.npy`` of type uint64 (with its recipe beside it or without),
-        or ``.parquet`` with a column ``sketch``, as :meth:`likewise.Sketches.write` makes them. It is read
-        sequentially and never held.
+        The file to search: flat little-endian 64-bit words, ``.npy`` of type uint64 (with or without its recipe file),
+        or ``.parquet`` with a column ``sketch``, as written by :meth:`likewise.Sketches.write`. It is read sequentially
+        and never kept in memory.
     within : int
         Radius in bits, 0 to the width.
     out : str or Path, optional
-        A ``.parquet`` file for the pairs: ``query_row``, ``query_id`` (if given), ``row`` (of the file), ``distance``,
-        in order of row and query. What is done is saved every ten seconds beside it; after a kill the same call goes
-        on.
+        A ``.parquet`` file for the pairs, with the columns ``query_row``, ``query_id`` (if given), ``row`` (of the
+        file) and ``distance``, in order of row and query. Progress is saved next to it every ten seconds. If the
+        process is killed, the same call continues.
     bits : int, optional
-        Width of the fingerprints, where queries are an array and it is less than its words hold.
+        Width of the fingerprints, if queries are an array and the width is less than that of its words.
     query_ids : sequence of str or int, or Arrow data, optional
-        Ids of the queries, numbers in decimal; those of Sketches where None.
+        Ids of the queries, stored as text. By default, the ids of Sketches.
     threads : int, optional
-        Threads that search, beside one that reads; all processors where None.
+        Number of threads that search, in addition to one that reads. By default, all processors are used.
     progress : callable
-        Told of rows searched.
+        Called with the number of rows searched.
 
     Returns
     -------
     offsets : ndarray of shape (q + 1,), int64
-        Matches of query i are ``offsets[i]:offsets[i + 1]`` of the others.
+        The matches of query i are ``offsets[i]:offsets[i + 1]`` of the other arrays.
     rows : ndarray of shape (m,), int64
-        Rows of the file, rising for each query.
+        Rows of the file, ascending for each query.
     distances : ndarray of shape (m,), uint16
-        Bits that differ.
+        Hamming distances, in bits.
 
-    With `out` the number of pairs written instead.
+    With `out`, the number of pairs written is returned instead.
 
     Raises
     ------
     InvalidParameter
-        If shapes do not fit, `within` is out of range, or there are more than 100,000,000 pairs and no `out`.
+        If the shapes are incompatible, `within` is out of range, or there are more than 100,000,000 pairs without
+        `out`.
     InvalidInput
-        If the file holds something else, or changes while it is read; if `out` is there already, or is named otherwise.
+        If the file does not contain fingerprints, or changes while it is read. If `out` already exists, or does not end
+        in ``.parquet``.
     RecipeMismatch
-        If queries and file were sketched with different recipes, or `out` was begun with other input.
+        If queries and file were sketched with different recipes, or `out` was started with different input.
 
     Notes
     -----
-    Exact. Tables stand on the small side (Manku et al. 2007, section 3.3, turned about): keys are chosen by cost from
-    the queries and a sample of the file; where none pays, every pair is compared.
+    The search is exact. The tables are built on the queries (Manku et al. 2007, section 3.3, with the roles reversed).
+    Keys are chosen by cost from the queries and a sample of the file. If no keys reduce the work, all pairs are
+    compared.
 
     Examples
     --------
@@ -167,7 +171,7 @@ def _queries(
     bits: int | None,
     query_ids: Sequence[str] | None,
 ) -> tuple[NDArray[np.uint64], int, NDArray[np.bool_], Sequence[str] | None]:
-    """Return flat words, width, which queries are empty texts, and ids."""
+    """Return the flat words, the width, a mask of the empty texts, and the ids of the queries."""
     if isinstance(queries, str | Path):
         raise InvalidParameter(
             "queries", f"{str(queries)!r} is not an array; read the fingerprints first, or map the file"
@@ -228,7 +232,7 @@ def _search(
     threads: int,
     progress: Progress,
 ) -> Iterator[tuple[int, Found]]:
-    """Yield the hits from a row on, call by call: the row after them, and them, queries as rows of all queries."""
+    """Yield the hits of each call, starting at a row: the row after the call, and its hits with rows of all queries."""
     empty_queries = np.flatnonzero(is_empty)
     num_rows = _FIRST_ROWS
     while row < source.num_rows:
@@ -239,7 +243,7 @@ def _search(
         if len(live) < len(is_empty):
             queries = live[queries]
         if len(empty):
-            # An empty text matches empty texts alone.
+            # An empty text matches only empty texts.
             others = ~np.isin(rows, empty)
             rows, queries, distances = rows[others], queries[others], distances[others]
             rows = np.concatenate([rows, np.repeat(empty, len(empty_queries))])
@@ -266,7 +270,7 @@ def _collect(found: Iterator[tuple[int, Found]], num_queries: int) -> Matches:
         queries.append(some_queries)
         distances.append(some_distances.astype(np.uint16))
     of_query = np.concatenate(queries)
-    # Stable: the rows of a query come in order.
+    # The sort is stable, so the rows of a query stay in order.
     order = np.argsort(of_query, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(of_query, minlength=num_queries))]).astype(np.int64)
     return offsets, np.concatenate(rows)[order], np.concatenate(distances)[order]

@@ -1,4 +1,4 @@
-"""The online index: whether a document is a near-duplicate of an earlier one, and of which."""
+"""The online index: checks whether a document is a near-duplicate of an earlier document."""
 
 from likewise.index.online import Index
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts

@@ -13,17 +13,17 @@ from likewise.index.verdicts import Verdicts
 
 
 class BatchRun:
-    """An index as one batch run sees it: without the rows that came after the run first asked.
+    """An index as one batch run sees it: without the rows added after the run's first check.
 
     The index stores the identity of the run with each batch that the run adds. A rerun has the same identity, so it
-    compares its documents with the same rows as the first run, and documents that are there already are not added.
+    compares its documents with the same rows as the first run, and does not add documents that already exist.
 
     Parameters
     ----------
     index : Index
-        Open for writing.
+        The index, open for writing.
     identity : bytes
-        16 bytes; what makes the answer of the run, hashed.
+        16 bytes: a hash of everything that determines the result of the run.
     """
 
     def __init__(self, index: Index, identity: bytes) -> None:
@@ -32,25 +32,25 @@ class BatchRun:
         self._first_row = self._native.first_row_of_run(identity)
 
     def check_batch(self, texts: _native.Texts) -> Verdicts:
-        """Return the verdict that each text got, or would have got, when the run first asked."""
+        """Return the verdict that each text got, or would have gotten, at the run's first check."""
         columns = self._native.check(texts, end=self._first_row, threads=self._threads)
         return Verdicts.of_columns(columns, self._index.recipe.measure, None)
 
     def known(self, ids: Any) -> NDArray[np.bool_]:  # noqa: ANN401 - lists, Arrow data
-        """Return whether the index has a document of each id."""
+        """Return, for each id, whether the index has a document with this id."""
         return np.asarray(self._native.are_known(all_ids(ids)), bool)
 
     def first_of_other_text(self, ids: Any, texts: _native.Texts) -> int | None:  # noqa: ANN401
-        """Return the place of the first text whose id is in the index with another text, or None."""
+        """Return the position of the first text whose id belongs to a different text in the index, or None."""
         return self._native.first_of_other_text(all_ids(ids), texts, threads=self._threads)
 
     def add_batch(self, ids: Any, texts: _native.Texts) -> None:  # noqa: ANN401
-        """Add documents in one transaction; those that are there already change nothing.
+        """Add documents in one transaction. Documents that already exist do not change.
 
         Raises
         ------
         InvalidInput
-            If an id is there with another text. Nothing of the batch is added then.
+            If the index has an id with a different text. In that case, no document of the batch is added.
         """
         names, run = all_ids(ids), (self._identity, self._first_row)
         try:

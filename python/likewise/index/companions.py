@@ -1,7 +1,7 @@
-"""Tables and word lists that a recipe names but its JSON does not contain, as bytes.
+"""Tables and word lists that a recipe refers to but that its JSON does not contain, as bytes.
 
-An index stores its table, stop words and dictionary itself: who opens it has no input to count, and a snapshot or a
-server's backup must be complete.
+An index stores its weight table, stop words and dictionary itself: the process that opens it has no input to count,
+and a snapshot or a server's backup must be complete.
 """
 
 import json
@@ -18,7 +18,7 @@ NAMES = ("weights", *_LISTS)
 
 
 def companions_of(recipe: Recipe) -> dict[str, bytes]:
-    """Return what a recipe reads beside its fields: a weight table as in its file, lists of words as JSON."""
+    """Return what a recipe needs in addition to its fields: its weight table as in the file, word lists as JSON."""
     found = {} if recipe.table is None else {"weights": recipe.table.to_bytes()}
     for name in _LISTS:
         words: WordList | None = getattr(recipe, name)
@@ -28,14 +28,14 @@ def companions_of(recipe: Recipe) -> dict[str, bytes]:
 
 
 def with_companions(recipe: Recipe, kept: Mapping[str, bytes]) -> Recipe:
-    """Return a recipe with what :func:`companions_of` gave of it; each is checked by its identity in the recipe.
+    """Return a recipe with the data from :func:`companions_of`, checked against the identities in the recipe.
 
     Raises
     ------
     InvalidInput
-        If one is damaged.
+        If a table or list is damaged.
     RecipeMismatch
-        If one is of another recipe.
+        If a table or list belongs to a different recipe.
     """
     changes: dict[str, object] = {}
     if "weights" in kept:

@@ -10,20 +10,22 @@ import numpy as np
 from likewise import _native
 from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.tables.offered import as_arrow
 
 _MAX_BYTES = 65_535
 Batch = TypeVar("Batch", bound=Sized)
 
 
 def paired(ids: Any, batches: Iterable[Batch]) -> Iterator[tuple[_native.Texts, Batch]]:  # noqa: ANN401
-    """Yield the ids of each batch of documents with it.
+    """Yield each batch of documents with its ids.
 
     Raises
     ------
     InvalidInput
-        If ids and texts are not as many. Of columns that is told before the first batch goes out where the texts are
-        one batch; of iterators when one of them ends.
+        If the numbers of ids and texts differ. With columns and a single batch, this is detected before the batch is
+        yielded; with iterators, when one of them ends.
     """
+    ids = as_arrow(ids)
     is_column = hasattr(ids, "__len__") or hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__")
     if not is_column and not isinstance(ids, Iterable):
         raise InvalidInput(f"ids have type {type(ids).__name__}; expected a list of str")
@@ -42,7 +44,7 @@ def paired(ids: Any, batches: Iterable[Batch]) -> Iterator[tuple[_native.Texts, 
     row = 0
     source = iter(batches)
     following: Batch | None = next(source, None)
-    # One batch ahead: of texts that are a column the first is the last, and their number is known before it goes out.
+    # Read one batch ahead: a column of texts is a single batch, so its length is checked before the batch is yielded.
     while following is not None:
         batch, following = following, next(source, None)
         end = row + len(batch)
@@ -57,17 +59,18 @@ def paired(ids: Any, batches: Iterable[Batch]) -> Iterator[tuple[_native.Texts, 
 
 
 def all_ids(ids: Any) -> _native.Texts:  # noqa: ANN401 - lists, Arrow data
-    """Return ids as a native column; whole numbers in decimal."""
+    """Return ids as a native column, with whole numbers in decimal."""
     if isinstance(ids, _native.Texts):
         return ids
     if isinstance(ids, str | bytes):
         raise InvalidInput("expected a list of ids, got a single id; put it in a list")
+    ids = as_arrow(ids)
     if hasattr(ids, "__arrow_c_stream__") or hasattr(ids, "__arrow_c_array__"):
         import pyarrow as pa
 
         column = pa.chunked_array(ids)
         if pa.types.is_dictionary(column.type):
-            # It may hide nulls among its values.
+            # The dictionary's values may contain nulls.
             column = column.cast(column.type.value_type)
         if column.null_count:
             raise InvalidInput("the id is null; ids must be text or integers", row=column.is_null().index(True).as_py())
@@ -99,7 +102,7 @@ def one_id(name: object, row: int | None = None) -> str:
 
 @contextlib.contextmanager
 def rows_from(first: int) -> Iterator[None]:
-    """Let errors about a row of a part name the row of the whole, of which the part begins at `first`."""
+    """Convert row numbers in errors about a part to row numbers of the whole; the part begins at row `first`."""
     try:
         yield
     except InvalidInput as error:
@@ -109,13 +112,13 @@ def rows_from(first: int) -> Iterator[None]:
 
 
 def as_stored(doc_id: object) -> str:
-    """Return an id as an index holds it: whole numbers in decimal, U+FFFD for lone surrogates."""
+    """Return an id as an index stores it: whole numbers in decimal, lone surrogates as U+FFFD."""
     name = one_id(doc_id)
     return name if is_kept_as_given(name) else str(_native.Texts.from_list([name]).to_list()[0])
 
 
 def too_long(error: InvalidParameter, names: _native.Texts) -> Exception:
-    """Return what to say of a batch that was refused: the row of an id that is too long, where there is one."""
+    """Return the error for a rejected batch: one that names the row of an id that is too long, if there is one."""
     for row, name in enumerate(names.to_list()):
         num_bytes = len(name.encode("utf-8", "replace"))
         if num_bytes > _MAX_BYTES:

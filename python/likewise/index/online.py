@@ -3,6 +3,10 @@
 import contextlib
 import errno
 import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -10,81 +14,89 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from likewise import _native
-from likewise.checks import check_integer, num_threads
+from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
 from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, rows_from, too_long
 from likewise.index.opening import (
     Store,
     attached_parts,
+    check_nearest,
     check_recipe,
     check_store,
     check_ttl,
     directory_of,
     is_there,
     named_recipe,
+    other_recipe,
     recipe_of,
     recipe_parts,
     sync_seconds,
     ttl_of,
 )
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
-from likewise.markup import facts
+from likewise.io.html import facts
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import MinHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
 
-_MAX_LIMIT = 2**31 - 1
+# The longest interval allowed: the files of an index in memory are never opened again.
+_NO_SYNC = "interval:3600s"
 
 
 class Index:
-    """A directory of documents that says of each new one whether it was seen before, and of which it is a duplicate.
+    """A persistent index that reports whether a new document is a duplicate, and of which document.
 
     Parameters
     ----------
     path : str or Path
-        The directory; made where there is none. One writer at a time, any number of readers.
+        The directory of the index, created if it does not exist. An index can have one writer at a time and any number
+        of readers.
     recipe : Recipe or str, optional
-        What a near-duplicate is, or the name of a preset: of method simhash or minhash, ``keep="first"``. A new index
-        takes the preset ``online`` where None, since it cannot choose a threshold from documents that are yet to come;
-        an index that is there knows its own, with its weight table and lists of words, and refuses another.
+        The recipe, or the name of a preset. The method must be simhash or minhash, and `keep` must be ``first``. By
+        default, a new index uses the preset ``online``, because an index cannot choose a threshold from documents that
+        have not arrived yet. An existing index stores its recipe, with its weight table and word lists, and rejects a
+        different one.
     store : {"sketch", "shingles", "text"}, optional
-        What is kept of each document beside its sketch. ``sketch`` (the default by distance alone) keeps the features
-        of short texts only; recipes that measure pairs keep the feature sets, ``shingles``, or the texts.
+        The data to store for each document in addition to its sketch. Recipes that measure pairs store the feature
+        sets (``shingles``, the default) or the texts (``text``). Recipes that compare by distance alone store only the
+        features of short texts by default (``sketch``).
     durability : str
-        ``commit``: an addition is safe from power loss when the call returns. ``interval:200ms``: so long after it; a
-        kill of the process loses nothing, power loss the last batches, whole.
+        When additions are safe from power loss. ``commit``: when the call returns. ``interval:200ms``: at most that
+        long after the call. If the process is killed, nothing is lost in either case. With an interval, a power loss
+        can lose the most recent batches, each as a whole.
     ttl : float, optional
-        Seconds, as a whole number, after which a document is forgotten; nothing is promoted then. Never where None. An
-        index that is there keeps its own, and refuses another.
+        Whole number of seconds after which a document expires. Duplicates of an expired document are not promoted. By
+        default, documents do not expire. An existing index keeps its `ttl` and rejects a different one.
     read_only : bool
-        Whether to read beside the writer; what it commits is seen by the next call.
+        Whether to open the index for reading only, even while another process writes to it. Each call sees the
+        documents committed before it.
     threads : int, optional
-        Threads of each call; all processors where None.
+        Number of threads for each call. By default, all processors are used.
     accept_loss : bool
-        Whether to open an index from whose database or log acknowledged documents were lost. ``stats["loss"]`` then
-        shows which. Otherwise that is a StoreError.
+        Whether to open an index whose database or log lost acknowledged documents. ``stats["loss"]`` describes the
+        loss. If False, opening such an index raises a StoreError.
     accept_clock : bool
-        Whether the machine's clock is right, with a `ttl`, even though ``stats["clock_warning"]`` says otherwise.
+        With a `ttl`: whether to trust the machine's clock even if ``stats["clock_warning"]`` reports a problem.
     **fields
-        Fields of a recipe instead of one (:func:`likewise.dedup`), `keep` ``first`` where it is not named.
+        Fields of a recipe, as an alternative to `recipe` (see :func:`likewise.dedup`). `keep` defaults to ``first``.
 
     Raises
     ------
     IndexLocked
-        If another process writes to it.
+        If another process has the index open for writing.
     RecipeMismatch
-        If the index was made by another recipe.
+        If the index was created with a different recipe.
     StoreError
-        If it is damaged, its database is missing, or the file system is a network's.
+        If the index is damaged, its database is missing, or it is on a network file system.
     InvalidParameter
-        If the recipe is none that an index goes by, or the directory holds other files and no index.
+        If an index cannot use the recipe, or if the directory contains other files but no index.
 
     Notes
     -----
-    Documents get the verdicts that :func:`likewise.dedup` gives them in the order of their arrival. Threads may share
-    one object; a process that was forked while any was open can use none.
+    Documents get the same verdicts as from :func:`likewise.dedup` with the documents in order of arrival. Threads can
+    share one object. A process that is forked while an index is open cannot use any index.
 
     Examples
     --------
@@ -128,10 +140,11 @@ class Index:
             resolved = check_recipe(as_recipe() if given is None else given)
             kept = check_store(store, resolved)
         self._recipe = resolved
-        self._takes_str = not resolved.takes_tokens
+        self._takes_str = not resolved.takes_tokens and resolved.only_within is None
         self._path = directory
         self._store = kept
         self._ttl_s = ttl_s
+        self._delete: weakref.finalize[[str, int], Self] | None = None
         self._native = _native.OnlineIndex(
             directory,
             mode,
@@ -143,17 +156,124 @@ class Index:
             accept_clock=accept_clock,
         )
 
+    @classmethod
+    def in_memory(
+        cls,
+        recipe: GivenRecipe | None = None,
+        *,
+        store: Store | None = None,
+        ttl: float | None = None,
+        threads: int | None = None,
+        **fields: Unpack[RecipeFields],
+    ) -> Self:
+        """Return a new temporary index for this process. Nothing is left on disk afterward.
+
+        Parameters
+        ----------
+        recipe, store, ttl, threads, **fields
+            As for :class:`Index`.
+
+        Returns
+        -------
+        Index
+            A new index. It is deleted when it is closed or no longer referenced, or when the process ends.
+
+        Notes
+        -----
+        The files are in the directory for temporary files (``TMPDIR``) and need as much space there as any other index.
+        Writes do not wait for the disk. Use :meth:`snapshot` to keep a copy.
+
+        Examples
+        --------
+        >>> import likewise
+        >>> with likewise.Index.in_memory("online") as seen:
+        ...     verdicts = seen.add_batch(["a", "b"], ["Solar kettle, 1.5 l", "solar kettle 1.5 L"])
+        >>> verdicts.kept_ids
+        [None, 'a']
+        """
+        parent = tempfile.mkdtemp(prefix="likewise-")
+        try:
+            made = cls(
+                Path(parent) / "index", recipe, store=store, durability=_NO_SYNC, ttl=ttl, threads=threads, **fields
+            )
+        except BaseException:
+            shutil.rmtree(parent, ignore_errors=True)
+            raise
+        made._delete = weakref.finalize(made, _delete_of_process, parent, os.getpid())
+        return made
+
+    @classmethod
+    def from_signatures(
+        cls,
+        signatures: Any,  # noqa: ANN401 - arrays and lists
+        recipe: GivenRecipe,
+        ids: Any,  # noqa: ANN401
+        *,
+        path: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Return a new index of stored fingerprints whose texts are unknown.
+
+        Parameters
+        ----------
+        signatures : array of uint64 or int64, list of int, or Sketches
+            SimHash fingerprints, as accepted by :meth:`likewise.Sketches.from_signatures`.
+        recipe : Recipe or str
+            The recipe that creates the same fingerprints. It must compare by distance alone (`within`).
+        ids : list of str or int, Arrow data, or iterable
+            The ids of the documents.
+        path : path-like, optional
+            Directory for the new index. By default, the index is in memory.
+
+        Returns
+        -------
+        Index
+            An index of the documents in the given order, each kept or a duplicate of an earlier one.
+
+        Raises
+        ------
+        InvalidParameter
+            If the recipe measures features, which signatures do not contain. Add the texts or tokens to an index with
+            that recipe instead.
+
+        Examples
+        --------
+        >>> import likewise
+        >>> recipe = likewise.Recipe.simhash(hash="simhash-1e0ng", within=3)
+        >>> with likewise.Index.from_signatures([7, 6, 2**40 - 1], recipe, ["a", "b", "c"]) as index:
+        ...     [index.get(doc_id).kept_id for doc_id in index.ids()]
+        [None, 'a', None]
+        """
+        resolved = check_recipe(as_recipe(recipe))
+        if not resolved.is_distance_only:
+            raise InvalidParameter(
+                "recipe",
+                "it measures similarity on features, which signatures do not contain; add the texts or tokens to an "
+                "index, or use a SimHash recipe with only within",
+            )
+        made = signatures if isinstance(signatures, Sketches) else Sketches.from_signatures(signatures, resolved)
+        index = cls.in_memory(resolved) if path is None else cls(path, resolved)
+        try:
+            index.add_batch(ids, made)
+        except BaseException:
+            index.close()
+            raise
+        return index
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        # What went wrong first says more than what closing finds after it.
+        # The first error is more informative than an error from closing.
         with contextlib.suppress(*([] if error is None else [StoreError])):
             self.close()
 
     def __len__(self) -> int:
         """Documents that are neither removed nor expired."""
         return len(self._native)
+
+    def __contains__(self, doc_id: object) -> bool:
+        """Whether a document has this id and is neither removed nor expired."""
+        return self._native.are_known(all_ids([doc_id]))[0]
 
     def __repr__(self) -> str:
         return f"Index({str(self._path)!r}, {self._recipe.method}, store={self._store!r})"
@@ -174,12 +294,12 @@ class Index:
 
     @property
     def recipe(self) -> Recipe:
-        """What decides, with its search chosen."""
+        """The recipe of the index, with the parameters of its search."""
         return self._recipe
 
     @property
     def path(self) -> Path:
-        """The directory."""
+        """The directory of the index."""
         return self._path
 
     def check(self, text: Any) -> Verdict:  # noqa: ANN401 - str, what the recipe's tokens take, or Sketches of one
@@ -188,19 +308,19 @@ class Index:
         Parameters
         ----------
         text : str, tokens, or Sketches of one document
-            The document. Tokens are accepted if the recipe takes tokens of the user.
+            The document. Tokens are accepted if the recipe uses your own tokens (``tokens="user"``).
 
         Returns
         -------
         Verdict
-            With `doc_id` and `seq` None.
+            The verdict. `doc_id` and `seq` are None.
 
         Raises
         ------
         InvalidInput
-            If it is not a text, or a sketch is of a document so short that its features are compared too.
+            If `text` is not a text, or is a sketch of a document so short that its features must also be compared.
         RecipeMismatch
-            If a sketch was made by another recipe.
+            If a sketch was made with a different recipe.
         """
         if type(text) is not str or not self._takes_str:
             return self.check_batch(batch_of_one(text))[0]
@@ -218,14 +338,14 @@ class Index:
         Returns
         -------
         Verdicts
-            In the order of the documents.
+            One verdict for each document, in the same order.
 
         Raises
         ------
         InvalidInput
-            If an entry is not a text, or a sketch is of a document so short that its features are compared too.
+            If an item is not a text, or is a sketch of a document so short that its features must also be compared.
         RecipeMismatch
-            If sketches were made by another recipe.
+            If the sketches were made with a different recipe.
         """
         if isinstance(texts, Sketches):
             columns = self._native.check_sketches(*self._sketch_columns(texts), threads=self._threads)
@@ -245,25 +365,25 @@ class Index:
         return self.check_and_add_batch(ids, texts)
 
     def check_and_add(self, doc_id: str, text: Any) -> Verdict:  # noqa: ANN401
-        """Check a document and add it, atomically: of two threads with the same text, one gets a verdict of new.
+        """Check a document and add it, atomically. If two threads add the same text, only one verdict is new.
 
         Parameters
         ----------
         doc_id : str
-            Its id. If the index already has this id with the same text, nothing changes and the stored verdict is
-            returned.
+            Id of the document. If the index already has this id with the same text, nothing changes and the stored
+            verdict is returned.
         text : str
             The document.
 
         Returns
         -------
         Verdict
-            With its commit number, `seq`.
+            The verdict, with the commit number in `seq`.
 
         Raises
         ------
         InvalidInput
-            If the index has this id with another text.
+            If the index has this id with a different text.
         IndexPoisoned
             If a write failed.
         """
@@ -278,26 +398,26 @@ class Index:
         Parameters
         ----------
         ids : list of str or int, Arrow data, or iterable
-            Their ids.
+            The ids of the documents.
         texts : list of str, Arrow data, iterable of str, or Sketches
             The documents.
 
         Returns
         -------
         Verdicts
-            In the order of the documents, as if they had been added one by one.
+            One verdict for each document, in the same order, as if the documents had been added one by one.
 
         Raises
         ------
         InvalidInput
-            If the index has an id with another text, or the numbers of ids and texts differ. Nothing of the
-            transaction is added then.
+            If the index has an id with a different text, or the numbers of ids and texts differ. In that case, no
+            document of the transaction is added.
 
         Notes
         -----
-        A list, an array or sketches are one transaction. An iterator is one transaction for each 8,192 documents. If a
-        later transaction fails, the documents of earlier ones are in the index but their verdicts are not returned.
-        Add the same documents again to get them.
+        A list, an array or sketches are added in one transaction. An iterator is added in transactions of 8,192
+        documents. If a later transaction fails, the documents of earlier ones are in the index but their verdicts are
+        not returned. Add the same documents again to get their verdicts.
         """
         if isinstance(texts, Sketches):
             names = all_ids(ids)
@@ -319,12 +439,12 @@ class Index:
         Parameters
         ----------
         doc_id : str
-            Its id.
+            Id of the document.
 
         Returns
         -------
         Document or None
-            None if the index has no such document, or it was removed or has expired.
+            The document, or None if the index has no such document, or it was removed or has expired.
         """
         doc_id = one_id(doc_id)
         found = self._native.get(doc_id)
@@ -343,31 +463,92 @@ class Index:
             arrival_s,
         )
 
-    def neighbors(self, text: Any, limit: int = 10) -> list[Neighbor]:  # noqa: ANN401
-        """Return the kept documents that match a text, best first.
+    def neighbors(self, text: Any, k: int = 10, min_similarity: float = 0.0) -> list[Neighbor]:  # noqa: ANN401
+        """Return the most similar kept documents.
 
         Parameters
         ----------
         text : str, tokens, or Sketches of one document
             The text.
-        limit : int
+        k : int
             Maximum number of neighbors, at least 1.
+        min_similarity : float
+            Minimum similarity, from 0 to 1.
 
         Returns
         -------
         list of Neighbor
-            At most `limit`.
+            The neighbors in descending order of similarity, then in order of arrival.
+
+        Raises
+        ------
+        InvalidInput
+            If `text` is not a text, or is a sketch and the index compares features.
+        RecipeMismatch
+            If a sketch was made with a different recipe.
+
+        Notes
+        -----
+        The threshold of the recipe does not apply, but the limits of its search do. SimHash finds all documents within
+        the distance of the recipe. MinHash finds documents that share one of b bands of r slots. It finds a document
+        of similarity s with probability 1 - (1 - s**r)**b, or lower if buckets are full. If the recipe compares by
+        distance alone, the fingerprints of short documents are also compared, without their features.
         """
-        limit = check_integer("limit", limit, 1, _MAX_LIMIT)
-        if isinstance(text, Sketches):
-            found = self._native.neighbors_of_sketch(*self._sketch_columns(batch_of_one(text)), limit)
+        return self.neighbors_batch(batch_of_one(text), k, min_similarity)[0]
+
+    def neighbors_batch(
+        self,
+        texts: Any,  # noqa: ANN401 - texts or Sketches
+        k: int = 10,
+        min_similarity: float = 0.0,
+    ) -> list[list[Neighbor]]:
+        """Return the most similar kept documents of each text.
+
+        Parameters
+        ----------
+        texts : list of str, Arrow data, iterable of str, or Sketches
+            The texts.
+        k : int
+            Maximum number of neighbors for each text, at least 1.
+        min_similarity : float
+            Minimum similarity, from 0 to 1.
+
+        Returns
+        -------
+        list of list of Neighbor
+            The neighbors of each text, in the order of the texts, as from :meth:`neighbors`.
+        """
+        k, least = check_nearest(k, min_similarity)
+        if isinstance(texts, Sketches):
+            columns = self._sketch_columns(texts)
+            found = self._native.neighbors_of_sketches(*columns, k, least, threads=self._threads)
         else:
-            (batch,) = document_batches([text], self._recipe)
-            found = self._native.neighbors(batch, limit)
-        return [Neighbor(name, self._recipe.measure, similarity, distance) for name, similarity, distance in found]
+            found = [
+                neighbors
+                for batch in document_batches(texts, self._recipe)
+                for neighbors in self._native.neighbors(batch, k, least, threads=self._threads)
+            ]
+        measure = self._recipe.measure
+        return [
+            [Neighbor(doc_id, measure, similarity, distance, matches) for doc_id, similarity, distance, matches in one]
+            for one in found
+        ]
+
+    def ids(self) -> Iterator[str]:
+        """Return the ids of all documents, in order of arrival.
+
+        Yields
+        ------
+        str
+            An id. Documents that are added or removed during the iteration may or may not be included.
+        """
+        row = 0
+        while (found := self._native.ids_from(row)) is not None:
+            names, row = found
+            yield from names
 
     def group(self, doc_id: str) -> Group:
-        """Return the group of a document: its kept document and all duplicates of that one.
+        """Return the group of a document: the kept document and all of its duplicates.
 
         Parameters
         ----------
@@ -382,7 +563,7 @@ class Index:
         Raises
         ------
         InvalidInput
-            If no document has the id.
+            If no document has this id.
         """
         leader, is_gone, members = self._native.group(one_id(doc_id))
         return Group(leader, is_gone, tuple(members))
@@ -393,7 +574,7 @@ class Index:
         Parameters
         ----------
         doc_id : str
-            Its id. It can be used again afterwards.
+            Id of the document. It can be used again afterward.
 
         Returns
         -------
@@ -403,7 +584,7 @@ class Index:
         Raises
         ------
         InvalidInput
-            If no document has the id.
+            If no document has this id.
         """
         doc_id = one_id(doc_id)
         was_kept, promoted, moved = self._native.remove(doc_id)
@@ -411,10 +592,10 @@ class Index:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Counts of documents and events, rows and bytes of segments and database, recipe, version of SQLite.
+        """Number of documents and events, rows and bytes of segments and database, recipe, and SQLite version.
 
-        ``recall`` is P(found) of a pair at the threshold, ``recall_full_buckets`` a lower bound of it for a pair of two
-        documents that came to full buckets, which levels of buckets may hide (MinHash).
+        ``recall`` is the probability of finding a pair exactly at the threshold. ``recall_full_buckets`` is a lower
+        bound of this probability for two documents that reached full buckets (MinHash).
         """
         facts: dict[str, Any] = dict(self._native.facts())
         facts["store"] = self._store
@@ -438,15 +619,16 @@ class Index:
         Returns
         -------
         list of str
-            One message for each problem; empty if there is none.
+            One message for each problem, or an empty list.
         """
         return self._native.verify(full)
 
     def compact(self) -> None:
-        """Merge all segments into one and free the space of removed documents. Other calls may run meanwhile.
+        """Merge all segments into one and free the space of removed documents. Other calls may run at the same time.
 
-        What the database held of removed and expired documents is overwritten, except for the ids and sketches of
-        expired ones that a duplicate still names as its kept document. The log may hold them until the index is closed.
+        The data of removed and expired documents in the database is overwritten. The exceptions are the ids and
+        sketches of expired documents that are still the kept document of a duplicate. The log may contain the data
+        until the index is closed.
         """
         self._native.compact(threads=self._threads)
 
@@ -454,8 +636,55 @@ class Index:
         """Delete all derived files and rebuild them from the database."""
         self._native.rebuild(threads=self._threads)
 
+    def merge(self, other: "Index") -> Verdicts:
+        """Add the documents of another index, in their order, as if they were arriving now.
+
+        Parameters
+        ----------
+        other : Index
+            An index with the same recipe and `store`. It is not changed.
+
+        Returns
+        -------
+        Verdicts
+            The verdicts that differ from the verdicts in `other`: the document has a different kept document, or none.
+
+        Raises
+        ------
+        RecipeMismatch
+            If the recipes differ.
+        InvalidParameter
+            If both are the same index, or they store different contents.
+        InvalidInput
+            If an id belongs to different texts in the two indexes. In that case, nothing is added.
+
+        Notes
+        -----
+        Each part that `other` stores together is added in one transaction. An interrupted merge can be repeated:
+        documents that already exist do not change.
+        """
+        if not isinstance(other, Index):
+            raise InvalidInput(f"expected an Index, got {type(other).__name__}")
+        if other.path.resolve() == self._path.resolve():
+            raise InvalidParameter("other", f"{self._path} is this index itself")
+        if other.recipe.recipe_id != self._recipe.recipe_id:
+            raise other_recipe(other.path, self._recipe, other.recipe, other.recipe.recipe_id)
+        if other._store != self._store:
+            raise InvalidParameter("other", f"{other.path} stores {other._store}; {self._path} stores {self._store}")
+        row: int | None = 0
+        while row is not None:
+            row = self._native.check_ids_of(other._native, row, threads=self._threads)
+        parts = []
+        row = 0
+        while (added := self._native.add_from(other._native, row, threads=self._threads)) is not None:
+            names, kept_before, columns, row = added
+            verdicts = Verdicts.of_columns(columns, self._recipe.measure, names)
+            is_changed = [before != now for before, now in zip(kept_before, verdicts.kept_ids, strict=True)]
+            parts.append(verdicts.select(np.array(is_changed, bool)))
+        return Verdicts.concatenate(parts) if parts else Verdicts.none(self._recipe.measure)
+
     def snapshot(self, path: str | os.PathLike[str]) -> None:
-        """Copy the current state of the index to a new directory. The index stays usable meanwhile.
+        """Copy the current state of the index to a new directory. The index can be used during the copy.
 
         Parameters
         ----------
@@ -482,14 +711,16 @@ class Index:
         Parameters
         ----------
         path : str or Path
-            The file; an existing one is overwritten.
+            The output file. An existing file is overwritten.
         """
         with Path(path).open("w", encoding="utf-8", newline="\n") as file:
             self._native.export(file.write)
 
     def close(self) -> None:
-        """Close the index; a second call does nothing."""
+        """Close the index. An index in memory is deleted. Further calls have no effect."""
         self._native.close()
+        if self._delete is not None:
+            self._delete()
 
     def _verdict(
         self, doc_id: str | None, found: tuple[str | None, float, int | None], seq: int | None, *, added: bool
@@ -511,3 +742,9 @@ class Index:
         flat = np.ascontiguousarray(sketches.array).reshape(-1).view(np.uint8)
         is_empty = np.ascontiguousarray(sketches.is_empty).view(np.uint8)
         return flat, is_empty, np.ascontiguousarray(sketches.num_features, np.uint32)
+
+
+def _delete_of_process(path: str, process: int) -> None:
+    # A forked process also has the object, but does not own its files.
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What an index is opened with: recipe, stored contents, durability, age limit."""
+"""Checks of the arguments that open an index: recipe, stored contents, durability, age limit."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from likewise import _native
-from likewise.checks import check_choice, check_integer
+from likewise.checks import check_choice, check_integer, fraction_check
 from likewise.errors import InvalidParameter, RecipeMismatch, StoreError
 from likewise.index.companions import NAMES, companions_of, with_companions
 from likewise.io.places import check_place
@@ -18,26 +18,25 @@ from likewise.recipe.recipe import Recipe, check_is_recipe
 DATABASE = "documents.sqlite"
 Store = Literal["sketch", "shingles", "text"]
 STORES: tuple[Store, ...] = get_args(Store)
-# What is there of an index that was being made when the process ended.
+# Files of an index whose creation was interrupted.
 _UNFINISHED = {"writer.lock", "documents.mark", DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"}
-# What the root of a file system, or a desktop, puts into any directory.
+# Entries that a file system or a desktop creates in a directory.
 _OF_THE_SYSTEM = {"lost+found", ".DS_Store"}
 _TTL = "ttl_s"
 _LONGEST_TTL_S = 2**31
+_MOST_NEIGHBORS = 2**31 - 1
 _INTERVAL = re.compile(r"interval:(\d+(?:\.\d+)?)(ms|s)")
-# Weights under which a feature may vanish, so that those counted once are not those that were sketched.
-_VANISHING = ("lexicon", "own")
 
 
 def directory_of(path: str | os.PathLike[str]) -> Path:
-    """Return the directory that is meant, wherever the process goes meanwhile.
+    """Return the absolute path of a directory, which stays valid if the process changes its working directory.
 
     Raises
     ------
     InvalidParameter
         If the path is empty.
     InvalidInput
-        If it is the address of another place, or leads through a link to nothing.
+        If it is a URL, or follows a broken link.
     """
     if not os.fspath(path):
         raise InvalidParameter("path", "the path is empty; give a directory")
@@ -46,8 +45,8 @@ def directory_of(path: str | os.PathLike[str]) -> Path:
 
 
 def exists(path: Path) -> bool:
-    """Return whether the directory holds an index; what a process left that was killed while it made one is none."""
-    # Only while it is made has the database a journal beside it: from then on there is a log.
+    """Return whether the directory contains an index. The remains of an interrupted creation do not count as one."""
+    # The database has a journal only while it is being created; afterward, it has a log.
     if not (path / DATABASE).exists() or (path / f"{DATABASE}-journal").exists():
         return False
     try:
@@ -58,14 +57,14 @@ def exists(path: Path) -> bool:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether the directory holds an index; what holds none may become one.
+    """Return whether the directory contains an index; if it does not, an index can be created there.
 
     Raises
     ------
     StoreError
-        If it holds the search tables of an index, but not its database.
+        If the directory contains the search tables of an index, but not its database.
     InvalidParameter
-        If it holds other files.
+        If the directory contains other files.
     """
     if exists(path):
         return True
@@ -82,7 +81,7 @@ def is_there(path: Path) -> bool:
 
 
 def check_ttl(ttl: object) -> int | None:
-    """Return the age at which documents are forgotten in whole seconds, or raise InvalidParameter."""
+    """Return the age at which documents expire, in whole seconds, or raise InvalidParameter."""
     if ttl is None:
         return None
     if isinstance(ttl, float) and 0 < ttl < _LONGEST_TTL_S:
@@ -91,12 +90,12 @@ def check_ttl(ttl: object) -> int | None:
 
 
 def ttl_of(path: Path, given: int | None) -> int | None:
-    """Return the age limit that an index was made with.
+    """Return the age limit of an existing index.
 
     Raises
     ------
     InvalidParameter
-        If another one was given.
+        If a different age limit was given.
     """
     kept = _native.index_attached(path, _TTL)
     ttl_s = None if kept is None else int(kept)
@@ -107,12 +106,12 @@ def ttl_of(path: Path, given: int | None) -> int | None:
 
 
 def attached_parts(recipe: Recipe, ttl_s: int | None) -> dict[str, bytes]:
-    """Return what a new index keeps beside its recipe's fields, by name."""
+    """Return the data that a new index stores in addition to the fields of its recipe, by name."""
     return companions_of(recipe) | ({} if ttl_s is None else {_TTL: str(ttl_s).encode()})
 
 
 def check_recipe(recipe: Recipe) -> Recipe:
-    """Return the recipe with its search chosen, or raise InvalidParameter if an index cannot go by it."""
+    """Return the recipe with its search parameters, or raise InvalidParameter if an index cannot use it."""
     check_is_recipe(recipe)
     method = recipe.sketch
     if not isinstance(method, MinHash | SimHash):
@@ -137,27 +136,31 @@ def check_recipe(recipe: Recipe) -> Recipe:
         raise InvalidParameter(
             "recall", "recall does not apply: an index finds every document within the distance; remove it"
         )
-    if recipe.is_distance_only and recipe.weights in _VANISHING:
-        raise InvalidParameter(
-            "weights", f"weights {recipe.weights} need a threshold in an index; a distance alone is not enough"
-        )
     return recipe.for_index().resolve()
 
 
 def check_store(store: str | None, recipe: Recipe) -> str:
-    """Return what is kept of each document; what suits the recipe where None."""
+    """Return which data of each document is stored. None selects the default for the recipe."""
     if store is None:
         return "sketch" if recipe.is_distance_only else "shingles"
     check_choice("store", store, STORES)
     if store == "sketch" and not recipe.is_distance_only:
         raise InvalidParameter(
-            "store", "pairs are measured on feature sets, which store sketch does not keep; use shingles or text"
+            "store", 'pairs are measured on feature sets, which "sketch" does not store; use "shingles" or "text"'
         )
     return store
 
 
+_similarity = fraction_check(zero=True, one=True)
+
+
+def check_nearest(k: object, min_similarity: object) -> tuple[int, float]:
+    """Return the maximum number of neighbors and their minimum similarity, or raise InvalidParameter."""
+    return check_integer("k", k, 1, _MOST_NEIGHBORS), _similarity("min_similarity", min_similarity)
+
+
 def sync_seconds(durability: str) -> float | None:
-    """Return seconds between syncs; None where each commit is one."""
+    """Return the number of seconds between syncs, or None if each commit is synced."""
     if durability == "commit":
         return None
     match = _INTERVAL.fullmatch(durability) if isinstance(durability, str) else None
@@ -170,30 +173,32 @@ def sync_seconds(durability: str) -> float | None:
 
 
 def named_recipe(recipe: GivenRecipe | None, fields: RecipeFields) -> Recipe | None:
-    """Return the recipe that a caller names, None where there is none; by fields it keeps the first document."""
+    """Return the recipe given as such or as fields, or None. A recipe given as fields defaults to keep="first"."""
     if recipe is None and not fields:
         return None
-    # Containment prefers the longest in a run; an index has only the order of arrival.
+    # With containment, a run keeps the longest document; an index knows only the order of arrival.
     return as_recipe(recipe, fields if recipe is not None else {"keep": "first", **fields})
 
 
+def other_recipe(path: Path, given: Recipe, found: Recipe, found_id: str) -> RecipeMismatch:
+    """Return the error for an index that was created with a different recipe."""
+    differences = given.differences(found) or {"recipe_id": (given.recipe_id, found_id)}
+    return RecipeMismatch(f"{path} was created with a different recipe", differences)
+
+
 def recipe_of(path: Path, given: Recipe | None) -> tuple[Recipe, str]:
-    """Return the recipe of an index that is there, and what it keeps.
+    """Return the recipe of an existing index, and which data it stores.
 
     Raises
     ------
     RecipeMismatch
-        If another recipe was given, naming the fields.
+        If a different recipe was given. The error names the fields that differ.
     """
     text, recipe_id, _, store = _native.OnlineIndex.describe(path)
     if given is not None:
         given = check_recipe(given)
         if given.recipe_id != recipe_id:
-            differences = given.differences(Recipe.from_json(text).for_index())
-            raise RecipeMismatch(
-                f"{path} was created with a different recipe",
-                differences or {"recipe_id": (given.recipe_id, recipe_id)},
-            )
+            raise other_recipe(path, given, Recipe.from_json(text).for_index(), recipe_id)
         if not given.is_incomplete:
             return given, store
     recipe = Recipe.from_json(text).for_index()
@@ -202,12 +207,12 @@ def recipe_of(path: Path, given: Recipe | None) -> tuple[Recipe, str]:
     return with_companions(recipe, kept).resolve(), store
 
 
-# None where the method has no such field.
+# A field is None if the method does not have it.
 _NATIVE_FIELDS = ("bits", "within", "num_slots", "slot_bits", "scheme", "bands", "rows", "short_threshold")
 
 
 def recipe_parts(recipe: Recipe, store: str, attached: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return what the native core takes of a resolved recipe."""
+    """Return the parameters of a resolved recipe for the native core."""
     fields = recipe.fields
     return {
         **{name: fields[name] for name in _NATIVE_FIELDS},

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class Verdict(NamedTuple):
-    """Whether a document is new or a duplicate, and of what.
+    """Whether a document is new or a duplicate, and of which document.
 
     Parameters
     ----------
@@ -18,17 +18,17 @@ class Verdict(NamedTuple):
     is_new : bool
         Whether no kept document matches it.
     kept_id : str or None
-        Id of the kept document that it duplicates; None if it is new.
+        Id of the kept document that it duplicates; None if the document is new.
     measure : str or None
-        The measure that decided; None if it is new.
+        Similarity measure of the recipe; None if the document is new.
     similarity : float or None
-        From 0 to 1, by that measure; None if it is new.
+        Similarity by this measure, from 0 to 1; None if the document is new.
     distance : int or None
-        Hamming distance of the fingerprints, in bits; None if it is new, and for MinHash signatures.
+        Hamming distance of the fingerprints, in bits; None if the document is new, and for MinHash signatures.
     seq : int or None
-        Commit number, from 1; None if it was only checked.
+        Commit number, from 1; None if the document was only checked.
     added : bool
-        Whether this call added it.
+        Whether this call added the document.
     """
 
     doc_id: str | None
@@ -43,26 +43,26 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """Verdicts on a batch, in columns; iterating gives :class:`Verdict`.
+    """Verdicts on a batch of documents, as columns. Iterating yields :class:`Verdict` objects.
 
     Parameters
     ----------
     is_new : ndarray of shape (n,), bool
-        Whether no kept document matches.
+        Whether no kept document matches the document.
     kept_ids : list of (str or None)
-        The kept documents; None where new.
+        Ids of the matching kept documents; None for new documents.
     similarity : ndarray of shape (n,), float64
-        NaN where new.
+        Similarities; NaN for new documents.
     distance : ndarray of shape (n,), int32, optional
-        Hamming distances; -1 where new. None for signatures.
+        Hamming distances, in bits; -1 for new documents. None for MinHash signatures.
     seq : ndarray of shape (n,), int64, optional
-        Numbers in order of commit, from 1; None where texts were only checked.
+        Commit numbers, from 1; None if the documents were only checked.
     added : ndarray of shape (n,), bool
         Whether this call added the document.
     measure : str
-        What was measured.
+        Similarity measure.
     doc_ids : list of str, optional
-        The ids; None where texts were only checked.
+        Ids of the documents; None if they were only checked.
     """
 
     is_new: NDArray[np.bool_]
@@ -76,7 +76,7 @@ class Verdicts:
 
     @staticmethod
     def of_columns(columns: dict[str, Any], measure: str, doc_ids: list[str] | None) -> "Verdicts":
-        """Return verdicts of the columns that the native core gives."""
+        """Return verdicts from the columns of the native core."""
         distance = columns["distance"]
         return Verdicts(
             is_new=np.asarray(columns["is_new"]).view(bool),
@@ -91,7 +91,7 @@ class Verdicts:
 
     @staticmethod
     def concatenate(parts: "list[Verdicts]") -> "Verdicts":
-        """Return verdicts of one index end to end; there is at least one part."""
+        """Return the concatenated verdicts of one index; requires at least one part."""
         first = parts[0]
         return Verdicts(
             is_new=np.concatenate([part.is_new for part in parts]),
@@ -102,6 +102,26 @@ class Verdicts:
             added=np.concatenate([part.added for part in parts]),
             measure=first.measure,
             doc_ids=None if first.doc_ids is None else [name for part in parts for name in part.doc_ids or []],
+        )
+
+    @staticmethod
+    def none(measure: str) -> "Verdicts":
+        """Return an empty batch of verdicts that has ids."""
+        nothing = np.zeros(0, bool)
+        return Verdicts(nothing, [], np.zeros(0), None, np.zeros(0, np.int64), nothing, measure, [])
+
+    def select(self, mask: NDArray[np.bool_]) -> "Verdicts":
+        """Return the verdicts where a mask of shape (n,) is true."""
+        places = np.flatnonzero(mask)
+        return Verdicts(
+            is_new=self.is_new[places],
+            kept_ids=[self.kept_ids[i] for i in places],
+            similarity=self.similarity[places],
+            distance=None if self.distance is None else self.distance[places],
+            seq=None if self.seq is None else self.seq[places],
+            added=self.added[places],
+            measure=self.measure,
+            doc_ids=None if self.doc_ids is None else [self.doc_ids[i] for i in places],
         )
 
     def __repr__(self) -> str:
@@ -134,22 +154,22 @@ def _joined(parts: list[Any]) -> Any:  # noqa: ANN401 - arrays of one type, or n
 
 
 class Document(NamedTuple):
-    """A document that an index holds, with its present verdict.
+    """A document of an index, with its current verdict.
 
     Parameters
     ----------
     doc_id : str
-        Its id.
+        Id of the document.
     is_new : bool
-        Whether it is kept.
+        Whether the document is kept.
     kept_id : str or None
-        Id of the kept document that it duplicates; None if it is kept.
+        Id of the kept document that it duplicates; None if the document is kept.
     measure : str or None
-        The measure that decided; None if it is kept.
+        Similarity measure of the recipe; None if the document is kept.
     similarity : float or None
-        From 0 to 1, by that measure; None if it is kept.
+        Similarity by this measure, from 0 to 1; None if the document is kept.
     distance : int or None
-        Hamming distance of the fingerprints; None where it is kept, and for signatures.
+        Hamming distance of the fingerprints, in bits; None if the document is kept, and for MinHash signatures.
     seq : int
         Commit number, from 1.
     arrival_s : int
@@ -167,12 +187,27 @@ class Document(NamedTuple):
 
 
 class Neighbor(NamedTuple):
-    """A kept document that matches a text, and what was measured on the two."""
+    """A kept document that is similar to a text.
+
+    Parameters
+    ----------
+    doc_id : str
+        Id of the kept document.
+    measure : str
+        Similarity measure.
+    similarity : float
+        Similarity by this measure, from 0 to 1.
+    distance : int or None
+        Hamming distance of the fingerprints, in bits; None for MinHash signatures.
+    matches : bool
+        Whether the two are near-duplicates by the recipe.
+    """
 
     doc_id: str
     measure: str
     similarity: float
     distance: int | None
+    matches: bool
 
 
 class Group(NamedTuple):
@@ -181,11 +216,11 @@ class Group(NamedTuple):
     Parameters
     ----------
     leader_id : str
-        The kept document. It may have expired; its duplicates then go on naming it.
+        Id of the kept document. The document may have expired, but its duplicates still refer to it.
     is_leader_gone : bool
-        Whether it has.
+        Whether the kept document has expired.
     member_ids : tuple of str
-        Its duplicates, in order of arrival.
+        Ids of its duplicates, in order of arrival.
     """
 
     leader_id: str
@@ -194,18 +229,18 @@ class Group(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """What the removal of a document did.
+    """The effects of removing a document.
 
     Parameters
     ----------
     doc_id : str
-        The document.
+        Id of the removed document.
     was_kept : bool
-        Whether it was kept.
+        Whether the document was kept.
     promoted : tuple of str
-        Its duplicates that no kept document matches: they are kept from now on.
+        Ids of its duplicates that match no other kept document. They are now kept.
     moved : tuple of (str, str)
-        Its other duplicates, each with the kept document that is now against it.
+        Ids of its other duplicates, each with the id of the kept document that it now duplicates.
     """
 
     doc_id: str

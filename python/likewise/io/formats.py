@@ -163,7 +163,7 @@ def may_be_packed(kind: str) -> bool:
 
 
 def check_format(name: str | None) -> None:
-    """Raise InvalidParameter if this is no format's name."""
+    """Raise InvalidParameter if this is not the name of a format."""
     if name is not None and name not in FORMATS:
         raise InvalidParameter("format", f"{name!r} is not one of {', '.join(FORMATS)}")
 

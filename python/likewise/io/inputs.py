@@ -26,7 +26,7 @@ from likewise.io.formats import (
 from likewise.io.lines.csv import CsvFile
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.lines.text_file import BinaryFile, TextFile
-from likewise.io.output.directory import EVIDENCE, IDENTITY, SUMMARY, UNFINISHED
+from likewise.io.output.directory import EVIDENCE, IDENTITY, LEAKS, SUMMARY, UNFINISHED
 from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import ReadRules
@@ -36,6 +36,8 @@ from likewise.io.tables.parquet import ParquetFile
 from likewise.progress import Progress, no_progress
 
 STDIN_STEM = "stdin"
+# Of a finished run, beside its summary.
+_RESULTS = (EVIDENCE, LEAKS)
 _CODEC_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst"}
 
 
@@ -134,7 +136,7 @@ def find_inputs(
     Raises
     ------
     FileNotFoundError
-        If a name is no file, no directory, and no glob that finds something.
+        If a name is not a file, a directory, or a glob with matches.
     InvalidInput
         If there are no files, one is named twice or is the output, or its kind is not known.
     """
@@ -250,7 +252,7 @@ def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: 
 
 def _holds_run(folder: str, paths: set[str]) -> bool:
     """Return whether a directory of a store is the output of a finished run, by all paths there."""
-    return {f"{folder}/{SUMMARY}", f"{folder}/{EVIDENCE}"} <= paths
+    return f"{folder}/{SUMMARY}" in paths and any(f"{folder}/{name}" in paths for name in _RESULTS)
 
 
 def _absolute(name: str | Path) -> Path:
@@ -278,6 +280,25 @@ def _file(
     # How lines are packed is seen from their bytes.
     found = known if known is not None and known.kind not in LINE_FORMATS else format_of(path, name, forced)
     num_bytes = path.stat().st_size
+    file = _opened(path, name, num_bytes, found, rules, delimiter, readers)
+    if rules.tokens is not None and not file.takes_tokens:
+        raise InvalidInput(
+            f"{found.kind} files have no lists of tokens; --tokens-field reads JSON Lines, Parquet and Arrow", name
+        )
+    if rules.only_within is not None and not file.takes_fields:
+        raise InvalidInput(f"{found.kind} files have no field {rules.only_within!r} to compare within", name)
+    return file
+
+
+def _opened(
+    path: Path,
+    name: str,
+    num_bytes: int,
+    found: Format,
+    rules: ReadRules,
+    delimiter: str | None,
+    readers: HtmlReaders,
+) -> InputFile:
     if found.kind == "jsonl":
         return JsonlFile(path, name, num_bytes, rules, found.codec)
     if found.kind in LINE_FORMATS:
@@ -363,7 +384,7 @@ def _is_output(directory: Path) -> bool:
     """Return whether a directory is the output of a run, finished or not."""
     # One that nobody may look into is none.
     with suppress(OSError):
-        is_finished = (directory / SUMMARY).is_file() and (directory / EVIDENCE).is_file()
+        is_finished = (directory / SUMMARY).is_file() and any((directory / name).is_file() for name in _RESULTS)
         return is_finished or (directory / UNFINISHED / IDENTITY).is_file()
     return False
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from likewise.errors import InvalidInput
 from likewise.io.source.source import Source
+from likewise.io.source.tokens import shown_document
 
 _PIECE_BYTES = 4 << 20
 
@@ -41,7 +42,7 @@ def find_texts(sources: Sequence[Source], doc_ids: Sequence[str], work: Path) ->
                 for i, (own, line) in enumerate(zip(ids, piece.lines.tolist(), strict=True)):
                     doc_id = own if piece.has_id[i] else f"{source.name}:{first_line + line}"
                     if doc_id in wanted and doc_id not in found:
-                        found[doc_id] = str(piece.texts[i])
+                        found[doc_id] = shown_document(piece.texts, i)
                 first_line += piece.num_lines
             if len(found) == len(wanted):
                 return [found[doc_id] for doc_id in doc_ids]

@@ -41,7 +41,7 @@ def place_named(name: str, inside: Path | None = None) -> Iterator[None]:
 
 
 def check_regular(path: Path) -> None:
-    """Refuse a source that is no regular file, before it is opened: one of these may wait for ever, or never end.
+    """Refuse a source that is not a regular file, before it is opened: it may block forever, or never end.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """Measures: every similarity of two texts, sets, weighted sets, sequences or sketches.
 
-All are numbers from 0 to 1. ``TABLE`` has for each its meaning, formula, arguments, cost and source;
-:func:`similarity` computes one, :func:`similarities` one of many pairs, :func:`measure` all of two texts,
-:func:`sketch_similarities` those that sketches tell.
-Two empty things have similarity 1, an empty and another 0.
+All measures are numbers from 0 to 1. ``TABLE`` lists the meaning, formula, arguments, cost and source of each.
+:func:`similarity` computes one measure, :func:`similarities` one measure of many pairs, :func:`measure` all measures of
+two texts, and :func:`sketch_similarities` those that sketches can estimate. The similarity of two empty inputs is 1,
+and that of an empty and a nonempty input is 0.
 """
 
 from likewise.measures.alignment import Alignment

@@ -20,7 +20,7 @@ class Alignment:
     lengths : tuple of int
         Length of each sequence, in units.
     distance : int
-        Least number of insertions, deletions and substitutions of one unit (Levenshtein).
+        Minimum number of insertions, deletions and substitutions of one unit (Levenshtein).
     common_length : int
         Length of the longest common subsequence.
     is_exact : bool
@@ -63,8 +63,8 @@ class Alignment:
 
         Notes
         -----
-        At the most 0.6 s for two texts of 65,536 bytes, 3.5 s for two of 200,000, 6 s beyond, and what is linear in
-        them; the interpreter lock is released meanwhile.
+        Takes at most 0.6 s for two texts of 65,536 bytes, 3.5 s for two of 200,000, and 6 s for larger ones, plus time
+        linear in their size. The interpreter lock is released during the call.
 
         Examples
         --------

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from likewise import _native
-from likewise.markup import element, facts
+from likewise.io.html import element, facts
 from likewise.measures import Measures, measure
 from likewise.measures.diffs import side_by_side
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
@@ -33,7 +33,7 @@ class Stretch:
     is_same : bool
         Whether both have the same words here.
     a, b : str
-        Their texts; one is empty where words were added or left out.
+        The words of each text; one is empty if words were added or removed.
     """
 
     is_same: bool
@@ -48,13 +48,13 @@ class Comparison:
     Parameters
     ----------
     measures : Measures
-        How alike they are, by every measure.
+        Their similarity by each measure.
     matches : bool
         Whether they match by the recipe.
     recipe : Recipe
         The recipe, resolved.
     alignment : tuple of Stretch
-        Both texts, word by word, in order; empty where the documents are no texts.
+        Both texts, word by word, in order; empty if the documents are not texts.
     """
 
     measures: Measures
@@ -101,16 +101,16 @@ def compare(
     tokenizer: Tokenizer | None = None,
     **fields: Unpack[RecipeFields],
 ) -> Comparison:
-    """Compare two documents: every measure, both fingerprints, and where their words differ.
+    """Compare two documents: all measures, both fingerprints, and the words that differ.
 
     Parameters
     ----------
     a, b : str
-        The texts; bytes or lists of tokens where the recipe takes those, which are not aligned.
+        The texts, or bytes or lists of tokens if the recipe requires these. Only texts are aligned.
     recipe : Recipe or str, optional
-        Whose features count and what a match is; the preset ``online`` where None.
+        Determines the features and when two documents match; the preset ``online`` if None.
     tokenizer : callable, optional
-        Cuts tokens ``user`` from each text.
+        Function that splits a text into tokens, for tokens ``user``.
     **fields
         Fields of a recipe instead of one (:func:`likewise.dedup`).
 
@@ -126,7 +126,7 @@ def compare(
     >>> found.matches, [(part.a, part.b) for part in found.alignment if not part.is_same]
     (False, [('fine', 'rainy')])
     """
-    recipe = as_recipe(recipe, fields).resolve()
+    recipe = as_recipe(recipe, fields).resolve().across_values
     measures = measure(a, b, recipe, tokenizer=tokenizer)
     is_match = _are_equal(a, b, recipe) if isinstance(recipe.sketch, Exact) else matches(measures, recipe)
     are_texts = isinstance(a, str) and isinstance(b, str)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from likewise.markup import Html, element, escaped, joined
+from likewise.io.html import Html, element, escaped, joined
 
 if TYPE_CHECKING:
     from likewise.measures.comparison import Stretch

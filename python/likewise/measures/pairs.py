@@ -72,7 +72,7 @@ def similarity(a: Any, b: Any, measure: MeasureName, *, recipe: GivenRecipe | No
     if kind not in TABLE[measure].takes:
         allowed = ", ".join(name for name, facts in TABLE.items() if kind in facts.takes)
         raise InvalidParameter("measure", f"{measure} is not defined on {kind}; use one of {allowed}")
-    recipe = None if recipe is None else as_recipe(recipe)
+    recipe = None if recipe is None else as_recipe(recipe).across_values
     if recipe is not None and (kind != "texts" or measure in ("lcs", "edit")):
         raise InvalidParameter("recipe", f"a recipe does not apply to {measure} of {kind}")
     if kind == "texts":
@@ -90,21 +90,21 @@ def similarities(
     recipe: GivenRecipe | None = None,
     threads: int | None = None,
 ) -> NDArray[np.float64]:
-    """Return how alike the entries of two columns are, row by row, by one measure.
+    """Return the similarity of the entries of two columns, row by row, by one measure.
 
     Parameters
     ----------
     a, b : list, Arrow data, or iterable
-        Equally many texts, as :func:`likewise.dedup` takes them, or lists of sets, weighted sets or sequences.
+        The same number of texts, as for :func:`likewise.dedup`, or lists of sets, weighted sets or sequences.
     measure, recipe
         As for :func:`similarity`.
     threads : int, optional
-        Threads of this call; all processors where None. Results do not depend on it.
+        Number of threads; all processors if None. Results do not depend on it.
 
     Returns
     -------
     ndarray of shape (n,), float64
-        0 to 1, each as :func:`similarity` gives it.
+        From 0 to 1, the results of :func:`similarity`.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def similarities(
     left, right = (side if are_things else as_texts(side) for side in (a, b))
     if len(left) != len(right):
         raise InvalidParameter("a, b", f"{len(left)} and {len(right)} entries; both columns must have the same length")
-    recipe = None if recipe is None else as_recipe(recipe)
+    recipe = None if recipe is None else as_recipe(recipe).across_values
     if are_things or measure in ("lcs", "edit"):
         sides = (left, right) if are_things else (left.to_list(), right.to_list())
         pairs = zip(*sides, strict=True)

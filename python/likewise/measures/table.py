@@ -1,4 +1,4 @@
-"""What each measure says, of what, by which formula, from whom, at what cost."""
+"""The measures: meaning, inputs, formula, source and cost of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,27 +10,27 @@ MeasureName = Literal["jaccard", "containment", "cosine", "dice", "overlap", "ha
 
 @dataclass(frozen=True)
 class MeasureFacts:
-    """What is to be known of a measure before it is chosen.
+    """Facts about a measure, to help choose one.
 
     Parameters
     ----------
     name : str
-        As recipes, functions and options have it.
+        The name in recipes, functions and options.
     says : str
-        What the number tells.
+        The meaning of the number.
     formula : str
         Over weighted sets a and b (weights 0 where absent), sequences of n and m units, or fingerprints.
     takes : tuple of str
-        Of ``texts``, ``sets``, ``weighted sets``, ``sequences``, ``fingerprints``, ``signatures``, ``filters``. What is
-        told of sketches other than by `hamming` is an estimate.
+        Accepted inputs: ``texts``, ``sets``, ``weighted sets``, ``sequences``, ``fingerprints``, ``signatures``,
+        ``filters``. For sketches, all measures other than `hamming` are estimates.
     is_symmetric : bool
-        Whether both directions are the same.
+        Whether the order of the two arguments does not matter.
     verifies : bool
         Whether it can be the `measure` of a recipe.
     cost : str
-        Of one pair, one core.
+        Time for one pair on one core.
     source : str
-        Who defined it.
+        Publication that defined it.
     """
 
     name: str

@@ -22,44 +22,44 @@ _SHAPES = {0: "full", SHORT: "short", EMPTY: "empty"}
 
 @dataclass(frozen=True)
 class Measures:
-    """How alike two texts are, by every measure.
+    """The similarity of two texts, by every measure.
 
     Parameters
     ----------
     jaccard, cosine, dice, overlap : float
-        Of the weighted feature sets, 0 to 1.
+        Similarities of the weighted feature sets, 0 to 1.
     containment_a_in_b, containment_b_in_a : float
-        Share of the one's features found in the other.
+        Share of the features of one text found in the other.
     edit, lcs : float
         1 - edit distance / longer length; 2 * common length / (sum of both lengths). See `unit`.
     hamming : float
         1 - distance / bits.
     distance : int
-        Bits in which the fingerprints differ.
+        Number of bits in which the fingerprints differ.
     bits : int
         Width of the fingerprints.
     fingerprints : tuple of int
         Both SimHash fingerprints.
     equal_slots, num_slots : int
-        Equal slots of the MinHash signatures, of how many.
+        Number of equal slots of the MinHash signatures, and number of all slots.
     num_features : tuple of int
-        Distinct features of both.
+        Number of distinct features of each.
     num_shared : int
-        Distinct features in both.
+        Number of distinct features that both have.
     unit : {"character", "token", "line"}
-        What `edit` and `lcs` count, by the size of the longer text: characters up to 65,536 bytes, tokens up to
-        200,000, lines beyond.
+        Unit of `edit` and `lcs`, by the size of the longer text: characters up to 65,536 bytes, tokens up to 200,000,
+        otherwise lines.
     num_units : tuple of int
-        Units of both.
+        Number of units of each.
     edit_distance, common_length : int
-        Least number of insertions, deletions and substitutions; length of the longest common subsequence.
+        Minimum number of insertions, deletions and substitutions; length of the longest common subsequence.
     is_alignment_exact : bool
-        Whether they are. Else `edit` and `lcs` are lower bounds: where some 100,000 lines on both sides are left once
-        what both begin and end with is taken off.
+        Whether these are exact. Otherwise, `edit` and `lcs` are lower bounds: if about 100,000 lines remain on both
+        sides without the common prefix and suffix.
     shapes : tuple of str
         ``full``, ``short`` (fewer tokens than one shingle) or ``empty``.
     filters : dict of str to float, optional
-        How alike the Bloom filters are, by each measure on their bits; of a recipe of method bloom.
+        With method bloom, the similarity of the Bloom filters, by each measure on their bits.
     """
 
     jaccard: float
@@ -88,7 +88,7 @@ class Measures:
 
     @property
     def minhash_estimate(self) -> float:
-        """Jaccard similarity as the signatures estimate it."""
+        """Jaccard similarity, estimated from the signatures."""
         return self.equal_slots / self.num_slots
 
 
@@ -99,26 +99,26 @@ def measure(
     *,
     tokenizer: Tokenizer | None = None,
 ) -> Measures:
-    """Return how alike two documents are, by every measure.
+    """Return the similarity of two documents, by every measure.
 
     Parameters
     ----------
     a, b : str
-        The texts; bytes or lists of tokens where the recipe takes those.
+        The texts, or bytes or lists of tokens if the recipe requires these.
     recipe : Recipe or str, optional
-        Whose features, bits and slots count; the preset ``online`` where None. The alignment does not depend on it.
+        Determines features, bits and slots; the preset ``online`` if None. The alignment does not depend on it.
     tokenizer : callable, optional
-        Cuts tokens ``user`` from each text.
+        Function that splits a text into tokens, for tokens ``user``.
 
     Returns
     -------
     Measures
-        All set measures and sketches on the same features.
+        All set measures and sketches use the same features.
 
     Notes
     -----
-    Linear in the texts but for the alignment, which takes up to 0.6 s for two texts of 64 kB and 3.5 s for
-    two of 200 kB.
+    The time is linear in the texts, except for the alignment, which takes up to 0.6 s for two texts of 64 kB and 3.5 s
+    for two of 200 kB.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def measure(
     >>> found.jaccard, found.containment_a_in_b, found.num_shared
     (0.6666666666666666, 1.0, 2)
     """
-    recipe = as_recipe(recipe)
+    recipe = as_recipe(recipe).across_values
     rules = recipe.feature_rules
     texts = as_documents([a, b], recipe, tokenizer=tokenizer)
     both = np.array([0, 1], np.uint32)
@@ -175,7 +175,7 @@ def measure(
 
 
 def _aligned(a: object, b: object, texts: _native.Texts, recipe: Recipe) -> Alignment:
-    """Align texts as such; what is no text by its tokens."""
+    """Align texts as such; what is not a text by its tokens."""
     if isinstance(a, str) and isinstance(b, str):
         return Alignment.of_texts(a, b)
     left, right = recipe.feature_rules.cut(texts)

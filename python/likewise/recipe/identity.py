@@ -26,12 +26,14 @@ SKETCH_FIELDS = (
     "tokens",
     "shingle",
     "weights",
+    "weight_scale",
     "weights_id",
     "seed",
     "markup",
     "fold",
     "stop_words_id",
     "dictionary_id",
+    "only_within",
     "chunking",
     "chunk_bytes",
     "tokenizer",
@@ -46,10 +48,10 @@ SKETCH_FIELDS = (
     "text_version",
     "sketch_version",
 )
-# What of them makes no features, but weighs or sketches those.
+# What of them makes no features that are counted, but weighs, sketches or parts those.
 _NOT_OF_FEATURES = (
-    *("method", "weights", "weights_id", "bits", "num_slots", "slot_bits", "scheme"),
-    *("filter_bits", "num_hashes"),
+    *("method", "weights", "weight_scale", "weights_id", "bits", "num_slots", "slot_bits", "scheme"),
+    *("filter_bits", "num_hashes", "only_within"),
 )
 # `recall` only chooses bands, rows and radius, which are hashed themselves.
 DECISION_FIELDS = (

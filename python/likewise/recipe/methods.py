@@ -1,7 +1,7 @@
-"""The methods of a recipe: what stands for a document in the search, and which pairs the search finds.
+"""The methods of a recipe: how documents are represented in the search, and which pairs the search finds.
 
-A recipe holds one of them as its :attr:`likewise.Recipe.sketch`. Each has the fields that act with its method alone;
-what acts with every method stands in the recipe itself. `bands` and `rows`, the radius of measured fingerprints and
+A recipe contains one of them as its :attr:`likewise.Recipe.sketch`. It has the fields that apply only to this method.
+Fields that apply to all methods are in the recipe itself. `bands` and `rows`, the radius of measured fingerprints and
 the size of filters may be None until they are chosen (:meth:`likewise.Recipe.resolve`).
 """
 
@@ -22,16 +22,16 @@ NUM_LEVELS = 3
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of the pairs that a search finds.
+    """The condition that the pairs found by a search must meet.
 
     Parameters
     ----------
     measure : str
-        What is measured on a pair.
+        Similarity measure of a pair.
     weights : str
         Weight of a feature.
     threshold : float
-        The least similarity of a match; 1 where the distance alone decides.
+        Minimum similarity for a match; 1 if the distance alone determines a match.
     """
 
     measure: str
@@ -52,12 +52,12 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class _Method:
-    """What every method answers; those that find every match by themselves answer this."""
+    """The interface of all methods, with the defaults for methods that find all matches."""
 
     name: ClassVar[str]
 
     def open_search(self, asked: Asked) -> dict[str, int]:
-        """Return the fields of the search that are left open, chosen for what is asked.
+        """Return values for the fields of the search that are not set, chosen for the condition.
 
         Raises
         ------
@@ -67,11 +67,11 @@ class _Method:
         return {}
 
     def stated_recall(self, asked: Asked) -> float | None:
-        """Return P(found) for a pair exactly at the threshold of a resolved recipe; None where no model exists."""
+        """Return P(found) for a pair exactly at the threshold of a resolved recipe, or None without a model."""
         return 1.0
 
     def recall_of_crowd(self, asked: Asked, num_capped: int) -> float:
-        """Return a lower bound of P(found) for a pair at the threshold of two documents that came to full buckets."""
+        """Return a lower bound of P(found) for a pair at the threshold of two documents in full buckets."""
         return 0.0
 
 
@@ -90,7 +90,7 @@ class _Banded(_Method):
 
     @property
     def banding(self) -> tuple[int, int]:
-        """Bands, and rows in each, once they are chosen."""
+        """Number of bands and of rows per band, once they are chosen."""
         return _known("bands", self.bands), _known("rows", self.rows)
 
 
@@ -101,16 +101,16 @@ class MinHash(_Banded):
     Parameters
     ----------
     num_slots, slot_bits : int
-        Slots of a signature (1 to 65535), and how many bits of each are kept (8, 16 or 32).
+        Number of slots of a signature (1 to 65535), and number of bits stored per slot (8, 16 or 32).
     scheme : {"bucket", "classical", "affine32", "legacy"}
-        How slots are filled; the last two as the package datasketch does.
+        How slots are filled; the last two are the schemes of the package datasketch.
     recall : float
-        Probability of finding a pair exactly at the threshold that bands are chosen for; above 0, below 1.
+        Probability of finding a pair exactly at the threshold, for which bands are chosen; above 0 and below 1.
     bands, rows : int, optional
-        Bands, and slots in each.
+        Number of bands, and of slots per band.
     overflow : {"exact", "levels"}
-        How documents are compared that come to a full bucket, one that holds 64 documents already: with each other by
-        an exact join of their feature sets, so that the stated recall holds for them too; or in further levels of
+        How to compare documents that reach a full bucket, which holds 64 documents. ``exact``: with each other, by an
+        exact join of their feature sets, so the stated recall also holds for them. ``levels``: in further levels of
         buckets keyed by more rows, which find fewer pairs the more documents share text.
     """
 
@@ -123,16 +123,16 @@ class MinHash(_Banded):
 
     @property
     def slot_bytes(self) -> int:
-        """Bytes of a slot."""
+        """Size of a slot in bytes."""
         return self.slot_bits // 8
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of a signature."""
+        """Size of a signature in bytes."""
         return self.num_slots * self.slot_bytes
 
     def found(self, similarity: float) -> float:
-        """Return P(found) of a pair of this Jaccard similarity."""
+        """Return P(found) for a pair with this Jaccard similarity."""
         return _native.s_curve(similarity, *self.banding)
 
     def open_search(self, asked: Asked) -> dict[str, int]:  # noqa: D102
@@ -145,7 +145,7 @@ class MinHash(_Banded):
         return self.found(asked.as_jaccard) if asked.follows_jaccard else None
 
     def recall_of_crowd(self, asked: Asked, num_capped: int) -> float:
-        """Return a lower bound of P(found) for a pair at the threshold of two documents that came to full buckets.
+        """Return a lower bound of P(found) for a pair at the threshold of two documents in full buckets.
 
         Where levels of buckets serve them and none was full to the last, documents that share a key of the last level
         meet. Keys that have no slot in common are independent.
@@ -177,14 +177,14 @@ def _recall_within(bits: int, threshold: float, within: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class SimHash(_Method):
-    """Fingerprints, whose Hamming distance estimates the cosine: all pairs within a radius are found.
+    """Fingerprints whose Hamming distance estimates the cosine; all pairs within a radius are found.
 
     Parameters
     ----------
     bits : int
         Width of a fingerprint: 32, 64, ... 256.
     within : int, optional
-        Greatest Hamming distance of a candidate.
+        Maximum Hamming distance of a candidate.
     """
 
     name: ClassVar[str] = "simhash"
@@ -193,7 +193,7 @@ class SimHash(_Method):
 
     @property
     def num_words(self) -> int:
-        """64-bit words of a fingerprint."""
+        """Number of 64-bit words of a fingerprint."""
         return -(-self.bits // 64)
 
     def similarity(self, distance: Any) -> Any:  # noqa: ANN401 - a number or an array
@@ -202,27 +202,27 @@ class SimHash(_Method):
 
     @property
     def radius(self) -> int:
-        """Greatest distance of a candidate, once it is chosen."""
+        """Maximum distance of a candidate, once it is chosen."""
         return _known("within", self.within)
 
     @property
     def compares_all(self) -> bool:
-        """Whether all pairs within the radius are found, whatever bands they agree in."""
+        """Whether all pairs within the radius are found, without bands."""
         return True
 
     def found(self, cosine: float) -> float:
-        """Return P(found) of a pair of this cosine, where all pairs within the radius are compared."""
+        """Return P(found) for a pair with this cosine, if all pairs within the radius are compared."""
         return _recall_within(self.bits, cosine, self.radius)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimHashMeasured(SimHash):
-    """Fingerprints that only find candidates, each of which is measured on the documents.
+    """Fingerprints that find candidates, each of which is verified on the documents.
 
     Parameters
     ----------
     recall : float
-        Probability of finding a pair exactly at the threshold that the radius is chosen for; above 0, below 1.
+        Probability of finding a pair exactly at the threshold, for which the radius is chosen; above 0 and below 1.
     """
 
     recall: float
@@ -239,16 +239,16 @@ class SimHashMeasured(SimHash):
 
 @dataclass(frozen=True, kw_only=True)
 class SimHashDistance(SimHash, _Banded):
-    """Fingerprints whose distance alone decides, but for short documents.
+    """Fingerprints whose distance alone determines a match, except for short documents.
 
     Parameters
     ----------
     recall : float, optional
-        Probability of finding a pair at distance `within`, by bands of sampled bits; all pairs are found where None.
+        Probability of finding a pair at distance `within`, by bands of sampled bits; if None, all pairs are found.
     bands, rows : int, optional
-        With a recall: those bands, and bits in each.
+        With a recall: number of bands, and of bits per band.
     short_threshold : float
-        The Jaccard similarity also asked of pairs with under 64 features on either side.
+        Minimum Jaccard similarity that is also required if either document has fewer than 64 features.
     """
 
     within: int
@@ -279,17 +279,18 @@ class SimHashDistance(SimHash, _Banded):
 
 @dataclass(frozen=True, kw_only=True)
 class Bloom(_Banded):
-    """Bloom filters: pairs are compared that share so many bits as pairs at the threshold do.
+    """Bloom filters; pairs that share as many bits as pairs at the threshold are compared.
 
     Parameters
     ----------
     filter_bits, num_hashes : int
-        Bits of a filter, a multiple of 64 up to 65,536, and how many of them a feature sets. Where `filter_bits` is
-        None it is proposed from the largest document: twice its features, rounded up to a multiple of 512.
+        Number of bits of a filter, a multiple of 64 up to 65,536, and number of bits that a feature sets. If
+        `filter_bits` is None, it is derived from the largest document: twice its features, rounded up to a multiple of
+        512.
     recall : float
         Probability of finding a pair exactly at the threshold.
     bands, rows : int, optional
-        Bands of the signatures that nominate pairs; all pairs are compared where None, up to 200,000 documents.
+        Bands of the signatures that propose pairs; if None, all pairs are compared, up to 200,000 documents.
     """
 
     name: ClassVar[str] = "bloom"
@@ -299,7 +300,7 @@ class Bloom(_Banded):
 
     @property
     def num_bits(self) -> int:
-        """Bits of a filter, once they are chosen."""
+        """Number of bits of a filter, once it is chosen."""
         return _known("filter_bits", self.filter_bits)
 
     @property
@@ -323,14 +324,14 @@ class Bloom(_Banded):
 
 @dataclass(frozen=True, kw_only=True)
 class Shingles(_Method):
-    """Full feature sets, by which every pair at or above the threshold is found."""
+    """Complete feature sets, which find every pair at or above the threshold."""
 
     name: ClassVar[str] = "shingles"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exact(_Method):
-    """Normalized texts that are equal."""
+    """Equality of normalized texts."""
 
     name: ClassVar[str] = "exact"
 

@@ -5,12 +5,13 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Literal, Self, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.checks import check_choice
 from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe.defaults import FeatureChoice, default_bits, default_tokens, features_of, package_defaults
 from likewise.recipe.identity import DECISION_FIELDS, SKETCH_FIELDS, canonical_json, identity
@@ -49,14 +50,29 @@ from likewise.recipe.word_lists import WordList
 
 # All fields by name, in the order in which they are written.
 _FIELDS = (
-    *("method", "tokens", "shingle", "weights", "weights_id", "seed", "markup", "fold", "stop_words_id"),
+    *(
+        "method",
+        "tokens",
+        "shingle",
+        "weights",
+        "weight_scale",
+        "weights_id",
+        "seed",
+        "markup",
+        "fold",
+        "stop_words_id",
+        "only_within",
+    ),
     *("dictionary_id", "chunking", "chunk_bytes", "tokenizer", "libraries", "hash", "bits", "num_slots", "slot_bits"),
     *("scheme", "filter_bits", "num_hashes", "threshold", "within", "measure", "recall", "short_threshold"),
     *("short_margin", "bands", "rows", "overflow", "keep", "group", "text_version", "sketch_version", *COMPANIONS),
 )
+# Weights that may be 0: such a feature is left out.
+_VANISHING = ("lexicon", OWN_WEIGHTS)
 _Kind = TypeVar("_Kind")
 _FEATURE_NAMES = (
-    *("tokens", "shingle", "weights", "table", "seed", "hash", "markup", "fold", "stop_words", "stop_words_id"),
+    *("tokens", "shingle", "weights", "weight_scale", "table", "seed", "hash", "markup", "fold"),
+    *("stop_words", "stop_words_id", "only_within"),
     *("dictionary", "dictionary_id", "chunking", "chunk_bytes", "tokenizer"),
 )
 
@@ -67,6 +83,7 @@ class FeatureFields(TextFields, total=False):
     tokens: Tokens | None
     shingle: int | None
     weights: WeightRule | Weights | None
+    weight_scale: float | None
     weights_id: str | None
     table: Weights | None
     seed: int | None
@@ -103,6 +120,7 @@ def feature_fields(
     rest = dict(options)
     hash_name, weights_id, measure = rest.pop("hash", "xxh3"), rest.pop("weights_id", None), rest.pop("measure")
     keep, group, short_margin = rest.pop("keep", None), rest.pop("group", "leaders"), rest.pop("short_margin", None)
+    weight_scale = rest.pop("weight_scale", None)
     named = {name: rest.pop(name, None) for name in ("weights", "table", "tokens", "shingle", "seed")}
     for name, value in package_defaults(hash_name, named["weights"]).items():
         if name in named and named[name] is None and not (name == "weights" and named["table"] is not None):
@@ -115,6 +133,7 @@ def feature_fields(
         "tokens": tokens,
         "shingle": features.shingle,
         "weights": features.weights,
+        "weight_scale": weight_scale,
         "weights_id": weights_id,
         "table": weighing.table,
         "seed": weighing.seed,
@@ -190,18 +209,18 @@ def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, init=False)
 class Recipe:
-    """Everything that decides a result: text rules, sketch, candidates, verification, decision.
+    """All settings that determine a result: text rules, sketch, candidates, verification, decision.
 
-    Make one with :meth:`minhash`, :meth:`simhash`, :meth:`bloom`, :meth:`shingles` or :meth:`exact`; what these do not
-    take does not act. All fields stand flat in its JSON and in :attr:`fields`. What acts with one method alone is an
-    attribute of `sketch`, as in ``Recipe.minhash().sketch.num_slots``.
+    Make one with :meth:`minhash`, :meth:`simhash`, :meth:`bloom`, :meth:`shingles` or :meth:`exact`; each accepts only
+    the options that apply to it. The JSON form and :attr:`fields` contain all fields without nesting. Fields that apply
+    to a single method are attributes of `sketch`, as in ``Recipe.minhash().sketch.num_slots``.
 
     Parameters
     ----------
     method : {"minhash", "simhash", "bloom", "shingles", "exact"}
-        The sketch; full shingle sets; or equal normalized texts.
+        How documents are compared: by sketches, by complete shingle sets, or by equality of normalized texts.
     **fields
-        Those below, and those of the method.
+        The fields below, and those of the method.
 
     Attributes
     ----------
@@ -209,54 +228,64 @@ class Recipe:
         The method with its own fields: a :class:`~likewise.recipe.methods.MinHash`,
         :class:`~likewise.recipe.methods.SimHash` or another one.
     tokens : {"auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"}
-        How documents are cut. ``auto`` takes words in spaced scripts and single characters elsewhere, ``script`` words
-        and overlapping pairs of such characters, ``chinese`` the words of a dictionary. ``bytes`` and ``chunks`` take
-        documents as bytes, ``user`` lists of tokens.
+        How documents are split into tokens. ``auto``: words in scripts with spaces, single characters in others;
+        ``script``: words, and overlapping pairs of such characters; ``chinese``: dictionary words. ``bytes`` and
+        ``chunks`` accept documents as bytes, and ``user`` accepts lists of tokens.
     shingle : int
-        Consecutive tokens in a feature, 1 to 64.
+        Number of consecutive tokens in a feature, 1 to 64.
     weights : {"none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own"}
-        Integer weight of a feature: from the number of its occurrences, from how many documents hold it (``idf``), from
-        both, from the terms in it, or the user's own.
+        Integer weight of a feature: from its number of occurrences, from the number of documents that contain it
+        (``idf``), from both, from the terms in it, or set by the user.
+    weight_scale : float, optional
+        With weights ``own``: factor for each weight, which is then rounded to an integer (halves to even). If None,
+        weights must be integers from 0 to 255; scaled weights may also be up to 255. Features that consist only of
+        tokens of weight 0 are left out.
     weights_id : str, optional
-        Identity of the table that ``idf``, ``log-count-idf`` and ``lexicon`` read; None while it is yet to be counted.
+        Identity of the table that ``idf``, ``log-count-idf`` and ``lexicon`` use; None until the table is counted.
     table : Weights, optional
-        That table. It travels beside the recipe and is no part of its JSON.
+        That table. It is attached to the recipe but is not part of its JSON.
     seed : int
         Seed of the token hash and of the sketch, 0 to 2**64 - 1.
     markup : {"html"}, optional
-        Whether texts are HTML, of which the visible text counts.
+        ``html`` if texts are HTML; only the visible text is compared.
     fold : tuple of str, optional
-        What else does not count: some of ``traditional``, ``width``, ``accents``, ``punctuation``, ``digits``.
+        Differences to ignore: any of ``traditional``, ``width``, ``accents``, ``punctuation``, ``numerals``,
+        ``digits``.
     stop_words, dictionary : WordList, optional
-        Words that do not count; further words of tokens ``chinese``. They travel beside the recipe and are no part of
-        its JSON. Lists of words are taken too.
+        Words to ignore; additional words for tokens ``chinese``. They are attached to the recipe but not part of
+        its JSON. Lists of words are also accepted.
     stop_words_id, dictionary_id : str, optional
         Their identities.
+    only_within : str, optional
+        Name of a field, such as a site or a language: only documents with equal values there are compared. In a table
+        or file it is a column of text; in a list each document is a pair (value, text).
     chunking : {"content", "fixed"}, optional
-        Whether ``chunks`` are cut where the content says or at a fixed size.
+        Whether the boundaries of ``chunks`` depend on the content or are at a fixed size.
     chunk_bytes : int, optional
-        Their usual size, a power of two from 256 to 1,048,576, or the fixed one, from 1 on; 1024 where None.
+        Average size of content-defined chunks, a power of two from 256 to 1,048,576, or size of fixed chunks, at least
+        1. If None, 1024.
     tokenizer : str, optional
-        Name of what cuts tokens ``user``: whoever changes it gives it another, since the recipe's id follows from it.
+        Name of the tokenizer for tokens ``user``. It is part of the recipe id, so change the name when you change the
+        tokenizer.
     libraries : str, optional
-        The libraries that have a say in the tokens, with their versions; set by the recipe itself.
+        The libraries that affect the tokens, with their versions; set by the recipe itself.
     hash : {"xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"}
-        Hash of a token; only xxh3 takes the seed. The last two are those of packages, whose stored sketches they
-        meet bit for bit (docs/howto/move-stored-data.md).
+        Hash of a token; only xxh3 uses the seed. The last two reproduce the stored sketches of these packages bit for
+        bit (docs/howto/move-stored-data.md).
     threshold : float or "auto", optional
-        Least similarity of a match, above 0 and up to 1; None in a distance-only run. With ``auto`` dedup and pairs
-        choose it from the similarities of their documents, and their resolved recipe holds the number.
+        Minimum similarity for a match, above 0 and at most 1; None in a distance-only run. With ``auto``, dedup and
+        pairs choose it from the similarities of their documents, and their resolved recipe contains the number.
     measure : {"jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality"}
-        What is measured on the two documents of a pair. ``hamming`` is the distance of the fingerprints alone,
-        ``equality`` that of the normalized texts (method exact).
+        Similarity that is measured on the two documents of a pair. ``hamming`` uses only the distance of the
+        fingerprints; ``equality`` compares the normalized texts (method exact).
     short_margin : float, optional
-        How much more short documents need: a pair matches from `threshold` + `short_margin` / sqrt(n) on, at most 1,
-        where n is the number of distinct features of the smaller document. From 0 on; 0 where None.
+        Extra similarity for short documents: a match needs `threshold` + `short_margin` / sqrt(n), at most 1, where n
+        is the number of distinct features of the smaller document. At least 0; 0 if None.
     keep : str
-        Which document stays: ``first``, ``longest``, ``shortest``, ``max:FIELD``, ``min:FIELD``, ``newest:FIELD``,
-        or several with commas, the later ones for ties.
+        Which document is kept: ``first``, ``longest``, ``shortest``, ``max:FIELD``, ``min:FIELD``, ``newest:FIELD``, or
+        several of these separated by commas; later ones break ties.
     group : {"leaders", "components"}
-        Decide by kept documents alone, or by whole connected components.
+        Remove a document only if it matches a kept one, or merge entire connected components.
     text_version : str
         Version of the text rules.
     sketch_version : int
@@ -278,12 +307,14 @@ class Recipe:
     tokens: str = "auto"
     shingle: int = 3
     weights: str = "none"
+    weight_scale: float | None = None
     weights_id: str | None = None
     seed: int = 0
     markup: str | None = None
     fold: tuple[str, ...] | None = None
     stop_words_id: str | None = None
     dictionary_id: str | None = None
+    only_within: str | None = None
     chunking: str | None = None
     chunk_bytes: int | None = None
     tokenizer: str | None = None
@@ -318,12 +349,12 @@ class Recipe:
         return self.sketch.name
 
     def method_as(self, kind: type[_Kind]) -> _Kind:
-        """Return the `sketch`, which is of this kind.
+        """Return the `sketch`, which must be of this kind.
 
         Raises
         ------
         InvalidParameter
-            If it is of another.
+            If it is of a different kind.
         """
         if not isinstance(self.sketch, kind):
             raise InvalidParameter("method", f"{self.method} by measure {self.measure} does not apply here")
@@ -334,6 +365,52 @@ class Recipe:
         """All fields by name, None where the method does not use one."""
         mine = {"method": self.method, **vars(self), **vars(self.sketch)}
         return {name: mine.get(name) for name in _FIELDS}
+
+    @classmethod
+    def own(
+        cls,
+        tokenizer: str,
+        *,
+        weighted: bool = False,
+        method: Literal["minhash", "simhash", "bloom", "shingles"] = "simhash",
+        **fields: Any,  # noqa: ANN401 - those of the method's constructor
+    ) -> Self:
+        """Make a recipe for documents that are lists of tokens, or of pairs of token and weight.
+
+        Parameters
+        ----------
+        tokenizer : str
+            Name and version of the code that creates the tokens and weights. It is part of the recipe's id.
+        weighted : bool
+            Whether each token has a weight.
+        method : str
+            The method.
+        **fields
+            Options of the method's constructor. `shingle` defaults to 1.
+
+        Returns
+        -------
+        Recipe
+            A recipe with tokens ``user`` and, if weighted, weights ``own``. By default, SimHash compares 64 bits within
+            3, unless `within` or `threshold` is given.
+
+        Examples
+        --------
+        >>> recipe = Recipe.own("jieba 0.42 tf-idf", weighted=True, weight_scale=20.0)
+        >>> recipe.tokens, recipe.weights, recipe.sketch.within
+        ('user', 'own', 3)
+        >>> import likewise
+        >>> texts = [[("solar", 4.2), ("kettle", 7.9)], [("kettle", 7.9), ("solar", 4.2)]]
+        >>> likewise.dedup(texts, recipe).kept.tolist()
+        [True, False]
+        """
+        if method == "simhash" and not {"within", "threshold"} & fields.keys():
+            fields["within"] = 3
+        check_choice("method", method, ("minhash", "simhash", "bloom", "shingles"))
+        weights = OWN_WEIGHTS if weighted else fields.pop("weights", None)
+        fields = {"shingle": 1, **fields, "tokens": USER_TOKENS, "tokenizer": tokenizer, "weights": weights}
+        made: Self = getattr(cls, method)(**fields)
+        return made
 
     @classmethod
     def minhash(
@@ -349,42 +426,42 @@ class Recipe:
         overflow: Overflow = "exact",
         **options: Unpack[RecipeOptions],
     ) -> Self:
-        """Make a recipe that finds candidates by MinHash bands and measures each on its feature sets.
+        """Make a recipe that finds candidates by MinHash bands and verifies each on its feature sets.
 
-        It takes nothing of the preset that runs use without a recipe (:meth:`preset`).
+        The defaults differ from the preset for runs without a recipe (:meth:`preset`).
 
         Parameters
         ----------
         threshold : float or "auto", optional
-            Least similarity of a match, in [0, 1]; "auto" lets a run choose it. Default 0.55; with another shingle,
-            other weights or another measure 0.8; with tokens "char" 0.7.
+            Minimum similarity for a match, in [0, 1]; "auto" lets a run choose it. The default is 0.55; with another
+            shingle, other weights or another measure, it is 0.8; with tokens "char", 0.7.
         num_slots : int
-            Values of a signature.
+            Number of values in a signature.
         slot_bits : {8, 16, 32}, optional
-            Bits of each; 16, with hash "datasketch" 32.
+            Bits stored per value; the default is 16, or 32 with hash "datasketch".
         scheme : str, optional
-            How values are computed; "bucket", with hash "datasketch" "affine32".
+            How values are computed; the default is "bucket", or "affine32" with hash "datasketch".
         recall : float
-            Least probability that a pair exactly at the threshold is found; bands and rows are chosen for it.
+            Minimum probability that a pair exactly at the threshold is found; bands and rows are chosen for it.
         bands, rows : int, optional
-            Bands and values of each, in place of those that `recall` leads to.
+            Number of bands and of values per band, instead of those chosen for `recall`.
         overflow : {"exact", "levels"}
-            What is done where more documents share a band than a bucket holds: an exact join, or further levels.
+            How to compare documents in full buckets: by an exact join, or by further bucket levels.
         **options
             Further fields of :class:`Recipe`: features and text rules, measure, keep, group. `weights` may be a
-            :class:`Weights`, whose tokens, shingle and seed serve where none are named. Default features are words (or
-            single characters of scripts without spaces) in threes, with tokens "char" nine characters, without weights.
-            `keep` is "longest" for containment, else "first".
+            :class:`Weights`, whose tokens, shingle and seed are the defaults. Otherwise, the default features are
+            unweighted 3-grams of words (or of single characters in scripts without spaces), and 9-grams with tokens
+            "char". The default of `keep` is "longest" for containment, otherwise "first".
 
         Returns
         -------
         Recipe
-            Bands and rows not yet chosen, unless given.
+            Bands and rows are chosen later, unless given.
 
         Raises
         ------
         InvalidParameter
-            If a value is out of range, or an option does not act with MinHash.
+            If a value is out of range, or an option does not apply to MinHash.
 
         Notes
         -----
@@ -418,40 +495,43 @@ class Recipe:
     ) -> Self:
         """Make a recipe that finds all fingerprints within a Hamming distance.
 
-        Without `threshold` the distance alone decides (``measure="hamming"``). With `threshold`, or
-        ``measure="cosine"``, each candidate is measured too, by weighted cosine unless `measure` says otherwise.
+        Without `threshold`, the distance alone determines a match (``measure="hamming"``). With `threshold`, or
+        ``measure="cosine"``, each candidate is also verified, by weighted cosine unless `measure` is given.
 
         Parameters
         ----------
         within : int, optional
-            Radius in bits. By distance alone 20 of 128 bits over five characters. Named and at most 10, it is of 64
-            bits over pairs of words, as in the literature. With `threshold` it follows from threshold and recall.
+            Radius in bits. By distance alone, the default is 20 of 128 bits over character 5-grams. If you set a radius
+            of at most 10, the defaults are 64 bits over word 2-grams, as in the literature. With `threshold`, the
+            radius is derived from threshold and recall.
         threshold : float or "auto", optional
-            Least similarity of a match; 0.8 for ``measure="cosine"``. Features are then pairs of words.
+            Minimum similarity for a match; the default for ``measure="cosine"`` is 0.8. The default features are then
+            word 2-grams.
         bits : int, optional
-            Width of a fingerprint, a multiple of 32. Widths from 96 on have the same share of their bits as default
-            radius; with tokens "auto" or "word" it is 24 of 128. Narrower ones, and another shingle or other weights,
-            have 3 of 64.
+            Width of a fingerprint, a multiple of 32. For widths of 96 or more, the default radius is the same share of
+            the bits; with tokens "auto" or "word", it is 24 of 128. For narrower fingerprints, another shingle or other
+            weights, it is 3 of 64.
         recall : float, optional
-            By distance alone the search is exact, unless `recall` is given: then pairs are compared that agree in one
-            of some bands of sampled bits, and a pair at distance `within` is found with this probability. With
-            `threshold`: the least probability that a pair at the threshold is within the radius; 0.95.
+            By distance alone, the search is exact unless `recall` is given: then only pairs that agree in a band of
+            sampled bits are compared, and a pair at distance `within` is found with this probability. With `threshold`:
+            the minimum probability that a pair at the threshold is within the radius; the default is 0.95.
         bands, rows : int, optional
-            Bands and sampled bits of each, in place of those that `recall` leads to.
+            Number of bands and of sampled bits per band, instead of those chosen for `recall`.
         short_threshold : float, optional
-            By distance alone: least Jaccard similarity of a pair with fewer than 64 features on a side; 0.8.
+            By distance alone: minimum Jaccard similarity of a pair in which a document has fewer than 64 features; the
+            default is 0.8.
         **options
             Further fields of :class:`Recipe`: features and text rules, measure, keep, group.
 
         Returns
         -------
         Recipe
-            The radius not yet chosen where `threshold` is given without `within`.
+            The radius is chosen later if `threshold` is given without `within`.
 
         Raises
         ------
         InvalidParameter
-            If a value is out of range, or an option does not act with SimHash.
+            If a value is out of range, or an option does not apply to SimHash.
 
         Notes
         -----
@@ -492,29 +572,29 @@ class Recipe:
 
     @classmethod
     def shingles(cls, threshold: float | str | None = None, **options: Unpack[RecipeOptions]) -> Self:
-        """Make a recipe that finds every pair at or above the threshold, by full feature sets.
+        """Make a recipe that finds every pair at or above the threshold, using complete feature sets.
 
         Parameters
         ----------
         threshold : float or "auto", optional
-            Least similarity of a match, in [0, 1]; the default is that of :meth:`minhash`.
+            Minimum similarity for a match, in [0, 1]; the default is that of :meth:`minhash`.
         **options
             Further fields of :class:`Recipe`; the defaults are those of :meth:`minhash`.
 
         Returns
         -------
         Recipe
-            No probability is part of it: no pair is missed.
+            It has no recall, because no pair is missed.
 
         Raises
         ------
         InvalidParameter
-            If a value is out of range, or an option does not act with this method.
+            If a value is out of range, or an option does not apply to this method.
 
         Notes
         -----
-        An exact join over prefixes of rare features: Bayardo, Ma and Srikant, "Scaling up all pairs similarity
-        search", 2007. It is slow where many documents share most of their features.
+        An exact join over prefixes of rare features: Bayardo, Ma and Srikant, "Scaling up all pairs similarity search",
+        2007. It is slow if many documents share most of their features.
         """
         return cls._of_sets("shingles", threshold, options)
 
@@ -530,32 +610,32 @@ class Recipe:
         rows: int | None = None,
         **options: Unpack[RecipeOptions],
     ) -> Self:
-        """Make a recipe that finds candidates by the bits that their Bloom filters share and measures each on its sets.
+        """Make a recipe that finds candidates by shared Bloom filter bits and verifies each on its feature sets.
 
         Parameters
         ----------
         threshold : float or "auto", optional
-            Least similarity of a match, in [0, 1]; the default is that of :meth:`minhash`.
+            Minimum similarity for a match, in [0, 1]; the default is that of :meth:`minhash`.
         filter_bits : int, optional
             Bits of a filter, a multiple of 64 up to 65,536; chosen for the documents if None.
         num_hashes : int
             Bits that each feature sets.
         recall : float
-            Least probability that a pair exactly at the threshold is found.
+            Minimum probability that a pair exactly at the threshold is found.
         bands, rows : int, optional
-            Bands and sampled bits of each, in place of those that `recall` leads to.
+            Number of bands and of sampled bits per band, instead of those chosen for `recall`.
         **options
             Further fields of :class:`Recipe`; the defaults are those of :meth:`minhash`.
 
         Returns
         -------
         Recipe
-            Filters and bands not yet chosen, unless given.
+            The size of the filters and the bands are chosen later, unless given.
 
         Raises
         ------
         InvalidParameter
-            If a value is out of range, or an option does not act with this method.
+            If a value is out of range, or an option does not apply to this method.
 
         Notes
         -----
@@ -579,6 +659,7 @@ class Recipe:
         keep: str = "first",
         markup: str | None = None,
         fold: tuple[str, ...] | list[str] | str | None = None,
+        only_within: str | None = None,
     ) -> Self:
         """Make a recipe for which two documents match if their normalized texts are equal.
 
@@ -587,9 +668,11 @@ class Recipe:
         keep : str
             Which document of a group is kept (see :class:`Recipe`).
         markup : str, optional
-            "html" for texts that are HTML, of which the visible text counts.
+            "html" if texts are HTML; only the visible text is compared.
         fold : str or sequence of str, optional
-            What else does not count: some of "traditional", "width", "accents", "punctuation", "digits".
+            Differences to ignore: any of "traditional", "width", "accents", "punctuation", "numerals", "digits".
+        only_within : str, optional
+            Name of a field: only documents with equal values there are compared.
 
         Returns
         -------
@@ -601,28 +684,35 @@ class Recipe:
         InvalidParameter
             If a value is unknown.
         """
-        return cls(method="exact", measure="equality", keep=keep, markup=markup, fold=checked_fold(fold))
+        return cls(
+            method="exact",
+            measure="equality",
+            keep=keep,
+            markup=markup,
+            fold=checked_fold(fold),
+            only_within=only_within,
+        )
 
     @classmethod
     def from_options(cls, method: str, **options: Any) -> Self:  # noqa: ANN401 - values are checked one by one
-        """Make a recipe of a method from the options named, the rest at their defaults.
+        """Make a recipe for a method from the given options; other fields get their defaults.
 
         Parameters
         ----------
         method : {"minhash", "simhash", "shingles", "bloom", "exact"}
-            The method: each has a constructor of its name.
+            The method, which has a constructor of the same name.
         **options
             Arguments of that constructor.
 
         Returns
         -------
         Recipe
-            As that constructor makes it.
+            The recipe that this constructor returns.
 
         Raises
         ------
         InvalidParameter
-            If there is no such method, or an option belongs to another.
+            If there is no such method, or an option belongs to another method.
         """
         if method not in FIELDS_OF_METHOD:
             raise InvalidParameter("method", f"{method!r} is not one of {', '.join(FIELDS_OF_METHOD)}")
@@ -637,24 +727,24 @@ class Recipe:
 
     @classmethod
     def preset(cls, name: Preset, **options: Any) -> Self:  # noqa: ANN401
-        """Make the recipe of a preset, with single fields replaced by the options named.
+        """Make the recipe of a preset, with individual fields replaced by the given options.
 
         Parameters
         ----------
         name : {"default", "online", "strict", "templates", "titles", "classic-simhash", "code"}
-            What each is for: docs/howto/choose-a-recipe.md.
+            docs/howto/choose-a-recipe.md describes when to use each preset.
         **options
-            Fields that take the place of the preset's.
+            Fields that replace those of the preset.
 
         Returns
         -------
         Recipe
-            It holds fields only; nothing in it refers to the preset.
+            It contains only fields, and no reference to the preset.
 
         Raises
         ------
         InvalidParameter
-            If there is no such preset, or an option does not act with its method.
+            If there is no such preset, or an option does not apply to its method.
 
         Examples
         --------
@@ -668,33 +758,33 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """Make a recipe of what :meth:`to_dict` gave.
+        """Make a recipe from the result of :meth:`to_dict`.
 
         Raises
         ------
         InvalidParameter
             If a field is unknown, missing or out of range.
         RecipeMismatch
-            If it was made by another version of the text rules or of the sketches.
+            If it was made by another version of the text rules or sketches.
         """
         options = options_of(fields)
         return cls.from_options(str(fields["method"]), **options)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Make a recipe of its JSON.
+        """Make a recipe from JSON.
 
         Parameters
         ----------
         text : str
-            What :meth:`to_json` gave.
+            The result of :meth:`to_json`.
 
         Raises
         ------
         InvalidParameter
             If it is not JSON, or a field is unknown, missing or out of range.
         RecipeMismatch
-            If it was made by another version of the text rules or of the sketches.
+            If it was made by another version of the text rules or sketches.
         """
         return cls.from_dict(fields_of_text(text))
 
@@ -705,14 +795,14 @@ class Recipe:
         Parameters
         ----------
         path : str or Path
-            A recipe as JSON, or the summary.json of a run, whose ``recipe`` is read.
+            A recipe as JSON, or the summary.json of a run, from which ``recipe`` is read.
 
         Raises
         ------
         InvalidParameter
             If it is not JSON, or a field is unknown, missing or out of range.
         RecipeMismatch
-            If it was made by another version of the text rules or of the sketches.
+            If it was made by another version of the text rules or sketches.
         """
         try:
             return cls.from_dict(fields_of_file(Path(path)))
@@ -721,8 +811,13 @@ class Recipe:
 
     @property
     def is_distance_only(self) -> bool:
-        """Whether the Hamming distance alone decides."""
+        """Whether the Hamming distance alone determines a match."""
         return self.measure == "hamming"
+
+    @property
+    def across_values(self) -> "Recipe":
+        """The same recipe for texts without a value of `only_within`: it compares any two texts."""
+        return self if self.only_within is None else self.replace(only_within=None)
 
     @property
     def feature_rules(self) -> _native.FeatureRules:
@@ -734,9 +829,7 @@ class Recipe:
             If the weights are read from a table that is not there, or a list of words is not there.
         """
         check_weighable(self.weights, self.table)
-        table = None if self.table is None else self.table.native
-        tokens = USER_TOKENS if self.takes_tokens else self.tokens
-        return _native.FeatureRules(tokens, self.shingle, self.weights, self.seed, table, self.hash, self.text_rules)
+        return self._rules(self.weights)
 
     @property
     def text_rules(self) -> _native.TextRules:
@@ -745,7 +838,7 @@ class Recipe:
 
     @property
     def takes_tokens(self) -> bool:
-        """Whether documents are lists of tokens that the user cut."""
+        """Whether documents are lists of tokens from the user."""
         return self.tokens == USER_TOKENS or self.weights == OWN_WEIGHTS
 
     def feature_options(self) -> dict[str, Any]:
@@ -754,18 +847,25 @@ class Recipe:
 
     @property
     def unweighted_rules(self) -> _native.FeatureRules:
-        """What makes the same features where each counts once."""
+        """What makes the same features where each counts once; of weight 0 there is none."""
+        # Only these weights may be 0. The others say nothing about which features there are.
+        return self._rules(self.weights, once=True) if self.weights in _VANISHING else self._rules("none")
+
+    def _rules(self, weights: str, *, once: bool = False) -> _native.FeatureRules:
         tokens = USER_TOKENS if self.takes_tokens else self.tokens
-        return _native.FeatureRules(tokens, self.shingle, "none", self.seed, None, self.hash, self.text_rules)
+        table = None if self.table is None or weights == "none" else self.table.native
+        return _native.FeatureRules(
+            tokens, self.shingle, weights, self.seed, table, self.hash, self.text_rules, once=once
+        )
 
     @property
     def needs_counting(self) -> bool:
-        """Whether the weights are still to be counted on the input."""
+        """Whether the weights must still be counted on the input."""
         return self.weights in COUNTED_WEIGHTS and self.table is None
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether it names a table or a list of words that is not there: one that was read from JSON."""
+        """Whether it refers to a weight table or word list that is not loaded, as after reading it from JSON."""
         pairs = ((self.weights_id, self.table), (self.stop_words_id, self.stop_words))
         return any(
             name is not None and found is None for name, found in (*pairs, (self.dictionary_id, self.dictionary))
@@ -773,22 +873,22 @@ class Recipe:
 
     @property
     def needs_filter_bits(self) -> bool:
-        """Whether the size of the filters is still to be proposed, from the largest document of the input."""
+        """Whether the size of the filters must still be chosen, from the largest document of the input."""
         return isinstance(self.sketch, Bloom) and self.sketch.filter_bits is None
 
     @property
     def needs_threshold(self) -> bool:
-        """Whether the threshold is still to be chosen, from the similarities of the input."""
+        """Whether the threshold must still be chosen, from the similarities of the input."""
         return self.threshold == AUTO
 
     @property
     def similarity_threshold(self) -> float:
-        """The least similarity of a match as a number.
+        """The minimum similarity for a match, as a number.
 
         Raises
         ------
         InvalidParameter
-            If it is still to be chosen, or the distance alone decides.
+            If it is not chosen yet, or the distance alone determines a match.
         """
         if self.threshold is None or isinstance(self.threshold, str):
             raise InvalidParameter(
@@ -804,7 +904,7 @@ class Recipe:
         Raises
         ------
         RecipeMismatch
-            If the recipe names another table, or this one weighs other features.
+            If the recipe refers to another table, or this table is for other features.
         """
         return self.replace(table=table)
 
@@ -829,7 +929,7 @@ class Recipe:
     def without_margin(
         self, similarity: NDArray[np.float64], num_features: NDArray[np.integer[Any]]
     ) -> NDArray[np.float64]:
-        """Return similarities less what short documents need in addition.
+        """Return similarities minus the margin for short documents.
 
         Parameters
         ----------
@@ -841,7 +941,7 @@ class Recipe:
         Returns
         -------
         ndarray of float64, of the same shape
-            On the scale of the threshold: where documents of any size would match. At least 0; 1 of equal documents.
+            On the scale of the threshold for long documents. At least 0; 1 for equal documents.
         """
         if self.short_margin is None:
             return similarity
@@ -850,14 +950,14 @@ class Recipe:
 
     @property
     def least_similarity(self) -> float:
-        """The least similarity of a match; by distance alone 1 - within / bits, of equal texts 1."""
+        """The minimum similarity for a match; by distance alone 1 - within / bits, and for equal texts 1."""
         if isinstance(self.sketch, SimHashDistance):
             return 1.0 - self.sketch.within / self.sketch.bits
         return 1.0 if self.threshold is None else self.similarity_threshold
 
     @property
     def asked(self) -> Asked:
-        """What is asked of the pairs that the search finds."""
+        """The condition that the pairs found by the search must meet."""
         return Asked(self.measure, self.weights, 1.0 if self.threshold is None else self.similarity_threshold)
 
     @property
@@ -887,27 +987,27 @@ class Recipe:
 
     @property
     def has_levels(self) -> bool:
-        """Whether documents that come to a full bucket go on to further levels, which may miss pairs of them."""
+        """Whether documents that reach a full bucket are assigned to further levels, which may miss pairs of them."""
         return not (isinstance(self.sketch, MinHash) and self.sketch.overflow == "exact")
 
     def for_index(self) -> Self:
-        """Return the recipe as an index works by it: one with levels of buckets, since it has no lists of features."""
+        """Return the recipe for an index, with bucket levels, because an index has no lists of features."""
         return self if self.has_levels else self.replace(overflow="levels")
 
     def recall_with(self, num_crowded: int, num_capped: int) -> float | None:
-        """Return P(found) for any pair at the threshold, of a run where so many documents came to full buckets.
+        """Return P(found) for any pair at the threshold, in a run with this many documents in full buckets.
 
         Parameters
         ----------
         num_crowded : int
-            Documents that came to a full bucket.
+            Number of documents that reached a full bucket.
         num_capped : int
-            How often one came to a full bucket of the last level.
+            How often a document reached a full bucket of the last level.
 
         Returns
         -------
         float or None
-            The stated recall; a lower bound of it where full buckets may hide pairs.
+            The stated recall, or a lower bound if full buckets may hide pairs.
         """
         stated = self.stated_recall
         if stated is None or not self.has_levels or not (num_crowded or num_capped):
@@ -915,7 +1015,7 @@ class Recipe:
         return min(stated, self.resolve().sketch.recall_of_crowd(self.asked, num_capped))
 
     def resolve(self) -> Self:
-        """Return the recipe with bands and rows, or the radius, filled in; not before its threshold is chosen.
+        """Return the recipe with bands and rows, or the radius, filled in. The threshold must have been chosen.
 
         Raises
         ------
@@ -928,7 +1028,7 @@ class Recipe:
         return self.replace(**opened) if opened else self
 
     def replace(self, **changes: Any) -> Self:  # noqa: ANN401 - values are checked one by one
-        """Return the recipe with some fields changed, checked again.
+        """Return the recipe with some fields changed and validated.
 
         Raises
         ------
@@ -939,25 +1039,25 @@ class Recipe:
 
     @property
     def sketch_id(self) -> str:
-        """Identity of what makes sketch bytes: 32 hexadecimal digits."""
+        """Identity of the fields that determine sketch bytes: 32 hexadecimal digits."""
         return identity(self.fields, SKETCH_FIELDS)
 
     @property
     def recipe_id(self) -> str:
-        """Identity of all that decides a result: 32 hexadecimal digits. Raises as :meth:`resolve` does."""
+        """Identity of all fields that determine a result: 32 hexadecimal digits. Raises as :meth:`resolve` does."""
         # Filters have no field that a recall is resolved into.
         acting = ("recall",) if isinstance(self.sketch, Bloom) else ()
         return identity(self.resolve().fields, SKETCH_FIELDS + DECISION_FIELDS + acting)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the fields that this method uses, by name; `overflow` where it is not that of the first version."""
+        """Return the fields that this method uses, by name; `overflow` only if it is not that of the first version."""
         used = {"method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version"} - set(COMPANIONS)
         if self.has_levels:
             used.discard("overflow")
         return {name: value for name, value in self.fields.items() if value is not None and name in used}
 
     def to_json(self) -> str:
-        """Return the recipe as canonical JSON: sorted keys, no blanks, ASCII."""
+        """Return the recipe as canonical JSON: sorted keys, no spaces, ASCII."""
         return canonical_json(self.to_dict())
 
     def differences(self, other: "Recipe") -> dict[str, tuple[object, object]]:
@@ -970,7 +1070,7 @@ class Recipe:
         return {name: (mine[name], theirs[name]) for name in names if mine[name] != theirs[name]}
 
     def sketch_differences(self, other: "Recipe") -> dict[str, tuple[object, object]]:
-        """Return the fields in which two recipes make other sketches, each with both values."""
+        """Return the fields by which the sketches of two recipes differ, each with both values."""
         mine, theirs = self.fields, other.fields
         return {name: (mine[name], theirs[name]) for name in SKETCH_FIELDS if mine[name] != theirs[name]}
 

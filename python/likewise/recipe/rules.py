@@ -8,13 +8,13 @@ from typing import Any, Literal, get_args
 from likewise.checks import as_index, check_choice, check_integer, fraction_check
 from likewise.errors import InvalidParameter
 
-_TEXT_FIELDS = ("markup", "fold")
+_TEXT_FIELDS = ("markup", "fold", "only_within")
 _TOKEN_FIELDS = (
     *("stop_words", "stop_words_id", "dictionary", "dictionary_id", "chunking", "chunk_bytes", "tokenizer"),
     "libraries",
 )
 _FEATURE_FIELDS = (
-    *("tokens", "shingle", "weights", "weights_id", "table", "seed", "hash"),
+    *("tokens", "shingle", "weights", "weight_scale", "weights_id", "table", "seed", "hash"),
     *_TEXT_FIELDS,
     *_TOKEN_FIELDS,
 )
@@ -41,8 +41,9 @@ WEIGHTS: tuple[WeightRule, ...] = get_args(WeightRule)
 # Those that are read from a table, and those whose table can be counted on the input.
 TABLE_WEIGHTS = ("idf", "log-count-idf", "lexicon")
 COUNTED_WEIGHTS = ("idf", "log-count-idf")
-# The user's own pairs of tokens and weights, which only functions of Python take.
+# The user's own pairs of tokens and weights, which only functions of Python take, and the most that a token weighs.
 OWN_WEIGHTS = "own"
+MAX_OWN_WEIGHT = 255
 Scheme = Literal["bucket", "classical", "affine32", "legacy"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 Grouping = Literal["leaders", "components"]
@@ -141,6 +142,8 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     keep_criteria(checked["keep"])
     if (checked["measure"] == "equality") != (method == "exact"):
         raise InvalidParameter("measure", "equality applies only to method exact, and exact supports no other measure")
+    if checked["weight_scale"] is not None and checked["weights"] != OWN_WEIGHTS:
+        raise InvalidParameter("weight_scale", f"weight_scale applies only to weights {OWN_WEIGHTS}")
     if checked["weights_id"] is not None and checked["weights"] not in TABLE_WEIGHTS:
         raise InvalidParameter("weights_id", f"weights {checked['weights']} do not use a table")
     _CHECK_OF_METHOD[method](checked)
@@ -306,6 +309,13 @@ def _integer(low: int, high: int, step: int = 1) -> Callable[[str, object], int]
     return lambda name, value: check_integer(name, value, low, high, step)
 
 
+def _scale(name: str, value: object) -> float:
+    """Return what real weights are multiplied by."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
+        raise InvalidParameter(name, f"{value!r} is not a number above 0")
+    return float(value)
+
+
 def _margin(name: str, value: object) -> float | None:
     """Return a margin for short documents, None for 0: they need no more than others."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
@@ -340,10 +350,12 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "tokens": _choice(TOKENS),
     "shingle": _integer(1, 64),
     "weights": _choice(WEIGHTS),
+    "weight_scale": _scale,
     "weights_id": _hexadecimal,
     "stop_words_id": _hexadecimal,
     "dictionary_id": _hexadecimal,
     "tokenizer": _text,
+    "only_within": _text,
     "seed": _integer(0, 2**64 - 1),
     "hash": _choice(HASHES),
     "filter_bits": _integer(64, MAX_FILTER_BITS, 64),

@@ -14,7 +14,7 @@ from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe.rules import OWN_WEIGHTS, PACKAGE_HASHES
 from likewise.recipe.word_lists import WordList, Words, word_list
 
-FOLDS = ("traditional", "width", "accents", "punctuation", "digits")
+FOLDS = ("traditional", "width", "accents", "punctuation", "numerals", "digits")
 BYTE_TOKENS = ("bytes", "chunks")
 USER_TOKENS = "user"
 # Stop words are words, and a dictionary is of Chinese ones.
@@ -35,6 +35,7 @@ class TextFields(TypedDict, total=False):
     stop_words_id: str | None
     dictionary: Words | None
     dictionary_id: str | None
+    only_within: str | None
     chunking: str | None
     chunk_bytes: int | None
 
@@ -79,7 +80,7 @@ def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
     if fields["markup"] is not None:
         check_choice("markup", fields["markup"], ("html",))
     is_own = fields["weights"] == OWN_WEIGHTS
-    for name in ("markup", "fold"):
+    for name in ("markup", "fold", "only_within"):
         if found.get(name, fields[name]) is not None and (is_of_bytes or is_own or tokens == USER_TOKENS):
             of = f"weights {OWN_WEIGHTS}" if is_own else f"tokens {tokens}"
             raise InvalidParameter(name, f"{name} does not apply to {of}, which are used as given")
@@ -97,6 +98,8 @@ def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
                 "the recipe was made with a different word list", {f"{name}_id": (named, words.list_id)}
             )
         found |= {name: words, f"{name}_id": named if words is None else words.list_id}
+    if fields["only_within"] == "":
+        raise InvalidParameter("only_within", "the name of the field is empty")
     found |= _checked_chunks(fields)
     if fields["tokenizer"] is not None and tokens != USER_TOKENS:
         raise InvalidParameter("tokenizer", f"a tokenizer name requires tokens {USER_TOKENS}")
@@ -118,7 +121,7 @@ def _check_hash(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
         return
     if fields["tokens"] not in ("auto", "word", "char", USER_TOKENS):
         raise InvalidParameter("tokens", f"hash {fields['hash']} requires tokens auto, word or char")
-    for name in ("markup", "fold", "stop_words_id"):
+    for name in ("markup", "fold", "stop_words_id", "only_within"):
         if {**fields, **found}[name] is not None:
             raise InvalidParameter(name, f"does not apply to hash {fields['hash']}, which has its own tokenizer")
 
@@ -176,6 +179,7 @@ def text_rules_of(fields: Mapping[str, Any]) -> _native.TextRules:
         stop_words=None if stop_words is None else stop_words.stop_words(fold),
         chunking=fields.get("chunking"),
         chunk_bytes=fields.get("chunk_bytes"),
+        has_value=fields.get("only_within") is not None,
     )
 
 

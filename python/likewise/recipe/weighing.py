@@ -81,7 +81,7 @@ def checked_weights_id(fields: Mapping[str, Any]) -> str | None:
     InvalidParameter
         If the weights do not use a table.
     RecipeMismatch
-        If the recipe names another table, or this one weighs other features.
+        If the recipe refers to another table, or this table is for other features.
     """
     table: Weights | None = fields["table"]
     named: str | None = fields["weights_id"]

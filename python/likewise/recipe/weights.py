@@ -26,15 +26,15 @@ MAX_WEIGHT = 15
 
 
 class Weights:
-    """A table of integer weights, with the rules of the features that it weighs.
+    """A table of integer weights for features, with the rules that define these features.
 
     Make one with :meth:`read` (what ``likewise weights`` wrote) or :meth:`from_terms` (a lexicon), and give it to a
     recipe: ``Recipe.minhash(weights=table)``.
 
     Notes
     -----
-    Immutable; it travels to other processes as the bytes of its file. A table of a collection lists only features that
-    more than one document holds: a bucket of 64 bytes for five of them.
+    Immutable; it is passed to other processes as the bytes of its file. The table of a collection lists only features
+    that occur in more than one document, five in each bucket of 64 bytes.
 
     Examples
     --------
@@ -51,6 +51,8 @@ class Weights:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidInput("the table does not describe its features") from error
         self.kind = kind
+        # For errors: the longest term and where it came from. A table of a file has no names.
+        self.longest_term: tuple[str, str] | None = None
         self.rules: Mapping[str, Any] = MappingProxyType(rules)
 
     def __copy__(self) -> Self:
@@ -64,12 +66,12 @@ class Weights:
         return type(self).from_bytes, (self.to_bytes(),)
 
     def to_bytes(self) -> bytes:
-        """Return the table as it stands in a file."""
+        """Return the bytes of the table, as in a file."""
         return self.native.to_bytes()
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Self:
-        """Return the table that :meth:`to_bytes` gave; raises as :meth:`read` does."""
+        """Make a table from the result of :meth:`to_bytes`; raises the errors of :meth:`read`."""
         return cls(_native.WeightTable.from_bytes(content))
 
     def __eq__(self, other: object) -> bool:
@@ -84,27 +86,27 @@ class Weights:
 
     @property
     def weights_id(self) -> str:
-        """Identity of the weights and of what makes the features: 32 hexadecimal digits."""
+        """Identity of the weights and of the rules of the features: 32 hexadecimal digits."""
         return self.native.weights_id
 
     @property
     def num_documents(self) -> int:
-        """Documents counted: those with distinct feature sets; 0 for a lexicon."""
+        """Number of documents counted, which have distinct feature sets; 0 for a lexicon."""
         return self.native.num_documents
 
     @property
     def num_features(self) -> int | None:
-        """Distinct features counted; None for a lexicon, or where they were too many to be told apart."""
+        """Number of distinct features counted; None for a lexicon, or if there were too many to distinguish."""
         return self.native.num_features
 
     @property
     def num_listed(self) -> int | None:
-        """Features (or terms) listed; None for a counting sketch."""
+        """Number of features (or terms) listed; None for a counting sketch."""
         return self.native.num_listed
 
     @property
     def is_exact(self) -> bool:
-        """Whether weights are by exact counts."""
+        """Whether the weights are from exact counts."""
         return self.num_listed is not None
 
     @property
@@ -114,21 +116,21 @@ class Weights:
 
     @property
     def excess_probability(self) -> float:
-        """How probable it is, at most, that a count is too high by more than `excess`."""
+        """Maximum probability that a count is too high by more than `excess`."""
         return self.native.excess_probability
 
     def default_rule(self, method: str) -> str:
-        """Return which weights this table stands for where its user names none."""
+        """Return the rule that applies to this table if the user names none."""
         if self.kind == "lexicon":
             return "lexicon"
         return "log-count-idf" if method == "simhash" else "idf"
 
     def weigh(self, features: NDArray[np.uint64]) -> NDArray[np.uint32]:
-        """Return what each feature weighs by the table alone; of a lexicon, keys of terms."""
+        """Return the weight of each feature by the table alone; for a lexicon, features are keys of terms."""
         return np.asarray(self.native.weigh(np.ascontiguousarray(features, np.uint64)))
 
     def to_dict(self) -> dict[str, object]:
-        """Return what a summary says of the table, as JSON values."""
+        """Return the entry of the table in a summary, as JSON values."""
         return {
             "weights_id": self.weights_id,
             "kind": self.kind,
@@ -141,7 +143,7 @@ class Weights:
         }
 
     def write(self, path: str | Path) -> None:
-        """Write the table to a file, complete under its name or not at all. FORMAT.md tells every byte."""
+        """Write the table to a file, which is complete or does not exist. FORMAT.md describes the format."""
         self.native.write(str(path))
 
     @classmethod
@@ -156,12 +158,12 @@ class Weights:
         Returns
         -------
         Weights
-            Checked byte for byte.
+            The table, with its checksums verified.
 
         Raises
         ------
         InvalidInput
-            If the file is no such table, of another version, or damaged.
+            If the file is not a weight table, has another version, or is damaged.
         """
         return cls(_native.WeightTable.read(str(path)))
 
@@ -182,28 +184,29 @@ class Weights:
         Parameters
         ----------
         terms : mapping of str to int, or iterable of (str, int)
-            Terms and their weights, 0 to 15; people often use five levels, 1 to 5. Terms are normalized and cut as
-            texts are. A token that is no term weighs 1.
+            Terms and their weights, 0 to 15; five levels, 1 to 5, are common. Terms are normalized and split like
+            texts. The weight of a token that is not a term is 1.
         tokens : str
-            How terms, and the texts to be weighed, are cut.
+            How terms and texts are split into tokens.
         seed, hash
             Of the token hash, as in the recipe.
         fold, stop_words, dictionary
-            As in the recipe, where it has them: a term must be folded and cut as the texts are. Stop words in a term
-            are left out of it. Terms are taken as they are also where the texts are HTML.
+            As in the recipe, if it has them: a term must be folded and split like the texts. Stop words are removed
+            from terms. Terms are plain text, even if the texts are HTML.
 
         Returns
         -------
         Weights
-            A feature weighs as the heaviest of its tokens and of the terms of several tokens that stand in it whole.
+            The weight of a feature is the largest weight among its tokens and the terms of several tokens that it
+            contains.
 
         Raises
         ------
         InvalidInput
-            If a term is not text, has no token or over 64 of them, weighs 0 though it has several, or comes twice with
+            If a term is not text, has no tokens or more than 64, has several tokens and weight 0, or occurs twice with
             different weights.
         InvalidParameter
-            If the terms are no pairs, a weight is no whole number from 0 to 15, or an option of the texts is none.
+            If the terms are not pairs, a weight is not an integer from 0 to 15, or an option is not valid.
 
         Examples
         --------
@@ -236,8 +239,8 @@ class Weights:
                 raise InvalidInput(f"the term {names[row]!r} has {length} tokens; terms have 1 to 64", row=row)
             if length > 1 and not weights[row]:
                 raise InvalidInput(
-                    f"the term {names[row]!r} has {length} tokens and weighs 0; a term of several tokens can only make "
-                    "a feature heavier; list its tokens one by one to drop features made only of them",
+                    f"the term {names[row]!r} has {length} tokens and weighs 0; a term of several tokens can only "
+                    "increase the weight of a feature; list its tokens one by one to drop features made only of them",
                     row=row,
                 )
             other = first_of.setdefault(feature, row)
@@ -248,7 +251,7 @@ class Weights:
                     row=row,
                 )
         rows = np.array(sorted(first_of.values()), np.int64)
-        return cls(
+        table = cls(
             _native.WeightTable.from_terms(
                 np.ascontiguousarray(features[rows]),
                 np.ascontiguousarray(lengths[rows]),
@@ -256,6 +259,10 @@ class Weights:
                 table_rules("lexicon", fields),
             )
         )
+        if names:
+            longest = int(lengths.argmax())
+            table.longest_term = (names[longest], f"row {longest}")
+        return table
 
 
 def _terms_and_weights(terms: object) -> tuple[list[str], list[int]]:
@@ -282,7 +289,7 @@ def table_rules(kind: str, fields: Mapping[str, Any]) -> str:
     """Return as canonical JSON what makes the features that a table weighs: the fields of a recipe that do so."""
     versions = {"text_version": _native.TEXT_VERSION, "sketch_version": _native.SKETCH_VERSION}
     if kind == "lexicon":
-        # Terms are no pages, and are found in shingles of any width.
+        # Terms are not pages, and are found in shingles of any width.
         fields = {**fields, "shingle": None, "markup": None}
         fields = {**fields, "libraries": libraries_of(fields)}
     return canonical_json({"kind": kind, **feature_fields({**fields, **versions})})
@@ -301,7 +308,9 @@ def _lexicon_fields(named: Mapping[str, Any]) -> dict[str, Any]:
             "hash", f"a lexicon does not apply to hash {hash}, which uses the weights of its package"
         )
     seed = check_integer("seed", named["seed"], 0, 2**64 - 1)
-    absent = dict.fromkeys(("markup", "chunking", "chunk_bytes", "tokenizer", "stop_words_id", "dictionary_id"))
+    absent = dict.fromkeys(
+        ("markup", "only_within", "chunking", "chunk_bytes", "tokenizer", "stop_words_id", "dictionary_id")
+    )
     texts = checked_text({**absent, **named, "method": "minhash", "weights": "lexicon"})
     return {"tokens": tokens, "seed": seed, "hash": hash, **texts}
 
@@ -335,8 +344,13 @@ def check_table(table: Weights, fields: Mapping[str, Any]) -> None:
         )
     longest = table.native.longest_term
     if longest > fields["shingle"]:
+        term = "a term"
+        if table.longest_term is not None:
+            name, place = table.longest_term
+            term = f"the term {name!r} ({place})"
+        cure = "; add the term to the dictionary, or use a wider shingle" if fields["tokens"] == "chinese" else ""
         raise InvalidParameter(
             "weights",
-            f"the lexicon has a term of {longest} tokens, which fits in no feature of {fields['shingle']}; "
-            "use a wider shingle",
+            f"the lexicon has {term} of {longest} tokens, which is longer than a feature of {fields['shingle']}"
+            f"{cure or '; use a wider shingle'}",
         )

@@ -14,18 +14,18 @@ MAX_COUNT = 2**31 - 1
 
 
 class WordList:
-    """Words that a recipe needs beside its fields: stop words, or those of a user's dictionary.
+    """Words that a recipe needs in addition to its fields: stop words, or the words of a user dictionary.
 
     Parameters
     ----------
     words : iterable of str or (str, int)
-        The words, in any order; normalized as texts are, and each counted once. Of a dictionary with how often they
-        occur among the 60 million of its own words; without, just often enough to be found. Of several counts of a
-        word the greatest is taken.
+        The words, in any order; they are normalized like texts, and each counts once. For a dictionary, a count states
+        how often the word occurs among the 60 million of the built-in dictionary; without a count, a word gets the
+        smallest count with which it is found. If a word has several counts, the largest is used.
 
     Notes
     -----
-    Immutable. `list_id` does not depend on the order, on case, or on how often a word stands in the list.
+    Immutable. `list_id` does not depend on the order, on case, or on repeated words.
 
     Examples
     --------
@@ -68,13 +68,13 @@ class WordList:
         return type(self), (self.entries,)
 
     def stop_words(self, fold: tuple[str, ...]) -> _native.StopWords:
-        """Return the list as stop words of texts that are folded so."""
+        """Return the list as stop words for texts with this folding."""
         if fold not in self._stop_words:
             self._stop_words[fold] = _native.StopWords([folded(word, fold) for word, _ in self.entries])
         return self._stop_words[fold]
 
     def dictionary(self, fold: tuple[str, ...]) -> _native.Dictionary:
-        """Return the list as words of a dictionary, of texts that are folded so. The first call takes some 0.2 s."""
+        """Return the list as dictionary words for texts with this folding. The first call takes about 0.2 s."""
         if fold not in self._dictionaries:
             words = [(folded(word, fold), count) for word, count in self.entries]
             self._dictionaries[fold] = _native.Dictionary(words)
@@ -87,18 +87,19 @@ class WordList:
         Raises
         ------
         InvalidInput
-            If the file is no text, or holds no word.
+            If the file is not text, or contains no words.
         """
         return cls._read(Path(path), str.splitlines)
 
     @classmethod
     def read_dictionary(cls, path: str | Path) -> Self:
-        """Read a dictionary: lines of ``word [count] [tag]`` with spaces between, in UTF-8. Tags are passed over.
+        """Read a dictionary: lines of ``word [count] [tag]``, separated by spaces, in UTF-8. Tags are ignored.
 
         Raises
         ------
         InvalidInput
-            If the file is no text, holds no word, or a count is not an integer from 1 on, naming the line.
+            If the file is not text, contains no words, or a count is not an integer of at least 1; the error names the
+            line.
         """
         return cls._read(Path(path), lambda text: _dictionary_lines(text, str(path)))
 

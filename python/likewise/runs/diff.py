@@ -144,7 +144,7 @@ def compare_runs(first: Path, second: Path, *, most: int = _MOST_NAMED, with_cou
     Raises
     ------
     InvalidInput
-        If one of them is no finished run.
+        If one of them is not a finished run.
 
     Notes
     -----

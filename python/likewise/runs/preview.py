@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.batch import FileRun, IndexUse, dedup_files
+from likewise.batch.decide.stays import Decisions
 from likewise.batch.engine import Engine
 from likewise.errors import LikewiseError
 from likewise.io.output.directory import EVIDENCE
@@ -52,6 +53,7 @@ def preview(
     index: Path | None = None,
     against: Sequence[str | Path] = (),
     engine: Engine | None = None,
+    decisions: Decisions | None = None,
     shows_texts: bool = True,
     progress: Progress | bool | None = None,
 ) -> Preview:
@@ -59,7 +61,7 @@ def preview(
 
     Parameters
     ----------
-    inputs, recipe, run, against, engine, progress
+    inputs, recipe, run, against, engine, decisions, progress
         As for :func:`likewise.dedup_files`.
     index : Path, optional
         An index to compare with; nothing is added.
@@ -91,6 +93,7 @@ def preview(
             index=None if index is None else IndexUse(None, index),
             against=against,
             engine=engine,
+            decisions=decisions,
             progress=progress,
         )
         lines: list[str] = []

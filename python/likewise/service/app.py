@@ -3,7 +3,6 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -13,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
+from likewise import _native
 from likewise.service.api.health import add_health
 from likewise.service.api.operations import add_operations
 from likewise.service.api.reference import add_reference
@@ -58,7 +58,7 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
     app = FastAPI(
         title="Likewise",
         summary="Near-duplicate detection: check documents against persistent collections.",
-        version=version("likewise"),
+        version=_native.__version__,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,

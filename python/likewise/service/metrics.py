@@ -1,13 +1,14 @@
 """Counters of a service, in base units, with labels whose values are few."""
 
 import sys
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
+
+from likewise import _native
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,7 +63,7 @@ class Metrics:
         self.active = Gauge("likewise_http_requests_active", "Requests in progress.", registry=own)
         self.body_bytes = Gauge("likewise_http_body_bytes", "Request body bytes in memory.", registry=own)
         build = Gauge("likewise_build_info", "Versions.", ["version", "python"], registry=own)
-        build.labels(version("likewise"), "{}.{}.{}".format(*sys.version_info[:3])).set(1)
+        build.labels(_native.__version__, "{}.{}.{}".format(*sys.version_info[:3])).set(1)
         self._counters: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.registry.register(_Sizes(service))
 

@@ -26,7 +26,7 @@ class Settings:
     durability : str
         Of every collection: ``commit``, or ``interval:200ms``.
     threads : int, optional
-        Threads of one batch; all processors where None.
+        Threads of one batch; all processors if None.
     max_body_bytes : int
         Bytes of a request body as it comes.
     max_decoded_bytes : int

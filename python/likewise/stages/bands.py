@@ -84,24 +84,25 @@ def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.
     Parameters
     ----------
     sketches : Sketches
-        Signatures, with the recipe that gives bands, rows and threshold. Empty texts are left out.
+        MinHash signatures, with a recipe that determines bands, rows and threshold. Empty texts are ignored.
     threads : int, optional
-        Threads of this call; all processors where None.
+        Number of threads; all processors if None.
 
     Returns
     -------
     ndarray of shape (m, 2), int64
-        Rows, left < right, sorted, unique. Nothing is measured yet, but for Jaccard pairs whose estimate lies
-        more than three standard deviations below the threshold are left out.
+        Pairs of rows, left < right, sorted and unique. The pairs are not measured, but with Jaccard similarity, pairs
+        whose estimate is more than three standard deviations below the threshold are left out.
 
     Raises
     ------
     InvalidParameter
-        If these are no sketches, or none of MinHash.
+        If `sketches` are not MinHash sketches.
 
     Notes
     -----
-    A bucket holds 64 members, later ones go to a level keyed by more rows: at most n x bands x 192 candidates.
+    A bucket holds 64 documents; later ones are assigned to a level keyed by more rows. There are at most n x bands x
+    192 candidates.
 
     Examples
     --------
@@ -116,7 +117,7 @@ def band_pairs(sketches: Sketches, *, threads: int | None = None) -> NDArray[np.
     recipe = sketches.recipe.resolve()
     signature = recipe.sketch
     if not isinstance(signature, MinHash):
-        raise InvalidParameter("sketches", "SimHash fingerprints need hamming_pairs")
+        raise InvalidParameter("sketches", "SimHash fingerprints are not supported; use hamming_pairs")
     workers = num_threads(threads)
     order = np.flatnonzero(~sketches.is_empty).astype(np.uint32)
     buckets = open_buckets(sketches.array, signature, order, threads=workers)

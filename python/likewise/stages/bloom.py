@@ -1,4 +1,4 @@
-"""Bloom: similarity of Bloom filters by their bits, and what filters tell of the sets behind them."""
+"""Bloom filters: similarity of their bits, and estimates for the sets that they represent."""
 
 import math
 from typing import Any, NamedTuple
@@ -30,16 +30,16 @@ _POSITIONS_AT_ONCE = 65536
 
 
 class FilterEstimate(NamedTuple):
-    """A size or a similarity as filters tell it.
+    """A size or a similarity estimated from filters.
 
     Parameters
     ----------
     value : float
         The estimate.
     standard_error : float
-        0 where the value is exact; NaN where a filter is full.
+        0 if the value is exact; NaN if a filter is full.
     is_exact : bool
-        Whether a document is empty, so that nothing is estimated.
+        Whether the value is exact, because a document is empty.
     """
 
     value: float
@@ -48,7 +48,7 @@ class FilterEstimate(NamedTuple):
 
 
 class FilterPairs(NamedTuple):
-    """Pairs of filters and how alike their bits are.
+    """Pairs of filters and the similarity of their bits.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class FilterPairs(NamedTuple):
 
 
 def filter_similarities(sketches: Sketches, pairs: NDArray[Any], *, measure: str = "jaccard") -> NDArray[np.float64]:
-    """Return how alike the bits of pairs of filters are.
+    """Return the similarity of the bits of pairs of filters.
 
     Parameters
     ----------
@@ -78,12 +78,13 @@ def filter_similarities(sketches: Sketches, pairs: NDArray[Any], *, measure: str
     Returns
     -------
     ndarray of shape (m,), float64
-        0 to 1. But for hamming two filters without bits are alike (1), one without and another are not (0).
+        From 0 to 1. Except for hamming, the similarity of two filters without set bits is 1, and that of one with and
+        one without set bits is 0.
 
     Raises
     ------
     InvalidParameter
-        If these are no filters, or a row does not exist.
+        If these are not filters, or a row does not exist.
 
     Examples
     --------
@@ -102,33 +103,33 @@ def filter_similarities(sketches: Sketches, pairs: NDArray[Any], *, measure: str
 def filter_pairs(
     sketches: Sketches, *, threshold: float, measure: str = "jaccard", threads: int | None = None
 ) -> FilterPairs:
-    """Return all pairs of filters whose bits are so alike; none is missing.
+    """Return all pairs of filters whose bits have at least this similarity; no pair is missed.
 
     Parameters
     ----------
     sketches : Sketches
-        Of method bloom. Those of empty texts are left out.
+        Sketches of method bloom. Those of empty texts are ignored.
     threshold : float
         0 to 1.
     measure : {"hamming", "cosine", "overlap", "dice", "jaccard"}
         As for :func:`filter_similarities`.
     threads : int, optional
-        Threads of this call; all processors where None.
+        Number of threads; all processors if None.
 
     Returns
     -------
     FilterPairs
-        Of the bits alone: nothing is known yet of the texts.
+        Similarities of the bits alone, not of the texts.
 
     Raises
     ------
     InvalidParameter
-        If these are no filters, or a value is out of range.
+        If these are not filters, or a value is out of range.
 
     Notes
     -----
-    Filters are compared in order of how many bits they have, and only where these numbers let the threshold be reached.
-    Cost: some 3 ns a compared pair of 2,048 bits on one core (AVX-512).
+    Filters are compared in order of their number of set bits, and only if these numbers allow the threshold to be
+    reached. Comparing a pair of 2,048-bit filters takes about 3 ns on one core (AVX-512).
 
     Examples
     --------
@@ -157,7 +158,7 @@ def filter_pairs(
 
 
 def set_size(sketches: Sketches, row: int) -> FilterEstimate:
-    """FilterEstimate the size of a document's feature set (weights counted) from its filter.
+    """Estimate the size of a document's feature set, counted with weights, from its filter.
 
     Returns
     -------
@@ -168,7 +169,7 @@ def set_size(sketches: Sketches, row: int) -> FilterEstimate:
     Raises
     ------
     InvalidParameter
-        If there is no such row, or these are no filters.
+        If the row does not exist, or these are not filters.
 
     Notes
     -----
@@ -192,17 +193,18 @@ def set_size(sketches: Sketches, row: int) -> FilterEstimate:
 
 
 def resemblance(sketches: Sketches, a: int, b: int) -> FilterEstimate:
-    """FilterEstimate the Jaccard similarity of the feature sets of two documents from their filters.
+    """Estimate the Jaccard similarity of the feature sets of two documents from their filters.
 
     Returns
     -------
     FilterEstimate
-        ``(|A| + |B|) / |A or B| - 1`` of the sizes that the filters and their union are estimated to hold, 0 to 1, and
-        its standard error; two empty documents have 1, an empty and another 0, exactly.
+        ``(|A| + |B|) / |A or B| - 1`` from the estimated sizes of the sets and of their union, limited to 0 to 1, and
+        its standard error. The value is exactly 1 for two empty documents, and 0 for an empty and a nonempty one.
 
     Notes
     -----
-    Source: as for :func:`set_size`. On the average nearer than the Jaccard similarity of the bits, which chance raises.
+    Source: as for :func:`set_size`. On average, the estimate is closer than the Jaccard similarity of the bits, which
+    is raised by bits set by chance.
 
     Examples
     --------

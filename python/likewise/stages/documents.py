@@ -5,20 +5,21 @@ weighing treat all alike; only the native `Extractor` distinguishes them. Public
 recipe's tokens cannot cut.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from likewise import _native
-from likewise.checks import check_integer
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.source.source import NULL_TEXT
+from likewise.io.source.tokens import CutText, TokenRules, own_weight
+from likewise.io.tables.tokens import token_lists
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import OWN_WEIGHTS
 from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
-from likewise.recipe.weights import MAX_WEIGHT
-from likewise.stages.text import TextField, text_batches
+from likewise.stages.text import TextField, field_names, is_arrow, is_table, text_batches, text_column
 
 Tokenizer: TypeAlias = Callable[[str], Iterable[Any]]
 _AT_ONCE = 8192
@@ -37,13 +38,13 @@ def as_documents(
     ----------
     documents : list of str, Arrow data, table, or iterable
         Texts; of tokens ``bytes`` and ``chunks`` also bytes; of tokens ``user`` lists of str, of weights ``own`` lists
-        of (token, weight), or texts where there is a `tokenizer`.
+        of (token, weight), or Arrow lists of these, or texts where there is a `tokenizer`.
     recipe : Recipe
         Says which.
     tokenizer : callable, optional
         Returns the tokens of a text, or pairs of token and weight.
     text_field : str or sequence of str
-        Column of a table that holds the text; several are joined with a newline.
+        Column of a table that contains the text; several columns are joined with a newline.
 
     Returns
     -------
@@ -53,9 +54,9 @@ def as_documents(
     Raises
     ------
     InvalidInput
-        If an entry is of another kind.
+        If an entry is of another kind, or a weight is none that the recipe takes.
     InvalidParameter
-        If a tokenizer is given to a recipe of other tokens, or a weight is no whole number from 0 to 15.
+        If a tokenizer is given to a recipe of other tokens.
     """
     return _native.Texts.concat(list(document_batches(documents, recipe, tokenizer=tokenizer, text_field=text_field)))
 
@@ -69,6 +70,7 @@ def document_batches(
 ) -> Iterator[_native.Texts]:
     """Yield documents of any accepted kind as native batches, at least one; as :func:`as_documents` otherwise."""
     check_tokenizer(recipe, tokenizer)
+    documents, text_field = with_values(documents, recipe, text_field)
     if isinstance(documents, _native.Texts) and documents.kind != "text":
         yield documents
     elif tokenizer is not None:
@@ -76,12 +78,56 @@ def document_batches(
         for batch in text_batches(documents, text_field):
             yield tokenized(batch, recipe, tokenizer, first_row=row)
             row += len(batch)
+    elif recipe.takes_tokens and is_arrow(documents):
+        yield from _of_lists(documents, recipe, text_field)
     elif recipe.takes_tokens:
         yield from _batches(documents, lambda part, row: _encoded(part, recipe, None, row))
     elif are_bytes(documents, recipe):
         yield from _batches(documents, lambda part, row: _native.Texts.from_bytes(part))
     else:
         yield from text_batches(documents, text_field)
+
+
+def with_values(documents: Any, recipe: Recipe, text_field: TextField) -> tuple[Any, TextField]:  # noqa: ANN401
+    """Return documents and columns of the text such that each text begins with the value it is compared within.
+
+    Only recipes with `only_within` change anything. The core reads the first line of a text as its value.
+
+    Parameters
+    ----------
+    documents : list of (value, text), table, or iterable
+        Of a table the column of `only_within` joins those of the text.
+    recipe, text_field
+        As for :func:`as_documents`.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry of a list is not a pair of a value and a text, or a value has several lines.
+    """
+    field = recipe.only_within
+    if field is None or isinstance(documents, _native.Texts):
+        return documents, text_field
+    if is_table(documents):
+        return documents, (field, *field_names(text_field))
+    if is_arrow(documents) or isinstance(documents, str | bytes) or not isinstance(documents, Iterable):
+        raise InvalidInput(_no_values(field))
+    texts = (_with_value(row, document, field) for row, document in enumerate(documents))
+    return list(texts) if isinstance(documents, list | tuple) else texts, text_field
+
+
+def _with_value(row: int, document: object, field: str) -> str | None:
+    pair: Sequence[object] = document if isinstance(document, tuple | list) else ()
+    value, text = pair if len(pair) == 2 else (None, None)
+    if not isinstance(value, str) or not (text is None or isinstance(text, str)):
+        raise InvalidInput(_no_values(field), row=row)
+    if "\n" in value:
+        raise InvalidInput(f"the value {value!r} of {field!r} has several lines", row=row)
+    return None if text is None else f"{value}\n{text}"
+
+
+def _no_values(field: str) -> str:
+    return f"the recipe compares only within {field!r}; expected a table with this column, or (value, text) pairs"
 
 
 def check_tokenizer(recipe: Recipe, tokenizer: Tokenizer | None) -> None:
@@ -122,11 +168,43 @@ def _batches(documents: Any, read: Callable[[list[Any], int], _native.Texts]) ->
         row += len(part)
 
 
+def _of_lists(documents: Any, recipe: Recipe, text_field: TextField) -> Iterator[_native.Texts]:  # noqa: ANN401
+    """Yield the batches of an Arrow column of lists, or of that column of a table or a stream."""
+    import pyarrow as pa
+
+    rules = TokenRules.of(recipe)
+    assert rules is not None
+    names = [text_field] if isinstance(text_field, str) else list(text_field)
+    if not is_table(documents):
+        has_stream = hasattr(documents, "__arrow_c_stream__")
+        columns = iter((pa.chunked_array(documents) if has_stream else pa.chunked_array([pa.array(documents)])).chunks)
+    elif hasattr(documents, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(documents)
+        columns = (chunk for batch in reader for chunk in text_column(batch, names).chunks)
+    else:
+        columns = iter(text_column(documents, names).chunks)
+    row = 0
+    for column in columns:
+        found = token_lists(column, rules, names[0])
+        nulls = dict.fromkeys(np.flatnonzero(~np.asarray(column.is_valid())).tolist(), NULL_TEXT)
+        refused = {**found.refused, **nulls}
+        if refused:
+            first = min(refused)
+            raise InvalidInput(refused[first], row=row + first)
+        yield found.documents
+        row += len(column)
+    if not row:
+        yield _native.Texts.from_list([])
+
+
 def _encoded(documents: list[Any], recipe: Recipe, lengths: Any, first_row: int) -> _native.Texts:  # noqa: ANN401
+    if documents and all(isinstance(document, CutText) for document in documents):
+        return _native.Texts.concat([document.document for document in documents])
     is_weighted = recipe.weights == OWN_WEIGHTS
     offsets, tokens, weights, own_lengths = [0], [], [], []
     for row, document in enumerate(documents, first_row):
-        for token, weight in _pairs(document, row) if is_weighted else _plain(document, row):
+        pairs = _pairs(document, recipe.weight_scale, row) if is_weighted else _plain(document, row)
+        for token, weight in pairs:
             tokens.append(token)
             weights.append(weight)
         own_lengths.append(sum(map(len, tokens[offsets[-1] :])))
@@ -139,18 +217,17 @@ def _encoded(documents: list[Any], recipe: Recipe, lengths: Any, first_row: int)
     )
 
 
-def _pairs(document: Any, row: int) -> list[tuple[str, int]]:  # noqa: ANN401
+def _pairs(document: Any, scale: float | None, row: int) -> list[tuple[str, int]]:  # noqa: ANN401
     if isinstance(document, str):
         raise InvalidInput("weights own requires documents as lists of (token, weight) pairs", row=row)
     try:
         pairs = [(token, weight) for token, weight in document]
     except (TypeError, ValueError):
         raise InvalidInput("weights own requires documents as lists of (token, weight) pairs", row=row) from None
-    for token, weight in pairs:
+    for token, _ in pairs:
         if not isinstance(token, str):
             raise InvalidInput(f"the token {token!r} is not a str", row=row)
-        check_integer("weights", weight, 0, MAX_WEIGHT)
-    return pairs
+    return [(token, own_weight(token, weight, scale, row)) for token, weight in pairs]
 
 
 def _plain(document: Any, row: int) -> list[tuple[str, int]]:  # noqa: ANN401

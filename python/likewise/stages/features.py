@@ -17,7 +17,7 @@ class Features(NamedTuple):
     Parameters
     ----------
     offsets : ndarray of shape (n + 1,), int64
-        Those of text i are at ``offsets[i]:offsets[i + 1]``.
+        The features of text i are at ``offsets[i]:offsets[i + 1]``.
     features : ndarray, uint64
         Distinct features of each text in order of first occurrence.
     weights : ndarray, uint32
@@ -41,24 +41,25 @@ def features(
     Parameters
     ----------
     texts : list of str, Arrow data, or iterable of str
-        The texts; bytes or lists of tokens where the recipe takes those.
+        The texts, or bytes or lists of tokens if the recipe requires these.
     recipe : Recipe or str, optional
-        Whose tokens, shingle, weights and seed count; the preset ``online`` where None. Weights by rarity that have no
-        table yet are counted on these texts.
+        Determines the features; the preset ``online`` if None. If weights by rarity have no table, they are counted on
+        these texts.
     tokenizer : callable, optional
-        Cuts tokens ``user`` from each text: returns str, or (token, weight) for weights ``own``.
+        Function that splits a text into tokens, for tokens ``user``. It returns a list of str, or of (token, weight)
+        for weights ``own``.
     threads : int
-        Threads of this call.
+        Number of threads.
 
     Returns
     -------
     Features
-        Offsets, features, weights.
+        Offsets, features and weights.
 
     Raises
     ------
     InvalidInput
-        If an entry is no text.
+        If an entry is not a text.
 
     Examples
     --------
@@ -73,26 +74,26 @@ def features(
 
 
 def tokens(document: Any, recipe: GivenRecipe | None = None, *, tokenizer: Tokenizer | None = None) -> list[Any]:  # noqa: ANN401
-    """Return the tokens of a document by a recipe, in order, stop words included.
+    """Return the tokens of a document under a recipe, in order, including stop words.
 
     Parameters
     ----------
     document : str, bytes, or list of tokens
-        What the recipe takes.
+        The document, in the form that the recipe requires.
     recipe : Recipe or str, optional
-        Whose text rules and tokens count; the preset ``online`` where None.
+        Determines text rules and tokens; the preset ``online`` if None.
     tokenizer : callable, optional
-        Cuts tokens ``user``.
+        Function that splits a text into tokens, for tokens ``user``.
 
     Returns
     -------
     list of str, or of bytes
-        Normalized tokens; of tokens ``bytes`` and ``chunks`` bytes.
+        Normalized tokens; bytes for tokens ``bytes`` and ``chunks``.
 
     Raises
     ------
     InvalidInput
-        If the document is of another kind.
+        If the document has a different type.
 
     Examples
     --------
@@ -100,6 +101,6 @@ def tokens(document: Any, recipe: GivenRecipe | None = None, *, tokenizer: Token
     >>> tokens("<p>One, two.</p><p>Three</p>", Recipe.minhash(tokens="line", markup="html", fold="punctuation"))
     ['one two', 'three']
     """
-    recipe = as_recipe(recipe)
+    recipe = as_recipe(recipe).across_values
     found: list[Any] = recipe.feature_rules.cut(as_documents([document], recipe, tokenizer=tokenizer))[0]
     return found

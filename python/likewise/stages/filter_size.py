@@ -13,7 +13,7 @@ _STEP = 512
 
 
 def propose_filter_bits(largest: int, num_hashes: int = 1) -> int:
-    """Return the bits of filters for feature sets of up to `largest` features (weights counted).
+    """Return the number of filter bits for feature sets of up to `largest` features, counted with weights.
 
     Twice what they set, rounded up to a multiple of 512, and at most 65,536: two fifths of a filter are then set by the
     largest set, and less by any other. Larger sets than 32,768 fill theirs more, and tell less by it.

@@ -1,9 +1,9 @@
 """Sets: samples of shingle sets, and resemblance and containment from them with their standard error.
 
-Estimates are plain shares of what was drawn, and NaN where nothing was. Dividing by the chance of drawing anything
-(FracMinHash) is right on average over sets that drew nothing and count as 0, but wrong for each set that drew
-something. Standard errors are of a smoothed share and intervals are by the score test, since sqrt(p (1 - p) / n) is 0
-at 0 and 1.
+Estimates are plain shares of the hashes drawn, or NaN if none were drawn. Dividing by the probability of drawing any
+hash (FracMinHash) is right on average if sets that drew nothing count as 0, but wrong for each set that drew something.
+Standard errors are those of a smoothed share, and intervals use the score test, because sqrt(p (1 - p) / n) is 0 at 0
+and 1.
 """
 
 import math
@@ -29,19 +29,19 @@ _DEVIATIONS = 1.959963984540054
 
 
 class Estimate(NamedTuple):
-    """A similarity as samples tell it.
+    """A similarity estimated from samples.
 
     Parameters
     ----------
     value : float
-        0 to 1; NaN where the samples tell nothing, since nothing was drawn of what the question is about.
+        0 to 1; NaN if the samples contain none of the relevant hashes.
     standard_error : float
-        0 only where the value is exact: a share of 0 or 1 among few hashes is not known to be that. NaN with the value.
+        0 only if the value is exact, because a share of 0 or 1 among a few hashes may be different in the whole sets.
+        NaN if the value is NaN.
     low, high : float
-        The interval that holds the truth with a probability of 95 %. Both are the value where it is exact, and 0 and 1
-        where nothing is known.
+        The 95 % interval. Both are equal to the value if it is exact, and 0 and 1 if nothing is known.
     is_exact : bool
-        Whether the value is that of the whole sets.
+        Whether the value is that of the complete sets.
     """
 
     value: float
@@ -52,33 +52,33 @@ class Estimate(NamedTuple):
 
     @staticmethod
     def exact(value: float) -> "Estimate":
-        """Return what whole sets tell."""
+        """Return the exact value from complete sets."""
         return Estimate(value, 0.0, value, value, is_exact=True)
 
     @staticmethod
     def unknown() -> "Estimate":
-        """Return what a sample tells of which nothing was drawn."""
+        """Return the estimate from a sample without any draws."""
         return Estimate(math.nan, math.nan, 0.0, 1.0, is_exact=False)
 
 
 def estimate_of_share(num_found: int, num_drawn: int, population: float = math.inf) -> Estimate:
-    """Return the share of a population that was found `num_found` times among `num_drawn` of it.
+    """Estimate a share of a population from `num_found` hits in `num_drawn` draws.
 
     Parameters
     ----------
     num_found : int
-        Draws that are what is looked for.
+        Number of hits.
     num_drawn : int
-        Draws without replacement, 1 or more.
+        Number of draws without replacement, at least 1.
     population : float
-        What was drawn from, `num_drawn` or more; infinite for draws with replacement.
+        Size of the population, at least `num_drawn`; infinite for draws with replacement.
 
     Returns
     -------
     Estimate
-        The share among the draws, with no bias. Its standard error is that of the smoothed share
-        ``(num_found + 1) / (num_drawn + 2)``, since the share itself would promise no error at 0 and 1. The interval is
-        that of the score test with continuity correction, which covers 95 % or more whatever the share.
+        The share among the draws, which is unbiased. Its standard error is that of the smoothed share
+        ``(num_found + 1) / (num_drawn + 2)``, because the share itself would have an error of 0 at 0 and 1. The
+        interval is that of the score test with continuity correction, which covers at least 95 % for any share.
 
     Notes
     -----
@@ -218,19 +218,19 @@ class Samples:
     Parameters
     ----------
     kind : {"min-s", "mod-m", "min-wise"}
-        What was kept.
+        Kind of sample.
     size : int
-        Hashes kept of a set (min-s), one hash in so many (mod-m), slots (min-wise).
+        Number of hashes kept per set (min-s), modulus (mod-m), or number of slots (min-wise).
     recipe : Recipe
-        Whose features were sampled.
+        Determines the features that were sampled.
     offsets : ndarray of shape (n + 1,), int64
         The sample of document i is ``hashes[offsets[i]:offsets[i + 1]]``.
     hashes : ndarray, uint64
-        Ascending in each sample; of min-wise the slots in their order.
+        Ascending in each sample; for min-wise, the slots in their order.
     totals : ndarray of shape (n,), uint64
-        Sizes of the whole sets: the sums of their weights.
+        Sizes of the complete sets: the sums of their weights.
     is_whole : ndarray of shape (n,), bool
-        Whether a sample is the whole set.
+        Whether a sample is the complete set.
     """
 
     kind: str
@@ -250,7 +250,7 @@ class Samples:
         return self.hashes[self.offsets[row] : self.offsets[row + 1]]
 
     def resemblance(self, a: int, b: int, other: "Samples | None" = None) -> Estimate:
-        """Estimate the Jaccard similarity of document `a` and document `b` (of `other`, where given).
+        """Estimate the Jaccard similarity of document `a` and document `b` (of `other`, if given).
 
         Parameters
         ----------
@@ -259,19 +259,19 @@ class Samples:
         b : int
             Row of `other`.
         other : Samples, optional
-            Samples made in the same way; these where None.
+            Samples made with the same settings; if None, these samples.
 
         Returns
         -------
         Estimate
-            Exact where both samples are whole.
+            Exact if both samples are complete sets.
 
         Raises
         ------
         InvalidParameter
-            If a row does not exist or is no whole number, or `other` is no Samples.
+            If a row does not exist or is not an integer, or `other` is not Samples.
         RecipeMismatch
-            If `other` was sampled in another way.
+            If `other` was sampled with other settings.
 
         Examples
         --------
@@ -282,10 +282,10 @@ class Samples:
         return self._pair(a, b, other).resemblance()
 
     def containment(self, a: int, b: int, other: "Samples | None" = None) -> Estimate:
-        """Estimate the share of document `a`'s features found in document `b` (of `other`, where given).
+        """Estimate the share of document `a`'s features found in document `b` (of `other`, if given).
 
         Parameters, Returns, Raises
-            As :meth:`resemblance`; the value is NaN where nothing was drawn of document `a`.
+            As for :meth:`resemblance`; the value is NaN if the sample of document `a` is empty.
 
         Examples
         --------
@@ -349,18 +349,18 @@ def sample(
     texts : list of str, Arrow data, table, or iterable of str
         The texts.
     recipe : Recipe or str, optional
-        Whose features are sampled; ``Recipe.shingles()`` where None. Weights by rarity that have no table yet are
-        counted on these texts, and the recipe of the samples names the table.
+        Determines the features; ``Recipe.shingles()`` if None. If weights by rarity have no table, they are counted on
+        these texts, and the recipe of the samples names the table.
     kind : {"min-s", "mod-m", "min-wise"}
-        Min-s: the least hashes of each set; right for texts of like size. Mod-m (FracMinHash): one hash in so many;
-        grows with the text, and so tells containment of texts in larger ones, where the smaller has many times `size`
-        features. Min-Wise: the least hash by each of so many permutations.
+        ``min-s``: the lowest hashes of each set; for texts of similar size. ``mod-m`` (FracMinHash): one of `size`
+        hashes; it grows with the text, and so estimates the containment of texts in larger ones, if the smaller text
+        has many times `size` features. ``min-wise``: the lowest hash under each of `size` permutations.
     size : int, optional
-        Hashes kept (min-s, 256), one hash in so many (mod-m, 16), permutations (min-wise, 256).
+        Number of hashes kept (min-s, default 256), modulus (mod-m, 16), or number of permutations (min-wise, 256).
     text_field : str or sequence of str
-        Column of a table that holds the text; several are joined with a newline.
+        Column of a table that contains the text; several columns are joined with a newline.
     threads : int, optional
-        Threads of this call; all processors where None.
+        Number of threads; all processors if None.
 
     Returns
     -------
@@ -370,7 +370,7 @@ def sample(
     Raises
     ------
     InvalidInput
-        If an entry is no text.
+        If an entry is not a text.
     InvalidParameter
         If kind or size is out of range.
 

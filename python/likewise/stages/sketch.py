@@ -1,5 +1,6 @@
 """Sketch: a document's fixed-size summary, always together with the recipe that made it."""
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -13,7 +14,7 @@ from likewise import _native
 from likewise.arrays import GrowingArray
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
-from likewise.markup import facts
+from likewise.io.html import facts
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe, check_is_recipe
@@ -24,6 +25,8 @@ from likewise.stages.weights import with_counted
 
 EMPTY = 2
 SHORT = 1
+# Features of a document that is known by its sketch only: more than any rule for short texts asks.
+_LONG = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,18 +40,18 @@ class Sketches:
         MinHash: of shape (n, num_slots), unsigned of `slot_bits`.
         Bloom: uint64 of shape (n, filter_bits / 64), bit 0 lowest in word 0.
     recipe : Recipe
-        What made them.
+        The recipe that made them.
     is_empty : ndarray of shape (n,), bool
         Documents whose normalized text is empty.
     num_features : ndarray of shape (n,), uint32
-        Distinct features of each.
+        Number of distinct features of each document.
     doc_ids : tuple of str, optional
-        Ids, where they are known.
+        Ids, if known.
 
     Raises
     ------
     InvalidParameter
-        If the array is none of this recipe, or a column has another length.
+        If the array does not fit the recipe, or a column has another length.
 
     Examples
     --------
@@ -108,13 +111,59 @@ class Sketches:
         return Sketches(self.array[rows], self.recipe, self.is_empty[rows], self.num_features[rows], ids)
 
     @staticmethod
+    def from_signatures(signatures: Any, recipe: Recipe) -> "Sketches":  # noqa: ANN401 - arrays and lists
+        """Create sketches from the stored SimHash fingerprints or MinHash signatures of another program.
+
+        Parameters
+        ----------
+        signatures : array of integers, or list
+            As `array`, with one row per document. Also int64 with the same bits, and for MinHash any integers that fit
+            in the slots, such as the `hashvalues` of datasketch.
+        recipe : Recipe
+            The recipe that creates the same sketches.
+
+        Returns
+        -------
+        Sketches
+            The sketches. Their texts are unknown, so all documents count as long, and fingerprints are compared by
+            distance alone.
+
+        Raises
+        ------
+        InvalidParameter
+            If the array does not match the recipe, or a value is out of range.
+
+        Examples
+        --------
+        >>> import likewise
+        >>> recipe = likewise.Recipe.simhash(hash="simhash-1e0ng", within=3)
+        >>> likewise.Sketches.from_signatures([0xEB9DD1E2F5D1A1C9, 0xEB9DD1E2F5D1A1C8], recipe).array.dtype
+        dtype('uint64')
+        """
+        check_has_sketch(check_is_recipe(recipe))
+        dtype, _ = _type_of(recipe)
+        try:
+            given = np.asarray(signatures, object if isinstance(signatures, list | tuple) else None)
+            if given.dtype == object:
+                given = np.frompyfunc(operator.index, 1, 1)(given)
+            elif given.dtype == np.int64 and dtype == np.uint64:
+                given = np.ascontiguousarray(given).view(np.uint64)
+            array = given.astype(dtype, copy=False) if given.dtype.kind in "iuO" else given
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidParameter("signatures", f"not an array of {dtype}: {error}") from error
+        if array is not given and not np.array_equal(array, given):
+            raise InvalidParameter("signatures", f"a value does not fit in {dtype}")
+        num_rows = len(array) if array.ndim else 0
+        return Sketches(array, recipe, np.zeros(num_rows, bool), np.full(num_rows, _LONG, np.uint32))
+
+    @staticmethod
     def concatenate(parts: "list[Sketches]") -> "Sketches":
-        """Return sketches of one recipe end to end.
+        """Concatenate sketches made with one recipe.
 
         Raises
         ------
         RecipeMismatch
-            If their recipes make different sketches, naming the fields.
+            If their recipes make different sketches; the error names the fields.
         """
         if not parts:
             raise InvalidInput("no sketches to concatenate")
@@ -130,7 +179,7 @@ class Sketches:
         )
 
     def check_same_recipe(self, recipe: Recipe) -> None:
-        """Raise RecipeMismatch, naming the fields, if `recipe` makes other sketches."""
+        """Raise RecipeMismatch if `recipe` makes different sketches. The error names the fields that differ."""
         differing = self.recipe.sketch_differences(recipe)
         if differing:
             raise RecipeMismatch(
@@ -138,12 +187,12 @@ class Sketches:
             )
 
     def write(self, path: str | Path) -> None:
-        """Write to ``.parquet`` (recipe in the metadata) or ``.npy`` (recipe in ``PATH.recipe.json`` beside it).
+        """Write to ``.parquet`` (recipe in the metadata) or ``.npy`` (recipe in ``PATH.recipe.json``).
 
         Raises
         ------
         InvalidInput
-            If the name ends in neither.
+            If the name has neither extension.
         """
         from likewise.io.fingerprints.sketches import SketchFile, write_sketch_file
 
@@ -154,21 +203,21 @@ class Sketches:
 
     @staticmethod
     def read(path: str | Path, recipe: Recipe | None = None) -> "Sketches":
-        """Read what :meth:`write` wrote.
+        """Read sketches from a file written by :meth:`write`.
 
         Parameters
         ----------
         path : str or Path
             A ``.parquet`` or ``.npy`` file.
         recipe : Recipe, optional
-            What the sketches must have been made by.
+            The recipe that the sketches must have been made with.
 
         Raises
         ------
         RecipeMismatch
-            If they were made by something else, naming the fields.
+            If they were made with a different recipe. The error names the fields that differ.
         InvalidInput
-            If the file holds no sketches.
+            If the file contains no sketches.
         """
         from likewise.io.fingerprints.sketches import read_sketch_file
 
@@ -195,18 +244,19 @@ def sketch(
     Parameters
     ----------
     texts : list of str, Arrow data, table, or iterable of str
-        The texts; of tokens ``bytes`` and ``chunks`` also bytes, of tokens ``user`` lists of str, of weights ``own``
-        lists of (token, weight). A stream of batches and an iterator are taken batch by batch and may be larger than
-        memory, unless their weights, or the size of their filters, are still to be found.
+        The texts; with tokens ``bytes`` and ``chunks`` also bytes, with tokens ``user`` lists of str, and with weights
+        ``own`` lists of (token, weight). A stream of batches or an iterator is read batch by batch and may be larger
+        than memory, unless weights or the size of filters must first be computed.
     recipe : Recipe or str, optional
-        How to sketch; the preset ``online`` where None. Weights by rarity that have no table yet are counted on these
-        texts, and the recipe of the sketches names the table; the size of filters likewise.
+        Determines the sketch; the preset ``online`` if None. If weights by rarity have no table, they are counted on
+        these texts, and the recipe of the sketches names the table. The size of filters is determined in the same way.
     text_field : str or sequence of str
-        Column of a table that holds the text; several are joined with a newline.
+        Column of a table that contains the text; several columns are joined with a newline.
     tokenizer : callable, optional
-        Cuts tokens ``user`` from each text: returns str, or (token, weight) for weights ``own``.
+        Function that splits a text into tokens, for tokens ``user``. It returns a list of str, or of (token, weight)
+        for weights ``own``.
     threads : int, optional
-        Threads of this call; all processors where None.
+        Number of threads; all processors if None.
     **fields
         Fields of a recipe instead of one (:func:`likewise.dedup`).
 
@@ -218,9 +268,9 @@ def sketch(
     Raises
     ------
     InvalidInput
-        If an entry is no text.
+        If an entry is not a text.
     InvalidParameter
-        If the method makes no sketches.
+        If the method has no sketches.
 
     Examples
     --------

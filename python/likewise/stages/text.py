@@ -1,4 +1,4 @@
-"""Text: what are the tokens of a text, and how texts come in."""
+"""Text: normalization, tokens, and the accepted forms of input."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -8,6 +8,7 @@ from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import NULL_TEXT
 from likewise.io.tables.columns import as_large_text
+from likewise.io.tables.offered import as_arrow, as_reader
 from likewise.recipe.rules import TOKENS
 
 # Strings are handed to the core so many at a time, so that an iterator's texts do not all live twice.
@@ -19,7 +20,7 @@ _WHOLE = (str, bytes, Mapping, list, _native.Texts)
 
 
 def normalize(text: str) -> str:
-    r"""Return the text as the rules see it: NFKC case folding, runs of white space as one space.
+    r"""Return the normalized text: NFKC case folding, and each run of white space as one space.
 
     Parameters
     ----------
@@ -29,7 +30,7 @@ def normalize(text: str) -> str:
     Returns
     -------
     str
-        Empty where the text counts as empty.
+        Empty if the text counts as empty.
 
     Examples
     --------
@@ -47,7 +48,7 @@ def tokens(text: str, rule: str = "auto") -> list[str]:
     text : str
         Any text; it is normalized first.
     rule : {"auto", "word", "char"}
-        How it is cut.
+        How the text is split.
 
     Returns
     -------
@@ -70,28 +71,29 @@ def tokens(text: str, rule: str = "auto") -> list[str]:
 
 
 def as_texts(texts: Any, text_field: TextField = "text") -> _native.Texts:  # noqa: ANN401 - whatever speaks Arrow
-    """Return texts of any accepted kind as one native batch, without copies where they come as Arrow.
+    """Return texts of any accepted kind as one native batch. Arrow data is not copied.
 
     Parameters
     ----------
     texts : list of str, Arrow data, table, or iterable of str
-        Arrow data is anything with ``__arrow_c_array__`` or ``__arrow_c_stream__``; of a table the column
-        `text_field` is taken.
+        The texts. Arrow data is any object with ``__arrow_c_array__`` or ``__arrow_c_stream__``, and any object that
+        :func:`~likewise.io.tables.offered.as_arrow` converts. In a table, the column `text_field` is used.
     text_field : str or sequence of str
-        The column of a table that holds the text; several are joined with a newline.
+        Column of a table that contains the text; several columns are joined with a newline.
 
     Returns
     -------
     Texts
-        As many as came.
+        All texts.
 
     Raises
     ------
     InvalidInput
-        If an entry is no text, or the table has no such column.
+        If an entry is not a text, or the table does not have the column.
     """
     if isinstance(texts, _native.Texts):
         return texts
+    texts = as_arrow(texts, field_names(text_field))
     if isinstance(texts, str | bytes):
         raise InvalidInput("expected a list of texts, got a single text; put it in a list")
     if isinstance(texts, Mapping):
@@ -121,6 +123,7 @@ def text_batches(texts: Any, text_field: TextField = "text") -> Iterator[_native
     InvalidInput
         As for :func:`as_texts`; rows are counted from the first batch.
     """
+    texts = as_arrow(texts, field_names(text_field))
     if hasattr(texts, "__arrow_c_stream__") and is_stream(texts):
         yield from _of_stream(texts, text_field)
     elif isinstance(texts, Iterable) and not isinstance(texts, _WHOLE) and not is_arrow(texts):
@@ -130,9 +133,7 @@ def text_batches(texts: Any, text_field: TextField = "text") -> Iterator[_native
 
 
 def _of_stream(stream: Any, text_field: TextField) -> Iterator[_native.Texts]:  # noqa: ANN401
-    import pyarrow as pa
-
-    reader = pa.RecordBatchReader.from_stream(stream)
+    reader = as_reader(stream)
     first_row = 0
     # A stream without batches has no less a column, which may be the wrong one.
     yield _native.Texts.from_arrow(text_column(reader.schema.empty_table(), text_field))
@@ -146,7 +147,7 @@ def _of_strings(texts: Any) -> Iterator[_native.Texts]:  # noqa: ANN401
     if not isinstance(texts, Iterable):
         raise InvalidInput(
             f"texts have type {type(texts).__name__}; expected a list of str, "
-            "Arrow data (PyArrow, Polars, DuckDB, pandas) "
+            "Arrow data (PyArrow, Polars, DuckDB, pandas, datasets) "
             "or an iterable of str"
         )
     source = iter(texts)
@@ -198,7 +199,9 @@ def is_table(data: object) -> bool:
 
 def is_stream(data: object) -> bool:
     """Return whether Arrow data has columns but passes once, batch by batch, as a reader or a query does."""
-    return is_table(data) and any(hasattr(data, name) for name in ("read_next_batch", "fetchmany"))
+    return is_table(data) and any(
+        hasattr(data, name) for name in ("read_next_batch", "to_arrow_reader", "fetch_arrow_reader")
+    )
 
 
 def table_column(table: Any, name: str) -> Any:  # noqa: ANN401 - PyArrow has no types

@@ -34,11 +34,11 @@ def verify_pairs(
     pairs : ndarray of shape (m, 2), int64
         Rows of `texts`: (a, b). Containment is that of a in b: the share of a's features found in b.
     recipe : Recipe or str, optional
-        Whose features count; the preset ``online`` where None.
+        Whose features count; the preset ``online`` if None.
     measure : {"jaccard", "containment", "cosine", "dice", "overlap"}
         What to measure.
     threads : int, optional
-        Threads of this call; all processors where None.
+        Number of threads; all processors if None.
 
     Returns
     -------

@@ -23,24 +23,25 @@ _OF_TERMS = ("tokens", "seed", "hash", "fold", "stop_words", "dictionary")
 
 
 class Counter:
-    """Counts how many documents hold each feature, batch by batch.
+    """Counts how many documents contain each feature, batch by batch.
 
     Parameters
     ----------
     recipe : Recipe
-        Whose features are counted.
+        Determines the features.
     memory_bytes : float or str
-        Counts are exact up to ``memory_bytes / 48`` distinct features. Beyond, all of them come from a count-min
-        sketch in half of the memory. The digests of documents, some 40 bytes each, come on top.
+        Memory limit for the counts. They are exact for up to ``memory_bytes / 48`` distinct features. Beyond that, all
+        counts come from a count-min sketch in half of the memory. The digests of documents need about 40 additional
+        bytes per document.
 
     Raises
     ------
     InvalidParameter
-        If the memory is under 16 MiB, or the recipe's method has no features.
+        If the memory is less than 16 MiB, or the recipe's method has no features.
 
     Notes
     -----
-    Everything commutes: the table does not depend on batches, their order, or threads.
+    All updates commute: the table does not depend on the batches, their order, or the number of threads.
     """
 
     def __init__(self, recipe: Recipe, memory_bytes: float | str = DEFAULT_MEMORY_BYTES) -> None:
@@ -69,22 +70,22 @@ def count_weights(
     memory_bytes: float | str = DEFAULT_MEMORY_BYTES,
     threads: int | None = None,
 ) -> Weights:
-    """Return the weights of features by their rarity among texts.
+    """Count the weights of features by their rarity among texts.
 
     Parameters
     ----------
     texts : list of str, Arrow data, table, or iterable of str
         The collection.
     recipe : Recipe or str, optional
-        Whose features are counted; ``Recipe.minhash(weights="idf")`` where None.
+        Determines the features; ``Recipe.minhash(weights="idf")`` if None.
     text_field : str or sequence of str
-        Column of a table that holds the text; several are joined with a newline.
+        Column of a table that contains the text; several columns are joined with a newline.
     tokenizer : callable, optional
-        Cuts tokens ``user`` from each text.
+        Function that splits a text into tokens, for tokens ``user``.
     memory_bytes : float or str
-        Memory of the counts.
+        Memory limit for the counts.
     threads : int, optional
-        Threads of this call; all processors where None. They change no result.
+        Number of threads; all processors if None. Results do not depend on it.
 
     Returns
     -------
@@ -94,7 +95,7 @@ def count_weights(
     Raises
     ------
     InvalidInput
-        If an entry is no text.
+        If an entry is not a text.
     InvalidParameter
         As for :class:`Counter`.
 
@@ -113,15 +114,16 @@ def count_weights(
 
 
 def read_table(path: str | Path, options: Mapping[str, Any] | None = None) -> Weights:
-    """Read a table of weights: what ``likewise weights`` wrote, or a lexicon.
+    """Read a weight table from ``likewise weights``, or a lexicon.
 
     Parameters
     ----------
     path : str or Path
-        A table, told by its first bytes; else lines of ``term <tab> weight``, or of CSV where the name ends in .csv.
+        A table, recognized by its first bytes; otherwise lines of ``term <tab> weight``, or CSV if the name ends in
+        .csv.
     options : mapping, optional
-        Fields of the recipe that say how the terms of a lexicon are cut (:meth:`likewise.Weights.from_terms`), None
-        where not named; others are passed over.
+        Fields of the recipe that determine how the terms of a lexicon are split (:meth:`likewise.Weights.from_terms`).
+        Missing fields count as None, and other fields are ignored.
 
     Returns
     -------
@@ -139,9 +141,14 @@ def read_table(path: str | Path, options: Mapping[str, Any] | None = None) -> We
     terms, lines = read_lexicon(Path(path))
     named = {name: value for name in _OF_TERMS if (value := (options or {}).get(name)) is not None}
     try:
-        return Weights.from_terms(terms, **named)
+        table = Weights.from_terms(terms, **named)
     except InvalidInput as error:
         raise InvalidInput(error.message, str(path), None if error.row is None else lines[error.row]) from error
+    if table.longest_term is not None:
+        name = table.longest_term[0]
+        line = next(line for (term, _), line in zip(terms, lines, strict=True) if term == name)
+        table.longest_term = (name, f"{path}, line {line}")
+    return table
 
 
 def with_counted(recipe: Recipe, batches: Sequence[_native.Texts], *, threads: int) -> Recipe:

@@ -15,7 +15,7 @@ from likewise.theory.family import Family, HashFunctions, drawn
 
 _MAX_LENGTH = 65_535
 _MAX_SYMBOL = 2**32 - 1
-# What stands behind the end of a sequence.
+# Padding after the end of a sequence.
 _END = -1
 _OUTPUTS_PER_SYMBOL = 3
 
@@ -24,30 +24,31 @@ _OUTPUTS_PER_SYMBOL = 3
 class EditFamily(Family):
     """Positions of a random embedding, for the edit distance of sequences (CGK).
 
-    The embedding reads a sequence of up to n symbols in 3n steps: each step writes the symbol under the head, and moves
-    the head on or not as a random bit of this step and symbol says. Two sequences are read by the same bits. So the
-    head of one slips against that of the other only where their symbols differ, until they are in step again. A
-    function is a random embedding and one of its 3n positions; its value is the symbol written there.
+    The embedding reads a sequence of up to n symbols in 3n steps. Each step writes the symbol under the head. A random
+    bit for this step and symbol decides whether the head moves on. Both sequences of a pair are read with the same
+    bits. So one head moves relative to the other only where their symbols differ, until both are aligned again. A
+    function is a random embedding and one of its 3n positions. Its value is the symbol written at that position.
 
     Parameters
     ----------
     length : int
-        Greatest length of a sequence, n.
+        Maximum length of a sequence, n.
 
     Notes
     -----
     **Distortion.** Sequences at edit distance k are embedded at a Hamming distance of at most O(k**2) with probability
-    2/3 or more, and of at least k/2 unless a sequence is not read to its end, which has probability 2 exp(-n/6) or
-    less.
+    2/3 or more. The distance is at least k/2 unless a sequence is not read to its end, which has probability
+    2 exp(-n/6) or less.
 
-    **Collision.** Where the heads read different symbols, the edit distance of what is left of both falls with
-    probability 1/4 or more and grows, by 1, with probability 1/4 or less; else it stays. So the number of differing
-    positions is at most, in distribution, the time T that a lazy random walk (up, down: 1/4 each) takes to first reach
-    k, with ``P(T > t) = P(-k <= B - t < k)``, B binomial of 2t and 1/2. Hence ``p1 = 1 - sum of P(T > t) over t < 3n /
-    3n``, about ``1 - 1.3 k / sqrt(n)``, and ``p2 = 1 - k / 6n + 2 exp(-n/6)``. These bound every pair. They part only
-    where d2 is more than about ``8 d1 sqrt(n)``; unrelated texts collide far less often than p2 says.
+    **Collision.** If the heads read different symbols, the edit distance of the rest of both sequences decreases with
+    probability 1/4 or more, and increases by 1 with probability 1/4 or less. Otherwise it does not change. So the
+    number of differing positions is at most, in distribution, the time T that a lazy random walk (up, down: 1/4 each)
+    takes to first reach k, with ``P(T > t) = P(-k <= B - t < k)``, B binomial with parameters 2t and 1/2. Hence ``p1 =
+    1 - sum of P(T > t) over t < 3n / 3n``, about ``1 - 1.3 k / sqrt(n)``, and ``p2 = 1 - k / 6n + 2 exp(-n/6)``. These
+    bounds apply to each pair. They separate only if d2 is more than about ``8 d1 sqrt(n)``. Unrelated texts collide far
+    less often than p2.
 
-    **Cost.** 3n steps over n_rows x num_functions heads: 1 s for 100 sequences of 1,000 and 32 functions.
+    **Cost.** 3n steps over n_rows x num_functions heads: 1 s for 100 sequences of length 1,000 and 32 functions.
 
     Source: Chakraborty, Goldenberg, Koucky, Streaming algorithms for embedding and computing edit distance in the low
     distance regime, STOC 2016.
@@ -77,7 +78,7 @@ class EditFamily(Family):
 
     @property
     def is_exact(self) -> bool:
-        """False: the embedding keeps bounds, not distances."""
+        """False: the embedding preserves bounds, not distances."""
         return False
 
     def least_probability(self, distance: float) -> float:
@@ -85,7 +86,7 @@ class EditFamily(Family):
         return float(1.0 - self.slip_probabilities(math.ceil(self.check_distance(distance))).sum() / self.num_positions)
 
     def greatest_probability(self, distance: float) -> float:
-        """Return p2 for edit distances from `distance` on."""
+        """Return p2 for edit distances of `distance` or more."""
         unread = 2.0 * math.exp(-self.length / 6.0)
         return min(1.0, 1.0 - self.check_distance(distance) / 2.0 / self.num_positions + unread)
 
@@ -100,12 +101,12 @@ class EditFamily(Family):
         Returns
         -------
         ndarray of shape (3n,), float64
-            P(T > t) of the walk; met exactly by an insertion before symbols that are all different, far from the end.
+            P(T > t) of the walk. The bound is exact for an insertion before distinct symbols, far from the end.
         """
         time = np.arange(self.num_positions, dtype=np.float64)
         if distance == 0:
             return np.zeros(len(time))
-        # Binomial probabilities at the middle, C(2t, t) / 4^t, then outwards one by one.
+        # Binomial probabilities at the middle, C(2t, t) / 4^t, then outward one by one.
         chance = np.cumprod(np.concatenate([[1.0], (2 * time[:-1] + 1) / (2 * time[:-1] + 2)]))
         total = chance.copy()
         for step in range(1, distance + 1):
@@ -114,7 +115,7 @@ class EditFamily(Family):
         return np.minimum(1.0, total)
 
     def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - texts, lists of numbers, or an array
-        """Return :meth:`Family.rows`: int64 of shape (n, length), -1 behind the end.
+        """Return :meth:`Family.rows`: int64 of shape (n, length), with -1 after the end.
 
         Parameters
         ----------
@@ -167,16 +168,16 @@ class EditFamily(Family):
         Parameters
         ----------
         data
-            As :meth:`rows` takes it: n sequences.
+            The sequences, as for :meth:`rows`.
         seed : int
-            Of the embeddings.
+            Seed of the embeddings.
         num : int
-            Embeddings, each with its own bits.
+            Number of embeddings, each with its own bits.
 
         Returns
         -------
         ndarray of shape (n, num, 3 * length), int64
-            Symbols; -1 once a sequence is read.
+            Symbols; -1 after the end of a sequence.
         """
         rows = self.rows(data)
         random, count = drawn(seed, num)
@@ -197,14 +198,14 @@ class EditFamily(Family):
             heads = np.minimum(heads + moves, self.length)
 
     def distances(self, row: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:
-        """Return edit distances (Levenshtein), exactly."""
+        """Return exact edit distances (Levenshtein)."""
         own = row[row != _END].astype(np.uint32)
         others = [other[other != _END].astype(np.uint32) for other in rows]
         return np.array([_native.align_sequences(own, other)[0] for other in others], np.float64)
 
 
 def _symbols(sequence: object) -> list[int]:
-    """Return the symbols of a text or a sequence of whole numbers from 0."""
+    """Return the symbols of a text or of a sequence of nonnegative integers."""
     if isinstance(sequence, str):
         return [ord(symbol) for symbol in sequence]
     if not isinstance(sequence, Sequence | np.ndarray):
@@ -216,7 +217,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _random_bits(symbols: NDArray[np.uint64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return a bit for each symbol and key, as if drawn: the top one after the finalizer of MurmurHash3."""
+    """Return a pseudorandom bit for each symbol and key: the top bit after the finalizer of MurmurHash3."""
     x = (symbols + np.uint64(2)) * _ODD ^ keys
     for factor in (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)):
         x = (x ^ (x >> np.uint64(33))) * factor

@@ -1,4 +1,4 @@
-"""What a family of hash functions is, and how one is made steeper."""
+"""Families of hash functions, and their amplification by AND and OR."""
 
 import math
 from abc import ABC, abstractmethod
@@ -18,16 +18,16 @@ _MAX_FUNCTIONS = 2**20
 
 
 class Sensitivity(NamedTuple):
-    """What a family promises: (d1, d2, p1, p2).
+    """The guarantee of a family: (d1, d2, p1, p2).
 
     Parameters
     ----------
     d1, d2 : float
         Distances, d1 < d2.
     p1 : float
-        Two things at distance d1 or less collide with this probability or more.
+        Two items at distance d1 or less collide with this probability or more.
     p2 : float
-        Two at distance d2 or more with this one or less.
+        Two items at distance d2 or more collide with this probability or less.
     """
 
     d1: float
@@ -37,41 +37,41 @@ class Sensitivity(NamedTuple):
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether p1 > p2, without which the family tells nothing of these distances."""
+        """Whether p1 > p2; otherwise the family does not separate these distances."""
         return self.p1 > self.p2
 
     @property
     def rho(self) -> float:
-        """``ln(1/p1) / ln(1/p2)``: n**rho tables find a neighbor among n; the same for every number of rows."""
+        """``ln(1/p1) / ln(1/p2)``: n**rho tables find a neighbor among n, independent of the number of rows."""
         if not 0.0 < self.p2 < 1.0 or self.p1 <= 0.0:
             return math.nan
         return math.log(self.p1) / math.log(self.p2)
 
 
 class Family(ABC):
-    """Hash functions of which one is drawn at random; nearer things collide more often."""
+    """A family of hash functions that are drawn at random. Nearer items collide more often."""
 
     @property
     def num_functions(self) -> int:
-        """Functions that are drawn together: 1, unless amplified."""
+        """Number of functions that are drawn together: 1, unless amplified."""
         return 1
 
     @property
     def leaf(self) -> "Family":
-        """The family that is amplified; itself where none is."""
+        """The family that is amplified; the family itself if it is not amplified."""
         return self
 
     @property
     @abstractmethod
     def max_distance(self) -> float:
-        """Greatest distance there is; infinity where there is none."""
+        """Maximum possible distance, or infinity."""
 
     @abstractmethod
     def least_probability(self, distance: float) -> float:
-        """Return the least P(collision) at a distance or less; where :attr:`is_exact`, P at the distance."""
+        """Return the minimum P(collision) at a distance or less. If :attr:`is_exact`, this is P at the distance."""
 
     def greatest_probability(self, distance: float) -> float:
-        """Return the greatest P(collision) at a distance or more; where :attr:`is_exact`, P at the distance."""
+        """Return the maximum P(collision) at a distance or more. If :attr:`is_exact`, this is P at the distance."""
         return self.least_probability(distance)
 
     @property
@@ -81,19 +81,19 @@ class Family(ABC):
 
     @abstractmethod
     def draw(self, seed: int = 0, *, num: int | None = None) -> HashFunctions:
-        """Return functions drawn at random: `num` of them, :attr:`num_functions` where None.
+        """Return `num` functions drawn at random; by default, :attr:`num_functions`.
 
-        They are the same for the same seed and version of NumPy.
+        The same seed and NumPy version give the same functions.
         """
 
     @abstractmethod
     def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - each family has its own
-        """Return data as the array that this family hashes, one thing a row.
+        """Return data as the array that this family hashes, with one item per row.
 
         Raises
         ------
         InvalidParameter
-            If the shape or the values do not fit the family.
+            If the family does not support the shape or the values.
         """
 
     @abstractmethod
@@ -101,11 +101,11 @@ class Family(ABC):
         """Return the distances of one row to each of several rows (as :meth:`rows` returns them)."""
 
     def combine(self, equal: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which pairs collide, shape (n,), by which of their :attr:`num_functions` values are equal."""
+        """Return which pairs collide, shape (n,), given which of their :attr:`num_functions` values are equal."""
         return np.asarray(equal[:, 0], np.bool_)
 
     def sensitivity(self, d1: float, d2: float) -> Sensitivity:
-        """Return what the family promises for two distances.
+        """Return the guarantee of the family for two distances.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class Family(ABC):
         Parameters
         ----------
         a, b : ndarray of shape (n, num_functions), int64
-            Values by the same drawn functions.
+            Values of the same drawn functions.
         """
         return self.combine(np.asarray(a) == np.asarray(b))
 
@@ -166,11 +166,11 @@ class Amplified(Family):
     Parameters
     ----------
     base : Family
-        What is drawn.
+        The family to draw from.
     mode : {"all", "any"}
-        Whether all draws must collide or one.
+        Whether all draws must collide, or at least one.
     num : int
-        Draws.
+        Number of draws.
     """
 
     base: Family
@@ -184,7 +184,7 @@ class Amplified(Family):
 
     @property
     def num_functions(self) -> int:
-        """Functions of the leaf that are drawn together."""
+        """Number of functions of the leaf that are drawn together."""
         return self.num * self.base.num_functions
 
     @property
@@ -194,16 +194,16 @@ class Amplified(Family):
 
     @property
     def max_distance(self) -> float:
-        """That of the base."""
+        """Maximum distance of the base family."""
         return self.base.max_distance
 
     @property
     def is_exact(self) -> bool:
-        """Whether that of the base is."""
+        """Whether the base family is exact."""
         return self.base.is_exact
 
     def least_probability(self, distance: float) -> float:
-        """Return :meth:`Family.least_probability`; bounds stay bounds, since both modes are monotone."""
+        """Return :meth:`Family.least_probability`. Both modes are monotone, so bounds remain valid."""
         return self._of(self.base.least_probability(distance))
 
     def greatest_probability(self, distance: float) -> float:
@@ -213,7 +213,7 @@ class Amplified(Family):
     def _of(self, probability: float) -> float:
         if self.mode == "all":
             return probability**self.num
-        # Exact to the last digits also where p is tiny.
+        # Accurate to the last digits even if p is tiny.
         return 1.0 if probability >= 1.0 else -math.expm1(self.num * math.log1p(-probability))
 
     def draw(self, seed: int = 0, *, num: int | None = None) -> HashFunctions:
@@ -243,7 +243,7 @@ def as_number(name: str, value: object) -> float:
 
 
 def drawn(seed: int, num: int | None) -> tuple[np.random.Generator, int]:
-    """Return what functions are drawn by, and how many; raise InvalidParameter where either is none."""
+    """Return a random generator and the number of functions to draw, or raise InvalidParameter."""
     count = 1 if num is None else check_integer("num", num, 1, _MAX_FUNCTIONS)
     return np.random.default_rng(check_integer("seed", seed, 0, 2**64 - 1)), count
 
@@ -254,24 +254,24 @@ def amplified_for(family: Family, distance: float, *, recall: float, num_functio
     Parameters
     ----------
     family : Family
-        Not yet amplified.
+        A family that is not amplified.
     distance : float
         Pairs at this distance must collide with probability `recall`.
     recall : float
-        Above 0, below 1.
+        Required probability (0 < recall < 1).
     num_functions : int
-        Functions to spend.
+        Number of functions available.
 
     Returns
     -------
     Amplified
-        ``family.all_of(rows).any_of(num_functions // rows)`` of the largest number of rows that reaches the recall: the
-        rule by which bands of MinHash signatures are chosen.
+        ``family.all_of(rows).any_of(num_functions // rows)`` with the largest number of rows that reaches the recall.
+        Bands of MinHash signatures are chosen by the same rule.
 
     Raises
     ------
     InvalidParameter
-        If not even rows of one function reach it, or the family is amplified already.
+        If even rows of a single function do not reach the recall, or the family is already amplified.
 
     Examples
     --------

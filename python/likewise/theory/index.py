@@ -1,4 +1,4 @@
-"""A small index in memory that searches by any amplified family."""
+"""A small in-memory index that searches with an amplified family."""
 
 from typing import Any, NamedTuple
 
@@ -10,16 +10,16 @@ from likewise.theory.family import Amplified, Family
 
 
 class Neighbors(NamedTuple):
-    """What a search found, sorted by (query, distance, row).
+    """Results of a search, sorted by (query, distance, row).
 
     Parameters
     ----------
     queries, rows : ndarray of shape (m,), int64
         Row of the query, row in the index.
     distances : ndarray of shape (m,), float64
-        Exact.
+        Exact distances.
     num_candidates : int
-        Pairs that shared a bucket, and so were measured.
+        Number of pairs that shared a bucket and were measured.
     """
 
     queries: NDArray[np.int64]
@@ -29,26 +29,26 @@ class Neighbors(NamedTuple):
 
 
 class LSHIndex:
-    """Vectors, sets or sequences in memory, found again by hash tables of a family.
+    """An in-memory index of vectors, sets or sequences, with hash tables of a family.
 
     Parameters
     ----------
     family : Family
-        ``leaf.all_of(rows).any_of(bands)``, or less; :func:`amplified_for` chooses one. Each of the OR's draws is a
-        table.
+        ``leaf.all_of(rows).any_of(bands)``, or a part of this; :func:`amplified_for` chooses one. Each draw of the OR
+        is a table.
     seed : int
-        Of the functions drawn.
+        Seed for drawing the functions.
 
     Raises
     ------
     InvalidParameter
-        If the family is another cascade: tables are an OR of ANDs.
+        If the family is a different cascade. Tables are an OR of ANDs.
 
     Notes
     -----
-    Every neighbor returned is measured; which ones are found is chance, of :meth:`recall`. About 100 bytes per row and
-    table, and the rows themselves. For documents :func:`likewise.dedup` and :class:`likewise.HammingIndex` are the
-    tools; this one is for vectors from elsewhere, up to some 100,000.
+    The distances of all returned neighbors are exact. A neighbor is found with the probability that :meth:`recall`
+    returns. The index takes about 100 bytes per row and table, plus the rows themselves. Use it for up to about 100,000
+    vectors of your own. For documents, use :func:`likewise.dedup` or :class:`likewise.HammingIndex`.
 
     Examples
     --------
@@ -77,11 +77,11 @@ class LSHIndex:
         return self._num_held
 
     def recall(self, within: float) -> float:
-        """Return P(found), or a lower bound, of what is held at this distance of a query or nearer."""
+        """Return P(found), or a lower bound, for rows at this distance or less from a query."""
         return self.family.least_probability(within)
 
     def add(self, data: Any) -> NDArray[np.int64]:  # noqa: ANN401 - as the family takes
-        """Take several rows; return their row numbers."""
+        """Add rows and return their row numbers."""
         rows = self.family.rows(data)
         first, self._num_held = self._num_held, self._num_held + len(rows)
         self._parts.append(rows)
@@ -91,19 +91,19 @@ class LSHIndex:
         return np.arange(first, self._num_held, dtype=np.int64)
 
     def query(self, data: Any, *, within: float) -> Neighbors:  # noqa: ANN401 - as the family takes
-        """Find what is held within a distance of each query.
+        """Find the rows within a distance of each query.
 
         Parameters
         ----------
         data : as `add`
-            Queries.
+            The queries.
         within : float
-            Greatest distance.
+            Maximum distance.
 
         Returns
         -------
         Neighbors
-            Each measured; found with probability :meth:`recall` or more.
+            The neighbors, with exact distances. Each neighbor is found with probability :meth:`recall` or more.
         """
         self.family.check_distance(within)
         rows = self.family.rows(data)

@@ -1,4 +1,4 @@
-"""The searches of the literature by the textbook's arithmetic: what they would probe, compare and store."""
+"""Predicted probes, comparisons and storage of the searches from the literature, by the textbook formulas."""
 
 from dataclasses import dataclass
 
@@ -9,20 +9,20 @@ from likewise.hamming.plan import MAX_FINGERPRINTS
 
 @dataclass(frozen=True)
 class TextbookSearch:
-    """A historical search by the textbook's arithmetic: plain sorted tables, uniform fingerprints.
+    """A historical search with the textbook figures: plain sorted tables, uniform fingerprints.
 
     Parameters
     ----------
     name, family : str
-        What it does.
+        Description of the search.
     num_tables : int
-        Sorted copies of the fingerprints.
+        Number of sorted copies of the fingerprints.
     key_bits : tuple of int
-        Least and greatest number of bits that are looked up.
+        Smallest and largest number of bits of a lookup.
     num_probes_exactly, num_probes : float
-        Look-ups at exactly the radius, and in all.
+        Number of lookups at exactly the radius, and in total.
     num_candidates_a_table, num_candidates : float
-        Fingerprints to compare in the table of the narrowest key, and in all tables.
+        Number of fingerprints to compare in the table with the narrowest key, and in all tables.
     num_copies : float
         How often each fingerprint is stored.
     num_bytes : float
@@ -42,7 +42,7 @@ class TextbookSearch:
 
 
 def textbook_searches(n: int, *, bits: int = 64, within: int = 3) -> tuple[TextbookSearch, ...]:
-    """Return the searches of the literature with the textbook's figures.
+    """Return the searches from the literature, with the textbook figures.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ def textbook_searches(n: int, *, bits: int = 64, within: int = 3) -> tuple[Textb
     Returns
     -------
     tuple of TextbookSearch
-        Scan; all neighbors probed; all stored; tables by every block, by nested blocks, by every two and three blocks.
+        The scan, all neighbors probed, all neighbors stored, and tables by single blocks, by nested blocks, and by all
+        choices of two and of three blocks.
 
     Raises
     ------

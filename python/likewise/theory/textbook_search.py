@@ -1,6 +1,6 @@
-"""The searches of the literature in plain NumPy, as they are drawn on a blackboard: to be read, run and compared.
+"""The searches from the literature in plain NumPy, for teaching and comparison.
 
-Nothing here is used by the index, and nothing of the index is used here.
+This module and the index do not use each other.
 """
 
 import itertools
@@ -23,12 +23,12 @@ _MAX_TABLES = 1024
 
 
 class HistoricalSearch(ABC):
-    """All fingerprints within a radius of a query, found in one of the ways of the literature.
+    """A search for all fingerprints within a radius of a query, by a method from the literature.
 
     Attributes
     ----------
     num_probes, num_candidates : int
-        Look-ups made and fingerprints compared by the last query.
+        Number of lookups and of compared fingerprints of the last query.
     """
 
     def __init__(self, codes: Codes, within: int) -> None:
@@ -45,10 +45,10 @@ class HistoricalSearch(ABC):
 
     @abstractmethod
     def _candidates(self, query: np.uint64) -> Iterator[Rows]:
-        """Give the rows to be compared, and count them."""
+        """Yield the rows to compare, and count them."""
 
     def _look_up(self, values: Codes, rows: Rows, wanted: Codes) -> Rows:
-        """Return the rows at which the sorted values are one of the wanted ones, each a binary search."""
+        """Return the rows whose value is one of the wanted values, with a binary search for each."""
         low = np.searchsorted(values, wanted, "left")
         high = np.searchsorted(values, wanted, "right")
         self.num_probes += len(wanted)
@@ -58,7 +58,7 @@ class HistoricalSearch(ABC):
 
 
 class _Scan(HistoricalSearch):
-    """Every fingerprint is compared."""
+    """Compares all fingerprints."""
 
     def _candidates(self, query: np.uint64) -> Iterator[Rows]:
         self.num_candidates = len(self.codes)
@@ -66,7 +66,7 @@ class _Scan(HistoricalSearch):
 
 
 class _ProbedNeighbors(HistoricalSearch):
-    """One sorted table; every value within the radius of the query is looked up. Section 3, the first extreme."""
+    """Looks up all values within the radius of the query in one sorted table. Section 3, the first extreme."""
 
     def __init__(self, codes: Codes, within: int, bits: int) -> None:
         super().__init__(codes, within)
@@ -79,7 +79,7 @@ class _ProbedNeighbors(HistoricalSearch):
 
 
 class _StoredNeighbors(HistoricalSearch):
-    """Every value within the radius of each fingerprint is stored, the query looked up once. Section 3, the other."""
+    """Stores all values within the radius of each fingerprint, and looks up the query once. Section 3, the other."""
 
     def __init__(self, codes: Codes, within: int, bits: int) -> None:
         super().__init__(codes, within)
@@ -97,9 +97,9 @@ class _StoredNeighbors(HistoricalSearch):
 
 
 class _PermutedTables(HistoricalSearch):
-    """Sorted copies, each led by the bits of one key; the key of the query is looked up in each. Section 3.1.
+    """Looks up the query's key in several copies, each sorted by the bits of one key. Section 3.1.
 
-    Bits outside the key are cleared instead of moved behind it, which sorts by the key just as the permutation does.
+    Bits outside the key are cleared instead of moved after it. This gives the same order by the key as the permutation.
     """
 
     def __init__(self, codes: Codes, within: int, keys: list[int]) -> None:
@@ -116,17 +116,17 @@ class _PermutedTables(HistoricalSearch):
 
 
 def historical_search(name: str, fingerprints: Codes, *, bits: int = 64, within: int = 3) -> HistoricalSearch:
-    """Return one of the searches of the literature over fingerprints, exact and ready to be asked.
+    """Return one of the searches from the literature over fingerprints, exact and ready for queries.
 
     Parameters
     ----------
     name : str
-        As :func:`historical_names` and :func:`~likewise.theory.textbook.textbook_searches` call it:
+        A name from :func:`historical_names` or :func:`~likewise.theory.textbook.textbook_searches`:
         ``"scan"``, ``"all neighbors probed"``, ``"all neighbors stored"`` (up to 1,000 fingerprints), ``"4 blocks"``,
-        ``"4 blocks, then 4 of the rest"``, ``"2 of 5 blocks"``, ``"3 of 6 blocks"`` (these of radius 3: 4, 16, 10 and
-        20 tables).
+        ``"4 blocks, then 4 of the rest"``, ``"2 of 5 blocks"``, ``"3 of 6 blocks"``. The last four are for radius 3 and
+        have 4, 16, 10 and 20 tables.
     fingerprints : array of shape (n,), uint64
-        The set.
+        The fingerprints to search.
     bits : int
         Width, 1 to 64.
     within : int
@@ -135,18 +135,19 @@ def historical_search(name: str, fingerprints: Codes, *, bits: int = 64, within:
     Returns
     -------
     HistoricalSearch
-        Its `query` gives the same rows whatever the name.
+        Its `query` returns the same rows for every name.
 
     Raises
     ------
     InvalidParameter
-        If the name is none of them for this width and radius, the fingerprints are of another kind or wider, or there
-        are more neighbors than can be held.
+        If there is no such search for this width and radius, the fingerprints have a different type or are wider, or
+        there are too many neighbors to store.
 
     Notes
     -----
-    For teaching, and as an oracle: plain NumPy, a few thousand fingerprints. :class:`likewise.HammingIndex` is the one
-    for work. Source: Manku, Jain, Das Sarma, Detecting near-duplicates for web crawling, WWW 2007, section 3.
+    Use these searches for teaching and as a reference implementation, with up to a few thousand fingerprints. For real
+    work, use :class:`likewise.HammingIndex`. Source: Manku, Jain, Das Sarma, Detecting near-duplicates for web
+    crawling, WWW 2007, section 3.
 
     Examples
     --------
@@ -175,7 +176,7 @@ def historical_search(name: str, fingerprints: Codes, *, bits: int = 64, within:
 
 
 def historical_names(bits: int = 64, within: int = 3) -> tuple[str, ...]:
-    """Return the names of the searches that there are for a width and a radius.
+    """Return the names of the searches for a width and a radius.
 
     Examples
     --------
@@ -206,7 +207,7 @@ def _tables(bits: int, within: int) -> dict[str, list[int]]:
 
 
 def _cut(positions: "range | list[int]", count: int) -> list[list[int]]:
-    """Return positions cut into runs as equal as can be, the longer first."""
+    """Return positions divided into runs of lengths as equal as possible, longer runs first."""
     short, num_long = divmod(len(positions), count)
     ends = list(itertools.accumulate(short + (part < num_long) for part in range(count)))
     return [list(positions[start:end]) for start, end in itertools.pairwise([0, *ends])]
@@ -217,7 +218,7 @@ def _mask(positions: "itertools.chain[int] | list[int]") -> int:
 
 
 def _masks(bits: int, within: int) -> Codes:
-    """Return every pattern of at most `within` errors."""
+    """Return all patterns of at most `within` errors."""
     count = sum(math.comb(bits, errors) for errors in range(within + 1))
     if count > _MAX_NEIGHBORS:
         raise InvalidParameter("within", f"{within} of {bits} bits: {count} neighbors; the limit is {_MAX_NEIGHBORS}")

@@ -12,7 +12,7 @@ from likewise.errors import InvalidParameter
 from likewise.theory.family import Family, HashFunctions, as_number, drawn
 
 _MAX_DIMENSION = 2**24
-# Beyond, whole numbers of float64 are not all told apart.
+# Above this, float64 cannot represent all integers.
 _MOST_IN_FLOAT = 2**53
 
 
@@ -23,7 +23,7 @@ class _VectorFamily(Family):
     Parameters
     ----------
     dimension : int
-        Numbers in a row.
+        Length of a row.
     """
 
     dimension: int
@@ -32,7 +32,7 @@ class _VectorFamily(Family):
         check_integer("dimension", self.dimension, 1, _MAX_DIMENSION)
 
     def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - anything that NumPy makes an array of
-        """Return :meth:`Family.rows`: numbers of shape (n, dimension); one row may come flat."""
+        """Return :meth:`Family.rows`: numbers of shape (n, dimension). A single row may be one-dimensional."""
         try:
             rows = np.atleast_2d(np.asarray(data))
         except ValueError as error:
@@ -52,18 +52,18 @@ class _VectorFamily(Family):
 class MinHashFamily(_VectorFamily):
     """Min-hash for the Jaccard distance of sets: (d1, d2, 1 - d1, 1 - d2)-sensitive.
 
-    A function is a permutation of the `dimension` things that a set may hold; its value is the first of them that the
-    set holds. Rows are sets as 0 and 1 (or False and True). Distance: 1 - Jaccard similarity.
+    A function is a permutation of the `dimension` possible items; its value is the first item that the set contains.
+    Rows represent sets as 0 and 1 (or False and True). Distance: 1 - Jaccard similarity.
 
     Parameters
     ----------
     dimension : int
-        Things that a set may hold.
+        Number of possible items of a set.
 
     Notes
     -----
-    n x dimension steps a function. Source: Broder, Charikar, Frieze, Mitzenmacher, Min-wise independent permutations,
-    STOC 1998.
+    Each function takes n x dimension steps. Source: Broder, Charikar, Frieze, Mitzenmacher, Min-wise independent
+    permutations, STOC 1998.
     """
 
     @property
@@ -105,16 +105,16 @@ class MinHashFamily(_VectorFamily):
 class HyperplaneFamily(_VectorFamily):
     """Random hyperplanes for the angle in degrees: (d1, d2, 1 - d1/180, 1 - d2/180)-sensitive.
 
-    A function is a plane through the origin; its value tells on which side a vector lies.
+    A function is a plane through the origin. Its value is the side of the plane that a vector is on.
 
     Parameters
     ----------
     dimension : int
-        Numbers in a vector.
+        Length of a vector.
 
     Notes
     -----
-    n x dimension multiplications a function. Source: Charikar, Similarity estimation techniques from rounding
+    Each function takes n x dimension multiplications. Source: Charikar, Similarity estimation techniques from rounding
     algorithms, STOC 2002.
     """
 
@@ -128,10 +128,10 @@ class HyperplaneFamily(_VectorFamily):
         return 1.0 - self.check_distance(distance) / 180.0
 
     def rows(self, data: Any) -> NDArray[Any]:  # noqa: ANN401 - anything that NumPy makes an array of
-        """Return :meth:`Family.rows`: float64 of shape (n, dimension), no row all zeros.
+        """Return :meth:`Family.rows`: float64 of shape (n, dimension), without rows of zeros.
 
-        Each is brought by a power of two, which turns no vector, to a greatest number from 1/2 to 1, so that no square
-        of it overflows.
+        Each row is scaled by a power of two so that its largest absolute value is from 1/2 to 1. This does not change
+        its direction, and prevents squares from overflowing.
         """
         rows = super().rows(data).astype(np.float64)
         if len(rows) and not rows.any(axis=1).all():
@@ -146,9 +146,9 @@ class HyperplaneFamily(_VectorFamily):
         return lambda data: (self.rows(data) @ normals > 0).astype(np.int64)
 
     def distances(self, row: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:
-        """Return angles in degrees, good to the last digits also near 0 and 180."""
-        # By the two diagonals of the rhombus of unit vectors: the arc cosine would lose half of the digits there, and
-        # give two equal vectors an angle.
+        """Return angles in degrees, accurate to the last digits even near 0 and 180."""
+        # Computed from the two diagonals of the rhombus of unit vectors. Near 0 and 180, the arc cosine would lose half
+        # of the digits, and the angle between equal vectors would not be 0.
         units = np.concatenate([row[np.newaxis], rows])
         units = units / np.linalg.norm(units, axis=1, keepdims=True)
         apart, along = (np.linalg.norm(diagonal, axis=1) for diagonal in (units[1:] - units[0], units[1:] + units[0]))
@@ -159,21 +159,22 @@ class HyperplaneFamily(_VectorFamily):
 class BitSamplingFamily(_VectorFamily):
     """Bit sampling for the Hamming distance: (d1, d2, 1 - d1/dimension, 1 - d2/dimension)-sensitive.
 
-    A function is a place; its value is what stands there. Rows may hold any whole numbers, not bits alone.
+    A function is a position, and its value is the number at that position. Rows can contain any integers, not only
+    bits.
 
     Parameters
     ----------
     dimension : int
-        Places in a row.
+        Number of positions in a row.
 
     Notes
     -----
-    n steps a function. Source: Indyk, Motwani, Approximate nearest neighbors, STOC 1998.
+    Each function takes n steps. Source: Indyk, Motwani, Approximate nearest neighbors, STOC 1998.
     """
 
     @property
     def max_distance(self) -> float:
-        """`dimension`: all places differ."""
+        """`dimension`: all positions differ."""
         return float(self.dimension)
 
     def least_probability(self, distance: float) -> float:
@@ -197,13 +198,13 @@ class BitSamplingFamily(_VectorFamily):
         return lambda data: np.asarray(self.rows(data)[:, places], np.int64)
 
     def distances(self, row: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the number of places that differ."""
+        """Return the number of differing positions."""
         return np.asarray((rows != row).sum(axis=1), np.float64)
 
 
 @dataclass(frozen=True)
 class PStableFamily(_VectorFamily):
-    """Projections on lines cut into stretches, for Euclidean distance (p-stable, p = 2).
+    """Projections on lines divided into intervals, for the Euclidean distance (p-stable, p = 2).
 
     A function is ``floor((a.x + b) / width)``, a of independent normal numbers and b uniform from 0 to `width`. Two
     vectors at distance c collide with probability ``1 - 2 F(-width/c) - 2 / (sqrt(2 pi) width/c) (1 - exp(-(width/c)**2
@@ -212,14 +213,14 @@ class PStableFamily(_VectorFamily):
     Parameters
     ----------
     dimension : int
-        Numbers in a vector.
+        Length of a vector.
     width : float
-        Width of a stretch, in units of the distance; some multiples of the distance that is to collide.
+        Width of an interval, in units of the distance; several times the distance at which vectors should collide.
 
     Notes
     -----
-    n x dimension multiplications a function. Source: Datar, Immorlica, Indyk, Mirrokni, Locality-sensitive hashing
-    scheme based on p-stable distributions, SCG 2004, section 3.2.
+    Each function takes n x dimension multiplications. Source: Datar, Immorlica, Indyk, Mirrokni, Locality-sensitive
+    hashing scheme based on p-stable distributions, SCG 2004, section 3.2.
 
     Examples
     --------
@@ -247,7 +248,7 @@ class PStableFamily(_VectorFamily):
         if ratio == 0:
             return 0.0
         tails = math.erfc(ratio / math.sqrt(2.0))
-        # 1 - exp(-x) by expm1: exact also far away, where the ratio is tiny.
+        # 1 - exp(-x) by expm1: accurate even at large distances, where the ratio is tiny.
         return 1.0 - tails + 2.0 * math.expm1(-ratio * ratio / 2.0) / (math.sqrt(2.0 * math.pi) * ratio)
 
     def draw(self, seed: int = 0, *, num: int | None = None) -> HashFunctions:

@@ -1,4 +1,4 @@
-"""Which recipe and threshold fit a collection, given labeled pairs."""
+"""Choice of a recipe and threshold for a collection from labeled pairs."""
 
 from likewise.tuning.choice import Measured, measured
 from likewise.tuning.labels import Label, Labels, as_labels, read_labels, write_labels

@@ -32,7 +32,7 @@ class Evidence:
     sample : Sample
         All pairs of the sample.
     places : ndarray of shape (m,), int64, optional
-        Number of each labeled pair in the sample, -1 where the sample does not hold it; all -1 where None.
+        Number of each labeled pair in the sample, -1 where the sample does not hold it; all -1 if None.
     excluded : ndarray of shape (e,), int64, optional
         Numbers of pairs of the sample that were labeled as neither.
     """
@@ -92,12 +92,12 @@ class Chosen(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """Precision, recall and F1, each with the interval that holds the truth with a probability of 95 %.
+    """Precision, recall and F1, each with a 95 % interval.
 
     Parameters
     ----------
     precision, recall, f1 : Estimate
-        Of pairs like the labeled ones, each as often as its weight says.
+        For pairs like the labeled ones, each counted with its weight.
     """
 
     precision: Estimate
@@ -234,14 +234,14 @@ def measured(
     Parameters
     ----------
     verdicts, is_duplicate : ndarray of shape (m,), bool
-        What was taken for duplicates, and what is.
+        Which pairs were predicted to be duplicates, and which are.
     weight : ndarray of shape (m,), float64, optional
-        For how many pairs each stands; one where None.
+        Number of pairs that each represents; one if None.
 
     Returns
     -------
     Measured
-        NaN, with bounds 0 and 1, where nothing is counted.
+        NaN, with bounds 0 and 1, if nothing is counted.
 
     Notes
     -----

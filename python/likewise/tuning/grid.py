@@ -105,7 +105,7 @@ def grid(
     Parameters
     ----------
     method : {"minhash", "simhash"}, optional
-        Only this one; both where None.
+        Only this one; both if None.
     tokens : str, optional
         Only these, in place of words and characters.
     rules : mapping, optional

@@ -1,4 +1,4 @@
-"""Labeled pairs: which documents people called duplicates, read from and written to small CSV files."""
+"""Labeled pairs of documents, read from and written to small CSV files."""
 
 import csv
 import io
@@ -26,16 +26,16 @@ _MOST_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Label:
-    """What was said of a pair of documents.
+    """The label of a pair of documents.
 
     Parameters
     ----------
     a, b : str
         Ids, ``a < b``: a pair is the same in either order.
     is_duplicate : bool or None
-        None where the pair was looked at and passed over.
+        None if the pair was shown and skipped.
     weight : float
-        For how many pairs of the collection it stands.
+        Number of pairs of the collection that it represents.
     """
 
     a: str
@@ -46,16 +46,16 @@ class Label:
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of distinct pairs, and what was left out of a file.
+    """Labels of distinct pairs, and notes about ignored rows of a file.
 
     Parameters
     ----------
     labels : list of Label
         In the order of the file.
     notes : list of str
-        What was left out and why, a sentence each.
+        One sentence for each ignored item, with the reason.
     unwritten : list of str
-        What the file holds and :func:`write_labels` would not write again, in a few words each.
+        Short descriptions of the contents of the file that :func:`write_labels` does not write.
     """
 
     labels: list[Label]
@@ -67,12 +67,12 @@ class Labels:
 
     @property
     def num_duplicates(self) -> int:
-        """Pairs called duplicates."""
+        """Number of pairs labeled as duplicates."""
         return sum(label.is_duplicate is True for label in self.labels)
 
     @property
     def num_others(self) -> int:
-        """Pairs called no duplicates."""
+        """Number of pairs labeled as not duplicates."""
         return sum(label.is_duplicate is False for label in self.labels)
 
 
@@ -87,10 +87,10 @@ def read_labels(path: str | Path) -> Labels:
     Parameters
     ----------
     path : str or Path
-        Columns ``doc_id_a``, ``doc_id_b`` (or ``id1``, ``id2``), ``label``, and ``weight`` where there is one, in any
-        order among others. Without a header the first three columns, of which the third is a label. Fields are parted
-        by tabs where the first line holds one. An id that spreadsheets would take for a formula stands behind an
-        apostrophe, as :func:`write_labels` puts it.
+        A file with the columns ``doc_id_a``, ``doc_id_b`` (or ``id1``, ``id2``), ``label``, and optionally ``weight``,
+        in any order. Other columns are ignored. Without a header, the first three columns are used, and the third is
+        the label. If the first line contains a tab, fields are separated by tabs. An id that a spreadsheet would read
+        as a formula begins with an apostrophe, as written by :func:`write_labels`.
 
     Returns
     -------
@@ -101,8 +101,8 @@ def read_labels(path: str | Path) -> Labels:
     Raises
     ------
     InvalidInput
-        If the file is empty, no UTF-8, or a row is no pair with a label: 1, 0, y, n, or nothing (also -1 and skip)
-        for a pair that is neither.
+        If the file is empty or not UTF-8, or a row is not a pair with a label. A label is 1, 0, y, n, or empty (also -1
+        or skip) for a pair that is neither.
     """
     path = Path(path)
     with path.open("rb") as file:
@@ -144,17 +144,17 @@ def read_labels(path: str | Path) -> Labels:
 
 
 def as_labels(given: Any) -> Labels:  # noqa: ANN401 - a table, tuples, a path
-    """Return labels that a caller gave: a file of them, a table, tuples, or labels as they are.
+    """Return labels from a file, a table, tuples, or labels.
 
     Parameters
     ----------
     given : Labels, str, Path, table, or iterable of tuples
-        Of a table the columns that :func:`read_labels` knows; tuples of two ids and a label, and a weight.
+        Labels. Tables have the columns of :func:`read_labels`. Tuples contain two ids, a label and optionally a weight.
 
     Raises
     ------
     InvalidInput
-        As :func:`read_labels`, with the row in place of the line.
+        As for :func:`read_labels`, with the row instead of the line.
     """
     if isinstance(given, Labels):
         return given
@@ -257,7 +257,7 @@ def _checked(labels: Iterable[Label]) -> Labels:
 
 
 def write_labels(labels: Sequence[Label], path: Path) -> None:
-    """Write labels as CSV, whole or not at all, and on the disk when this returns."""
+    """Write labels as CSV. The file is renamed into place when it is complete and synced."""
     rows = (
         (label.a, label.b, "skip" if label.is_duplicate is None else int(label.is_duplicate), f"{label.weight:g}")
         for label in labels

@@ -10,18 +10,18 @@ from likewise.tuning.grid import BITS, Candidate
 
 @dataclass(frozen=True)
 class Tried:
-    """A candidate recipe at its best setting.
+    """A candidate recipe with its best setting.
 
     Parameters
     ----------
     candidate : Candidate
         Its features and measure.
     setting : float
-        The threshold; of distances 1 - radius / bits.
+        The threshold; for distances, 1 - radius / bits.
     score : float
-        F1 that is expected on the sample, by which candidates are ranked.
+        Expected F1 on the sample, by which candidates are ranked.
     on_labels : Measured
-        What it reaches on the labels that it was chosen by: an upper bound.
+        Results on the labels used to choose it: an upper bound.
     curve : list of (float, float, float)
         Threshold, precision and recall on the labels.
     """
@@ -50,24 +50,24 @@ class Tried:
 
 @dataclass(frozen=True)
 class Proposal:
-    """The recipe that labeled pairs speak for.
+    """The recipe that fits labeled pairs best.
 
     Parameters
     ----------
     recipe : Recipe
-        To be used with ``--recipe``.
+        Recipe for ``--recipe``.
     chosen : Tried
-        The candidate behind it.
+        The candidate that it comes from.
     held_out : Measured
-        What the choice reaches on labels that it was not made by.
+        Results of the choice on held-out labels.
     tried : list of Tried
         All candidates, the best first.
     num_documents, num_sampled : int
-        Of the inputs, and those whose pairs were all measured.
+        Number of documents in the inputs, and number of those of which all pairs were measured.
     num_duplicates, num_others : int
-        Labels of each kind that were used.
+        Number of labels of each kind that were used.
     notes : list of str
-        What a user should know before relying on it.
+        Notes to read before relying on the recipe.
     """
 
     recipe: Recipe

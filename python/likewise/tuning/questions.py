@@ -1,4 +1,4 @@
-"""Which pairs to ask about, so that few answers tell most: some of every height first, then those in doubt."""
+"""Choice of the pairs to label: first some pairs of each similarity, then the most uncertain ones."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,14 +25,15 @@ _POWER_OF_SHARE = 4
 
 
 def ranked_pairs(similarities: Sequence[NDArray[np.float32]], num_documents: int) -> NDArray[np.int64]:
-    """Return the numbers of the pairs that some recipes find most alike, the first ones first.
+    """Return the numbers of the pairs that some recipes rate most similar, in descending order.
 
     Parameters
     ----------
     similarities : sequence of ndarray of shape (m,)
-        Of all pairs, by recipes that differ. Ranks are multiplied: a pair stands high where all find it alike.
+        Similarities of all pairs, one array for each recipe. The ranks are multiplied, so a pair ranks high if all
+        recipes rate it similar.
     num_documents : int
-        Of the pairs; 40 pairs per document are given.
+        Number of documents in the pairs. At most 40 pairs per document are returned.
     """
     product = np.ones(len(similarities[0]))
     for similarity in similarities:
@@ -46,30 +47,30 @@ def ranked_pairs(similarities: Sequence[NDArray[np.float32]], num_documents: int
 
 
 class Questions:
-    """The pairs of a sample in strata, and what was answered.
+    """The pairs of a sample in strata, and the answers.
 
     Parameters
     ----------
     ranked : ndarray, int64
-        Pairs that may be asked about, as ``ranked_pairs`` gives them.
+        Pairs that may be asked about, from ``ranked_pairs``.
     pairs : ndarray of shape (m, 2), int64
         Positions of the documents.
     doc_ids : sequence of str
-        Their ids.
+        Ids of the documents.
     seed : int
-        Of the draw.
+        Seed of the draw.
     sample : Sample
         All pairs of the sample.
     features : ndarray of shape (len(ranked), f), float64
-        Of these pairs, by ``sample.features``.
+        Features of the ranked pairs, from ``sample.features``.
 
     Notes
     -----
-    Strata are runs of ranks, each 2.5 times as long as the one before. Two pairs of each are drawn first; then, by the
-    answers so far, pairs of which it is in doubt whether they are duplicates (sampling by uncertainty: Lewis and Gale,
-    A sequential algorithm for training text classifiers, 1994). Which pairs are asked about depends on how alike they
-    are and on earlier answers alone. An answered pair stands for those next to it when all are ordered by how likely
-    they are duplicates; before there are answers of both kinds, for its stratum, over the answers.
+    Strata are runs of ranks, each 2.5 times as long as the previous one. Two pairs of each stratum are drawn first.
+    After that, the pairs are drawn that are the most uncertain given the answers so far (uncertainty sampling: Lewis
+    and Gale, A sequential algorithm for training text classifiers, 1994). The choice depends only on the similarities
+    of the pairs and on earlier answers. An answered pair represents its neighbors in the order of the probability that
+    a pair is a duplicate. Until there are answers of both kinds, the answers of a stratum represent the whole stratum.
     """
 
     def __init__(
@@ -101,11 +102,11 @@ class Questions:
 
     @property
     def num_answered(self) -> int:
-        """Pairs that were called duplicates or not."""
+        """Number of pairs that were labeled as duplicates or not duplicates."""
         return sum(no + yes for no, yes, _ in self._counts)
 
     def take(self, labels: Sequence[Label]) -> list[Label]:
-        """Take answers of an earlier session; return those that are of no pair which could be asked here."""
+        """Add the answers of an earlier session, and return those whose pairs cannot be asked about here."""
         place = {doc_id: i for i, doc_id in enumerate(self._doc_ids)}
         named = {frozenset((place.get(label.a, -1), place.get(label.b, -1))) for label in labels}
         # Of millions of pairs only those that may be asked about are looked up.
@@ -120,7 +121,7 @@ class Questions:
         return left
 
     def next_pair(self) -> int | None:
-        """Return the number of the pair to ask about now; None where all were asked."""
+        """Return the number of the next pair to ask about, or None if there are no more pairs."""
         if len(self._answers) >= len(self._ranked):
             return None
         # What is shown counts, not what was answered: where all is passed over, the next stratum is tried.
@@ -138,7 +139,7 @@ class Questions:
         return list(zip(self._counts, self._strata, strict=True))
 
     def _next_of_strata(self) -> int | None:
-        """Return a pair of the stratum that was shown least, the first of these."""
+        """Return a pair of the stratum that was asked about least often; the first such stratum in a tie."""
         left = [(sum(count), h) for h, (count, part) in enumerate(self._strata_with_counts()) if sum(count) < len(part)]
         if not left:
             return None
@@ -146,11 +147,11 @@ class Questions:
         return next(int(pair) for pair in part.tolist() if pair not in self._answers)
 
     def _asked(self) -> NDArray[np.int64]:
-        """Return the places of the answered pairs among the ranked ones, those passed over too."""
+        """Return the positions of the answered and skipped pairs among the ranked ones."""
         return np.array([self._place[pair] for pair in self._answers], np.int64)
 
     def _odds(self) -> NDArray[np.float64] | None:
-        """Return the log odds of each pair that may be asked about; None before there are answers of both kinds."""
+        """Return the log odds of each pair that may be asked about, or None until there are answers of both kinds."""
         if self._odds_now is None:
             given = [(self._place[pair], said) for pair, said in self._answers.items() if said is not None]
             is_duplicate = np.array([said for _, said in given], bool)
@@ -173,14 +174,14 @@ class Questions:
         return found
 
     def answer(self, pair: int, is_duplicate: bool | None) -> None:  # noqa: FBT001 - the answer itself
-        """Take what was said of a pair; None where it was passed over."""
+        """Store the answer for a pair; None if it was skipped."""
         self.forget(pair)
         self._answers[pair] = is_duplicate
         self._counts[self._stratum_of[pair]][2 if is_duplicate is None else int(is_duplicate)] += 1
         self._odds_now = None
 
     def forget(self, pair: int) -> None:
-        """Take an answer back, so that the pair is asked again."""
+        """Remove an answer, so that the pair is asked about again."""
         if pair in self._answers:
             before = self._answers.pop(pair)
             h = self._stratum_of[pair]
@@ -189,11 +190,11 @@ class Questions:
 
     @property
     def answers(self) -> Mapping[int, bool | None]:
-        """What was said, by number of the pair, in the order of asking."""
+        """The answers by number of the pair, in the order of the questions."""
         return self._answers
 
     def labels(self) -> list[Label]:
-        """Return the answers as labels, each with the number of pairs that it stands for."""
+        """Return the answers as labels, each with the number of pairs that it represents."""
         found = []
         for (pair, said), weight in zip(self._answers.items(), self._weights(), strict=True):
             a, b = (self._doc_ids[i] for i in self.pairs[pair].tolist())

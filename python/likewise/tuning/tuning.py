@@ -1,4 +1,4 @@
-"""From labeled pairs to a recipe: the grid measured, the choice, and what it is worth."""
+"""From labeled pairs to a recipe: measuring the grid, choosing a candidate, and evaluating it."""
 
 import json
 from collections import Counter
@@ -51,7 +51,7 @@ _STEPS = 20
 
 
 class Tuner:
-    """Measures the grid on a collection; made by :func:`open_tuner`.
+    """Measures the grid on a collection. Created by :func:`open_tuner`.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Tuner:
     candidates : list of Candidate
         The grid.
     seed : int
-        Of the questions.
+        Seed of the questions.
     """
 
     def __init__(self, collection: Collection, candidates: Sequence[Candidate], seed: int) -> None:
@@ -74,35 +74,35 @@ class Tuner:
 
     @property
     def num_documents(self) -> int:
-        """Documents of the inputs."""
+        """Number of documents in the inputs."""
         return self._collection.num_documents
 
     @property
     def num_sampled(self) -> int:
-        """Documents whose pairs are all measured."""
+        """Number of documents for which all pairs are measured."""
         return int(np.count_nonzero(self._collection.is_sampled))
 
     def doc_id(self, place: int) -> str:
-        """Return the id of a document that is looked at, by its position in the pairs of the questions."""
+        """Return the id of a document by its position in the pairs of the questions."""
         return self._collection.doc_ids[place]
 
     def text(self, doc_id: str) -> str | bytes:
-        """Return a document that is looked at."""
+        """Return the text of a document by its position in the pairs of the questions."""
         found: str | bytes = self._collection.texts[self._place[doc_id]]
         return found
 
     @property
     def first_name(self) -> str:
-        """The candidate that stands first, whose similarities :meth:`distribution` counts, in a few words."""
+        """Short description of the first candidate, whose similarities :meth:`distribution` counts."""
         return self._candidates[0].name
 
     def distribution(self, candidate: int = 0) -> list[tuple[float, int]]:
-        """Return how many pairs of the sample lie in each twentieth of similarity: (lower edge, pairs), rising."""
+        """Return the number of pairs of the sample in each interval of 0.05: (lower edge, pairs), ascending."""
         counts = np.histogram(self.similarities(candidate), np.arange(_STEPS + 1) / _STEPS)[0]
         return [(i / _STEPS, int(count)) for i, count in enumerate(counts)]
 
     def questions(self, seed: int | None = None) -> Questions:
-        """Return the pairs of the sample to ask about, drawn by the tuner's seed where None is given."""
+        """Return the pairs of the sample to ask about. By default, they are drawn with the tuner's seed."""
         sample = self._sampled()
         if self._ranked is None:
             numbers = [
@@ -118,13 +118,12 @@ class Tuner:
         return Questions(ranked, self._pairs, self._collection.doc_ids, drawn_by, sample, features)
 
     def propose(self, labels: Labels) -> Proposal:
-        """Return the recipe that labels speak for.
+        """Return the recipe that fits the labels best.
 
         Raises
         ------
         InvalidInput
-            If fewer than five pairs of either kind are labeled, or those called duplicates are no more alike than the
-            others, but for chance.
+            If fewer than five pairs of either kind are labeled, or no recipe separates them better than chance.
         """
         used, notes = self._known(labels)
         is_duplicate = np.array([label.is_duplicate for label in used], bool)
@@ -321,17 +320,17 @@ def open_tuner(
     inputs : path or sequence of paths
         Files, directories, globs, or ``-``.
     labels : Labels, optional
-        Whose documents will be needed.
+        Labels whose documents are needed.
     run : FileRun, optional
         How files are read.
     method, tokens, rules
-        What is tried (``likewise.tuning.grid.grid``); with stop words no characters.
+        The candidates to try (``likewise.tuning.grid.grid``). With stop words, character tokens are not tried.
     most_documents : int
-        Of the sample whose pairs are all measured.
+        Maximum size of the sample for which all pairs are measured.
     seed : int
-        Of the sample and of the questions.
+        Seed of the sample and of the questions.
     output : Path, optional
-        A file that is no input.
+        A file that is excluded from the inputs.
     progress : callable, optional
         Called with the events of :mod:`likewise.progress`.
 
@@ -350,7 +349,7 @@ def open_tuner(
 
 
 class _Tried:
-    """What is tried: the grid, and how texts are cut for the search of neighbors."""
+    """The candidates to try, and how texts are tokenized for the search of neighbors."""
 
     def __init__(self, method: str | None, tokens: str | None, rules: dict[str, Any]) -> None:
         if "stop_words" in rules:
@@ -400,24 +399,24 @@ def tune(
     Parameters
     ----------
     texts, ids, text_field, nulls, threads, progress
-        As for :func:`likewise.dedup`. Of documents without ids, labels name the row.
+        As for :func:`likewise.dedup`. If the documents have no ids, labels refer to row numbers.
     labels : table, list of tuples, str or Path
-        A table with the columns ``id_a``, ``id_b``, ``label`` (also ``doc_id_a``, ``doc_id_b``), and ``weight`` if it
-        has one; tuples of two ids and a label; or a file of these. A label is 1 or True for duplicates, 0 or False for
-        others; null for pairs that are neither.
+        A table with the columns ``id_a``, ``id_b``, ``label`` (also ``doc_id_a``, ``doc_id_b``), and optionally
+        ``weight``; tuples of two ids and a label; or a file with these columns. A label is 1 or True for duplicates, 0
+        or False for other pairs, and null for pairs that are neither.
     method, tokens : str, optional
         Try only these.
     markup, fold, stop_words
-        As for :class:`likewise.Recipe`, in all recipes that are tried.
+        As for :class:`likewise.Recipe`, for all recipes that are tried.
     most_documents : int
-        Size of the sample whose pairs are all measured.
+        Maximum size of the sample for which all pairs are measured.
     seed : int
         Seed of the sample.
 
     Returns
     -------
     Proposal
-        Its `recipe` is for :func:`likewise.dedup`, and `held_out` what it reaches on labels that it was not made by.
+        Pass its `recipe` to :func:`likewise.dedup`. `held_out` has its precision, recall and F1 on held-out labels.
 
     Raises
     ------
@@ -451,9 +450,9 @@ def tune_files(
     inputs : path or sequence of paths
         Files, directories, globs, or ``-``.
     labels : Labels
-        As :func:`read_labels` gives them.
+        The result of :func:`read_labels`.
     **options
-        Those of :func:`open_tuner`.
+        Options of :func:`open_tuner`.
 
     Returns
     -------
@@ -469,7 +468,7 @@ def tune_files(
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Write a recipe as JSON that ``--recipe`` takes, whole or not at all."""
+    """Write a recipe as JSON for ``--recipe``. The file is renamed into place when it is complete."""
     whole = WholeFile(path)
     with whole.named_errors():
         try:

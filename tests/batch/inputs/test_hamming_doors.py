@@ -245,7 +245,7 @@ def test_what_is_no_plan(plan):
 
 @pytest.mark.parametrize("num", cases([0, -1, 2**70, 1.0, "1", None, True]))
 def test_what_is_no_number_of_neighbors(num):
-    refused(lambda: HammingIndex(CODES).nearest(0, num), "num")
+    refused(lambda: HammingIndex(CODES).nearest(0, num), "k")
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ MOMENTS = {
 
 def run(job):
     ingest.PIECE_BYTES, resume.PART_BYTES = PIECE_BYTES, job.get("part_bytes", PART_BYTES)
+    resume.SAVED_AFTER_S = 0.0
     resume.COLUMN_BYTES = job.get("column_bytes", resume.COLUMN_BYTES)
     # So that a run that is killed later has written all but the last.
     resume._MOST_WAITING = 1

@@ -299,6 +299,7 @@ def test_control_c_leaves_parts_for_the_same_command(tmp_path, forker, texts, mo
     out, events = tmp_path / "out", []
     monkeypatch.setattr(ingest, "PIECE_BYTES", 6_000)
     monkeypatch.setattr(resume, "PART_BYTES", 24_000)
+    monkeypatch.setattr(resume, "SAVED_AFTER_S", 0.0)
     with monkeypatch.context() as during:
         during.setattr(files, "write_evidence", interrupt)
         with pytest.raises(KeyboardInterrupt):
@@ -319,6 +320,7 @@ def test_standard_input_is_known_by_all_its_bytes(tmp_path, texts, monkeypatch):
 
     monkeypatch.setattr(ingest, "PIECE_BYTES", 6_000)
     monkeypatch.setattr(resume, "PART_BYTES", 24_000)
+    monkeypatch.setattr(resume, "SAVED_AFTER_S", 0.0)
     (path, _) = write_inputs(tmp_path / "in", texts * 4, "jsonl")
     data, out = path.read_bytes(), tmp_path / "out"
 

@@ -76,3 +76,12 @@ def test_radii_of_the_blocks_are_complete(within):
     layout = layout_of(likewise.Recipe.simhash(within=within), "packed")
     radii = [int(np.bitwise_count(masks).max()) if len(masks) else -1 for masks in layout.probes]
     assert sum(radius + 1 for radius in radii) == within + 1
+
+
+def test_only_documents_of_the_same_value_match(open_index):
+    index = open_index(likewise.Recipe.simhash(within=3, only_within="site"))
+    text = " ".join(f"word{number}" for number in range(60))
+    found = index.add_batch(["a", "b", "c"], [("x", text), ("y", text), ("y", text.upper())])
+    assert found.kept_ids == [None, None, "b"]
+    assert index.check(("z", text)).is_new
+    assert [near.doc_id for near in index.neighbors(("x", text))] == ["a"]

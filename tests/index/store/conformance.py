@@ -177,11 +177,16 @@ class IndexMachine(RuleBasedStateMachine):
         self._is_refused(ours, doc_id)
         return None
 
-    @rule(text=texts, limit=st.integers(1, 4))
-    def neighbors(self, text, limit):
-        found = self.index.neighbors(text, limit=limit)
-        expected = self.model.neighbors(text, limit)
-        assert [(other.doc_id, other.similarity, other.distance) for other in found] == expected
+    @rule(text=texts, k=st.integers(1, 4), min_similarity=st.sampled_from([0.0, 0.5, 0.95, 1.0]))
+    def neighbors(self, text, k, min_similarity):
+        found = self.index.neighbors(text, k, min_similarity)
+        expected = self.model.neighbors(text, k, min_similarity)
+        assert [(other.doc_id, other.similarity, other.distance, other.matches) for other in found] == expected
+
+    @rule(doc_id=ids)
+    def contains(self, doc_id):
+        assert (doc_id in self.index) == (self.model.get(doc_id) is not None)
+        assert list(self.index.ids()) == self.model.ids()
 
     @rule()
     def reopen(self):

@@ -8,7 +8,7 @@ import functools
 import itertools
 from typing import NamedTuple
 
-from tests.oracle import candidates, decide
+from tests.oracle import candidates, decide, measures
 from tests.oracle.candidates import LEVELS, MEMBERS
 
 
@@ -237,15 +237,49 @@ class ModelIndex:
                 row.gone = True
                 del self.row_of[row.doc_id]
 
-    def neighbors(self, text, limit=10):
-        """(id, similarity, distance) of the kept documents that match, best first."""
+    def neighbors(self, text, k=10, min_similarity=0.0):
+        """(id, similarity, distance, whether they match) of the kept documents in sight, most similar first."""
         document = self._document(text)
         found = []
         for other in sorted({*self._seen(document), *self.class_of.get(document.key, [])}):
-            matched = self._match(document, self.rows[other].document) if self.rows[other].kept else None
-            if matched:
-                found.append((self.rows[other].doc_id, *matched))
-        return sorted(found, key=lambda neighbor: -neighbor[1])[:limit]
+            row = self.rows[other]
+            if row.kept:
+                similarity, distance = self._measured(document, row.document)
+                matches = self._match(document, row.document) is not None
+                found.append((row.doc_id, similarity, distance, matches))
+        found = [neighbor for neighbor in found if neighbor[1] >= min_similarity]
+        return sorted(found, key=lambda neighbor: -neighbor[1])[:k]
+
+    def _measured(self, document, other):
+        """Similarity and distance of two documents, whatever is required of them."""
+        distance = candidates.distance(document.sketch, other.sketch) if self.recipe.method == "simhash" else None
+        if not document.weights:
+            return 1.0, distance
+        if self.recipe.measure is None:
+            return 1 - distance / self.recipe.bits, distance
+        return measures.similarity(document.weights, other.weights, self.recipe.measure), distance
+
+    def ids(self):
+        """Ids of the documents that are there, in order of arrival."""
+        return [row.doc_id for row in self.rows if not row.gone]
+
+    def merge(self, other, now_s=0):
+        """Add the documents of another model in their order; (id, verdict) of those whose kept document changed."""
+        given = [row for row in other.rows if not row.gone]
+        refused = [
+            row.doc_id
+            for row in given
+            if row.doc_id in self.row_of and self.rows[self.row_of[row.doc_id]].text != row.text
+        ]
+        if refused:
+            raise Refused(*refused)
+        changed = []
+        for row in given:
+            before = None if row.evidence is None else other.rows[row.evidence.kept_row].doc_id
+            verdict = self.check_and_add(row.doc_id, row.text, now_s)
+            if verdict.kept_id != before:
+                changed.append(verdict)
+        return changed
 
     def is_consistent(self):
         """P1 and what removal promises: evidence names a kept document that matches; no kept one is lost."""

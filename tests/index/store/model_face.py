@@ -62,9 +62,15 @@ class ModelFace:
     def remove(self, doc_id):
         return self._asked("remove", doc_id)
 
-    def neighbors(self, text, limit=10):
-        found = self.model.neighbors(text, limit)
-        return [SimpleNamespace(doc_id=i, similarity=s, distance=d) for i, s, d in found]
+    def neighbors(self, text, k=10, min_similarity=0.0):
+        found = self.model.neighbors(text, k, min_similarity)
+        return [SimpleNamespace(doc_id=i, similarity=s, distance=d, matches=m) for i, s, d, m in found]
+
+    def ids(self):
+        return iter(self.model.ids())
+
+    def __contains__(self, doc_id):
+        return self.model.get(doc_id) is not None
 
     def close(self):
         pass

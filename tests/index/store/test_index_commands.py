@@ -84,7 +84,7 @@ def test_from_creation_to_export(tmp_path, index, texts):
     assert stats["num_documents"] == len(texts)
     assert run("verify", index, "--full").out == b""
 
-    found = rows_of(run("query", index, "-", "--limit", "2", stdin=jsonl(texts[:1])).out)
+    found = rows_of(run("query", index, "-", "--k", "2", stdin=jsonl(texts[:1])).out)
     assert found[0]["neighbors"][0]["doc_id"] == "0"
     leader = next(row["kept_id"] for row in verdicts if not row["is_new"])
     known = rows_of(run("query", index, "--id", leader).out)[0]

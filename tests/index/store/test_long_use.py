@@ -128,7 +128,9 @@ class Use:
                 assert (found.seq, *evidence(found)) == (expected.seq, *evidence(expected))
                 group = index.group(doc_id)
                 assert (group.leader_id, group.member_ids) == self.model.group(doc_id)
-            found = [(other.doc_id, other.similarity, other.distance) for other in index.neighbors(text, limit=5)]
+            found = [
+                (other.doc_id, other.similarity, other.distance, other.matches) for other in index.neighbors(text, 5)
+            ]
             assert found == self.model.neighbors(text, 5)
 
     def compact(self):

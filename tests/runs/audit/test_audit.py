@@ -105,14 +105,14 @@ def test_a_run_with_lists_of_words_is_audited_with_them(tmp_path):
     for given in ([], ["--stop-words", stop], ["--dictionary", more]):
         ran = likewise_command("audit", run, *given)
         assert (ran.status, ran.out) == (2, b"")
-        assert "the run used such a list" in ran.err
+        assert "the run used a word list" in ran.err
     ran = likewise_command("audit", run, "--stop-words", stop, "--dictionary", more)
     assert ran.status == 0, ran.out
     stop.write_text("word3\n")
     assert likewise_command("audit", run, "--stop-words", stop, "--dictionary", more).status == 2
     (tmp_path / "plain").mkdir()
     plain = run_of(tmp_path / "plain", texts, Recipe.minhash(0.6))
-    assert "no such list" in likewise_command("audit", plain, "--stop-words", stop).err
+    assert "did not use a word list" in likewise_command("audit", plain, "--stop-words", stop).err
 
 
 def test_a_run_with_a_lexicon_is_audited_with_it(tmp_path):

@@ -87,8 +87,8 @@ def test_the_interval_holds_where_the_run_did_less_than_its_recipe_says(tmp_path
     candidates = importlib.import_module("likewise.batch.search.bands")
     honest = candidates.open_buckets
 
-    def fewer_bands(signatures, method, order, *, threads):
-        return honest(signatures, dataclasses.replace(method, bands=2), order, threads=threads)
+    def fewer_bands(signatures, method, order, **options):
+        return honest(signatures, dataclasses.replace(method, bands=2), order, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(candidates, "open_buckets", fewer_bands)

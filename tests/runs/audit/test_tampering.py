@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise import InvalidInput, InvalidParameter, Recipe, RecipeMismatch, dedup_files
+from likewise.batch import IndexUse
 from likewise.runs.audit import audit, read_certificate
 from tests.command import likewise_command
 from tests.golden.texts import made_up
@@ -246,9 +247,10 @@ def test_what_cannot_be_audited_is_refused_by_name(tmp_path, texts):
     for options in ({"num_sampled": 1}, {"seed": -1}, {"num_sampled": 2.5}):
         with pytest.raises(InvalidParameter):
             audit(out, **options)
-    dedup_files(tmp_path / "in.jsonl", tmp_path / "second", SABOTAGED, against=[out])
-    with pytest.raises(InvalidInput, match="--against"):
-        audit(tmp_path / "second")
+    dedup_files(tmp_path / "in.jsonl", tmp_path / "second", Recipe.minhash(0.8), index=IndexUse(create=tmp_path / "i"))
+    dedup_files(tmp_path / "in.jsonl", tmp_path / "third", Recipe.minhash(0.8), index=IndexUse(against=tmp_path / "i"))
+    with pytest.raises(InvalidInput, match="compared with an index"):
+        audit(tmp_path / "third")
     for unit in ("line", "span"):
         done = likewise_command("repeats", tmp_path / "in.jsonl", "-o", tmp_path / unit, "--unit", unit)
         assert done.status == 0, done.err

@@ -36,7 +36,11 @@ def rows():
     texts["lines-2"] = texts["lines"] + " here"
     texts["wide"] = "a page whose only picture became one very long word " + "w" * 5000 + " with more words behind it"
     texts["wide-2"] = texts["wide"] + " once more"
-    return [{"id": doc_id, "text": text} for doc_id, text in texts.items()]
+    sources = ["wire", "<b>copy</b>", "w" * 300]
+    return [
+        {"id": doc_id, "text": text, "source": sources[number * 3 // 2 % 3]}
+        for number, (doc_id, text) in enumerate(texts.items())
+    ]
 
 
 def write(folder, form, rows):

@@ -315,9 +315,9 @@ def test_a_million_groups_are_sorted_and_listed(tmp_path):
         count = 1_000_000
         sizes = [2 + (i * 7919) % 50 for i in range(count)]
         writer.add_groups(
-            (i + 1, i, f"d{i}", "input", "f", i, None, sizes[i], (i % 997) / 997, 1.0) for i in range(count)
+            (i + 1, i, f"d{i}", "input", "f", i, None, sizes[i], (i % 997) / 997, 1.0, None) for i in range(count)
         )
-        writer.add_members((i + 1, i, f"m{i}", "f", i, 1, (i % 997) / 997, None, 0) for i in range(count))
+        writer.add_members((i + 1, i, f"m{i}", "f", i, 1, (i % 997) / 997, None, 0, None) for i in range(count))
         writer.add_words((i + 1, f"d{i} shared word{i % 1000}") for i in range(count))
         writer.finish({})
     catalog = Catalog(tmp_path / "groups.sqlite")

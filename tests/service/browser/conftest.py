@@ -69,7 +69,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def pages(browser, tmp_path_factory):
-    """A run with hostile documents and stored pairs, served."""
-    served = Pages(browser, make_run(tmp_path_factory.mktemp("browser"), store_pairs=0.2))
+    """A run with hostile documents and sources and stored pairs, served."""
+    served = Pages(browser, make_run(tmp_path_factory.mktemp("browser"), store_pairs=0.2, count_by="source"))
     yield served
     served.close()

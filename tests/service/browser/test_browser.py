@@ -119,7 +119,12 @@ def test_nothing_is_wider_than_the_window_or_hard_to_reach(pages, options, schem
     pages.go(page, "groups?q=wide")
     # The one with a word of 5,000 letters.
     wide = page.get_attribute("[data-rows] a.id", "href").partition("/groups/")[2]
-    for view in [*VIEWS, f"groups/{wide}", f"groups/{wide.partition('?')[0]}/pair/kept/kept"]:
+    pages.go(page)
+    by_source = page.get_attribute(".counts a", "href").rpartition("/")[2]
+    pages.go(page, by_source)
+    of_source = page.get_attribute("[data-rows] a.id", "href").partition("/groups/")[2]
+    filtered = [by_source, f"groups/{of_source}"]
+    for view in [*VIEWS, *filtered, f"groups/{wide}", f"groups/{wide.partition('?')[0]}/pair/kept/kept"]:
         pages.go(page, view)
         width = page.evaluate("[document.scrollingElement.scrollWidth, window.innerWidth]")
         assert width[0] <= width[1], (view, width)

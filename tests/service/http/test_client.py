@@ -83,8 +83,8 @@ def test_errors_are_those_of_an_index(pages):
         pages.add_batch(["c", "d"], ["x"])
     with pytest.raises(InvalidInput, match="bytes given"):
         pages.check(b"bytes")
-    with pytest.raises(InvalidParameter, match="limit"):
-        pages.neighbors("x", limit=0)
+    with pytest.raises(InvalidParameter, match=r"^k: "):
+        pages.neighbors("x", k=0)
 
 
 def test_errors_name_the_row_of_the_batch_and_lists_are_counted_first(pages):
@@ -181,7 +181,7 @@ def test_arrow_data_is_taken(pages):
     assert pages.check_batch(pyarrow.chunked_array([texts])).kept_ids == ["7", "7", "9"]
     with pytest.raises(InvalidInput, match="str given; it must be a list"):
         pages.check_batch("one fine day")
-    with pytest.raises(InvalidInput, match="row 1: NoneType given; a service accepts only texts"):
+    with pytest.raises(InvalidInput, match="row 1: NoneType given; a service accepts texts and lists of tokens"):
         pages.check_batch(["x", None])
 
 

@@ -64,9 +64,10 @@ def test_deployments_use_options_that_there_are():
 
 
 @pytest.mark.skipif(not shutil.which("javac"), reason="needs a JDK")
-def test_the_java_of_the_page_runs(running, tmp_path):
-    """Each Java program that the Chinese page shows, with the output that it shows below."""
-    page = fenced("docs/zh/java.md")
+@pytest.mark.parametrize("name", ["docs/zh/java.md", "docs/howto/java.md"])
+def test_the_java_of_a_page_runs(running, tmp_path, name):
+    """Each Java program that a page shows, with the output that it shows below."""
+    page = fenced(name)
     programs = [number for number, block in enumerate(page) if block.language == "java" and not block.why_not_run]
     assert programs
     for number in programs:

@@ -44,8 +44,8 @@ def test_values_that_are_refused(begin):
         client.post(f"{add}/batch", json={"documents": [documents[0], {"doc_id": 1, "text": 1}]}), "invalid"
     )
     assert found["field"] == "documents.1.text"
-    problem(client.post(f"{PAGES}/neighbors", json={"text": "x", "limit": 6}), "invalid", "limit")
-    problem(client.post(f"{PAGES}/neighbors", json={"text": "x", "limit": 0}), "invalid", "limit")
+    problem(client.post(f"{PAGES}/neighbors", json={"text": "x", "k": 6}), "invalid", "k")
+    problem(client.post(f"{PAGES}/neighbors", json={"text": "x", "k": 0}), "invalid", "k")
     assert len(client.get("/v1/collections").json()["collections"][0]["stats"]) > 5
     assert client.post(f"{PAGES}/get", json={"doc_id": 5}).status_code == 404
     problem(client.get("/v2"), "not-found")
@@ -80,7 +80,7 @@ def test_answers_are_cut_and_say_so(begin):
         words = [f"word{j}" for j in range(100)]
         words[i * 5 : i * 5 + 3] = [f"other{i}-{j}" for j in range(3)]
         client.post(f"{PAGES}/add", json={"doc_id": f"k{i}", "text": " ".join(words)})
-    near = client.post(f"{PAGES}/neighbors", json={"text": "one and the same", "limit": 1}).json()
+    near = client.post(f"{PAGES}/neighbors", json={"text": "one and the same", "k": 1}).json()
     assert near["truncated"] is False
     assert "likewise_query_truncated_total 2.0" in client.get("/metrics").text
 

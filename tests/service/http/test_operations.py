@@ -60,7 +60,7 @@ def test_batches_in_json_and_in_lines(begin):
     assert [one and one["doc_id"] for one in got] == ["3", None, "4"]
     groups = client.post(f"{PAGES}/group/batch", json=ids).json()["groups"]
     assert [one and one["leader_id"] for one in groups] == ["3", None, "4"]
-    near = client.post(f"{PAGES}/neighbors/batch", json={**texts, "limit": 1}).json()["results"]
+    near = client.post(f"{PAGES}/neighbors/batch", json={**texts, "k": 1}).json()["results"]
     assert [one["neighbors"][0]["doc_id"] for one in near] == [str(i) for i in range(20)]
     gone = client.post(f"{PAGES}/remove/batch", json=ids).json()["removals"]
     assert [one and one["doc_id"] for one in gone] == ["3", None, "4"]
@@ -269,6 +269,7 @@ def test_compare_and_plan_are_those_of_the_library(begin):
         ({"method": "minhash", "num_slots": 4096, "bands": 2048, "rows": 2}, "recipe.bands"),
         ({"method": "minhash", "weights_id": "ab"}, "recipe.weights_id"),
         ({"method": "minhash", "tokenizer": "os.system"}, "recipe.tokenizer"),
+        ({"method": "minhash", "tokens": "user"}, "recipe.tokenizer"),
         ({"method": "minhash", "weights": "idf"}, "weights"),
         ({"method": "minhash", "unheard": 1}, "recipe"),
         ({"method": ["minhash"]}, ...),

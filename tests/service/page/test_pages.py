@@ -9,15 +9,16 @@ import re
 import shlex
 import threading
 from collections import Counter
-from urllib.parse import quote
+from itertools import pairwise
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pyarrow.parquet as pq
 import pytest
 
 import likewise
 from likewise import Recipe
+from likewise.io.html import visible
 from likewise.io.label_rows import id_of_cell
-from likewise.markup import visible
 from tests.command import likewise_command
 from tests.runs.viewing.runs import HOSTILE, make_run
 from tests.runs.viewing.test_drawing import Parsed
@@ -27,7 +28,7 @@ testing = pytest.importorskip("starlette.testclient", reason="needs likewise[ser
 pytest.importorskip("fastapi", reason="needs likewise[server]")
 
 VIEWS = ["", "groups", "groups/1", "groups/1/pair/kept/kept", "threshold", "threshold/around", "threshold/pair/0",
-         "compare", "near", "review", "review/next", "review.csv"]  # fmt: skip
+         "compare", "near", "review", "review/next", "review.csv", "decisions.csv"]  # fmt: skip
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 
@@ -338,6 +339,112 @@ def test_pairs_are_skipped_without_a_label(client):
     assert "59 more labels" in text
     assert "likewise tune" in text
     client.post("/look/out/review/mark", data={"a": a, "b": b, "label": ""})
+
+
+def test_documents_to_keep_after_all_are_kept_by_the_command_of_the_page(client, out, tmp_path, monkeypatch):
+    def mark(doc_id, keep, **more):
+        data = {"doc_id": doc_id, "keep": keep, **more}
+        return client.post("/look/out/review/keep", data=data, follow_redirects=False)
+
+    removed = pq.read_table(out / "removed.parquet").column("doc_id").to_pylist()[:3]
+    address = html.unescape(re.search(r'href="([^"]*/pair/[^"]*/kept)"', client.get("/look/out/groups/1").text)[1])
+    form = client.get(address).text.partition("review/keep")[2]
+    assert 'aria-pressed="false">Keep after all' in form
+    doc_id = html.unescape(re.search(r'name="doc_id" value="([^"]*)"', form)[1])
+    assert mark(doc_id, "1", then=address).headers["location"] == address
+    assert 'aria-pressed="true">Keep after all' in client.get(address).text
+    assert 'href="/look/out/review">Review</a>. Press' in client.get(address).text
+    assert "keep after all</span>" in client.get("/look/out/groups/1").text
+    mark(doc_id, "")
+    assert client.get("/look/out/decisions.csv").text == "doc_id,decision\n"
+    for one in removed:
+        mark(one, "1")
+    shown = client.get("/look/out/review").text
+    assert "3 removed documents to keep" in shown
+    command = html.unescape(re.search(r'<code id="rerun">(likewise dedup [^<]*)</code>', shown)[1])
+    assert (out / "decisions.csv").read_text() == client.get("/look/out/decisions.csv").text
+    monkeypatch.chdir(tmp_path)
+    done = likewise_command(*shlex.split(command)[1:])
+    assert done.status == 0, done.err
+    again = next(tmp_path.glob("*-decided"))
+    assert json.loads((again / "summary.json").read_text())["decisions"] == {"given": 3, "found": 3, "overruled": 3}
+    still_removed = pq.read_table(again / "removed.parquet").column("doc_id").to_pylist()
+    assert not set(removed) & set(still_removed)
+    assert mark("", "1").status_code == mark("x", "2").status_code == 422
+    for one in removed:
+        mark(one, "")
+
+
+def test_the_commands_of_the_pages_count_by_the_field_of_the_run(tmp_path):
+    rows = [
+        {"id": name, "text": "one fine day in spring it rained and the river rose above the old bridge", "source": name}
+        for name in ("wire", "copy")
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "out", "--count-by", "source").status == 0
+    with client_of(tmp_path / "out") as client:
+        home = client.get("/look/out/").text
+        assert home.index("Duplicates by source") < home.index("<h2>Recipe")
+        client.post("/look/out/review/keep", data={"doc_id": "copy", "keep": "1"})
+        assert "--count-by source" in client.get("/look/out/review").text
+
+
+def test_lists_are_filtered_by_the_values_of_a_field(tmp_path):
+    sources = ["wire", "copy", None, "", '<b>"&amp;', "null", 7]
+    texts = [
+        "one fine day in spring it rained and the river rose above the old bridge",
+        "so many other words of a play",
+    ]
+    rows = [
+        {"id": f"d{number}", "text": texts[number % 2] + " x" * (number // 20), "source": sources[number * 5 // 3 % 7]}
+        for number in range(60)
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ("--count-by", "source", "--threshold", "0.9")
+    assert likewise_command("dedup", tmp_path / "in.jsonl", "-o", tmp_path / "out", *arguments).status == 0
+    named = {row["id"]: None if row["source"] is None else str(row["source"]) for row in rows}
+    evidence = pq.read_table(tmp_path / "out" / "removed.parquet").to_pylist()
+    for row in evidence:
+        assert (row["value"], row["kept_value"]) == (named[row["doc_id"]], named[row["kept_id"]])
+    pairs = Counter((named[row["doc_id"]], named[row["kept_id"]]) for row in evidence)
+    assert len(pairs) > 5
+    with client_of(tmp_path / "out") as client:
+        # Each number of the matrix leads to the list of these documents.
+        home = client.get("/look/out/").text
+        cells = re.findall(r'<a href="([^"]*removed=[^"]*)"[^>]*>([0-9,]+)</a>', home)
+        found = {}
+        for address, number in cells:
+            address = html.unescape(address)
+            removed, kept = (json.loads(parse_qs(urlsplit(address).query)[name][0]) for name in ("removed", "kept"))
+            expected = [row for row in evidence if (named[row["doc_id"]], named[row["kept_id"]]) == (removed, kept)]
+            found[removed, kept] = int(number)
+            page = client.get(address).text
+            assert page.count("selected") == 3
+            groups = [link for link in links_of(client, address) if re.search(r"groups/[0-9]+[?]", link)]
+            assert len(set(groups)) == len({row["kept_id"] for row in expected})
+            jsonl, table = (address.replace("groups?", f"groups.{form}?") for form in ("jsonl", "csv"))
+            exported = [json.loads(line) for line in client.get(jsonl).text.splitlines()]
+            assert {row["doc_id"] for row in exported} == {row["doc_id"] for row in expected}
+            assert {(row["value"], row["kept_value"]) for row in exported} == {(removed, kept)}
+            of_csv = list(csv.DictReader(io.StringIO(client.get(table).text)))
+            assert [row["doc_id"] for row in of_csv] == [row["doc_id"] for row in exported]
+            shown = set()
+            for group in set(groups):
+                text = client.get(group).text
+                assert "Show all of this group" in text
+                shown |= set(re.findall(r'class="id" href="[^"]*/pair/[^"]*"><bdi>(.*?)</bdi>', text))
+            assert shown == {row["doc_id"] for row in expected}
+        assert found == pairs
+        # Pairs of a group are walked as its list has them.
+        address = next(one for one, number in cells if int(number) > 1)
+        group = next(x for x in links_of(client, html.unescape(address)) if re.search(r"groups/[0-9]+[?]", x))
+        walk = [link for link in links_of(client, group) if "/pair/" in link and link.endswith(group.split("?")[1])]
+        for link, behind in pairwise(walk):
+            assert f'rel="next" href="{html.escape(behind)}"' in client.get(link).text
+        everything = client.get("/look/out/groups.jsonl").text.splitlines()
+        for nonsense in ("{}", "wire", '"\\ud800"', "[" * 5000):
+            assert client.get("/look/out/groups.jsonl", params={"removed": nonsense}).text.splitlines() == everything
+        assert "No group matches" in client.get("/look/out/groups", params={"kept": '"nobody"'}).text
 
 
 def test_pages_of_other_sites_and_names_are_kept_out(client):

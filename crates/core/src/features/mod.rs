@@ -78,6 +78,8 @@ pub struct FeatureView<'a> {
     pub weights: &'a [u32],
     /// Whether the text was long enough.
     pub shape: Shape,
+    /// What keeps the features apart from those of other values, where texts have a value: [`add_salt`].
+    pub salt: Option<u64>,
 }
 
 /// Turns texts into features; holds the scratch space, so each thread has its own.
@@ -100,6 +102,11 @@ pub struct Extractor {
     joined: JoinedTokens,
     distinct: Distinct,
     weigher: Weigher,
+    /// Whether weights only say which features there are.
+    counts_once: bool,
+    /// That of the last document.
+    salt: Option<u64>,
+    adds_salt: bool,
 }
 
 impl Extractor {
@@ -122,6 +129,9 @@ impl Extractor {
             joined: JoinedTokens::default(),
             distinct: Distinct::default(),
             weigher: Weigher::default(),
+            counts_once: false,
+            salt: None,
+            adds_salt: true,
         }
     }
 
@@ -129,6 +139,20 @@ impl Extractor {
     #[must_use]
     pub fn with_table(mut self, table: Option<FeatureWeights>) -> Self {
         self.weigher.table = table;
+        self
+    }
+
+    /// Lets each feature that has a weight count once.
+    #[must_use]
+    pub fn counting_once(mut self, counts_once: bool) -> Self {
+        self.counts_once = counts_once;
+        self
+    }
+
+    /// Leaves the salt out of the features of [`Extractor::features`]: rarity is counted whatever the values of documents.
+    #[must_use]
+    pub fn leaving_salt_out(mut self) -> Self {
+        self.adds_salt = false;
         self
     }
 
@@ -145,6 +169,9 @@ impl Extractor {
     /// The feature of every shingle, in order, repetitions included. Cost: linear in the text.
     pub fn occurrences<'a>(&mut self, document: impl Into<Document<'a>>) -> (&[u64], Shape) {
         let shape = self.extract(document.into());
+        if let Some(salt) = self.salt {
+            add_salt(salt, &mut self.occurrences);
+        }
         (&self.occurrences, shape)
     }
 
@@ -157,14 +184,37 @@ impl Extractor {
         let rule = self.rules.weights;
         self.weigher
             .weigh(rule, &self.occurrences, &mut self.distinct, self.isa);
+        if let (Some(salt), true) = (self.salt, self.adds_salt) {
+            add_salt(salt, &mut self.distinct.features);
+        }
         FeatureView {
             features: &self.distinct.features,
-            weights: self.weigher.weights(rule, &self.distinct),
+            weights: match self.counts_once {
+                true => &[],
+                false => self.weigher.weights(rule, &self.distinct),
+            },
             shape,
+            salt: self.salt,
         }
     }
 
     fn extract(&mut self, document: Document<'_>) -> Shape {
+        if !self.text_rules.has_value {
+            return self.extract_text(document);
+        }
+        let (value, text) = document.split_value();
+        self.salt = Some(value_salt(value));
+        match self.extract_text(text) {
+            // Without a feature, empty texts of any values would be alike.
+            Shape::Empty => {
+                self.occurrences.push(NO_TOKENS);
+                Shape::Short
+            }
+            shape => shape,
+        }
+    }
+
+    fn extract_text(&mut self, document: Document<'_>) -> Shape {
         self.release_scratch(document.bytes().len());
         self.occurrences.clear();
         if let Document::Text(text) = document {
@@ -343,6 +393,21 @@ fn hash_tokens(
     let tokens = places.map(|(&start, &end)| &text[start as usize..end as usize]);
     hashes.extend(tokens.map(|token| hash.of(token, seed)));
 }
+
+/// Turns features into those of documents with one value, which share none with documents of another.
+pub fn add_salt(salt: u64, features: &mut [u64]) {
+    for feature in features {
+        *feature = mix64(*feature ^ salt);
+    }
+}
+
+/// The salt of a value.
+fn value_salt(value: &str) -> u64 {
+    xxh3_64_with_seed(value.as_bytes(), VALUE)
+}
+
+/// "only_in_" in ASCII.
+const VALUE: u64 = 0x6F6E_6C79_5F69_6E5F;
 
 /// Bytes of normalized text that scratch space is kept for between texts.
 const MAX_IDLE_SCRATCH: usize = 8 << 20;

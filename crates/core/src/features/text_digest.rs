@@ -1,8 +1,9 @@
 //! Are two texts the same once they are normalized?
 
-use crate::hash::xxh3_64_with_seed;
+use super::value_salt;
+use crate::hash::{mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
-use crate::text::{self, Preparer, TextRules};
+use crate::text::{self, Document, Preparer, TextRules};
 
 /// Hashes normalized texts; holds the scratch space, so keep one for each thread.
 #[derive(Debug)]
@@ -24,10 +25,21 @@ impl TextDigester {
         }
     }
 
-    /// 128 bits that are equal for equal normalized texts; `None` where nothing is left of the text.
+    /// 128 bits that are equal for equal normalized texts of equal values; `None` where nothing is left of the text.
     ///
     /// Equal digests of different texts: one chance in 2^128 among texts that nobody crafted.
     pub fn digest(&mut self, text: &str) -> Option<[u64; 2]> {
+        if let (true, (value, Document::Text(text))) =
+            (self.rules.has_value, Document::Text(text).split_value())
+        {
+            let salt = value_salt(value);
+            let digest = self.digest_text(text).unwrap_or_default();
+            return Some(digest.map(|half| mix64(half ^ salt)));
+        }
+        self.digest_text(text)
+    }
+
+    fn digest_text(&mut self, text: &str) -> Option<[u64; 2]> {
         // SAFETY: an `Isa` is made only where the processor has it.
         unsafe {
             match self.rules.keep_text() {

@@ -168,6 +168,25 @@ impl PrefixJoin {
         Ok(found)
     }
 
+    /// Lists positions up to `end` as earlier ones, without their own pairs.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if some of them are listed, or there are not so many.
+    pub fn pass_over(&mut self, end: u32) -> Result<(), Error> {
+        let (start, end) = (self.listed.end, end as usize);
+        if end < start || end > self.len() {
+            return Err(Error::invalid(
+                "end",
+                format!("{end} is outside {start}..{}", self.len()),
+            ));
+        }
+        for position in start..end {
+            self.list(position);
+        }
+        self.listed = end..end;
+        Ok(())
+    }
+
     /// Lists the positions of a block, and adds their pairs.
     fn find_block(
         &mut self,

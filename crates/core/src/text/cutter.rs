@@ -28,6 +28,8 @@ pub struct TextRules {
     pub stop_words: Option<Arc<StopWords>>,
     /// How bytes are cut.
     pub chunks: Chunks,
+    /// Whether the first line of a text is the value that it is compared within, and the text begins behind it.
+    pub has_value: bool,
 }
 
 impl TextRules {

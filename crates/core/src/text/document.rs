@@ -35,6 +35,17 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// The value that a text is compared within, which is its first line, and the text behind it; of what is no text, no value.
+    pub fn split_value(self) -> (&'a str, Document<'a>) {
+        match self {
+            Document::Text(text) => {
+                let (value, text) = text.split_once('\n').unwrap_or((text, ""));
+                (value, Document::Text(text))
+            }
+            other => ("", other),
+        }
+    }
+
     /// Unicode scalars of a text, or of the text that tokens were cut from; else the number of bytes.
     pub fn length(self) -> u32 {
         match self {

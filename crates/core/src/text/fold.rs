@@ -1,5 +1,6 @@
 //! Which differences between characters shall not count?
 
+use super::numerals;
 use super::simplified;
 use super::tables::punctuation::PUNCTUATION;
 use super::tables::{self, ALPHANUMERIC, WORD_BREAK, properties};
@@ -13,11 +14,19 @@ const TRADITIONAL: u8 = 1;
 const WIDTH: u8 = 2;
 const ACCENTS: u8 = 4;
 const PUNCTUATION_MARKS: u8 = 8;
-const DIGITS: u8 = 16;
+const NUMERALS: u8 = 16;
+const DIGITS: u8 = 32;
 
 impl Fold {
     /// The foldings, in the order in which they are done.
-    pub const NAMES: [&str; 5] = ["traditional", "width", "accents", "punctuation", "digits"];
+    pub const NAMES: [&str; 6] = [
+        "traditional",
+        "width",
+        "accents",
+        "punctuation",
+        "numerals",
+        "digits",
+    ];
 
     /// The set of these names, or `None` if there is another.
     pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Fold> {
@@ -45,8 +54,28 @@ impl Fold {
     ///
     /// What comes out may have to be normalized again: two spaces may meet, and so may marks. Cost: linear.
     pub(crate) fn apply(self, text: &[u8], out: &mut Vec<u8>) -> bool {
+        if self.has(NUMERALS) {
+            let mut earlier = Vec::new();
+            Fold(self.0 & !(NUMERALS | DIGITS)).push_each(text, &mut earlier);
+            numerals::read(&earlier, out);
+            if self.has(DIGITS) {
+                std::mem::swap(&mut earlier, out);
+                Fold(DIGITS).push_each(&earlier, out);
+            }
+        } else {
+            self.push_each(text, out);
+        }
+        out != text
+    }
+
+    /// The foldings that look at one character after the other.
+    fn push_each(self, text: &[u8], out: &mut Vec<u8>) {
         out.clear();
         out.reserve(text.len() + 8);
+        if self.is_empty() {
+            out.extend_from_slice(text);
+            return;
+        }
         let mut after_digit = false;
         let mut at = 0;
         while at < text.len() {
@@ -54,7 +83,6 @@ impl Fold {
             at += num_bytes;
             self.push(c, &mut after_digit, out);
         }
-        out != text
     }
 
     fn push(self, mut c: u32, after_digit: &mut bool, out: &mut Vec<u8>) {
@@ -193,6 +221,10 @@ mod tests {
         );
         assert_eq!(folded(&[], "v12."), "v12.");
         assert_eq!(folded(&["digits", "punctuation"], "1,234.5"), "0");
+        assert_eq!(
+            folded(&["numerals"], "\u{5341}\u{4E03} \u{5343}\u{4E07}"),
+            "17 \u{5343}\u{4E07}"
+        );
         assert_eq!(Fold::from_names(["digits", "case"]), None);
     }
 

@@ -19,6 +19,7 @@ mod kernel_tests;
 mod kinds;
 mod markup;
 mod normalize;
+mod numerals;
 mod own_tokens;
 mod parts;
 mod simhash_package;
@@ -80,6 +81,10 @@ pub fn tokens(text: &str, tokens: Tokens) -> Vec<String> {
 
 /// The tokens of a document in order, stop words included, as bytes: of texts UTF-8.
 pub fn tokens_by(document: Document<'_>, tokens: Tokens, rules: &TextRules) -> Vec<Vec<u8>> {
+    let document = match rules.has_value {
+        true => document.split_value().1,
+        false => document,
+    };
     match (tokens, document) {
         (Tokens::User, Document::Tokens(own)) => {
             own.iter().map(|(token, _)| token.to_vec()).collect()

@@ -7,3 +7,4 @@ pub mod piece;
 pub mod rewrite;
 pub mod rows;
 pub mod rules;
+pub mod tokens;

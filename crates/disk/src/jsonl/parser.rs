@@ -7,7 +7,8 @@ use serde::de::{DeserializeSeed, IgnoredAny};
 
 use super::capture::{Captured, Found, ObjectSeed, TextSeed, TextSlot};
 use super::nan::replace_non_numbers;
-use super::rules::{JsonlRules, Node};
+use super::rules::{JsonlRules, Node, TokenRules};
+use super::tokens::encode_tokens;
 use crate::column::TextColumn;
 use crate::error::Error;
 
@@ -16,12 +17,15 @@ pub(super) struct RowParser<'r> {
     rules: &'r JsonlRules,
     tree: Node,
     captured: Captured,
+    encoded: Vec<u8>,
 }
 
 /// A good row.
 pub(super) struct Row<'a> {
     line: &'a str,
     captured: &'a Captured,
+    /// The tokens, where the rules ask for them.
+    pub encoded: &'a [u8],
     /// The id, if the row has one.
     pub id: Option<Cow<'a, str>>,
 }
@@ -35,6 +39,7 @@ impl<'r> RowParser<'r> {
             rules,
             tree: rules.tree()?,
             captured: Captured::new(rules.text_fields.len(), rules.fields.len()),
+            encoded: Vec::new(),
         })
     }
 
@@ -79,7 +84,8 @@ impl<'r> RowParser<'r> {
             // The fast pass lets control characters through; this one refuses those inside strings.
             check_json(line)?;
         }
-        if self.capture(line, false).is_err() {
+        // A list of tokens is no text: the pass that expects one would stop there.
+        if self.rules.tokens.is_some() || self.capture(line, false).is_err() {
             self.captured.forget_all(&self.tree);
             if let Err(error) = self.capture(line, true) {
                 let replaced = replace_non_numbers(line).ok_or_else(|| bad_json(&error))?;
@@ -126,7 +132,10 @@ impl<'r> RowParser<'r> {
     /// Checks that text and id are there and of the right type.
     fn resolve<'a>(&'a mut self, line: &'a str) -> Result<Row<'a>, String> {
         for (slot, name) in self.captured.texts.iter_mut().zip(&self.rules.text_fields) {
-            resolve_text(line, slot, name)?;
+            match self.rules.tokens {
+                Some(rules) => resolve_tokens(line, slot, name, rules, &mut self.encoded)?,
+                None => resolve_text(line, slot, name)?,
+            }
         }
         let id = match (&self.captured.id, &self.rules.id_field) {
             (Some(range), Some(name)) => parse_id(&line[range.clone()], name)?,
@@ -142,6 +151,7 @@ impl<'r> RowParser<'r> {
         Ok(Row {
             line,
             captured: &self.captured,
+            encoded: &self.encoded,
             id,
         })
     }
@@ -189,6 +199,28 @@ fn resolve_text(line: &str, slot: &mut TextSlot, name: &str) -> Result<(), Strin
         b'n' => Err(format!("field \"{name}\" is null")),
         _ => Err(format!(
             "field \"{name}\" is {}, not a string",
+            type_of(raw)
+        )),
+    }
+}
+
+/// Sees to it that a slot holds a list of tokens, which it encodes.
+fn resolve_tokens(
+    line: &str,
+    slot: &TextSlot,
+    name: &str,
+    rules: TokenRules,
+    encoded: &mut Vec<u8>,
+) -> Result<(), String> {
+    let Found::Raw(range) = &slot.found else {
+        return Err(format!("no tokens field \"{name}\""));
+    };
+    let raw = &line[range.clone()];
+    match raw.as_bytes()[0] {
+        b'[' => encode_tokens(raw, name, rules, encoded),
+        b'n' => Err(format!("field \"{name}\" is null")),
+        _ => Err(format!(
+            "field \"{name}\" is {}, not a list of tokens",
             type_of(raw)
         )),
     }

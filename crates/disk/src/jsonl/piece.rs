@@ -4,7 +4,7 @@ use std::fs::File;
 
 use super::parser::RowParser;
 use super::rules::JsonlRules;
-use crate::column::TextColumn;
+use crate::column::{TextColumn, TokenColumn};
 use crate::error::Error;
 use crate::position::read_exact_at;
 
@@ -17,8 +17,10 @@ const MAX_RESERVED_BYTES: u64 = 64 << 20;
 /// The rows of a piece, the bad ones apart.
 #[derive(Debug, Default)]
 pub struct Piece {
-    /// Texts of the good rows.
+    /// Texts of the good rows; none where their tokens are read.
     pub texts: TextColumn,
+    /// Tokens of the good rows, where the rules ask for them.
+    pub tokens: TokenColumn,
     /// Their ids; "" where a row has none.
     pub ids: TextColumn,
     /// 1 where the row has an id.
@@ -68,6 +70,7 @@ pub fn read_piece(
     rules: &JsonlRules,
 ) -> Result<Piece, Error> {
     let mut reader = PieceReader {
+        reads_tokens: rules.tokens.is_some(),
         parser: RowParser::new(rules)?,
         piece: Piece {
             texts: TextColumn::with_capacity(length.min(MAX_RESERVED_BYTES) as usize),
@@ -114,6 +117,7 @@ pub fn read_piece(
 }
 
 struct PieceReader<'r> {
+    reads_tokens: bool,
     parser: RowParser<'r>,
     piece: Piece,
 }
@@ -136,7 +140,10 @@ impl PieceReader<'_> {
         };
         match row {
             Ok(row) => {
-                row.push_text(&mut piece.texts);
+                match self.reads_tokens {
+                    true => piece.tokens.push(row.encoded),
+                    false => row.push_text(&mut piece.texts),
+                }
                 piece.has_id.push(u8::from(row.id.is_some()));
                 piece.ids.push(row.id.as_deref().unwrap_or_default());
                 for (i, field) in piece.fields.iter_mut().enumerate() {

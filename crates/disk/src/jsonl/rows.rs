@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use likewise_core::parallel::map_ranges;
 
-use super::parser::RowParser;
+use super::parser::{Row, RowParser};
 use super::rules::JsonlRules;
-use crate::column::TextColumn;
+use crate::column::{TextColumn, TokenColumn};
 use crate::error::Error;
 use crate::position::Window;
 
@@ -30,6 +30,50 @@ pub fn read_rows(
     threads: usize,
     cancel: &AtomicBool,
 ) -> Result<Vec<TextColumn>, Error> {
+    let push = |row: &Row<'_>, out: &mut TextColumn| row.push_text(out);
+    read_each(
+        file,
+        offsets,
+        lengths,
+        rules,
+        threads,
+        cancel,
+        TextColumn::with_capacity,
+        push,
+    )
+}
+
+/// As [`read_rows`], of rules that ask for tokens.
+///
+/// # Errors
+/// As of [`read_rows`].
+pub fn read_token_rows(
+    file: &File,
+    offsets: &[u64],
+    lengths: &[u32],
+    rules: &JsonlRules,
+    threads: usize,
+    cancel: &AtomicBool,
+) -> Result<Vec<TokenColumn>, Error> {
+    let push = |row: &Row<'_>, out: &mut TokenColumn| out.push(row.encoded);
+    let make = |_| TokenColumn::default();
+    read_each(file, offsets, lengths, rules, threads, cancel, make, push)
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "those of `read_rows`, and what takes the rows"
+)]
+fn read_each<C: Send>(
+    file: &File,
+    offsets: &[u64],
+    lengths: &[u32],
+    rules: &JsonlRules,
+    threads: usize,
+    cancel: &AtomicBool,
+    make: impl Fn(usize) -> C + Sync,
+    push: impl Fn(&Row<'_>, &mut C) + Sync,
+) -> Result<Vec<C>, Error> {
     if offsets.len() != lengths.len() {
         return Err(Error::invalid(
             "lengths",
@@ -56,7 +100,7 @@ pub fn read_rows(
                 .iter()
                 .map(|&length| length as usize)
                 .sum();
-            let mut texts = TextColumn::with_capacity(num_bytes);
+            let mut column = make(num_bytes);
             for i in range.clone() {
                 let (offset, length) = (offsets[i], u64::from(lengths[i]));
                 let next = (i + 1..range.end).map(|k| (offsets[k], u64::from(lengths[k])));
@@ -64,11 +108,11 @@ pub fn read_rows(
                     .fetch(file, offset, length, next)
                     .map_err(|e| Error::read(e, offset))?;
                 match parser.parse(line, offset) {
-                    Ok(row) => row.push_text(&mut texts),
+                    Ok(row) => push(&row, &mut column),
                     Err(reason) => return Err(Error::Changed { offset, reason }),
                 }
             }
-            Ok(texts)
+            Ok(column)
         },
     )?;
     parts.into_iter().collect()

@@ -3,7 +3,7 @@
 use crate::error::Error;
 
 /// What to take from each row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct JsonlRules {
     /// Fields that hold the text; several are joined by a newline in this order. `a.b` is field `b` of the object in field `a`.
     pub text_fields: Vec<String>,
@@ -13,8 +13,19 @@ pub struct JsonlRules {
     pub id_required: bool,
     /// Further fields, wanted as they are written.
     pub fields: Vec<String>,
+    /// The only text field holds a list of tokens that is read so, where there are such rules.
+    pub tokens: Option<TokenRules>,
     /// Longest line, in bytes; a longer one is a bad row. At most 4 GiB - 1.
     pub max_document: u64,
+}
+
+/// How a list of tokens is read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TokenRules {
+    /// Whether each entry is a pair of a token and its weight.
+    pub are_weighted: bool,
+    /// What real weights are multiplied by before they are rounded; without it weights are whole numbers.
+    pub scale: Option<f64>,
 }
 
 /// The wanted fields as a tree of keys.
@@ -54,7 +65,7 @@ impl JsonlRules {
     /// Checks the rules.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if no text field is named or `max_document` is out of range.
+    /// [`Error::InvalidParameter`] if no text field is named, several hold tokens, or `max_document` is out of range.
     pub fn check(&self) -> Result<(), Error> {
         self.tree().map(|_| ())
     }
@@ -66,6 +77,9 @@ impl JsonlRules {
                 "text_fields",
                 "no field is named; name at least one",
             ));
+        }
+        if self.tokens.is_some() && self.text_fields.len() > 1 {
+            return Err(Error::invalid("text_fields", "one field holds the tokens"));
         }
         if self.max_document == 0 || self.max_document > u64::from(u32::MAX) {
             return Err(Error::invalid(

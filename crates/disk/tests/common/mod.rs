@@ -23,6 +23,7 @@ pub fn rules() -> JsonlRules {
         id_field: Some("id".into()),
         id_required: false,
         fields: Vec::new(),
+        tokens: None,
         max_document: 64 << 20,
     }
 }

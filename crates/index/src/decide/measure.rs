@@ -1,6 +1,6 @@
 //! Which kept document matches best?
 
-use likewise_core::verify::{FeatureSet, Measure};
+use likewise_core::verify::{FeatureSet, Measure, Required};
 use likewise_disk::store::Evidence;
 
 use crate::decide::asked::Asked;
@@ -26,6 +26,15 @@ impl<'d> OwnSet<'d> {
         let (features, weights) = self.asked.set.unwrap_or((&[], &[]));
         self.set
             .get_or_insert_with(|| measured_set(rules, features, weights))
+    }
+}
+
+/// Evidence of a row by the distance of its fingerprint alone.
+pub fn by_distance(row: u32, distance: u16, bits: u32) -> Evidence {
+    Evidence {
+        kept_row: row,
+        similarity: 1.0 - f64::from(distance) / f64::from(bits),
+        distance: Some(distance),
     }
 }
 
@@ -73,30 +82,37 @@ impl Lookup<'_> {
                         return Ok(None);
                     }
                 }
-                Ok(Some(Evidence {
-                    kept_row: row,
-                    similarity: 1.0 - f64::from(distance) / f64::from(bits),
-                    distance: Some(distance),
-                }))
+                Ok(Some(by_distance(row, distance, bits)))
             }
             Matching::Verified { measure, required } => {
                 if !self.may_match(asked, row, min_equal)? {
                     return Ok(None);
                 }
-                let other = self.set_of(row)?;
-                let similarity = own
-                    .get(rules)
-                    .similarity_from(&other, measure, required, isa);
-                if similarity.is_nan() {
-                    return Ok(None);
-                }
-                Ok(Some(Evidence {
-                    kept_row: row,
-                    similarity,
-                    distance: self.distance(asked, row)?,
-                }))
+                self.measured(asked, own, row, measure, required)
             }
         }
+    }
+
+    /// The evidence of a row against a document by their feature sets, if they are as similar as required.
+    pub fn measured(
+        &mut self,
+        asked: &Asked<'_>,
+        own: &mut OwnSet<'_>,
+        row: u32,
+        measure: Measure,
+        required: impl Into<Required>,
+    ) -> Result<Option<Evidence>, Error> {
+        let other = self.set_of(row)?;
+        let set = own.get(self.rules());
+        let similarity = set.similarity_from(&other, measure, required, self.sketching.isa);
+        if similarity.is_nan() {
+            return Ok(None);
+        }
+        Ok(Some(Evidence {
+            kept_row: row,
+            similarity,
+            distance: self.distance(asked, row)?,
+        }))
     }
 
     /// The best evidence against a document among the rows given, ascending.

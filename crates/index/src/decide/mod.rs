@@ -5,7 +5,8 @@ pub mod batch;
 pub mod buckets;
 pub mod lookup;
 pub mod measure;
-pub mod neighbors;
+pub mod near;
+pub mod nearest;
 pub mod prefetch;
 pub mod removal;
 
@@ -20,7 +21,7 @@ use crate::decide::batch::{StagedBatch, Standing};
 use crate::decide::buckets::BandEnd;
 use crate::decide::lookup::Lookup;
 use crate::decide::measure::OwnSet;
-use crate::decide::neighbors::near_rows;
+use crate::decide::near::{NearRows, near_rows};
 use crate::decide::prefetch::Prefetched;
 use crate::documents::Documents;
 use crate::error::Error;
@@ -90,6 +91,32 @@ impl Lookup<'_> {
         Ok(())
     }
 
+    /// Asks for the documents of a part together: segments ahead of each lookup, and fingerprints near theirs.
+    fn prepare(
+        &mut self,
+        documents: &Documents,
+        ids: Option<&[&str]>,
+        part: Range<usize>,
+        cancel: &AtomicBool,
+    ) -> Result<NearRows, Error> {
+        let (rules, state) = (self.rules(), self.state);
+        if part.len() != 1 {
+            let ahead =
+                Prefetched::new(state, rules, &mut self.keys, documents, ids, part.clone())?;
+            self.ahead = Some(ahead);
+        }
+        let bytes = rules.sketch_bytes();
+        let sketches = &documents.sketches[part.start * bytes..part.end * bytes];
+        Ok(near_rows(
+            state,
+            rules,
+            sketches,
+            self.sketching.isa,
+            1,
+            cancel,
+        )?)
+    }
+
     /// The row of an id, and whether it is this document.
     pub fn known(
         &mut self,
@@ -143,19 +170,10 @@ pub fn check_documents(
     threads: usize,
     cancel: &AtomicBool,
 ) -> Result<Vec<Seen>, Error> {
-    let rules = shared.rules();
-    let bytes = rules.sketch_bytes();
-    // Looks up the documents of a part of the range.
     let look = |lookup: &mut Lookup<'_>, part: Range<usize>| -> Result<Vec<Seen>, Error> {
         lookup.end = end;
+        let near = lookup.prepare(documents, ids, part.clone(), cancel)?;
         let is_single = part.len() == 1;
-        if !is_single {
-            let keys = &mut lookup.keys;
-            let ahead = Prefetched::new(state, rules, keys, documents, ids, part.clone())?;
-            lookup.ahead = Some(ahead);
-        }
-        let sketches = &documents.sketches[part.start * bytes..part.end * bytes];
-        let near = near_rows(state, rules, sketches, shared.isa(), 1, cancel)?;
         let mut all = Vec::with_capacity(part.len());
         for (at, i) in part.enumerate() {
             let place = (!is_single).then_some(at as u32);
@@ -180,8 +198,24 @@ pub fn check_documents(
         lookup.name_kept(&mut all)?;
         Ok(all)
     };
+    in_parts(shared, state, own_store, range, threads, cancel, look)
+}
+
+/// What `look` says of each document of a range, in their order: parts of it go to threads, each with a lookup of its own.
+///
+/// # Errors
+/// Those of `look` and of the store; [`likewise_core::error::Error::Canceled`].
+pub fn in_parts<T: Send>(
+    shared: &Shared,
+    state: &State,
+    own_store: Option<&Store>,
+    range: Range<usize>,
+    threads: usize,
+    cancel: &AtomicBool,
+    look: impl Fn(&mut Lookup<'_>, Range<usize>) -> Result<Vec<T>, Error> + Sync,
+) -> Result<Vec<T>, Error> {
     // One state of the store for all that a part reads: asking for its locks at each row takes longer than the row.
-    let look = |store: &Store, part: Range<usize>| -> Result<Vec<Seen>, Error> {
+    let look = |store: &Store, part: Range<usize>| -> Result<Vec<T>, Error> {
         match part.len() {
             1 => look(&mut shared.lookup(state, store), part),
             _ => store.read_together(|store| look(&mut shared.lookup(state, store), part)),
@@ -199,7 +233,7 @@ pub fn check_documents(
         threads,
         cancel,
         || shared.lease(state),
-        |lease, part| -> Result<Vec<Seen>, Error> {
+        |lease, part| -> Result<Vec<T>, Error> {
             let store = match lease {
                 Ok(store) => store,
                 // The first part of the thread takes the error; that it is there ends the call.

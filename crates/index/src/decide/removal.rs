@@ -5,7 +5,7 @@ use likewise_disk::store::{Event, Evidence};
 use crate::decide::asked::{Asked, Near};
 use crate::decide::lookup::Lookup;
 use crate::decide::measure::OwnSet;
-use crate::decide::neighbors::near_rows;
+use crate::decide::near::near_rows;
 use crate::documents::wide;
 use crate::error::Error;
 use crate::rules::Method;

@@ -245,7 +245,7 @@ class BesideIndex:
     InvalidInput
         If there is no index to compare with, or something where one is to be made.
     RecipeMismatch
-        If the index was made by another recipe; `keep` may differ.
+        If the index was made with a different recipe; `keep` may differ.
     """
 
     def __init__(self, use: IndexUse | None, recipe: Recipe, rules: RunRules) -> None:

@@ -86,8 +86,8 @@ def tell_direction(recipe: Recipe, progress: Progress) -> None:
     if recipe.measure == "containment":
         progress(
             Warned(
-                "containment is the share of a new document's features found in a document of --against. A new "
-                "document that contains a document of --against, such as a quoted text or a test question, is kept. "
+                "with containment, a new document is removed if a document of --against contains it. A new document "
+                "that itself contains a document of --against, such as a quoted text or a test question, is kept. "
                 "To remove those too, use --method shingles --measure overlap against a run or files"
             )
         )
@@ -133,6 +133,7 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
         )
     as_then = FileRun(
         text_fields=tuple(options["text_field"]),
+        tokens_field=options.get("tokens_field"),
         id_field=options["id_field"],
         max_document_bytes=options["max_document"],
         file_format=options["format"],

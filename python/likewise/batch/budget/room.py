@@ -29,11 +29,11 @@ class Room:
     rows_at_once : int
         Rows of evidence, or pairs, that are written at once.
     buckets_bytes : int, optional
-        What building band buckets may take; where None they lie in memory, whatever they take.
+        What building band buckets may take; if None they lie in memory, whatever they take.
     crowd_bytes : int, optional
-        What the exact join of documents with full buckets may take; where None whatever it takes.
+        What the exact join of documents with full buckets may take; if None whatever it takes.
     tables_bytes : int, optional
-        What the tables of a search by distance may take; where None whatever they take.
+        What the tables of a search by distance may take; if None whatever they take.
     weighing_bytes : int
         Counts of the features whose rarity weighs them.
     held_bytes : int

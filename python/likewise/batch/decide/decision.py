@@ -15,6 +15,7 @@ from likewise.arrays import frozen, slices
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.crowd_warning import crowd_warning
 from likewise.batch.decide.measured import measured
+from likewise.batch.decide.stays import Overruled, Stays
 from likewise.batch.decide.verdict_log import VerdictLog, Verdicts
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.collapse import Collapsed
@@ -56,7 +57,9 @@ class Decision:
     num_capped : int
         Documents that met a full last level, once for each band.
     num_crowded : int
-        Documents that came to a full bucket.
+        Number of documents that reached a full bucket.
+    overruled : Overruled, optional
+        Documents that stay by a person's decision though they match a kept document.
     """
 
     kept: NDArray[np.bool_]
@@ -69,6 +72,7 @@ class Decision:
     num_measured: int
     num_capped: int
     num_crowded: int = 0
+    overruled: Overruled | None = None
 
     def with_references_kept(self, num_references: int) -> "Decision":
         """Return the same, but that the first rows are reference documents, which all stay."""
@@ -124,17 +128,19 @@ def decide(
     """
     with timing.wall("candidates"):
         search = beyond_references(open_search(documents, collapsed, recipe, threads, progress), documents, collapsed)
+    stays = Stays(documents, collapsed)
     with Verifier(documents, collapsed, recipe, threads, timing) as verifier:
         num_positions = len(collapsed.order)
         if recipe.group == "components":
             verdicts = _by_components(search, verifier, num_positions, documents, collapsed, recipe, timing, progress)
         else:
-            verdicts = _by_leaders(search, verifier, num_positions, documents, timing, progress, log)
+            verdicts = _by_leaders(search, verifier, num_positions, documents, stays, timing, progress, log)
         num_measured = verifier.num_measured
     warning = crowd_warning(recipe, search.num_crowded, search.num_capped)
     if warning is not None:
         progress(Warned(warning))
     decision = _spread(documents, collapsed, recipe, verdicts, num_measured, search)
+    decision = replace(decision, overruled=stays.overruled(verdicts))
     return decision.with_references_kept(documents.num_references)
 
 
@@ -143,6 +149,7 @@ def _by_leaders(
     verifier: Verifier,
     num_positions: int,
     documents: Documents,
+    stays: Stays,
     timing: Timing,
     progress: Progress,
     log: VerdictLog | None,
@@ -177,7 +184,7 @@ def _by_leaders(
                     block.stop,
                     pairs.later,
                     pairs.earlier,
-                    measured_block.similarity,
+                    stays.left(pairs, measured_block.similarity),
                     pairs.distance,
                 )
                 gone = np.flatnonzero(states[block] == REMOVED) + block.start

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.opening import open_search
-from likewise.batch.search.references import Across
 from likewise.batch.search.search import Search
+from likewise.batch.search.splits import Across, Splits, first_split_first
 from likewise.errors import InvalidParameter
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 from likewise.recipe.methods import MinHash, SimHash
@@ -101,8 +101,8 @@ class PairBatch:
     Parameters
     ----------
     row_a, row_b : ndarray of shape (m,), int64
-        Rows, ``row_a < row_b``; for containment a is contained in b, in either order. With reference documents, b is
-        one of them and a is not.
+        Rows, ``row_a < row_b``; for containment a is contained in b, in either order. Between splits, a is of the later
+        split.
     similarity : ndarray of shape (m,), float64
         By the recipe's measure.
     distance : ndarray of shape (m,), int32, optional
@@ -124,7 +124,7 @@ def verified_pairs(
     timing: Timing,
     progress: Progress,
     counts: PairCounts | None = None,
-    across: bool = False,
+    splits: Splits | None = None,
 ) -> Iterator[PairBatch]:
     """Yield every verified pair once (containment: each direction that reaches the threshold).
 
@@ -142,8 +142,8 @@ def verified_pairs(
         Take seconds and events.
     counts : PairCounts, optional
         Says how many pairs are allowed, and takes what was counted.
-    across : bool
-        Yield only pairs of another document, as a, with a reference document, as b.
+    splits : Splits, optional
+        Yield only pairs of documents of two splits: that of the later one as a, the other as b.
 
     Raises
     ------
@@ -156,14 +156,16 @@ def verified_pairs(
         In the order of the later document's priority: independent of threads and of how the work is cut.
     """
     counts = PairCounts() if counts is None else counts
-    members = _Members(collapsed, documents.room, documents.num_references if across else None)
+    if splits is not None:
+        collapsed = first_split_first(collapsed, splits)
+    members = _Members(collapsed, documents.room, splits)
     num_positions = len(collapsed.order)
     progress(StageStarted("pairing", num_positions, "documents"))
     began = Timing.now()
     with timing.wall("candidates"):
         search = open_search(documents, collapsed, recipe, threads, progress)
-        if across:
-            search = Across(search, documents, collapsed)
+        if splits is not None:
+            search = Across(search, collapsed, splits)
         counts.num_crowded = search.num_crowded
         counts.expect(members.num_equal(recipe), _num_similar(search, documents, collapsed, recipe, members), progress)
     for batch in members.empty_pairs(recipe):
@@ -230,8 +232,8 @@ def _matching(block: Block) -> PairBatch:
 class _Members:
     """Which rows collapsed into each position."""
 
-    def __init__(self, collapsed: Collapsed, room: Room, num_references: int | None) -> None:
-        self._num_references = num_references
+    def __init__(self, collapsed: Collapsed, room: Room, splits: Splits | None) -> None:
+        self._splits = splits
         # Pairs of one class are given out so many at a time: ten thousand copies are fifty million pairs.
         self._at_once = room.rows_at_once
         self._position = position = collapsed.position
@@ -259,10 +261,14 @@ class _Members:
 
     def num_equal(self, recipe: Recipe) -> int:
         """Return how many pairs of rows collapsed into one."""
-        if (first := self._num_references) is not None:
+        if self._splits is not None:
             num_places = len(self._counts) + 1
-            here, there = (np.bincount(side + 1, minlength=num_places) for side in np.split(self._position, [first]))
-            return int((here * there).sum())
+            before, num_pairs = np.zeros(num_places, np.int64), 0
+            for rows in self._splits.rows():
+                here = np.bincount(self._position[rows] + 1, minlength=num_places)
+                num_pairs += int((before * here).sum())
+                before += here
+            return num_pairs
         total = len(self._empty) * (len(self._empty) - 1)
         for part in slices(len(self._counts), _AT_ONCE):
             counts = self._counts[part]
@@ -282,16 +288,17 @@ class _Members:
             yield from self._all_pairs(self._of(position), recipe)
 
     def _all_pairs(self, rows: NDArray[np.int64], recipe: Recipe) -> Iterator[PairBatch]:
-        if self._num_references is None:
+        if self._splits is None:
             yield from _all_pairs(rows, recipe, self._at_once)
             return
-        references, others = np.split(rows, [int(np.searchsorted(rows, self._num_references))])
-        step = max(1, self._at_once // max(1, len(references)))
-        for start in range(0, len(others) if len(references) else 0, step):
-            some = others[start : start + step]
-            row_a, row_b = np.repeat(some, len(references)), np.tile(references, len(some))
-            distance = np.zeros(len(row_a), np.int32) if isinstance(recipe.sketch, SimHash) else None
-            yield PairBatch(row_a, row_b, np.ones(len(row_a)), distance)
+        for first, end in pairwise(np.searchsorted(rows, self._splits.starts[1:]).tolist()):
+            earlier, others = rows[:first], rows[first:end]
+            step = max(1, self._at_once // max(1, first))
+            for start in range(0, len(others) if first else 0, step):
+                some = others[start : start + step]
+                row_a, row_b = np.repeat(some, first), np.tile(earlier, len(some))
+                distance = np.zeros(len(row_a), np.int32) if isinstance(recipe.sketch, SimHash) else None
+                yield PairBatch(row_a, row_b, np.ones(len(row_a)), distance)
 
     def spread(self, pairs: PairBatch, recipe: Recipe) -> Iterator[PairBatch]:
         """Yield pairs of rows for pairs of positions."""
@@ -308,10 +315,10 @@ class _Members:
             row_b = self._rows[self._starts[b] + offset % self._counts[b]]
             if recipe.measure != "containment":
                 row_a, row_b = np.minimum(row_a, row_b), np.maximum(row_a, row_b)
-            if (first := self._num_references) is not None:
+            if self._splits is not None:
                 if recipe.measure != "containment":
                     row_a, row_b = row_b, row_a
-                crosses = (row_a >= first) & (row_b < first)
+                crosses = self._splits.of(row_a) > self._splits.of(row_b)
                 row_a, row_b, pair = row_a[crosses], row_b[crosses], pair[crosses]
             distance = None if pairs.distance is None else pairs.distance[pair]
             yield PairBatch(row_a, row_b, pairs.similarity[pair], distance)

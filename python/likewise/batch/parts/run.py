@@ -62,7 +62,7 @@ def dedup_parts(
     parts : PartRules
         What parts are.
     recipe : Recipe or str, optional
-        When two parts match; ``Recipe.exact()`` where None. Spans are compared word by word, whatever it says.
+        When two parts match; ``Recipe.exact()`` if None. Spans are compared word by word, whatever it says.
     run : FileRun, optional
         How files are read.
     dry_run : bool
@@ -82,7 +82,7 @@ def dedup_parts(
     Raises
     ------
     InvalidInput
-        If an input is no JSON Lines, a row is bad, an id comes twice, or the output directory is not free.
+        If an input is not JSON Lines, a row is bad, an id comes twice, or the output directory is not free.
     InvalidParameter
         If the recipe is for whole documents, or cannot act.
     """
@@ -165,6 +165,8 @@ def dedup_parts(
 
 
 def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
+    if run.tokens_field is not None:
+        raise InvalidParameter("tokens_field", "does not apply: parts of texts are removed, and tokens are not text")
     if len(run.text_fields) != 1:
         raise InvalidParameter("text_field", "must be a single field, since its text is rewritten")
     if parts.unit == "span" and not isinstance(recipe.sketch, Exact):
@@ -173,6 +175,8 @@ def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
     for name in ("fold", "markup") if parts.unit == "span" else ():
         if getattr(recipe, name) != getattr(plain, name):
             raise InvalidParameter(name, "does not apply to spans, which are compared in the original text")
+    if recipe.only_within is not None:
+        raise InvalidParameter("only_within", "does not apply to parts, which are compared with all others")
     if recipe.keep != "first":
         raise InvalidParameter("keep", f"{recipe.keep} does not apply to parts: the first occurrence is kept")
     if recipe.needs_threshold:
@@ -180,7 +184,7 @@ def _check(recipe: Recipe, run: FileRun, parts: PartRules) -> None:
     if recipe.needs_counting or recipe.needs_filter_bits:
         name = "weights" if recipe.needs_counting else "filter_bits"
         raise InvalidParameter(
-            name, "counting in a first pass applies to whole documents, not to parts; give a table or a number"
+            name, "cannot be counted in a first pass for parts of documents; give a table or a number"
         )
 
 

@@ -10,7 +10,7 @@ with a text of fewer than 64 features are also measured, counting each feature o
 64 / `short_threshold` features can match no short one, which is why larger texts may collapse by fingerprint alone.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,11 +39,14 @@ class Collapsed:
         Such first rows in order of priority, empty documents left out: position -> row.
     position : ndarray of shape (n,), int64
         The position of each row's `first`; -1 for empty documents.
+    equal : dict of int to int
+        For each row that stays whatever it matches (:attr:`Documents.stays`) and would have collapsed: into which row.
     """
 
     first: NDArray[np.int64]
     order: NDArray[np.uint32]
     position: NDArray[np.int64]
+    equal: dict[int, int] = field(default_factory=dict)
 
 
 def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) -> Collapsed:
@@ -78,11 +81,17 @@ def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) ->
     first = space.zeros(num_rows, np.int64)
     position = space.zeros(num_rows, np.int64)
     order = space.growing(np.uint32)
+    equal: dict[int, int] = {}
     for part in slices(num_rows, _AT_ONCE):
         rows = ranked[part]
-        first[rows] = ranked[first_rank[part]]
+        firsts = ranked[first_rank[part]]
+        if documents.stays is not None:
+            alone = (firsts != rows) & documents.stays[rows]
+            equal |= dict(zip(rows[alone].tolist(), firsts[alone].tolist(), strict=True))
+            firsts = np.where(alone, rows, firsts)
+        first[rows] = firsts
         # The best of its group gets a place, unless it is empty.
-        is_placed = (first_rank[part] == np.arange(part.start, part.stop)) & (documents.shapes[rows] != EMPTY)
+        is_placed = (firsts == rows) & (documents.shapes[rows] != EMPTY)
         placed = rows[is_placed]
         position[rows] = -1
         position[placed] = np.arange(len(order), len(order) + len(placed))
@@ -90,7 +99,7 @@ def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) ->
     for part in slices(num_rows, _AT_ONCE):
         # A first row has its place already, and is its own first.
         position[part] = position[first[part]]
-    return Collapsed(first, order.take(), position)
+    return Collapsed(first, order.take(), position, equal)
 
 
 class Sketched(Protocol):

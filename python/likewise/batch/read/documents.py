@@ -1,7 +1,7 @@
 """The documents of a run: everything about them except their texts."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -82,6 +82,8 @@ class Documents:
         What the run may hold at once.
     num_without_field : dict of str to int
         Of each field that `keep` asks for, documents without a value there; references apart.
+    stays : ndarray of shape (n,), bool, optional
+        Documents that a person decided to keep, whatever they match.
     """
 
     sources: Sequence[Source]
@@ -106,6 +108,7 @@ class Documents:
     keeps_bad_rows: bool = False
     room: Room = field(default_factory=Room)
     num_without_field: dict[str, int] = field(default_factory=dict)
+    stays: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.shapes)
@@ -249,8 +252,11 @@ class Documents:
         path = getattr(source, "path", None) if number < self.num_reference_sources else None
         return (source.name or "") if path is None else path.as_posix()
 
-    def check_ids(self) -> None:
-        """Raise InvalidInput, naming both rows, if two documents have the same id."""
+    def check_ids(self, splits_of: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None) -> None:
+        """Raise InvalidInput, naming both rows, if two documents have the same id.
+
+        With `splits_of`, which gives the number of each row's split, only two of one split.
+        """
         if not self.has_id.any():
             return
         space = self.room.space
@@ -265,9 +271,11 @@ class Documents:
             # Together with the last of the part before.
             places = order[max(0, part.start - 1) : part.stop]
             ordered = keys[places]
-            # Equal hashes stand together in row order; unequal ids of one hash are no doubles.
+            # Equal hashes stand together in row order; unequal ids of one hash are not duplicates.
             for start in np.flatnonzero(ordered[1:] == ordered[:-1]).tolist():
                 first, second = int(places[start]), int(places[start + 1])
+                if splits_of is not None and len(set(splits_of(places[start : start + 2]).tolist())) == 2:
+                    continue
                 if (double is None or (second, first) < double) and ids[first] == ids[second]:
                     double = second, first
         if double is None:

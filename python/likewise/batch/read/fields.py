@@ -7,7 +7,7 @@ from likewise.errors import InvalidInput
 from likewise.io.source.source import BadRow, Source
 
 # How the reason begins why a row without a named field is bad, and the option that names it.
-_MISSING = {"no field ": "--text-field", "no id field ": "--id-field"}
+_MISSING = {"no field ": "--text-field", "no tokens field ": "--tokens-field", "no id field ": "--id-field"}
 # What a field holds of a document that has no value there, as JSON; "" where it is absent.
 NO_VALUE = frozenset(("", "null", "NaN"))
 _MOST_FIELDS = 12
@@ -25,7 +25,7 @@ def refusal(source: Source, bad: BadRow) -> InvalidInput:
 
 
 def check_documents(documents: Documents) -> None:
-    """Raise InvalidInput if there is no document at all since no row has the field of the text, or of the id."""
+    """Raise InvalidInput if there is no document at all because no row has the field of the text, or of the id."""
     bad_rows = [
         (source, bad) for source, of_one in zip(documents.sources, documents.bad_rows, strict=True) for bad in of_one
     ]
@@ -113,6 +113,9 @@ def _other_fields(source: Source, bad: BadRow) -> str:
     if option is None:
         return ""
     listed = _listed(source.field_names(bad.offset, bad.length))
+    rules = getattr(source, "rules", None)
+    if rules is not None and bad.reason == f'no field "{rules.only_within}"':
+        option = rules.option_of(rules.only_within)
     there_are = f" (found: {listed})" if listed else ""
     return f"{there_are}; choose a field with {option}"
 

@@ -175,7 +175,7 @@ def ingest(
     references : References, optional
         The first of the sources, whose documents are compared with the others.
     room : Room, optional
-        Where the columns lie; in memory where None.
+        Where the columns lie; in memory if None.
     held : HeldDocuments, optional
         Features of jobs of these sources that the first of two passes cut; they are neither read nor cut again.
 
@@ -192,7 +192,7 @@ def ingest(
     began = time.perf_counter()
     stage = "sketching"
     progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
-    spool = _open_spool(sources, rules, work, parts)
+    spool = _open_spool(sources, recipe, rules, work, parts)
     # What a stream holds is not known beforehand.
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
     rarity = Rarity(num_bytes) if isinstance(recipe.sketch, Shingles) else None
@@ -332,10 +332,12 @@ def _put_aside(parts: RunParts, task: _Task, pieces: list[_Numbered]) -> None:
         parts.flush()
 
 
-def _open_spool(sources: Sequence[Source], rules: IngestRules, work: Path, parts: RunParts | None) -> Spool | None:
+def _open_spool(
+    sources: Sequence[Source], recipe: Recipe, rules: IngestRules, work: Path, parts: RunParts | None
+) -> Spool | None:
     if not rules.needs_texts or all(source.can_read_again for source in sources):
         return None
-    return Spool(work / SPOOL_NAME) if parts is None else parts.open_spool()
+    return Spool(work / SPOOL_NAME, has_tokens=recipe.takes_tokens) if parts is None else parts.open_spool()
 
 
 def _taken(tasks: Iterator[_Task], count: int) -> tuple[Exception | None, list[_Task]]:

@@ -50,7 +50,7 @@ class KeptSketches:
         """
         if not is_whole(path):
             raise InvalidInput(
-                "the stored sketches are damaged; delete their directory, and texts are read again", str(path)
+                "the stored sketches are damaged; delete their directory to read the texts again", str(path)
             )
         return [
             (first_source + number, _with_empty_fields(piece, num_fields))
@@ -79,8 +79,8 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
         raise InvalidInput("the list of stored sketches cannot be read", str(directory / LISTING)) from error
     if version != PARTS_VERSION:
         raise InvalidInput(
-            f"the sketches have format {version}, but this version reads {PARTS_VERSION}; delete the directory, and "
-            "texts are read again",
+            f"the sketches have format {version}, but this version reads {PARTS_VERSION}; delete the directory to read "
+            "the texts again",
             str(directory),
         )
     if sketch_id != recipe.sketch_id:
@@ -99,7 +99,7 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
     parts = list(find_parts(directory))
     if [label for label, _ in parts] != labels:
         raise InvalidInput(
-            "parts of the stored sketches are missing; delete the directory, and texts are read again", str(directory)
+            "parts of the stored sketches are missing; delete the directory to read the texts again", str(directory)
         )
     return KeptSketches(tuple(path for _, path in parts))
 

@@ -11,6 +11,7 @@ that they were copied.
 """
 
 import re
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -34,6 +35,8 @@ from likewise.recipe.recipe import Recipe
 # A part is written when it has so many bytes of input, or so many bytes of columns: documents may be tiny.
 PART_BYTES = 64 << 20
 COLUMN_BYTES = 8 << 20
+# Before so many seconds nothing is saved: sketching again costs no more.
+SAVED_AFTER_S = 5.0
 SPOOL_NAME = "texts.spool"
 # Of how parts are written, and of how sources are cut into jobs.
 PARTS_VERSION = 1
@@ -93,12 +96,13 @@ class RunParts:
         self._end: Position = (0, 0)
         self._num_bytes = 0
         self._column_bytes = 0
+        self._began_s = time.monotonic()
         self.num_found = 0
         self.num_found_bytes = 0
 
     def open_spool(self) -> Spool:
         """Return the spool of the run, with what is in it already."""
-        self._spool = Spool(self.directory / SPOOL_NAME, is_kept=True)
+        self._spool = Spool(self.directory / SPOOL_NAME, is_kept=True, has_tokens=self._recipe.takes_tokens)
         return self._spool
 
     def take_up(self, threads: int) -> list[FoundPart]:
@@ -135,8 +139,12 @@ class RunParts:
         self._held += pieces
         self._num_bytes += num_bytes
         self._column_bytes += sum(piece.num_bytes for _, piece in pieces)
-        if self._num_bytes >= PART_BYTES or self._column_bytes >= COLUMN_BYTES:
+        if self._num_bytes < PART_BYTES and self._column_bytes < COLUMN_BYTES:
+            return
+        if time.monotonic() - self._began_s >= SAVED_AFTER_S:
             self.flush()
+        else:
+            self._forget()
 
     def flush(self) -> None:
         """Begin to write what is held as a part, when not many are still to be written."""
@@ -144,6 +152,9 @@ class RunParts:
             self._wait(_MOST_WAITING - 1)
             facts = {"start": self._start, "end": self._end, "num_bytes": self._num_bytes}
             self._writing.append(self._pool.submit(self._write, self._held, facts))
+        self._forget()
+
+    def _forget(self) -> None:
         self._held, self._num_bytes, self._column_bytes = [], 0, 0
 
     def summary(self, num_decided: int) -> dict[str, object]:

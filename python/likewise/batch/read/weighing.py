@@ -137,7 +137,7 @@ def count_sources(
     sources, recipe, threads, timing, progress
         As for :func:`weighed`.
     memory_bytes : float or str
-        Memory of the counts.
+        Memory limit for the counts.
     on_error : {"fail", "skip"}
         What to do about bad rows. A second pass tells them better, and knows their lines.
     max_bad_rows : BadRowLimit

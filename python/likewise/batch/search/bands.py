@@ -33,7 +33,7 @@ class BandSearch(Search):
     signature : MinHash
         Its method.
     exact_from : float, optional
-        Least similarity that the exact join of documents with full buckets finds; the recipe's threshold where None.
+        Least similarity that the exact join of documents with full buckets finds; the recipe's threshold if None.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class BandSearch(Search):
 
     @property
     def num_crowded(self) -> int:
-        """Documents that came to a full bucket."""
+        """Number of documents that reached a full bucket."""
         return len(self.crowd)
 
     @property

@@ -28,7 +28,7 @@ def with_bands_where_many(recipe: Recipe, documents: Documents, progress: Progre
     chosen = filters.nominating_bands(recipe.asked)
     progress(
         Warned(
-            f"{len(documents):,} documents: over {MOST_COMPARED:,} filters, only pairs that share one of "
+            f"{len(documents):,} documents: with more than {MOST_COMPARED:,} filters, only pairs that share one of "
             f"{chosen['bands']} bands of {chosen['rows']} slots are compared"
         )
     )
@@ -59,7 +59,7 @@ class BloomSearch(Search):
 
     @property
     def num_crowded(self) -> int:
-        """Documents that came to a full bucket."""
+        """Number of documents that reached a full bucket."""
         return 0 if self._buckets is None else len(np.asarray(self._buckets.crowded))
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:

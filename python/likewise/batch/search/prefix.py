@@ -18,8 +18,6 @@ class PrefixSearch(Search):
     """
 
     can_begin_late = False
-    # Documents are entered into the lists as they are asked for.
-    needs_all_ranges = True
 
     def __init__(self, documents: Documents, collapsed: Collapsed, recipe: Recipe, threads: int) -> None:
         assert documents.rarity is not None
@@ -42,6 +40,10 @@ class PrefixSearch(Search):
                 pool, documents, rows, threads, lambda some, texts: self._join.add(positions[rows[some]], texts)
             )
         self._join.finish()
+
+    def pass_over(self, high: int) -> None:
+        """Enter documents into the lists as earlier ones."""
+        self._join.pass_over(high)
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""

@@ -77,12 +77,9 @@ class Search(ABC):
     can_begin_late : bool
         Whether candidates of later positions may be asked for without those of earlier ones. A run that continues then
         begins behind the verdicts that it finds.
-    needs_all_ranges : bool
-        Whether a position is found as an earlier one only after it was asked for as a later one.
     """
 
     can_begin_late: bool = True
-    needs_all_ranges: bool = False
 
     @property
     def num_capped(self) -> int:
@@ -91,7 +88,7 @@ class Search(ABC):
 
     @property
     def num_crowded(self) -> int:
-        """Documents that came to a full bucket."""
+        """Number of documents that reached a full bucket."""
         return 0
 
     @property
@@ -117,6 +114,10 @@ class Search(ABC):
         max_pairs : int
             Where more are found the range ends earlier, after at least one position.
         """
+
+    def pass_over(self, high: int) -> None:
+        """Take positions up to high as earlier ones only, in place of asking for their candidates."""
+        return
 
     def in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return candidates as :meth:`candidates` does, without those of :attr:`joined` that only the join finds."""

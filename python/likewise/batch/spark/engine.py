@@ -66,7 +66,7 @@ class SparkEngine:
         self._memory_bytes = parse_size("driver_memory", driver_memory)
 
     def check(self, recipe: Recipe) -> None:
-        """Raise InvalidParameter if Spark cannot do a recipe."""
+        """Raise InvalidParameter if a recipe is not supported on Spark."""
         check_recipe(recipe)
 
     @contextmanager

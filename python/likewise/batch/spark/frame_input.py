@@ -36,7 +36,7 @@ class FrameInput:
     text_field, id_field : str
         Columns of the text and of the id; ids are strings or integers, and unique.
     order : str, optional
-        Column of the order in which documents count; ties, and all where None, go by id.
+        Column of the order in which documents count; ties, and all if None, go by id.
     fields : tuple of str
         Further columns that `keep` asks for.
 
@@ -68,6 +68,9 @@ class FrameInput:
         if isinstance(frame.select(text).schema[0].dataType, BinaryType) != (recipe.tokens in BYTE_TOKENS):
             wanted = "binary" if recipe.tokens in BYTE_TOKENS else "string"
             raise InvalidParameter("text_field", f"tokens {recipe.tokens} require a {wanted} column")
+        if recipe.only_within is not None:
+            value = _column(frame, "only_within", recipe.only_within, (StringType,))
+            text = F.concat(value, F.lit("\n"), text)
         doc_id = _column(frame, "id_field", id_field, (StringType, *_INTEGERS)).cast("string")
         place = [] if order is None else [_column(frame, "order", order).alias("place")]
         further = [_column(frame, "keep", field).alias(name) for name, field in zip(self._fields, fields, strict=True)]

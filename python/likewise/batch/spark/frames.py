@@ -32,16 +32,16 @@ DRIVER_MEMORY = "4GB"
 
 @dataclass(frozen=True, eq=False)
 class SparkDeduplication:
-    """What :func:`dedup` found.
+    """Result of :func:`dedup`.
 
     Parameters
     ----------
     kept : DataFrame
-        Columns row, doc_id of the documents that stay, in row order.
+        Columns row and doc_id of the kept documents, in row order.
     removed : DataFrame
-        The evidence, with the columns and the rows of a local run.
+        The evidence, with the same columns and rows as a local run.
     summary : dict
-        Counts, recipe, recall, seconds; the first entry says how removals were verified.
+        Counts, recipe, recall, seconds; the first entry states how removals were verified.
     """
 
     kept: DataFrame
@@ -59,7 +59,7 @@ def sketch(
     df : DataFrame
         One row per document.
     recipe : Recipe or str, optional
-        How to sketch; the preset ``online`` where None. Weights by rarity need their table.
+        Determines the sketch; the preset ``online`` if None. Weights by rarity require a weight table.
     text_field, id_field : str
         Columns of the text and of the id.
 
@@ -67,13 +67,13 @@ def sketch(
     -------
     DataFrame
         Columns doc_id; sketch (SimHash: a signed 64-bit integer of the same bits, above 64 bits an array of them, word
-        0 first; MinHash: the bytes of the slots); is_empty; num_features. Computed when it is asked for, by whole Arrow
-        batches on the workers.
+        0 first; MinHash: the bytes of the slots); is_empty; num_features. Computed lazily, in Arrow batches on the
+        workers.
 
     Raises
     ------
     InvalidParameter
-        If the recipe cannot be done on Spark, or a column is missing.
+        If the recipe is not supported on Spark, or a column is missing.
 
     Examples
     --------
@@ -109,18 +109,19 @@ def dedup(
     Parameters
     ----------
     df : DataFrame
-        One row per document. It is read twice, and once more when a run continues.
+        One row per document. It is read twice, and once more if a run is resumed.
     recipe : Recipe or str, optional
-        When two documents match: method minhash, simhash or exact. If None, the preset ``online``.
+        Determines when two documents match; the method is minhash, simhash or exact. If None, the preset ``online``.
     order : str, optional
         Column that defines the order of documents. Ties, and all documents if None, are ordered by the UTF-8 bytes of
         the id.
     text_field, id_field : str
-        Columns of the text and of the id (strings, or integers in decimal). Neither may be null, ids are unique.
+        Columns of the text and of the id (strings, or integers in decimal). Neither may be null, and ids must be
+        unique.
     checkpoint_dir : str, optional
         A path or URL to which driver and workers can write. Finished stages are stored there as Parquet: the same call
-        continues after the last one, and results are read from there. If None, a temporary directory that is deleted
-        with this process; Spark must then run on this machine.
+        resumes after the last one, and results are read from there. If None, a temporary directory that is deleted with
+        this process; Spark must then run on this machine.
     driver_memory : str
         Memory limit for SimHash on the driver, such as ``"16GB"``: all distinct fingerprints are searched there.
     threads : int, optional
@@ -128,8 +129,8 @@ def dedup(
     progress : bool or callable, optional
         True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
     **fields
-        Fields of a recipe instead of one (:func:`likewise.dedup`). Only `keep` may stand beside a recipe or a preset;
-        its fields are columns of `df`.
+        Fields of a recipe instead of one (:func:`likewise.dedup`). Only `keep` can be combined with a recipe or a
+        preset; its fields are columns of `df`.
 
     Returns
     -------
@@ -139,16 +140,16 @@ def dedup(
     Raises
     ------
     InvalidInput
-        If an id or a text is null, an id comes twice, or the documents are not those of the checkpoints.
+        If an id or a text is null, an id occurs twice, or the documents are not those of the checkpoints.
     InvalidParameter
         If an option is out of range, a column is missing, or the driver's memory is too small.
     RecipeMismatch
-        If the checkpoints are of another run, naming the fields.
+        If the checkpoints belong to another run; the error names the fields.
 
     Notes
     -----
-    The answer is that of :func:`likewise.dedup` on the documents in this order, bit for bit: kept documents, evidence,
-    similarities. Rows count from 0 in this order.
+    Kept documents, evidence and similarities are bit-identical to those of :func:`likewise.dedup` on the documents in
+    this order. Rows are numbered from 0 in this order.
 
     Examples
     --------

@@ -168,8 +168,8 @@ def crowd_pairs(
         raise InvalidParameter(
             "driver_memory",
             f"{num_crowded:,} documents are in full buckets; comparing them takes about {needed / 1e9:.1f} GB on the "
-            f"driver, {memory_bytes / 1e9:.1f} GB are allowed; raise the limit, or use --overflow levels, which may "
-            "miss pairs of them",
+            f"driver, but only {memory_bytes / 1e9:.1f} GB are allowed; raise the limit, or use --overflow levels, "
+            "which may miss pairs of them",
         )
     ranks, features, held = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [Texts.from_list([])]
     for _, _, table in sorted_slices(texts, "rank", num_ranks, most=1 << 20):

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.fields import NO_VALUE
 from likewise.io.output.evidence import AGAINST, INPUT
+from likewise.io.tables.columns import nullable_text_column
 
 _AT_ONCE = 1 << 18
 _MOST_VALUES = 100
@@ -68,6 +70,33 @@ def counts_by(documents: Documents, decision: Decision, field: str) -> dict[str,
             for (one, other, source), number in ranked[:_MOST_PAIRS]
         ],
     }
+
+
+def with_values(tables: Iterable[Any], documents: Documents, decision: Decision, field: str) -> Iterator[Any]:
+    """Yield tables of evidence with the columns ``value`` and ``kept_value``: what a field holds of both documents.
+
+    Parameters
+    ----------
+    tables : iterable of pyarrow.Table
+        The evidence, in order.
+    documents : Documents
+        All documents, with this field.
+    decision : Decision
+        Verdicts on them.
+    field : str
+        Its name.
+    """
+    codes, names = _codes(documents, field)
+    start = 0
+    for table in tables:
+        part = slice(start, start + len(table))
+        start = part.stop
+        kept_rows = decision.kept_rows[part]
+        # Fields of the documents of an index are not stored.
+        kept = np.where(kept_rows < 0, 0, codes[np.maximum(kept_rows, 0)])
+        for name, numbers in (("value", codes[decision.removed_rows[part]]), ("kept_value", kept)):
+            table = table.append_column(name, nullable_text_column([names[number] for number in numbers.tolist()]))
+        yield table
 
 
 def _codes(documents: Documents, field: str) -> tuple[NDArray[np.int64], list[str | None]]:

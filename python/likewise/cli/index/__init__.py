@@ -9,8 +9,8 @@ from likewise.cli.options.lazy import LazyGroup
 _HELP = """Create, query and update a persistent near-duplicate index.
 
 An index is a directory (PATH) or, with --url, a Redis or Valkey server shared by many processes. Inputs are in any
-format that dedup reads. Verdicts are printed as JSON Lines when they are known. A printed verdict is stored and
-survives a kill.
+format that dedup reads. Verdicts are printed as JSON Lines as soon as they are known. A printed verdict has been stored
+and is not lost if the process is killed.
 
 \b
 Examples:
@@ -31,7 +31,7 @@ class _Commands(LazyGroup):
         "stats": ("likewise.cli.index.stats", "Print counts, sizes, recipe and versions as JSON."),
         "verify": ("likewise.cli.index.verify", "Check the integrity of an index."),
         "compact": ("likewise.cli.index.compact", "Merge segments and return free space."),
-        "snapshot": ("likewise.cli.index.snapshot", "Copy an index, also while it is in use."),
+        "snapshot": ("likewise.cli.index.snapshot", "Copy an index, even while it is in use."),
         "export": ("likewise.cli.index.export", "Write all documents and verdicts as JSON Lines."),
     }
 

@@ -13,8 +13,8 @@ _HELP = """Check documents and add them to the index.
 
 Prints one JSON object per document, in input order, when the document is stored. Lines of standard input (JSON Lines)
 are answered as they arrive. Adding the same id with the same text again changes nothing (added is false), so an
-interrupted run can be repeated. The same id with another text and a row without an id are errors; earlier rows are
-stored and printed.
+interrupted run can be repeated. It is an error to add an id again with another text, or a row without an id; earlier
+rows are stored and printed.
 
 Fields: doc_id, is_new, seq (order of arrival, from 1) and added; for duplicates also kept_id, measure, similarity and
 distance.

@@ -11,8 +11,8 @@ from likewise.cli.options.recipe import QUIET, index_input_options
 
 _HELP = """Check documents without adding them.
 
-Prints one JSON object per document, in input order. Nothing is written or locked, so it can run while another process
-adds. Documents need no id.
+Prints one JSON object per document, in input order. Nothing is written or locked, so you can run it while another
+process adds documents. Documents do not need ids.
 
 \b
 Examples:

@@ -11,12 +11,13 @@ from likewise.cli.options.recipe import index_input_options
 
 _HELP = """List the most similar kept documents, or look up an id.
 
-Prints one JSON object per document of INPUT with the kept documents that match it, most similar first. With --id,
-prints a stored document and its group (the kept document and its duplicates) instead.
+Prints one JSON object per document of INPUT with the kept documents nearest to it, most similar first. "matches" shows
+whether the two are near-duplicates. With --id, prints a stored document and its group (the kept document and its
+duplicates) instead.
 
 \b
 Examples:
-  likewise index query seen.lw candidates.jsonl --limit 3
+  likewise index query seen.lw candidates.jsonl --k 3
   likewise index query seen.lw --id doc-17
 """
 
@@ -25,14 +26,23 @@ Examples:
 @click.argument("places", nargs=-1, metavar="PATH [INPUT...]")
 @click.option("--id", "doc_ids", multiple=True, metavar="ID", help="Id of a stored document; repeatable.")
 @click.option(
-    "--limit", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Maximum matches per document."
+    "--k", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Maximum neighbors per document."
+)
+@click.option(
+    "--min-similarity",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    metavar="S",
+    help="Minimum similarity of a neighbor.",
 )
 @index_input_options
 @target_options
 def command(
     places: tuple[str, ...],
     doc_ids: tuple[str, ...],
-    limit: int,
+    k: int,
+    min_similarity: float,
     url: str | None,
     prefix: str | None,
     **options: Any,  # noqa: ANN401
@@ -45,15 +55,15 @@ def command(
         if doc_ids:
             return
         for documents in given_documents(inputs, index.recipe, options, Tally(), needs_ids=False):
-            texts = documents.texts.to_list()
+            found = index.neighbors_batch(documents.texts, k, min_similarity)
             write_lines(
-                {"doc_id": doc_id, "neighbors": [_neighbor(other) for other in index.neighbors(text, limit=limit)]}
-                for doc_id, text in zip(documents.ids, texts, strict=True)
+                {"doc_id": doc_id, "neighbors": [_neighbor(other) for other in neighbors]}
+                for doc_id, neighbors in zip(documents.ids, found, strict=True)
             )
 
 
 def _neighbor(other: Any) -> dict[str, Any]:  # noqa: ANN401
-    return {"doc_id": other.doc_id, "similarity": other.similarity, "distance": other.distance}
+    return {name: getattr(other, name) for name in ("doc_id", "similarity", "distance", "matches")}
 
 
 def _known(index: Any, doc_id: str) -> dict[str, Any]:  # noqa: ANN401 - of either back end

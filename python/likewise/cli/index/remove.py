@@ -30,7 +30,7 @@ Examples:
     type=click.Choice(["fail", "skip"]),
     default="fail",
     show_default=True,
-    help="Unknown ids: fail or skip.",
+    help="What to do with unknown ids: fail or skip.",
 )
 @target_options
 @QUIET

@@ -9,9 +9,9 @@ from likewise.cli.options.terminal import printable
 
 _HELP = """Check the integrity of an index.
 
-Checks the database, and documents and search tables by their checksums. Prints one line per finding. Exit status: 1 if
-there are any, otherwise 0. A damaged search table loses no data: the next process that adds documents rebuilds it from
-the database.
+Checks the database, and the checksums of documents and search tables. Prints one line per problem. Exit status: 0 if
+there are none, otherwise 1. If a search table is damaged, no data is lost: the next process that adds documents
+rebuilds it from the database.
 """
 
 

@@ -9,24 +9,35 @@ import click
 GROUPS: dict[str, frozenset[str]] = {
     "Input": frozenset(
         {
-            *("text_field", "id_field", "file_format", "delimiter", "quote", "on_error", "max_bad_rows"),
+            *(
+                "text_field",
+                "tokens_field",
+                "id_field",
+                "file_format",
+                "delimiter",
+                "quote",
+                "on_error",
+                "max_bad_rows",
+            ),
             *("duplicate_ids", "max_document", "max_unpacked", "max_unpack_ratio", "ids"),
         }
     ),
     "Matching": frozenset(
         {
             *("preset", "recipe_file", "method", "threshold", "tokens", "shingle", "weights", "measure", "within"),
-            *("recall", "short_margin", "short_threshold"),
+            *("recall", "only_within", "short_margin", "short_threshold"),
         }
     ),
-    "Text and tokens": frozenset({"markup", "fold", "stop_words", "dictionary", "chunking", "chunk_bytes"}),
+    "Text and tokens": frozenset(
+        {"tokenizer", "weight_scale", "markup", "fold", "stop_words", "dictionary", "chunking", "chunk_bytes"}
+    ),
     "Sketches and search": frozenset(
         {
             *("seed", "hash", "bits", "num_slots", "slot_bits", "scheme", "filter_bits", "num_hashes"),
             *("bands", "rows", "overflow"),
         }
     ),
-    "What to keep": frozenset({"keep", "group", "against", "add", "index", "unit", "min_tokens"}),
+    "What to keep": frozenset({"keep", "group", "decisions", "against", "add", "index", "unit", "min_tokens"}),
     "Output": frozenset(
         {
             *(
@@ -53,7 +64,7 @@ COMMON = frozenset(
     {
         *("text_field", "id_field", "file_format", "on_error"),
         *("preset", "recipe_file", "method", "threshold", "tokens", "measure", "within", "recall"),
-        *("keep", "against", "index", "unit", "min_tokens"),
+        *("keep", "against", "index", "unit", "min_tokens", "inputs", "kept", "removed", "clusters"),
         *("out", "overwrite", "dry_run", "quiet", "as_json", "threads", "memory", "engine"),
         *("create", "host", "port", "keys_file", "new_key", "read_only"),
     }
@@ -75,7 +86,7 @@ class LongCommand(click.Command):
             is_eager=True,
             expose_value=False,
             callback=self._show_short,
-            help="Show the options that most people use.",
+            help="Show the most common options.",
         )
         self.params.append(self._short_help_option)
 

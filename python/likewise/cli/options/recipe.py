@@ -66,24 +66,34 @@ _NAMED = {
     ),
     "tokens": facts(
         type=click.Choice(
-            ["auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks"],
+            ["auto", "script", "word", "char", "chinese", "sentence", "line", "paragraph", "bytes", "chunks", "user"],
         ),
         metavar="KIND",
         help="How to split texts into tokens. auto: words, and single characters in scripts "
         "without spaces; script: the same with pairs of such characters; chinese: dictionary words; sentence, line, "
-        "paragraph; bytes, chunks: read files as bytes.  [default: auto; other methods and weights: see likewise plan]",
+        "paragraph; bytes, chunks: read files as bytes; user: tokens of your own (--tokens-field).  "
+        "[default: auto; other methods and weights: see likewise plan]",
+    ),
+    "tokenizer": facts(
+        metavar="NAME",
+        help="--tokens user: name and version of the program that cut the tokens. It is part of the recipe.",
+    ),
+    "weight_scale": facts(
+        type=float, metavar="S", help="--weights own: multiply real weights by S and round them (at most 255)."
     ),
     "shingle": facts(
         type=int,
         metavar="N",
-        help="Consecutive tokens in a feature (1 to 64).  [default: 2 with rarity weights, otherwise 3; char: 9; "
+        help="Number of consecutive tokens in a feature (1 to 64).  [default: 2 with rarity weights, otherwise 3; "
+        "char: 9; "
         "simhash: 2, char 5]",
     ),
     "weights": facts(
         metavar="RULE|FILE",
-        help="Feature weights: none, count, log-count, idf, log-count-idf, or a file. count and log-count use the "
+        help="Feature weights: none, count, log-count, idf, log-count-idf, own, or a file. count and log-count use the "
         "occurrences in the document; idf uses the number of documents with the feature and reads the input twice. A "
-        "file is a table from likewise weights (also idf:FILE, log-count-idf:FILE) or a lexicon.  [default: idf in "
+        "file is a table from likewise weights (also idf:FILE, log-count-idf:FILE) or a lexicon; own: "
+        "--tokens-field holds [token, weight] pairs.  [default: idf in "
         "dedup and pairs when no threshold is given, otherwise none; simhash: log-count]",
     ),
     "seed": facts(type=int, metavar="N", help="Seed of the hash functions.  [default: 0; --hash datasketch: 1]"),
@@ -119,14 +129,14 @@ _NAMED = {
     "threshold": facts(
         type=threshold,
         metavar="T|auto",
-        help="Minimum similarity for a match (0 < T <= 1). auto: dedup and pairs choose it at the valley between the "
-        "similarities of duplicates and of other pairs.  [default: auto in dedup and pairs; otherwise depends on the "
-        "recipe, 0.55 for words; see likewise plan]",
+        help="Minimum similarity for a match (0 < T <= 1). auto (dedup and pairs): use the valley in the distribution "
+        "of similarities, between duplicates and other pairs.  [default: auto in dedup and pairs; otherwise depends on "
+        "the recipe, 0.55 for words; see likewise plan]",
     ),
     "within": facts(
         type=count,
         metavar="K",
-        help="SimHash: maximum Hamming distance. Implies --method simhash unless a preset or a recipe is named.  "
+        help="SimHash: maximum Hamming distance. Implies --method simhash unless a preset or recipe is given.  "
         "[default: depends on width and tokens, 20 of 128 bits, 3 of 64; see likewise plan]",
     ),
     "measure": facts(
@@ -138,8 +148,8 @@ _NAMED = {
     "recall": facts(
         type=float,
         metavar="P",
-        help="Probability of finding a pair exactly at the threshold. For SimHash with a distance "
-        "alone: of finding a pair at distance K, using bands of sampled bits.  "
+        help="Probability of finding a pair exactly at the threshold. For SimHash by distance alone: probability of "
+        "finding a pair at distance K, using bands of sampled bits.  "
         "[default: 0.95; distance alone: 1, exact search]",
     ),
     "bands": facts(type=int, metavar="N", help="Number of bands, overriding --recall."),
@@ -163,8 +173,8 @@ _NAMED = {
     ),
     "keep": facts(
         metavar="RULE",
-        help="Which copy to keep: first, longest, shortest, newest:FIELD, max:FIELD or min:FIELD. Several rules "
-        "separated by commas break ties.  [default: first; containment, overlap: longest]",
+        help="Which copy to keep: first, longest, shortest, newest:FIELD, max:FIELD or min:FIELD. Separate several "
+        "rules by commas; later rules break ties.  [default: first; containment, overlap: longest]",
     ),
     "group": facts(
         type=click.Choice(["leaders", "components"]),
@@ -174,17 +184,25 @@ _NAMED = {
     "text_field": facts(
         multiple=True,
         metavar="NAME",
-        help="Text field; dots for nested fields. Repeat to join several with a newline.  [default: text]",
+        help="Name of the text field, with dots for nested fields. Repeat to join several fields with newlines.  "
+        "[default: text]",
+    ),
+    "tokens_field": facts(
+        metavar="NAME",
+        help="Read a list of tokens from this field (JSON Lines, Parquet, Arrow) instead of the text. Implies --tokens "
+        "user; requires --tokenizer.",
     ),
     "id_field": facts(
-        metavar="NAME", help="Id field; none: use file:line.  [default: id if present, otherwise file:line]"
+        metavar="NAME",
+        help="Name of the id field, or none to use file:line.  [default: id if present, otherwise file:line]",
     ),
     "on_error": facts(
         type=click.Choice(["fail", "skip", "keep"]),
         metavar="ACTION",
         default="fail",
         show_default=True,
-        help="Bad rows: fail, skip or keep. skip lists them in errors.jsonl; keep copies them to the output unchanged.",
+        help="What to do with bad rows: fail, skip or keep. skip lists them in errors.jsonl; keep copies them to the "
+        "output unchanged.",
     ),
     "duplicate_ids": facts(
         type=click.Choice(["fail", "allow"]),
@@ -204,11 +222,14 @@ _NAMED = {
         default="50%",
         show_default=True,
         metavar="SHARE|N",
-        help="Fail if more rows are bad: a share such as 1%, or a count.",
+        help="Fail if more rows than this are bad: a share such as 1%, or a count.",
     ),
     "delimiter": facts(metavar="C", help="CSV field separator.  [default: comma; tsv: tab]"),
     "max_unpacked": facts(
-        default="1000GB", show_default=True, metavar="SIZE", help="Reject compressed files that expand to more."
+        default="1000GB",
+        show_default=True,
+        metavar="SIZE",
+        help="Reject compressed files that expand to more than this.",
     ),
     "max_unpack_ratio": facts(
         type=int,
@@ -223,8 +244,8 @@ _NAMED = {
     "preset": facts(
         type=click.Choice(["default", "online", "strict", "templates", "titles", "classic-simhash", "code"]),
         metavar="NAME",
-        help="default, online, strict, templates, titles, classic-simhash or code. Other options override single "
-        "fields; `likewise plan --preset NAME --json` lists them.",
+        help="default, online, strict, templates, titles, classic-simhash or code. Other options override individual "
+        "fields; `likewise plan --preset NAME --json` lists the fields.",
     ),
 }
 _OPTIONS = {
@@ -253,17 +274,17 @@ _ON_ERROR_SKIP = click.option(
     metavar="ACTION",
     default="fail",
     show_default=True,
-    help="Bad rows: fail or skip.",
+    help="What to do with bad rows: fail or skip.",
 )
 _SKETCH = (
-    *("method", "tokens", "shingle", *TEXT_OPTIONS, "weights", "seed", "hash"),
+    *("method", "tokens", "tokenizer", "shingle", *TEXT_OPTIONS, "weights", "weight_scale", "seed", "hash"),
     *("bits", "num_slots", "slot_bits", "scheme", "filter_bits", "num_hashes"),
 )
 _SEARCH = (
     *("threshold", "within", "measure", "recall", "bands", "rows", "overflow", "short_threshold", "short_margin"),
 )
 _DECISION = ("keep", "group")
-_FEATURES = ("method", "tokens", "shingle", *TEXT_OPTIONS, "seed", "hash")
+_FEATURES = ("method", "tokens", "tokenizer", "shingle", *TEXT_OPTIONS, "seed", "hash")
 # Those of which one may change what others mean, and the fields that are said then.
 _FEATURE_OPTIONS = (
     *("method", "tokens", "shingle", "weights", "hash", "bits"),
@@ -273,13 +294,23 @@ _FIELDS_OF_LINE = (
     *("method", "tokens", "shingle", "weights", "measure", "threshold", "short_margin", "bits", "within"),
 )
 _FORMAT = ("file_format", "delimiter", "quote", "max_unpacked", "max_unpack_ratio")
-_INPUT = ("text_field", "id_field", "max_bad_rows", "duplicate_ids", "max_document", *_FORMAT, "threads")
+_INPUT = (
+    "text_field",
+    "tokens_field",
+    "id_field",
+    "max_bad_rows",
+    "duplicate_ids",
+    "max_document",
+    *_FORMAT,
+    "threads",
+)
 # Of commands that read documents; what they write does not depend on threads.
 READING = (*_INPUT, "on_error")
 _MATCH = ("threshold", "within", "measure", "short_threshold", "short_margin")
 _PLAN = (
     "method",
     "tokens",
+    "tokenizer",
     "shingle",
     "weights",
     "bits",
@@ -322,7 +353,12 @@ def search_options(command: _Command) -> _Command:
 
 def matching_options(command: _Command) -> _Command:
     """Add the options that make the features of likewise match, but those with defaults of its own."""
-    return _add(("tokens", *TEXT_OPTIONS, "seed", "hash", "preset", "recipe_file"), command)
+    return _add(("tokens", "tokenizer", *TEXT_OPTIONS, "seed", "hash", "preset", "recipe_file"), command)
+
+
+def judging_options(command: _Command) -> _Command:
+    """Add the options that say what a match is, without those of a search: `seed` is that of a sample here."""
+    return _add((*(name for name in _FEATURES if name != "seed"), "weights", *_MATCH, "preset", "recipe_file"), command)
 
 
 def match_options(command: _Command) -> _Command:
@@ -352,7 +388,7 @@ def index_input_options(command: _Command) -> _Command:
 
 def document_options(command: _Command) -> _Command:
     """Add the options that say how files are read by a command that writes documents back."""
-    return _add((*_INPUT[:2], "on_error", *_INPUT[2:]), command)
+    return _add((*_INPUT[:3], "on_error", *_INPUT[3:]), command)
 
 
 def _add(names: tuple[str, ...], command: _Command) -> _Command:
@@ -391,10 +427,13 @@ def _taken_recipe(options: dict[str, Any], base: str) -> "Recipe":
     from likewise.recipe.presets import with_base, with_preset
     from likewise.recipe.recipe import Recipe
     from likewise.recipe.rules import FIELDS_OF_METHOD
+    from likewise.recipe.text import USER_TOKENS
 
     names = {"method", *(name for fields in FIELDS_OF_METHOD.values() for name in fields)}
     given = {name: options.pop(name) for name in names & set(options)}
     given = {name: value for name, value in given.items() if value is not None}
+    if options.get("tokens_field") is not None and options.get("recipe_file") is None:
+        given.setdefault("tokens", USER_TOKENS)
     if "slot_bits" in given:
         given["slot_bits"] = int(given["slot_bits"])
     recipe_file, preset = options.pop("recipe_file", None), options.pop("preset", None)
@@ -458,6 +497,7 @@ def take_run(options: dict[str, Any]) -> "FileRun":
 
     return FileRun(
         text_fields=tuple(options.pop("text_field")) or ("text",),
+        tokens_field=options.pop("tokens_field"),
         id_field=options.pop("id_field"),
         on_error=options.pop("on_error", "fail"),
         duplicate_ids=options.pop("duplicate_ids", "fail"),

@@ -88,8 +88,10 @@ def _hint_of(error: OSError) -> str:
 def _explain_ours(error: LikewiseError) -> int:
     text = str(error)
     if isinstance(error, InvalidParameter):
-        # PATH is no option.
-        text = error.message if error.name == "path" else f"--{error.name.replace('_', '-')}: {error.message}"
+        # These are no options.
+        text = (
+            error.message if error.name in ("path", "splits") else f"--{error.name.replace('_', '-')}: {error.message}"
+        )
     _say(text, next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), None))
     return 2 if isinstance(error, InvalidParameter | InvalidInput | RecipeMismatch | MissingExtra) else 1
 

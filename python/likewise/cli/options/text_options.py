@@ -25,17 +25,21 @@ _OPTIONS = {
     "fold": facts(
         metavar="LIST",
         help="Differences to ignore, comma-separated: traditional (simplify Chinese characters), width, accents, "
-        "punctuation, digits (replace each number by 0).",
+        "punctuation, numerals (write Chinese numbers in digits), digits (replace each number by 0).",
     ),
     "stop_words": facts(
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="Words to ignore, one per line (tokens auto, word, chinese).",
+        help="Words to ignore, one per line (with --tokens auto, word or chinese).",
     ),
     "dictionary": facts(
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
-        help="Additional words for --tokens chinese, lines of: word [count].",
+        help="Additional words for --tokens chinese, one per line: word [count].",
+    ),
+    "only_within": facts(
+        metavar="FIELD",
+        help="Compare only documents with the same value in FIELD, such as a site or a language.",
     ),
     "chunking": facts(
         type=click.Choice(["content", "fixed"]),
@@ -52,7 +56,7 @@ def take_word_lists(given: dict[str, Any]) -> "dict[str, WordList]":
     Raises
     ------
     InvalidInput
-        If a file is no list of words.
+        If a file is not a word list.
     """
     named = {name: given.pop(name) for name in ("stop_words", "dictionary") if name in given}
     if not named:

@@ -23,22 +23,22 @@ def take_weights(given: dict[str, Any], fields: Mapping[str, Any], lists: "Mappi
     Raises
     ------
     InvalidParameter
-        If it is no rule and no file.
+        If it is neither a rule nor a file.
     InvalidInput
         If the file is neither a table nor a lexicon.
     """
     from likewise.errors import InvalidParameter
-    from likewise.recipe.rules import OWN_WEIGHTS, TABLE_WEIGHTS, WEIGHTS
+    from likewise.recipe.rules import TABLE_WEIGHTS, WEIGHTS
     from likewise.stages.weights import read_table
 
     text = given.get("weights")
-    if text is None or (text in WEIGHTS and text not in ("lexicon", OWN_WEIGHTS)):
+    if text is None or (text in WEIGHTS and text != "lexicon"):
         return
     rule, colon, path = text.partition(":")
     if not colon or rule not in TABLE_WEIGHTS:
         rule, path = "", text
-    if text in ("lexicon", OWN_WEIGHTS) or not Path(path).is_file():
-        rules = ", ".join(name for name in WEIGHTS if name not in ("lexicon", OWN_WEIGHTS))
+    if text == "lexicon" or not Path(path).is_file():
+        rules = ", ".join(name for name in WEIGHTS if name != "lexicon")
         raise InvalidParameter(
             "weights",
             f"{text!r} given; it must be one of {rules}, or a file: a table from likewise weights, or a lexicon with "

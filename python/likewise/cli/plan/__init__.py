@@ -23,8 +23,7 @@ _SEARCH_OPTIONS = ("n", "memory", "explain", "without_ids", "interleaved", "samp
 _HELP = """Show the bands or radius for a threshold, or a search plan for N fingerprints.
 
 Without --n: shows the resolved recipe and the probability of finding a pair at each similarity. With --n: shows the
-size, time and tables of an exact Hamming search over N fingerprints, with the searches of the literature for
-comparison.
+size, time and tables of an exact Hamming search over N fingerprints, with published searches for comparison.
 
 \b
 Examples:
@@ -37,7 +36,7 @@ Examples:
 
 @click.command("plan", cls=LongCommand, help=_HELP)
 @plan_options
-@click.option("--n", type=count, metavar="N", help="Plan the search of N fingerprints (default: --bits 64 --within 3).")
+@click.option("--n", type=count, metavar="N", help="Plan a search of N fingerprints (default: --bits 64 --within 3).")
 @click.option(
     "--memory", metavar="SIZE", help="With --n: memory limit for tables and ids.  [default: 4 times the fingerprints]"
 )

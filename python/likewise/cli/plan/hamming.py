@@ -178,8 +178,8 @@ def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: 
     probed = next((search for search in searches if search.family == "probed neighbors"), None)
     if probed is not None:
         click.echo(
-            f"\n{_exact(probed.num_probes_exactly)} probes are at exactly {within} of {bits} bits,  "
-            f"{_exact(probed.num_probes)} within {within}."
+            f"\n{_exact(probed.num_probes_exactly)} probes are at exactly {within} of {bits} bits, "
+            f"{_exact(probed.num_probes)} are within {within}."
         )
     click.echo("Matching p of the bits of n fingerprints leaves n / 2^p candidates (Manku, Jain, Das Sarma 2007).")
 

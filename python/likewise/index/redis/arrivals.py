@@ -61,9 +61,9 @@ def arrivals_of(documents: Any, recipe: Recipe, layout: Layout, threads: int) ->
     Raises
     ------
     InvalidInput
-        If an entry is no text, or a sketch is of so few features that its text is needed.
+        If an entry is not a text, or a sketch is of so few features that its text is needed.
     RecipeMismatch
-        If sketches were made by another recipe.
+        If sketches were made with a different recipe.
     """
     if isinstance(documents, Sketches):
         return _of_sketches(documents, recipe, layout)

@@ -300,11 +300,12 @@ class Decision:
         mine = self._arrivals.sets[i]
         return are_alike(mine, self._set_of(row), is_short=bool(self._flags_of(row) & SHORT), near=self._method)
 
-    def matches(self, i: int) -> list[tuple[int, int]]:
-        """Return (distance, row) of all kept documents of the index that match document `i`, best first."""
+    def nearest(self, i: int, k: int) -> list[tuple[int, int, bool]]:
+        """Return the `k` kept documents of the index nearest to `i`: (distance, row, whether they match), in order."""
         if self._arrivals.is_empty[i]:
-            return [] if self._first_empty is None else [(0, self._first_empty)]
-        return [(d, row) for d, row in self._near(i) if self._flags_of(row) & KEPT and self._is_alike(i, row)]
+            return [] if self._first_empty is None else [(0, self._first_empty, True)]
+        kept = [(d, row) for d, row in self._near(i) if self._flags_of(row) & KEPT][:k]
+        return [(d, row, self._is_alike(i, row)) for d, row in kept]
 
 
 def are_alike(mine: ShortSet | None, theirs: ShortSet | None, *, is_short: bool, near: SimHashDistance) -> bool:

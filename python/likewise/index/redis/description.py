@@ -2,8 +2,8 @@
 
 import secrets
 from dataclasses import dataclass
-from importlib.metadata import version
 
+from likewise import _native
 from likewise.checks import check_integer
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
 from likewise.index.companions import NAMES, companions_of, with_companions
@@ -116,7 +116,7 @@ def _fields(recipe: Recipe, layout: Layout, ttl: int | None) -> list[object]:
         "recipe_id": recipe.recipe_id,
         "sketch_id": recipe.sketch_id,
         "layout": layout.kind,
-        "library": version("likewise"),
+        "library": _native.__version__,
     }
     if ttl is not None:
         fields["ttl_s"] = ttl

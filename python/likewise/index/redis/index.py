@@ -14,10 +14,10 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from likewise import _native
-from likewise.checks import check_integer, check_seconds, num_threads
+from likewise.checks import check_seconds, num_threads
 from likewise.errors import ForkedError, InvalidInput, StoreError
 from likewise.index.ids import as_stored, paired, rows_from
-from likewise.index.opening import named_recipe
+from likewise.index.opening import check_nearest, named_recipe
 from likewise.index.redis import upkeep
 from likewise.index.redis.acknowledged import Acknowledged
 from likewise.index.redis.answers import MEASURE, document_of, verdicts_of
@@ -35,7 +35,7 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
 
-# Documents of one transaction: while it is written, the server serves nobody else.
+# Documents per transaction: while it is written, the server does not serve other clients.
 MAX_BATCH = 2000
 _ATTEMPTS = 4
 
@@ -43,46 +43,46 @@ _ATTEMPTS = 4
 class RedisIndex:
     """An index of SimHash fingerprints on a Redis or Valkey server, shared by many clients.
 
-    Is this a near-duplicate of anything seen before, and of what? Any number of clients may check and add at once; of
-    two that add the same page one is new. Verdicts are those of the index in a directory and of
-    :func:`likewise.dedup`. As durable as the server is (docs/developers/redis.md): where the server lost writes that
-    it had acknowledged to this client, the next call raises :class:`likewise.errors.LostWrites`, which names them.
+    Any number of clients can check and add documents at the same time. If two clients add the same page, only one gets
+    a verdict of new. Verdicts are the same as from the index in a directory and from :func:`likewise.dedup`. The index
+    is as durable as the server (docs/developers/redis.md). If the server lost writes that it had acknowledged to this
+    client, the next call raises :class:`likewise.errors.LostWrites`, which names them.
 
     Parameters
     ----------
     url : str
-        ``redis://``, ``rediss://`` or ``unix://``; ``valkey://`` is taken too.
+        ``redis://``, ``rediss://``, ``unix://`` or ``valkey://``.
     recipe : Recipe or str, optional
-        SimHash by distance alone, `within` up to 7 (layout classic: 3). An index that is there keeps its own, and one
-        given must be the same; a new one is made only where one is given.
+        A SimHash recipe by distance alone, with `within` up to 7 (layout classic: 3). An existing index stores its
+        recipe and rejects a different one. A new index is created only if a recipe is given.
     prefix : str
-        What its keys begin with, in braces: one server holds several indexes.
+        Prefix of the keys, which is written in braces. One server can have several indexes.
     layout : {"packed", "classic"}, optional
-        How a new index is laid out: packed strings, or sorted sets of fingerprints by their number of ones, as is
-        customary on Redis. ``packed`` where None; an index that is there keeps its own.
+        Layout of a new index: packed strings (the default), or sorted sets of fingerprints by their number of ones, as
+        is usual on Redis. An existing index keeps its layout.
     ttl : int, optional
-        Seconds after which a document is forgotten; never where None. An index that is there keeps its own.
+        Seconds after which a document expires. By default, documents do not expire. An existing index keeps its `ttl`.
     timeout_s : float
-        How long the server may take to answer.
+        Maximum time to wait for a reply of the server, in seconds.
     read_only : bool
-        Whether writing is refused, and making an index.
+        Whether to reject writes and the creation of an index.
     threads : int, optional
-        Threads that sketch a batch; all processors where None.
+        Number of threads that sketch a batch. By default, all processors are used.
     **fields
-        Fields of a recipe instead of one (:func:`likewise.dedup`), `keep` ``first`` where it is not named.
+        Fields of a recipe, as an alternative to `recipe` (see :func:`likewise.dedup`). `keep` defaults to ``first``.
 
     Raises
     ------
     MissingExtra
         If the package ``redis`` is missing.
     InvalidInput
-        If there is no index and no recipe to make one.
+        If the index does not exist and no recipe is given.
     RecipeMismatch
-        If the index that is there has another recipe, naming the fields.
+        If the existing index has a different recipe. The error names the fields that differ.
     InvalidParameter
-        If the recipe is not served here, or a parameter is not that of the index that is there.
+        If the recipe is not supported, or a parameter does not match the existing index.
     StoreError
-        If the server cannot be reached, is older than version 6, may drop keys when it is full, or refuses.
+        If the server cannot be reached, is older than version 6, may drop keys when it is full, or reports an error.
     """
 
     def __init__(
@@ -114,12 +114,12 @@ class RedisIndex:
 
     @property
     def recipe(self) -> Recipe:
-        """What decides."""
+        """The recipe of the index."""
         return self._description.recipe
 
     @property
     def place(self) -> str:
-        """The server and its database, without what the URL holds of passwords."""
+        """The server and its database, without the password in the URL."""
         return self._server.name
 
     def __enter__(self) -> Self:
@@ -129,10 +129,10 @@ class RedisIndex:
         self.close()
 
     def close(self) -> None:
-        """Give the connections back; the index stays on the server."""
+        """Close the connections. The index stays on the server."""
         if self._is_open and self._process == os.getpid():
             self._is_open = False
-            # A name that stays is a few bytes; a server that is away must not hinder closing.
+            # A client name left on the server is a few bytes. An unreachable server must not prevent closing.
             with contextlib.suppress(StoreError):
                 self._writer.forget()
             self._server.close()
@@ -145,17 +145,17 @@ class RedisIndex:
         return int(self._settled(lambda: upkeep.num_documents(self._server, self._reader)))
 
     def check(self, text: Any) -> Verdict:  # noqa: ANN401 - text, bytes, tokens, or Sketches of one
-        """Return whether a text is new, and if not, of what it is a duplicate; nothing is added."""
+        """Return the verdict that a text would get now, without adding it."""
         return self.check_batch(batch_of_one(text))[0]
 
     def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - lists, Arrow data, iterables, Sketches
-        """Return a verdict for each text by itself; nothing is added.
+        """Return the verdict that each text would get now, without adding any of them.
 
         Parameters
         ----------
         texts : list of str, Arrow data, iterable of str, or Sketches
-            Sketches of documents with under 64 / ``short_threshold`` features are refused: these are also measured by
-            their features, which are only in the text.
+            The texts. They are not compared with each other. Sketches of documents with fewer than 64 /
+            ``short_threshold`` features are rejected, because these documents are also compared by their features.
         """
         self._check()
         parts = []
@@ -170,32 +170,32 @@ class RedisIndex:
         return seen.state, (seen, Decision(arrivals, seen, self.recipe, self._layout, alone=True))
 
     def check_and_add(self, doc_id: str, text: Any) -> Verdict:  # noqa: ANN401
-        """Decide and add in one transaction; a text that is there under the same id changes nothing.
+        """Check a document and add it in one transaction. If the index has this id and text, nothing changes.
 
         Raises
         ------
         InvalidInput
-            If the id stands for another text.
+            If the index has this id with a different text.
         """
         return self.check_and_add_batch([doc_id], batch_of_one(text))[0]
 
     add = check_and_add
 
     def check_and_add_batch(self, ids: Any, texts: Any) -> Verdicts:  # noqa: ANN401
-        """Decide and add documents in their order, as one by one; each 2,000 of them are one transaction.
+        """Check documents one after the other and add them, in transactions of 2,000 documents.
 
         Parameters
         ----------
         ids : list of str or int, Arrow data, or iterable
-            As many as texts, of 1 to 1,000 bytes; whole numbers stand for their decimal digits.
+            An id of 1 to 1,000 bytes for each text. Integers are converted to decimal digits.
         texts : list of str, Arrow data, iterable of str, or Sketches
-            As for :meth:`check_batch`.
+            As for :meth:`check_batch`, but compared with each other.
 
         Raises
         ------
         InvalidInput
-            If an id stands for another text; nothing of that transaction is added then. If ids and texts are not as
-            many; of lists, columns and sketches nothing is added then.
+            If the index has an id with a different text. In that case, no document of the transaction is added. Also if
+            the numbers of ids and texts differ. In that case, nothing is added from lists, columns and sketches.
         """
         self._check(writes=True)
         parts = []
@@ -238,17 +238,17 @@ class RedisIndex:
         return verdicts_of(kept_ids, distance, self._layout.bits, ids, seq, added)
 
     def get(self, doc_id: str) -> Document | None:
-        """Return the document of an id.
+        """Return a document with its current verdict.
 
         Parameters
         ----------
         doc_id : str
-            The id.
+            Id of the document.
 
         Returns
         -------
         Document or None
-            With its verdict as it is now; None if there is no such document, or it was removed or has expired.
+            The document, or None if the index has no such document, or it was removed or has expired.
         """
         self._check()
         doc_id = as_stored(doc_id)
@@ -263,46 +263,73 @@ class RedisIndex:
         kept_id = None if is_kept(record) else self._reader.records({record.leader})[record.leader].doc_id
         return state, document_of(record, kept_id, self._layout.bits)
 
-    def neighbors(self, text: Any, limit: int = 10) -> list[Neighbor]:  # noqa: ANN401
-        """Return the kept documents that match a text.
+    def neighbors(self, text: Any, k: int = 10, min_similarity: float = 0.0) -> list[Neighbor]:  # noqa: ANN401
+        """Return the most similar kept documents within the distance of the recipe.
 
         Parameters
         ----------
         text : str
             The document, as for :meth:`check`.
-        limit : int
-            Maximum number of documents, from 1.
+        k : int
+            Maximum number of neighbors, at least 1.
+        min_similarity : float
+            Minimum similarity, from 0 to 1.
 
         Returns
         -------
         list of Neighbor
-            The best first: by similarity, then in order of arrival.
+            The neighbors in descending order of similarity, then in order of arrival. Only fingerprints are compared,
+            even for short documents.
         """
+        return self.neighbors_batch(batch_of_one(text), k, min_similarity)[0]
+
+    def neighbors_batch(
+        self,
+        texts: Any,  # noqa: ANN401 - lists, Arrow data, iterables, Sketches
+        k: int = 10,
+        min_similarity: float = 0.0,
+    ) -> list[list[Neighbor]]:
+        """Return the most similar kept documents of each text, as :meth:`neighbors`."""
         self._check()
-        limit = check_integer("limit", limit, 1, MAX_ROWS)
-        arrivals = next(self._arrivals(batch_of_one(text)))
-        seen, decision = self._settled(lambda: self._decided_alone(arrivals))
-        found = decision.matches(0)[:limit]
+        k, least = check_nearest(k, min_similarity)
         bits = self._layout.bits
-        return [Neighbor(seen.records[row].doc_id, MEASURE, 1.0 - d / bits, d) for d, row in found]
+        found = []
+        for arrivals in self._arrivals(texts):
+            seen, decision = self._settled(lambda arrivals=arrivals: self._decided_alone(arrivals))
+            for i in range(len(arrivals)):
+                near = [
+                    Neighbor(seen.records[row].doc_id, MEASURE, 1.0 - distance / bits, distance, matches)
+                    for distance, row, matches in decision.nearest(i, k)
+                ]
+                found.append([one for one in near if one.similarity >= least])
+        return found
+
+    def ids(self) -> Iterator[str]:
+        """Return the ids of all documents, in order of arrival."""
+        self._check()
+        return upkeep.ids(self._reader)
+
+    def __contains__(self, doc_id: object) -> bool:
+        """Whether a document has this id and is neither removed nor expired."""
+        return self.get(as_stored(doc_id)) is not None
 
     def group(self, doc_id: str) -> Group:
-        """Return the group of a document: the kept one that it is a duplicate of, and all duplicates of that one.
+        """Return the group of a document: the kept document and all of its duplicates.
 
         Parameters
         ----------
         doc_id : str
-            Id of the kept document or of any duplicate.
+            Id of any document of the group.
 
         Returns
         -------
         Group
-            Its kept document, and the duplicates in order of arrival.
+            The kept document, and its duplicates in order of arrival.
 
         Raises
         ------
         InvalidInput
-            If no document has the id.
+            If no document has this id.
         """
         self._check()
         doc_id = as_stored(doc_id)
@@ -319,12 +346,12 @@ class RedisIndex:
         return state, Group(records[leader].doc_id, is_gone, tuple(records[row].doc_id for row in members))
 
     def remove(self, doc_id: str) -> Removal:
-        """Take a document out; what it had removed moves to the best kept document that matches, or is kept itself.
+        """Remove a document. Its duplicates are reassigned to the best matching kept document, or become kept.
 
         Raises
         ------
         InvalidInput
-            If there is no such id.
+            If no document has this id.
         """
         self._check(writes=True)
         doc_id = as_stored(doc_id)
@@ -354,17 +381,17 @@ class RedisIndex:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Facts about the index and its server."""
+        """Information about the index and its server."""
         self._check()
         return upkeep.stats(self._server, self._reader, self._description)
 
     def verify(self, *, full: bool = False) -> list[str]:
-        """Return what is wrong with the index, nothing where all is well.
+        """Check the index and return one message for each problem, or an empty list.
 
         Parameters
         ----------
         full : bool
-            Look every document up in every table, too: about 30 us each.
+            Whether to also look up each document in each table. This takes about 30 us per document.
         """
         self._check()
         return list(
@@ -372,12 +399,12 @@ class RedisIndex:
         )
 
     def compact(self) -> int:
-        """Release memory that buckets reserve or expired documents use; return the number of keys looked at."""
+        """Release memory reserved by buckets or used by expired documents, and return the number of keys checked."""
         self._check(writes=True)
         return upkeep.compact(self._server, self._reader, self._layout)
 
     def export(self, path: str | Path) -> int:
-        """Write every document as a line of JSON, in order of arrival; return their number."""
+        """Write all documents as JSON Lines, in order of arrival, and return their number."""
         self._check()
         return upkeep.export(self._reader, self._layout, Path(path))
 
@@ -419,14 +446,14 @@ class RedisIndex:
         return next((r for r in records if r.doc_id == doc_id and not r.flags & GONE), None)
 
     def _settled(self, read: Any, *, is_long: bool = False) -> Any:  # noqa: ANN401 - what `read` returns with its state
-        """Return what was read while no document was removed or forgotten; in the end under the lock.
+        """Return the result of a read during which no document was removed or expired; the last attempt uses the lock.
 
-        A long read checks by itself that the server did not go back in time.
+        A long read checks by itself that the server did not return to an earlier state.
 
         Raises
         ------
         Unreadable
-            If documents that others name are not there, as often as they are read.
+            If documents that others refer to are missing in each attempt.
         """
         for attempt in range(_ATTEMPTS):
             try:

@@ -104,7 +104,7 @@ def layout_of(recipe: Recipe, kind: str) -> Layout:
         If the layout does not exist, or does not serve this radius or width.
     """
     if kind not in MAX_WITHIN:
-        raise InvalidParameter("layout", f"{kind!r} given; there are {', '.join(map(repr, MAX_WITHIN))}")
+        raise InvalidParameter("layout", f"{kind!r} is not one of {', '.join(map(repr, MAX_WITHIN))}")
     near = recipe.method_as(SimHashDistance)
     bits, within = near.bits, near.within
     if within > MAX_WITHIN[kind]:

@@ -62,6 +62,13 @@ def stats(server: Server, reader: Reader, description: Description) -> dict[str,
     return facts
 
 
+def ids(reader: Reader) -> Iterator[str]:
+    """Yield the ids of the documents in order of arrival."""
+    for records in _all_records(reader, reader.begin()):
+        for record in records.values():
+            yield record.doc_id
+
+
 def export(reader: Reader, layout: Layout, path: Path) -> int:
     """Write the documents as lines of JSON; return how many."""
     state = reader.begin()

@@ -60,7 +60,7 @@ class WarcFile(InputFile):
         self._begin()
 
     def _begin(self) -> None:
-        # Records that are no documents: offset and length of each.
+        # Records that are not documents: offset and length of each.
         self._others: list[tuple[int, int]] = []
         self._kinds: Counter[str] = Counter()
         self._num_cut = self._num_marked_cut = 0
@@ -119,7 +119,7 @@ class WarcFile(InputFile):
         }
 
     def write_kept(self, target: Path, kept: Kept) -> None:
-        """Write kept records to a new file, and those that are no documents, in their order; at least a gzip member."""
+        """Write kept records and records that are not documents to a new file, in order; at least one gzip member."""
         self._read_rest()
         others = np.array(self._others, np.uint64).reshape(-1, 2)
         starts = np.concatenate([kept.offsets.astype(np.uint64), others[:, 0]])

@@ -177,7 +177,7 @@ def opened_record(data: bytes, most: int) -> tuple[Any, bytes]:
     Raises
     ------
     OSError, StopIteration
-        If it is no record.
+        If it is not a record.
     """
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 

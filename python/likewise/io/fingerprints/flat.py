@@ -71,7 +71,7 @@ def flat_from_parquet(path: Path, target: Path) -> FlatFile:
             raise InvalidInput("the file has no sketches with a recipe", str(path))
         recipe = recipe_of_metadata(metadata[_RECIPE_KEY], path)
         if not isinstance(recipe.sketch, SimHash):
-            raise InvalidInput("MinHash signatures need band_pairs", str(path))
+            raise InvalidInput("MinHash signatures are not supported; use band_pairs", str(path))
         check_columns(file.schema_arrow, ["is_empty"], path)
         num_rows, empty_rows = 0, []
         with target.open("wb") as out:
@@ -110,7 +110,7 @@ class RecipeBeside:
     Parameters
     ----------
     recipe : Recipe
-        What made them.
+        The recipe that made them.
     bits : int
         Width of each.
     empty_rows : ndarray, uint32
@@ -140,7 +140,7 @@ def read_recipe_beside(path: Path, num_rows: int) -> RecipeBeside | None:
     except (ValueError, RecursionError, KeyError, TypeError, OverflowError) as error:
         raise InvalidInput("cannot read the recipe of these fingerprints", str(beside)) from error
     if not isinstance(recipe.sketch, SimHash):
-        raise InvalidInput("MinHash signatures need band_pairs", str(path))
+        raise InvalidInput("MinHash signatures are not supported; use band_pairs", str(path))
     if len(empty_rows) and empty_rows[-1] >= num_rows:
         raise InvalidInput(f"empty row {empty_rows[-1]} is out of range; there are {num_rows} rows", str(beside))
     return RecipeBeside(recipe, recipe.sketch.bits, empty_rows)

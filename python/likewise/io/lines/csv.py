@@ -187,7 +187,7 @@ class CsvFile(LineFile):
         Raises
         ------
         InvalidInput
-            If it holds a delimiter or a line end, and the file has no quoted fields.
+            If it contains a delimiter or a line end, and the file has no quoted fields.
         """
         if not any(one in text for one in (self.delimiter, '"', "\n", "\r")):
             return text
@@ -195,7 +195,7 @@ class CsvFile(LineFile):
             return '"' + text.replace('"', '""') + '"'
         if any(one in text for one in (self.delimiter, "\n", "\r")):
             raise InvalidInput(
-                f"the id {text!r} holds a delimiter or a line end, and the file has no quoted fields; use --quote "
+                f"the id {text!r} contains a delimiter or a line end, and the file has no quoted fields; use --quote "
                 "double",
                 self.name,
             )
@@ -246,7 +246,7 @@ class CsvFile(LineFile):
         if name not in names:
             listed = ", ".join(map(repr, names[:20]))
             raise InvalidInput(
-                f"no column {name!r} (found: {listed}). Set the columns with --text-field and "
+                f"no column {name!r} (found: {listed}). Set the columns with {self.rules.option_of(name)} and "
                 "--id-field, or the separator with --delimiter",
                 self.name,
                 1,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from json.encoder import encode_basestring
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ _ESCAPED = re.compile(rb"\\u00[2-7]")
 class JsonlFile(LineFile):
     """A file of one JSON object a line."""
 
+    takes_tokens: ClassVar[bool] = True
+
     @cached_property
     def native_rules(self) -> _native.JsonlRules:
         """What the native reader takes from each row."""
@@ -35,6 +37,9 @@ class JsonlFile(LineFile):
             rules.requires_id,
             list(rules.fields),
             rules.max_document_bytes,
+            takes_tokens=rules.tokens is not None,
+            are_weighted=rules.tokens is not None and rules.tokens.is_weighted,
+            weight_scale=None if rules.tokens is None else rules.tokens.scale,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -50,7 +55,7 @@ class JsonlFile(LineFile):
         yield from self.damage_jobs(end)
 
     def field_names(self, offset: int, length: int) -> list[str]:
-        """Return the fields of the object on a line, those inside others dotted; none if it is no object."""
+        """Return the fields of the object on a line, those inside others dotted; none if it is not an object."""
         if not self.is_plain:
             return []
         with self.plain_path.open("rb") as file:

@@ -25,19 +25,25 @@ ANNOTATED = "annotated"
 UNIQUE = "unique"
 GROUPS = "groups.parquet"
 EVIDENCE = "removed.parquet"
+OVERRULED = "overruled.parquet"
 PAIRS = "pairs.parquet"
+LEAKS = "leaks.parquet"
 ERRORS = "errors.jsonl"
 EMPTIED = "emptied.jsonl"
 REPORT = "report.html"
 AUDIT = "audit.json"
 REVIEW = "review.csv"
+DECISIONS = "decisions.csv"
 VIEW = ".view"
 SUMMARY = "summary.json"
 SKETCHES = "sketches"
 # In the order in which they get their names: who sees the summary sees all.
-FINAL_NAMES = (KEPT, ANNOTATED, UNIQUE, GROUPS, SKETCHES, EVIDENCE, PAIRS, ERRORS, EMPTIED, REPORT, AUDIT, SUMMARY)
+FINAL_NAMES = (
+    *(KEPT, ANNOTATED, UNIQUE, GROUPS, SKETCHES, EVIDENCE, OVERRULED, PAIRS, LEAKS, ERRORS, EMPTIED, REPORT, AUDIT),
+    SUMMARY,
+)
 # What is made of a finished run later: labels outlive its replacement, what is derived of it does not count.
-_BESIDE = (REVIEW, VIEW)
+_BESIDE = (REVIEW, DECISIONS, VIEW)
 
 
 class OutputDirectory:

@@ -30,7 +30,7 @@ class RowWriter:
     stdout : binary file, optional
         What ``-`` means; it gets TSV.
     tsv_columns : sequence of str, optional
-        Those that TSV has; all where None.
+        Those that TSV has; all if None.
 
     Raises
     ------

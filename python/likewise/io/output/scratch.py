@@ -50,7 +50,7 @@ def locked_directory(root: Path, prefix: str) -> Iterator[Path]:
     """
     _delete_left(root, prefix)
     with tempfile.TemporaryDirectory(prefix=prefix, dir=root, ignore_cleanup_errors=True) as name, _locked(Path(name)):
-        # Not in the directory itself: the lock is no file of the run.
+        # Not in the directory itself: the lock is not a file of the run.
         place = Path(name) / "run"
         place.mkdir()
         yield place

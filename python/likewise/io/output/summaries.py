@@ -65,6 +65,8 @@ def read_summary(run: Path) -> dict[str, Any]:
         raise InvalidInput("no finished run here (no summary.json)", str(run)) from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"cannot read the summary: {error}", str(run / SUMMARY)) from error
+    if isinstance(summary, dict) and "splits" in summary:
+        raise InvalidInput("this is the output of likewise leaks, not of a deduplication", str(run))
     wrong = "recipe_id" if not isinstance(summary, dict) else _wrong(summary)
     if wrong is not None:
         raise InvalidInput(

@@ -35,7 +35,7 @@ class WholeFile:
     Raises
     ------
     InvalidInput
-        If the directory is missing, or something that is no regular file has the name.
+        If the directory is missing, or something that is not a regular file has the name.
     """
 
     def __init__(self, path: Path) -> None:

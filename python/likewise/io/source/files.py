@@ -61,6 +61,8 @@ class InputFile(BaseSource, ABC):
     has_lines: ClassVar[bool] = False
     # Whether fields can be added to its rows.
     takes_fields: ClassVar[bool] = False
+    # Whether a field of it may hold a list of tokens.
+    takes_tokens: ClassVar[bool] = False
 
     path: Path
     name: str

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.io.source.tokens import TokenRules
 
 # Gives the texts of some of the kept documents of an input again, in order, in parts.
 KeptTexts = Callable[[slice], list[Texts]]
-# Why a row of a table in memory is no document; as the core says it of a column.
+# Why a row of a table in memory is not a document; as the core says it of a column.
 NULL_TEXT = "the text is null; leave such rows out or fill them"
 # As an id field: rows have no ids.
 NO_ID_FIELD = "none"
@@ -46,6 +47,10 @@ class ReadRules:
     passes_damage : bool
         Whether what was unpacked of a damaged gzip or zstd file is read and the damage is a bad row; else it is an
         error.
+    tokens : TokenRules, optional
+        How the lists of tokens are read that the only text field holds; it holds texts if None.
+    only_within : str, optional
+        The first of the text fields if it holds the value that a document is compared within.
     """
 
     text_fields: tuple[str, ...] = ("text",)
@@ -58,10 +63,18 @@ class ReadRules:
     threads: int = 1
     quote: str | None = None
     passes_damage: bool = False
+    tokens: TokenRules | None = None
+    only_within: str | None = None
 
     def __post_init__(self) -> None:
         if self.id_field == NO_ID_FIELD:
             object.__setattr__(self, "id_field", "")
+
+    def option_of(self, name: str) -> str:
+        """Return the option that names a field whose value is read as text or tokens."""
+        if name == self.only_within:
+            return "--only-within"
+        return "--text-field" if self.tokens is None else "--tokens-field"
 
     @property
     def requires_id(self) -> bool:
@@ -77,7 +90,7 @@ class ReadRules:
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that is no document.
+    """A row that is not a document.
 
     Parameters
     ----------
@@ -121,7 +134,7 @@ class Piece:
     fields : list of Texts
         Further fields as JSON, ``""`` where absent.
     bad_rows : list of BadRow
-        Those that are no documents.
+        Those that are not documents.
     """
 
     texts: Texts
@@ -220,7 +233,7 @@ class BaseSource:
 
 
 class Unnamed(BaseSource):
-    """A source that is no file."""
+    """A source that is not a file."""
 
     @property
     def name(self) -> None:

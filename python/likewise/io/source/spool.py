@@ -21,9 +21,12 @@ class Spool:
         The file; it is deleted by :meth:`close`.
     is_kept : bool
         Whether it stays instead, for a run that continues this one and knows texts by their checksums.
+    has_tokens : bool
+        Whether what is appended are encoded tokens.
     """
 
-    def __init__(self, path: Path, *, is_kept: bool = False) -> None:
+    def __init__(self, path: Path, *, is_kept: bool = False, has_tokens: bool = False) -> None:
+        self._has_tokens = has_tokens
         self._path = path
         self._is_kept = is_kept
         self._file = path.open("r+b" if is_kept and path.exists() else "w+b")
@@ -92,10 +95,10 @@ class Spool:
                     self._map = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ) if size else None
                 start, _, offsets = self._places[handle]
                 data = pa.py_buffer(b"") if self._map is None else pa.py_buffer(self._map)
-                array = pa.LargeStringArray.from_buffers(
-                    len(offsets) - 1, pa.py_buffer(offsets), data.slice(start, int(offsets[-1]))
-                )
-                self._texts[handle] = Texts.from_arrow(array)
+                buffers = [None, pa.py_buffer(offsets), data.slice(start, int(offsets[-1]))]
+                kind = pa.large_binary() if self._has_tokens else pa.large_string()
+                array = pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
+                self._texts[handle] = (Texts.from_encoded if self._has_tokens else Texts.from_arrow)(array)
             return self._texts[handle]
 
     def close(self) -> None:

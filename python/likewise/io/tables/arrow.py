@@ -28,6 +28,7 @@ class ArrowFile(InputFile):
 
     is_parquet: ClassVar[bool] = False
     takes_fields: ClassVar[bool] = True
+    takes_tokens: ClassVar[bool] = True
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Read the batches; the jobs take documents out of parts of them."""
@@ -77,7 +78,7 @@ class ArrowFile(InputFile):
 
     @contextmanager
     def _batches(self) -> Iterator[tuple[Any, Iterator[tuple[Any, Any]], bool]]:
-        """Open the file; gives schema, batches with their own metadata, and whether it is no stream."""
+        """Open the file; gives schema, batches with their own metadata, and whether it is not a stream."""
         import pyarrow as pa
 
         with self.path.open("rb") as file:

@@ -22,7 +22,7 @@ class MemorySource(Unnamed):
     texts : Texts
         The texts.
     ids : Texts, optional
-        Their ids; the row number where None.
+        Their ids; the row number if None.
     fields : dict of str to Texts
         Further fields as JSON.
     rows : ndarray of shape (n,), int64, optional

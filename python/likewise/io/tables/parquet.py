@@ -34,6 +34,7 @@ class ParquetFile(InputFile):
 
     is_parquet: ClassVar[bool] = True
     takes_fields: ClassVar[bool] = True
+    takes_tokens: ClassVar[bool] = True
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Return the row groups."""
@@ -75,7 +76,10 @@ class ParquetFile(InputFile):
                 yield table_rows.piece(batch, first_row)
                 first_row += batch.num_rows
             if num_rows:
-                raise InvalidInput(f"row group {group} has {-num_rows:+} rows compared with its header", self.name)
+                raise InvalidInput(
+                    f"row group {group} has {'fewer' if num_rows > 0 else 'more'} rows than its header states",
+                    self.name,
+                )
 
     def estimated_documents(self) -> float:
         """Return the rows of the file."""

@@ -135,7 +135,10 @@ class KeptRows:
             num_rows -= batch.num_rows
             yield batch, batch.num_rows
         if num_rows:
-            raise InvalidInput(f"row group {group} has {-num_rows:+} rows compared with its header", self.source.name)
+            raise InvalidInput(
+                f"row group {group} has {'fewer' if num_rows > 0 else 'more'} rows than its header states",
+                self.source.name,
+            )
 
     def _text_bytes_a_row(self, group: int) -> int:
         description = self.source.metadata.row_group(group)

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.errors import InvalidInput
 from likewise.io.source.source import NULL_TEXT, BadRow, Piece, ReadRules
+from likewise.io.source.tokens import TokenRules
 from likewise.io.tables.columns import taken_rows
+from likewise.io.tables.tokens import token_lists
 
 # Beyond it a float stands for several whole numbers.
 _MOST_WHOLE = 2.0**53
@@ -40,7 +42,7 @@ class TableRows:
             if not has_column(schema, name):
                 raise InvalidInput(
                     f"no column {name!r} (found: {', '.join(schema.names)}). "
-                    "Set the columns with --text-field and --id-field",
+                    f"Set the columns with {rules.option_of(name)} and --id-field",
                     self.name,
                 )
         fields = [name if has_column(schema, name) else "" for name in rules.fields]
@@ -50,8 +52,11 @@ class TableRows:
         """Return the documents of a record batch whose first row is `first_row` of its file."""
         rules, num_rows = self.rules, batch.num_rows
         id_field, *fields = self.columns(batch.schema)[len(rules.text_fields) :]
-        texts = self._texts(batch)
-        good, reasons = self._good_rows(texts, first_row)
+        if rules.tokens is None:
+            column = self._texts(batch)
+            good, reasons = self._good_rows(column, first_row)
+        else:
+            documents, good, reasons = self._documents(batch, rules.tokens)
         ids, why_not = self._ids(batch, id_field) if id_field else (None, {})
         for row in sorted(why_not):
             reasons.setdefault(row, f"{id_field} is {why_not[row]}")
@@ -74,7 +79,7 @@ class TableRows:
         # Ids outlive the batch: a column of it, even if shared in part, would keep all of the batch in memory.
         rows = (kept + first_row).astype(np.uint64)
         return Piece(
-            texts=Texts.from_arrow(pick(texts)),
+            texts=Texts.from_arrow(pick(column)) if rules.tokens is None else documents.take(kept),
             ids=Texts.from_list([""] * len(kept)) if ids is None else Texts.from_arrow(taken_rows(ids, kept)),
             has_id=has_id[kept].astype(np.uint8),
             offsets=rows,
@@ -89,6 +94,26 @@ class TableRows:
             bad_rows=[BadRow(row, first_row + row, 1, reasons[row]) for row in np.flatnonzero(~good).tolist()],
         )
 
+    def _documents(self, batch: Any, tokens: TokenRules) -> tuple[Texts, NDArray[np.bool_], dict[int, str]]:  # noqa: ANN401
+        """Return the documents of a column of lists, which of them are good, and why the others are not."""
+        (name,) = self.rules.text_fields
+        column = _column(batch, name)
+        try:
+            found = token_lists(column, tokens, name)
+        except InvalidInput as error:
+            raise InvalidInput(f"{error.message}; choose another with --tokens-field", self.name) from None
+        reasons = {row: f"{name}: {reason}" for row, reason in found.refused.items()}
+        for row in np.flatnonzero(~np.asarray(column.is_valid())).tolist():
+            reasons[row] = NULL_TEXT if self.name is None else f"{name} is null"
+        for row in np.flatnonzero(found.sizes > self.rules.max_document_bytes).tolist():
+            reasons.setdefault(row, self._too_long(int(found.sizes[row])))
+        good = np.ones(batch.num_rows, bool)
+        good[list(reasons)] = False
+        return found.documents, good, reasons
+
+    def _too_long(self, num_bytes: int) -> str:
+        return f"the document has {num_bytes} bytes; the --max-document limit is {self.rules.max_document_bytes}"
+
     def _texts(self, batch: Any) -> Any:  # noqa: ANN401
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -97,8 +122,9 @@ class TableRows:
         for name in self.rules.text_fields:
             column = _column(batch, name)
             if not _is_text(column.type):
+                option = self.rules.option_of(name)
                 raise InvalidInput(
-                    f"column {name!r} has type {column.type}, not text; choose another with --text-field", self.name
+                    f"column {name!r} has type {column.type}, not text; choose another with {option}", self.name
                 )
             columns.append(column)
         if len(columns) == 1:
@@ -134,14 +160,12 @@ class TableRows:
             sizes = np.asarray(pc.binary_length(texts.cast(pa.large_binary())).fill_null(0))
             long = good & (sizes > self.rules.max_document_bytes)
             for row in np.flatnonzero(long).tolist():
-                reasons[row] = (
-                    f"the document has {sizes[row]} bytes; the --max-document limit is {self.rules.max_document_bytes}"
-                )
+                reasons[row] = self._too_long(int(sizes[row]))
             good &= ~long
         return good, reasons
 
     def _ids(self, batch: Any, name: str) -> tuple[Any, dict[int, str]]:  # noqa: ANN401
-        """Return ids as an Arrow array, null where a row has none, and what is there where that is no id."""
+        """Return ids as an Arrow array, null where a row has none, and what is there where that is not an id."""
         import pyarrow as pa
 
         column = _column(batch, name)

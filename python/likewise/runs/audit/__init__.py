@@ -8,5 +8,15 @@ from sketches, recipe and order. Checks of the output cover all rows; only recal
 
 from likewise.runs.audit.certificate import check_target, read_certificate, write_certificate
 from likewise.runs.audit.run import NUM_SAMPLED, Audit, audit
+from likewise.runs.audit.tools import OutputAudit, audit_output
 
-__all__ = ["NUM_SAMPLED", "Audit", "audit", "check_target", "read_certificate", "write_certificate"]
+__all__ = [
+    "NUM_SAMPLED",
+    "Audit",
+    "OutputAudit",
+    "audit",
+    "audit_output",
+    "check_target",
+    "read_certificate",
+    "write_certificate",
+]

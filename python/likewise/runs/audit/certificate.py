@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import InvalidInput
+from likewise.io.inputs import Inputs
 from likewise.io.output.directory import ERRORS, EVIDENCE, KEPT, SUMMARY
 from likewise.io.output.whole import WholeFile
-from likewise.runs.audit.opening import OpenRun
 
 # Of the fields and their meaning.
 CERTIFICATE_VERSION = 1
@@ -30,9 +30,9 @@ def file_facts(path: Path, name: str) -> dict[str, Any]:
     return {"path": name, "num_bytes": num_bytes, "sha256": digest.hexdigest()}
 
 
-def input_facts(run: OpenRun) -> list[dict[str, Any]]:
+def input_facts(inputs: Inputs) -> list[dict[str, Any]]:
     """Return name, size and SHA-256 of each input."""
-    return [file_facts(file.path, file.name) for file in run.inputs.files]
+    return [file_facts(file.path, file.name) for file in inputs.files]
 
 
 def output_facts(path: Path | None) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def check_target(path: Path) -> None:
     Raises
     ------
     InvalidInput
-        If the file is no certificate.
+        If the file is not a certificate.
     OSError
         If the directory is missing or cannot be written to.
     """
@@ -102,12 +102,12 @@ def write_certificate(certificate: dict[str, Any], path: Path) -> None:
 
 
 def read_certificate(path: Path) -> dict[str, Any]:
-    """Return a certificate that was written earlier.
+    """Read the certificate of an audit.
 
     Raises
     ------
     InvalidInput
-        If this is none, or was changed since.
+        If the file is not a certificate, or was changed.
     """
     try:
         certificate = json.loads(path.read_text(encoding="utf-8"))

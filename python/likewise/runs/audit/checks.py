@@ -11,8 +11,9 @@ from likewise import _native
 from likewise.arrays import slices
 from likewise.batch.about_inputs import content_digest
 from likewise.batch.budget.timing import Timing
+from likewise.batch.read.documents import Documents
 from likewise.batch.write.summary import statement
-from likewise.io.output.evidence import INPUT
+from likewise.io.output.evidence import AGAINST, INPUT
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe.methods import Exact, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
@@ -29,16 +30,16 @@ _STAGE = "checking all removals"
 
 @dataclass(frozen=True)
 class Check:
-    """What was checked of all documents or removals.
+    """A check over all documents or removals.
 
     Parameters
     ----------
     name : str
-        What holds if it passed.
+        The statement that holds if the check passed.
     num_checked, num_failed : int
-        How many were looked at, and of how many it does not hold.
+        How many were checked, and for how many the statement does not hold.
     failures : tuple of str
-        The first of these, in words.
+        Descriptions of the first failures.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether it holds of all."""
+        """Whether the statement holds for all."""
         return not self.num_failed
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,10 +100,10 @@ def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
     exists &= (evidence.kept_rows >= 0) & (evidence.kept_rows < num_documents)
     rows, kept_rows = np.where(exists, evidence.rows, 0), np.where(exists, evidence.kept_rows, 0)
     speaks = exists & run.kept[kept_rows] & (rows != kept_rows)
-    measured = _measured(run, rows, kept_rows, exists, progress)
+    measured = measure_pairs(run, rows, kept_rows, exists, progress)
     states = exists & (measured == evidence.similarity) & _same_distance(run, rows, kept_rows)
     states &= _same_required(run, rows, kept_rows)
-    matches = exists & _matching(run, measured, rows, kept_rows)
+    matches = exists & are_matching(run, measured, rows, kept_rows)
     # What is marked as below the threshold says so itself.
     owned = evidence.below & ~matches & (run.recipe.group == "components")
     higher = exists & _is_higher(run, rows, kept_rows)
@@ -145,7 +146,7 @@ def _inputs(run: OpenRun) -> Check:
     if run.is_in_memory:
         return _rows_given(run)
     stated = run.summary["inputs"]
-    for number, (file, was) in enumerate(zip(run.inputs.files, stated, strict=True)):
+    for number, (file, was) in enumerate(zip(run.inputs.files, stated, strict=True), documents.num_reference_sources):
         now = int(documents.starts[number + 1] - documents.starts[number])
         for found, name, what in ((file.num_bytes, "num_bytes", "bytes"), (now, "num_documents", "documents")):
             if found != was.get(name):
@@ -161,22 +162,24 @@ def _inputs(run: OpenRun) -> Check:
 def _rows_given(run: OpenRun) -> Check:
     stated, found = run.summary["num_documents"], len(run.documents)
     failures = () if found == stated else (f"{found:,} documents given, expected {stated:,}",)
-    return Check("the documents are as many as those of the result", 1, len(failures), failures)
+    return Check("the number of documents is that of the result", 1, len(failures), failures)
 
 
 def _counts(run: OpenRun) -> Check:
     summary, evidence = run.summary, run.evidence
     rows = evidence.rows
-    num_kept = int(run.kept.sum())
-    kept_by_file = np.add.reduceat(np.append(run.kept, 0), run.documents.starts[:-1])
-    kept_by_file[np.diff(run.documents.starts) == 0] = 0
+    documents, first = run.documents, run.num_references
+    num_kept = int(run.kept[first:].sum())
+    starts = documents.starts[documents.num_reference_sources :]
+    kept_by_file = np.add.reduceat(np.append(run.kept, 0), starts[:-1])
+    kept_by_file[np.diff(starts) == 0] = 0
     told: dict[str, tuple[object, object]] = {
-        "num_documents": (summary["num_documents"], len(run.documents)),
+        "num_documents": (summary["num_documents"], len(documents) - first),
         "num_removed": (summary["num_removed"], len(rows)),
         "num_kept": (summary["num_kept"], num_kept),
         "num_empty": (summary.get("num_empty"), run.documents.num_empty),
         "num_short": (summary.get("num_short"), run.documents.num_short),
-        "num_bad_rows": (summary.get("num_bad_rows"), sum(map(len, run.documents.bad_rows))),
+        "num_bad_rows": (summary.get("num_bad_rows"), _num_bad(documents)),
         "num_blank_lines": (summary.get("num_blank_lines"), run.documents.num_blank),
         "recipe_id": (summary["recipe_id"], run.recipe.recipe_id),
         "rows of the evidence": (
@@ -184,12 +187,21 @@ def _counts(run: OpenRun) -> Check:
             "unique and ascending" if (np.diff(rows) > 0).all() else "not",
         ),
     }
+    if "against" in summary:
+        stated = summary["against"]
+        told["num_documents of --against"] = (stated.get("num_documents"), first)
+        told["num_removed by --against"] = (stated.get("num_removed"), int((evidence.kept_rows < first).sum()))
     if not run.is_in_memory:
         told["num_kept of the inputs"] = [file.get("num_kept") for file in summary["inputs"]], kept_by_file.tolist()
     ids = run.evidence.table.column("recipe_id").unique().to_pylist()
     told["recipe_id of the evidence"] = ([summary["recipe_id"]] if len(rows) else [], ids)
     failures = [f"{name}: stated {a}, found {b}" for name, (a, b) in told.items() if a != b]
     return Check("the counts in the summary are correct", len(told), len(failures), tuple(failures[:_MOST_NAMED]))
+
+
+def _num_bad(documents: Documents) -> int:
+    """Return the bad rows of the documents of a run; those of reference documents are not counted."""
+    return sum(map(len, documents.bad_rows[documents.num_reference_sources :]))
 
 
 def _recall_of(recipe: Recipe, summary: dict[str, Any]) -> float | None:
@@ -211,9 +223,14 @@ def _statements(run: OpenRun) -> Check:
         "recall": (stated, recall),
         "sketch_id": (summary["sketch_id"], recipe.sketch_id),
     }
-    for name, expected in (("measure", recipe.measure), ("method", recipe.method), ("kept_source", INPUT)):
+    for name, expected in (("measure", recipe.measure), ("method", recipe.method)):
         values = run.evidence.table.column(name).unique().to_pylist()
         told[f"{name} of the evidence"] = (values, [expected] if values else [])
+    sources = run.evidence.table.column("kept_source").to_pylist()
+    by_row = [AGAINST if row < run.num_references else INPUT for row in run.evidence.kept_rows.tolist()]
+    differing = next((pair for pair in zip(sources, by_row, strict=True) if pair[0] != pair[1]), None)
+    if differing is not None:
+        told["kept_source of the evidence"] = differing
     failures = [f"{name}: stated {a!r}, found {b!r}" for name, (a, b) in told.items() if a != b]
     name = "the recipe, measure and recall in the summary are correct"
     return Check(name, len(told), len(failures), tuple(failures[:_MOST_NAMED]))
@@ -251,7 +268,7 @@ def _is_higher(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int6
     return np.where(is_copy, first[rows] == kept_rows, earlier)
 
 
-def _measured(
+def measure_pairs(
     run: OpenRun,
     rows: NDArray[np.int64],
     kept_rows: NDArray[np.int64],
@@ -312,9 +329,10 @@ def _fewest(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64])
     return np.minimum(features[rows], features[kept_rows])
 
 
-def _matching(
+def are_matching(
     run: OpenRun, measured: NDArray[np.float64], rows: NDArray[np.int64], kept_rows: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
+    """Return whether the measured similarity of each pair makes it a match."""
     recipe = run.recipe
     if isinstance(recipe.sketch, Exact):
         return np.asarray(measured == 1.0)

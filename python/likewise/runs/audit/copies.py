@@ -47,7 +47,7 @@ def differing_copies(run: OpenRun) -> Iterator[str]:
     unpacked.
     """
     with scratch_directory() as work:
-        for number, file in enumerate(run.inputs.files):
+        for number, file in enumerate(run.inputs.files, run.documents.num_reference_sources):
             reason = _differing(run, number, file, work)
             if reason is not None:
                 yield f"{file.name}: {reason}"
@@ -139,7 +139,7 @@ class _Beside:
 def _compare_lines(
     file: LineFile, copy: InputFile, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], work: Path
 ) -> None:
-    _compare(isinstance(copy, LineFile), "it has another format")
+    _compare(isinstance(copy, LineFile), "it has a different format")
     assert isinstance(copy, LineFile)
     # Whatever is packed is unpacked by this.
     for _ in copy.plain_pieces(_PIECE_BYTES, work):

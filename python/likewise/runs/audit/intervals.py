@@ -24,9 +24,9 @@ class Share:
     Parameters
     ----------
     value, low, high : float
-        0 to 1; `value` lies within. NaN, 0 and 1 where nothing is known.
+        0 to 1, with `value` between `low` and `high`; NaN, 0 and 1 if nothing is known.
     is_exact : bool
-        Whether every document was looked at that has a say in it.
+        Whether all relevant documents were examined.
     """
 
     value: float
@@ -36,11 +36,11 @@ class Share:
 
     @property
     def rest(self) -> "Share":
-        """The share of all others."""
+        """One minus the share."""
         return Share(1.0 - self.value, 1.0 - self.high, 1.0 - self.low, self.is_exact)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values; null where nothing is known."""
+        """Return JSON values; null if nothing is known."""
         value = None if math.isnan(self.value) else self.value
         return {"value": value, "low": self.low, "high": self.high, "is_exact": self.is_exact}
 

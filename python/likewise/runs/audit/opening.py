@@ -1,20 +1,24 @@
 """A finished run opened again: its inputs as they were read, its recipe with its weights, its evidence."""
 
 import dataclasses
-from collections.abc import Iterator
+import glob
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.batch import Deduplication, FileRun
+from likewise.batch.against.references import find_references, is_finished_run
 from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import bounded_run, opened_run
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
+from likewise.batch.read.kept_sketches import recipe_of_run
+from likewise.batch.read.references import References
 from likewise.batch.run import RunContext, RunRules, ordered
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
@@ -24,7 +28,7 @@ from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import Source
-from likewise.progress import Progress
+from likewise.progress import Progress, no_progress
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import COMPANIONS
@@ -47,7 +51,7 @@ class Evidence:
     table : pyarrow.Table
         The columns of ``removed.parquet``.
     rows, kept_rows : ndarray of shape (m,), int64
-        The removed documents, and what removed each.
+        The removed documents, and what removed each, as rows of all documents, reference documents first.
     similarity : ndarray of shape (m,), float64
         As stated.
     distance : ndarray of shape (m,), int64
@@ -80,8 +84,10 @@ class OpenRun:
         How files are read.
     inputs : Inputs
         The files; none of a result in memory.
+    references : Inputs
+        The files of reference documents, if any.
     documents : Documents
-        Read and sketched again.
+        Read and sketched again, reference documents first.
     collapsed : Collapsed
         Positions in order of priority.
     evidence : Evidence
@@ -95,6 +101,7 @@ class OpenRun:
     recipe: Recipe
     run: FileRun
     inputs: Inputs
+    references: Inputs
     documents: Documents
     collapsed: Collapsed
     evidence: Evidence
@@ -112,8 +119,13 @@ class OpenRun:
         return self.path is None
 
     @property
+    def num_references(self) -> int:
+        """Reference documents, which have the first rows here and no row of the run."""
+        return self.documents.num_references
+
+    @property
     def kept(self) -> NDArray[np.bool_]:
-        """Whether each document stayed: shape (n,)."""
+        """Whether each document stayed, reference documents among them: shape (n,)."""
         kept = np.ones(len(self.documents), bool)
         rows = self.evidence.rows
         kept[rows[(rows >= 0) & (rows < len(kept))]] = False
@@ -149,9 +161,9 @@ class GivenFiles:
         for name, read in readers.items():
             file, identity = getattr(self, name), getattr(recipe, f"{name}_id")
             if file is None and identity is not None:
-                raise InvalidParameter(name, f"the run used such a list ({identity}); give its file")
+                raise InvalidParameter(name, f"the run used a word list ({identity}); give its file")
             if file is not None and identity is None:
-                raise InvalidParameter(name, "the run used no such list; remove the option")
+                raise InvalidParameter(name, "the run did not use a word list; remove the option")
             if file is not None:
                 recipe = recipe.replace(**{name: read(file)})
         if self.weights is not None:
@@ -183,7 +195,7 @@ def open_run(
     inputs : Path, optional
         Where its inputs lie, if not where they were.
     threads : int, optional
-        Threads; all processors where None.
+        Threads; all processors if None.
     memory : float or str, optional
         Bound of memory, as of a run.
     progress : callable
@@ -211,10 +223,16 @@ def open_run(
             delimiter=run.delimiter,
         )
         found = _named(found, [file["path"] for file in summary["inputs"]])
-        bounded = bounded_run(found, recipe, run, rules, work, progress, writes_copies=False)
+        against = summary.get("against", {}).get("paths", [])
+        references = _references(against, recipe, run, progress)
+        recipe = _with_counted_before(recipe, against)
+        every = dataclasses.replace(found, files=(*references.files, *found.files))
+        bounded = bounded_run(every, recipe, run, rules, work, progress, writes_copies=False)
         context = RunContext(rules, timing, progress)
         try:
-            opened = stack.enter_context(opened_run(found.files, recipe, context, work=work, bounded=bounded))
+            opened = stack.enter_context(
+                opened_run(every.files, recipe, context, work=work, bounded=bounded, references=references)
+            )
         except RecipeMismatch as error:
             raise RecipeMismatch(
                 "the run used weights that were not counted from its inputs; give their file with --weights",
@@ -222,13 +240,24 @@ def open_run(
             ) from error
         documents, recipe = opened.documents, opened.recipe
         collapsed = ordered(documents, recipe, timing)
-        evidence = read_evidence(path)
-        if len(evidence.rows) and not len(documents):
+        evidence = _with_references(read_evidence(path), documents)
+        if len(evidence.rows) and len(documents) == documents.num_references:
             raise InvalidInput(
                 "the inputs are now empty; restore the files that this run read",
                 str(found.files[0].path),
             )
-        yield OpenRun(path, summary, recipe, run, found, documents, collapsed, evidence, opened.context.threads)
+        yield OpenRun(
+            path,
+            summary,
+            recipe,
+            run,
+            found,
+            Inputs(references.files, ()),
+            documents,
+            collapsed,
+            evidence,
+            opened.context.threads,
+        )
 
 
 @contextmanager
@@ -271,6 +300,7 @@ def open_result(
             opened.recipe,
             FileRun(),
             Inputs((), ()),
+            Inputs((), ()),
             documents,
             collapsed,
             evidence,
@@ -292,8 +322,56 @@ def check_kind(path: Path, summary: dict[str, Any]) -> None:
         raise InvalidInput(
             "this run removed repeated parts (likewise repeats); audit applies to runs of likewise dedup", str(path)
         )
-    if "against" in summary:
-        raise InvalidInput("this run used --against, which audit does not support", str(path))
+    if "path" in summary.get("against", {}):
+        raise InvalidInput(
+            "this run was compared with an index, which has no texts to measure again; audit applies to runs against "
+            "files or other runs",
+            str(path),
+        )
+
+
+def _references(against: Sequence[str], recipe: Recipe, run: FileRun, progress: Progress) -> References:
+    """Return the reference documents of a run, to be read and sketched again, whatever sketches there are."""
+    for path in against:
+        if not Path(path).exists() and not glob.has_magic(path):
+            raise InvalidInput(
+                "the reference documents of the run (--against) are missing; call audit in the directory where the run "
+                "was made, or put them back",
+                path,
+            )
+    found = find_references(against, recipe, run, None, no_progress)
+    return References(tuple(dataclasses.replace(part, sketches=None) for part in found.parts))
+
+
+def _with_counted_before(recipe: Recipe, against: Sequence[str]) -> Recipe:
+    """Return the recipe with the weights that an earlier run counted, if these are the ones it names."""
+    for path in against:
+        if recipe.table is None and recipe.weights_id is not None and is_finished_run(Path(path)):
+            table = recipe_of_run(Path(path)).table
+            if table is not None and recipe.replace(weights_id=None).with_table(table).recipe_id == recipe.recipe_id:
+                return recipe.replace(weights_id=None).with_table(table)
+    return recipe
+
+
+def _with_references(evidence: Evidence, documents: Documents) -> Evidence:
+    """Return evidence whose rows count reference documents, which it names by their places."""
+    first = documents.num_references
+    if not first:
+        return evidence
+    rows, kept_rows = (np.where(side >= 0, side + first, -1) for side in (evidence.rows, evidence.kept_rows))
+    numbers: dict[str, int] = {}
+    for number, source in enumerate(documents.sources[: documents.num_reference_sources]):
+        numbers.setdefault(cast("InputFile", source).path.as_posix(), number)
+    files, offsets = (evidence.table.column(name).to_pylist() for name in ("kept_file", "kept_offset"))
+    for at in np.flatnonzero(kept_rows < 0).tolist():
+        if files[at] not in numbers or offsets[at] is None:
+            continue
+        number = numbers[files[at]]
+        low, high = int(documents.starts[number]), int(documents.starts[number + 1])
+        row = low + int(np.searchsorted(documents.offsets[low:high], np.uint64(offsets[at])))
+        if row < high and int(documents.offsets[row]) == offsets[at]:
+            kept_rows[at] = row
+    return dataclasses.replace(evidence, rows=rows, kept_rows=kept_rows)
 
 
 def _paths(path: Path, summary: dict[str, Any], inputs: Path | None) -> list[Path]:

@@ -15,22 +15,22 @@ from likewise.runs.audit.truth import Matches
 
 @dataclass(frozen=True, eq=False)
 class Recall:
-    """What a run found of what there is.
+    """The recall of a run.
 
     Parameters
     ----------
     pairs : Share
-        Of the pairs that match, those that the run compared.
+        Share of the matching pairs that the run compared.
     removals : Share
-        Of the documents that ought to go, those that went.
+        Share of the removable documents that the run removed.
     num_pairs : float
-        Estimated pairs that match.
+        Estimated number of matching pairs.
     num_overlooked : float
-        Estimated documents that stayed beside an earlier kept one which they match.
+        Estimated number of kept documents that match an earlier kept document.
     by_stage : dict of str to float
-        Estimated pairs that each stage lost.
+        Estimated number of pairs that each stage lost.
     stages : ndarray of shape (m,), uint8
-        Of each match, what lost it (0: nothing), the run's verdicts taken into account.
+        For each match, the stage that lost it (0: none), considering the verdicts of the run.
     """
 
     pairs: Share
@@ -42,7 +42,7 @@ class Recall:
 
 
 def estimate(
-    run: OpenRun, strata: list[Stratum], matches: Matches, stages: NDArray[np.uint8], *, num_right: int
+    run: OpenRun, strata: list[Stratum], matches: Matches, stages: NDArray[np.uint8], *, num_right: int | None
 ) -> Recall:
     """Return what the run found of what there is.
 
@@ -56,15 +56,15 @@ def estimate(
         All matches of the sampled documents' positions.
     stages : ndarray of shape (m,), uint8
         What of the search loses each.
-    num_right : int
-        Removals that were right, of all documents.
+    num_right : int, optional
+        Removals that were right, of all documents; where None, they are estimated from the sample too.
 
     Returns
     -------
     Recall
         With intervals, the sampled document being the unit: a pair counts half for each of its two.
     """
-    counts = _Counts(run, matches, stages)
+    counts = Counts(run, matches, stages)
     of_pairs, of_removals = [], []
     num_overlooked = 0.0
     lost = np.zeros(len(STAGES) + 1)
@@ -77,9 +77,13 @@ def estimate(
             ought = overlooked.astype(np.float64)
             of_removals.append(StratumTotals(stratum.num_documents, ought, ought))
             num_overlooked += stratum.weight * float(ought.sum())
+        elif num_right is None:
+            right = (~counts.without_kept(stratum.rows)).astype(np.float64)
+            of_removals.append(StratumTotals(stratum.num_documents, right, np.zeros(len(right))))
+    known_right, least_right = (0.0, 1.0) if num_right is None else (float(num_right), 0.0)
     return Recall(
         pairs=share(of_pairs, least_part=0.5, least_other=0.5).rest,
-        removals=share(of_removals, least_part=1.0, least_other=0.0, known_total=float(num_right)).rest,
+        removals=share(of_removals, least_part=1.0, least_other=least_right, known_total=known_right).rest,
         num_pairs=sum(one.weight * float(one.totals.sum()) for one in of_pairs),
         num_overlooked=num_overlooked,
         by_stage={name: float(lost[number]) for number, name in STAGES.items()},
@@ -87,7 +91,7 @@ def estimate(
     )
 
 
-class _Counts:
+class Counts:
     """What single documents have, by the matches of their positions: copies that collapsed count each."""
 
     def __init__(self, run: OpenRun, matches: Matches, stages: NDArray[np.uint8]) -> None:
@@ -98,10 +102,15 @@ class _Counts:
         self._searched, self.stages = stages, stages.copy()
         self._kept, self._position = kept, collapsed.position
         placed = self._position[self._position >= 0]
-        self._members = np.bincount(placed, minlength=num_positions)
+        # A pair of two documents of the run counts half for each; one with a reference document for the other alone.
+        shares = np.ones(len(kept))
+        shares[: run.num_references] = 2.0
+        is_placed = self._position >= 0
+        self._members = np.bincount(placed, weights=shares[is_placed], minlength=num_positions)
+        self._kept_shares = np.bincount(placed, weights=(shares * kept)[is_placed], minlength=num_positions)
         self._kept_members = np.bincount(self._position[kept & (self._position >= 0)], minlength=num_positions)
         is_empty = self._position < 0
-        self._num_empty, self._num_kept_empty = int(is_empty.sum()), int((is_empty & kept).sum())
+        self._num_empty, self._num_kept_empty = float(shares[is_empty].sum()), float(shares[is_empty & kept].sum())
         self._stated = np.full(len(kept), np.nan)
         rows = run.evidence.rows
         known = (rows >= 0) & (rows < len(kept))
@@ -111,6 +120,15 @@ class _Counts:
     def are_removed(self, rows: NDArray[np.int64]) -> bool:
         """Whether these documents are removed ones."""
         return bool(len(rows)) and not bool(self._kept[rows[0]])
+
+    def without_kept(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether each removed document matches no kept one."""
+        position = self._position[rows]
+        has_kept = np.where(position < 0, self._num_kept_empty > 0, self._kept_members[position] > 0)
+        starts, others = self._starts, self._matches.others
+        is_kept = np.append(0, np.cumsum(self._kept_members[others] > 0))
+        has_match = is_kept[starts[position + 1]] > is_kept[starts[np.maximum(position, 0)]]
+        return ~(has_kept | ((position >= 0) & has_match))
 
     def of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
         """Return of each document half its pairs, half of those lost by stage (0: found), and if it ought to go."""
@@ -127,10 +145,10 @@ class _Counts:
         copies, kept_copies = (
             (self._num_empty, self._num_kept_empty)
             if position < 0
-            else (int(self._members[position]), int(self._kept_members[position]))
+            else (float(self._members[position]), float(self._kept_shares[position]))
         )
         # Copies are one document to the search; two that stayed were compared with nobody.
-        twice_kept = kept_copies - 1 if is_kept else 0
+        twice_kept = kept_copies - 1.0 if is_kept else 0.0
         halves[FOUND] += 0.5 * (copies - 1 - twice_kept)
         halves[NOT_ACTED_ON] += 0.5 * twice_kept
         overlooked = is_kept and twice_kept > 0 and self._has_earlier_copy(row, position)
@@ -139,21 +157,24 @@ class _Counts:
         part = slice(int(self._starts[position]), int(self._starts[position + 1]))
         others = self._matches.others[part]
         stages = self._searched[part]
-        members, kept_members = self._members[others], self._kept_members[others]
+        members, kept_members, kept_shares = (
+            counts[others] for counts in (self._members, self._kept_members, self._kept_shares)
+        )
         is_earlier = others < position
         for number in STAGES:
             halves[number] += 0.5 * float(members[stages == number].sum())
         found = stages == FOUND
         if is_kept:
             # Both stayed although the search brought them together.
-            contradicted = np.where(found, kept_members, 0)
+            contradicted = np.where(found, kept_shares, 0.0)
             overlooked = overlooked or bool((kept_members[is_earlier] > 0).any())
         else:
             # The best match speaks against a document: one that is better than what is stated was not heard.
             stated = self._stated[row]
             better = is_earlier & (kept_members > 0) & (self._matches.similarity[part] > stated)
             is_leader = self._run.recipe.group == "leaders"
-            contradicted = np.where(found & better, 1, 0) if is_leader else np.zeros(len(others), np.int64)
+            one = kept_shares / np.maximum(kept_members, 1)
+            contradicted = np.where(found & better, one, 0.0) if is_leader else np.zeros(len(others))
         halves[NOT_ACTED_ON] += 0.5 * float(contradicted.sum())
         halves[FOUND] += 0.5 * float((np.where(found, members, 0) - contradicted).sum())
         self.stages[part][contradicted > 0] = NOT_ACTED_ON
@@ -178,7 +199,8 @@ class Missed:
     num_seen : int
         How many the sampled documents have; documents that nothing tells apart count as one.
     rows : list of dict
-        The first of them as JSON values: doc_id_a, doc_id_b, row_a, row_b, similarity, stage, and whether both stayed.
+        The first of them as JSON values: doc_id_a, doc_id_b, row_a, row_b, similarity, stage, and whether both
+        stayed. Copies are named by the first of them; a reference document has no row.
     """
 
     num_seen: int
@@ -205,6 +227,7 @@ def missed_pairs(run: OpenRun, matches: Matches, stages: NDArray[np.uint8], most
     _, once = np.unique(later * len(run.collapsed.order) + earlier, return_index=True)
     lost, later, earlier = lost[once], later[once], earlier[once]
     a, b = (run.collapsed.order[side].astype(np.int64) for side in (earlier, later))
+    first = run.num_references
     both_stayed = run.kept[a] & run.kept[b]
     order = np.lexsort((later, earlier, -matches.similarity[lost], ~both_stayed))[:most]
     ids = [run.documents.doc_ids(side[order]).to_pylist() for side in (a, b)]
@@ -212,8 +235,8 @@ def missed_pairs(run: OpenRun, matches: Matches, stages: NDArray[np.uint8], most
         {
             "doc_id_a": id_a,
             "doc_id_b": id_b,
-            "row_a": int(a[i]),
-            "row_b": int(b[i]),
+            "row_a": int(a[i]) - first if a[i] >= first else None,
+            "row_b": int(b[i]) - first if b[i] >= first else None,
             "similarity": float(matches.similarity[lost[i]]),
             "stage": STAGES[int(stages[lost[i]])],
             "both_stayed": bool(both_stayed[i]),

@@ -21,11 +21,11 @@ from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
 from likewise.runs.audit.checks import Check, check_run
 from likewise.runs.audit.intervals import Share
-from likewise.runs.audit.opening import GivenFiles, open_result, open_run
+from likewise.runs.audit.opening import GivenFiles, OpenRun, open_result, open_run
 from likewise.runs.audit.recall import Missed, Recall, estimate, missed_pairs
 from likewise.runs.audit.search import NOT_ACTED_ON, STAGES, stages_of
 from likewise.runs.audit.strata import Stratum, draw_strata, strata_of
-from likewise.runs.audit.truth import exact_matches, num_affordable
+from likewise.runs.audit.truth import Matches, exact_matches, num_affordable
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
 
@@ -38,22 +38,22 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What an audit found.
+    """Result of an audit.
 
     Parameters
     ----------
     checks : tuple of Check
-        What was checked of all documents and removals.
+        Checks over all documents and removals.
     strata : list of Stratum
         The documents that were compared with all others.
     recall : Recall
-        What of matching pairs, and of documents that ought to go, the run found.
+        Share of matching pairs that the run compared, and share of removable documents that it removed.
     precision : Share
-        Of the removals, those that a kept document of higher priority matches; all were measured.
+        Share of the removals that match a kept document of higher priority; all were measured.
     num_compared_pairs : int
-        Matches that the sampled documents have in all.
+        Total number of matches of the sampled documents.
     certificate : dict
-        All of it, with hashes of inputs and outputs, as JSON values.
+        All results, with hashes of inputs and outputs, as JSON values.
     """
 
     checks: tuple[Check, ...]
@@ -65,7 +65,7 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether every check holds. What was missed is for the reader to judge."""
+        """Whether every check passed. The recall is not part of it."""
         return all(check.passed for check in self.checks)
 
 
@@ -93,11 +93,11 @@ def audit(
     Parameters
     ----------
     run : str, Path or Deduplication
-        The output directory of ``dedup_files``, which is only read, or what :func:`likewise.dedup` returned.
+        The output directory of ``dedup_files``, which is not changed, or the result of :func:`likewise.dedup`.
     texts, ids, text_field, tokenizer
-        Of a result in memory: its documents once more, as they were given to :func:`likewise.dedup`.
+        For a result in memory: its documents, as they were given to :func:`likewise.dedup`.
     recipe : Recipe or str, optional
-        Of a result in memory: its recipe, where that has a table of weights or lists of words.
+        For a result in memory: its recipe, if it has a weight table or word lists.
     num_sampled : int
         Maximum number of documents to compare with all others. If this covers all documents, the figures are exact.
         Fewer are compared if most documents share features, so that the audit takes less time than the run.
@@ -124,16 +124,16 @@ def audit(
     Raises
     ------
     InvalidInput
-        If the directory holds no finished run, its inputs are gone, or it is of a kind that cannot be audited.
+        If the directory contains no finished run, its inputs are missing, or it is of a kind that cannot be audited.
     InvalidParameter
-        If the run went by a list of words that is not named, or by none and one is.
+        If the run used a word list that is not given, or a list is given that the run did not use.
     RecipeMismatch
-        If the weights of the run cannot be counted again, or the words are not those of the run.
+        If the weights of the run cannot be counted again, or the word lists differ from those of the run.
 
     Notes
     -----
-    Cost: the inputs are read and sketched as by the run, every removal is measured again, and the texts are read
-    once more to compare the sample with all of them. How the figures come about: docs/concepts/audits.md.
+    An audit reads and sketches the inputs as the run did, measures every removal again, and reads the texts once more
+    to compare the sample with all documents. docs/concepts/audits.md explains how the figures are computed.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def audit(
     with ExitStack() as stack:
         if isinstance(run, Deduplication):
             if texts is None:
-                raise InvalidParameter("texts", "a result in memory does not hold its documents; pass them again")
+                raise InvalidParameter("texts", "a result in memory does not contain its documents; pass them again")
             source = document_source(
                 texts,
                 ids,
@@ -165,15 +165,11 @@ def audit(
             opened = stack.enter_context(
                 open_run(Path(run), given, inputs=inputs, threads=threads, memory=memory, progress=report)
             )
-        before = stamps(opened.inputs)
+        read = (opened.inputs, opened.references)
+        before = [stamps(files) for files in read]
         documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
         checked = check_run(opened, report)
-        groups = strata_of(documents, collapsed, recipe, opened.kept)
-        pilot = _positions(draw_strata(groups, num_sampled=_NUM_PILOT, seed=seed + 1), collapsed)
-        affordable = num_affordable(documents, collapsed, recipe, pilot, num_sampled, seed=seed, threads=opened.threads)
-        strata = draw_strata(groups, num_sampled=affordable, seed=seed)
-        sampled = _positions(strata, collapsed)
-        matches = exact_matches(documents, collapsed, recipe, sampled, threads=opened.threads, progress=report)
+        strata, matches = sampled_matches(opened, num_sampled, seed, report)
         searched = stages_of(matches, documents, collapsed, recipe, threads=opened.threads, progress=report)
         num_right = int(checked.is_right.sum())
         recall = estimate(opened, strata, matches, searched, num_right=num_right)
@@ -188,7 +184,8 @@ def audit(
             "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
             "run": {name: opened.summary[name] for name in ("recipe_id", "sketch_id", "version", "verification")},
             "recipe": recipe.to_dict(),
-            "num_documents": len(documents),
+            "num_documents": len(documents) - documents.num_references,
+            **({"num_references": documents.num_references} if documents.num_references else {}),
             "num_removed": num_removed,
             "seed": seed,
             "sample": [
@@ -207,11 +204,24 @@ def audit(
             },
             "num_missed_seen": missed.num_seen,
             "missed_pairs": missed.rows,
-            "inputs": input_facts(opened),
+            "inputs": input_facts(opened.inputs),
+            **({"references": input_facts(opened.references)} if opened.references.files else {}),
             "outputs": output_facts(opened.path),
         }
-        check_unchanged(opened.inputs, before)
+        for files, stamp in zip(read, before, strict=True):
+            check_unchanged(files, stamp)
     return Audit(checks, strata, recall, precision, len(matches), sealed(fields))
+
+
+def sampled_matches(opened: OpenRun, num_sampled: int, seed: int, progress: Progress) -> tuple[list[Stratum], Matches]:
+    """Return a sample of the documents, as many as are affordable, and all their matches."""
+    documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
+    groups = strata_of(documents, collapsed, recipe, opened.kept)
+    pilot = _positions(draw_strata(groups, num_sampled=_NUM_PILOT, seed=seed + 1), collapsed)
+    affordable = num_affordable(documents, collapsed, recipe, pilot, num_sampled, seed=seed, threads=opened.threads)
+    strata = draw_strata(groups, num_sampled=affordable, seed=seed)
+    sampled = _positions(strata, collapsed)
+    return strata, exact_matches(documents, collapsed, recipe, sampled, threads=opened.threads, progress=progress)
 
 
 def _positions(strata: list[Stratum], collapsed: Collapsed) -> NDArray[np.uint32]:

@@ -69,10 +69,12 @@ def strata_of(
     """
     is_near = np.zeros(len(documents), bool)
     is_near[collapsed.order[_seem_near(documents, collapsed, recipe)]] = True
+    # Reference documents are compared with, and are none of those that were decided on.
+    is_own = np.arange(len(documents)) >= documents.num_references
     return {
         REMOVED: np.flatnonzero(~kept),
-        NEAR: np.flatnonzero(kept & is_near),
-        OTHER: np.flatnonzero(kept & ~is_near),
+        NEAR: np.flatnonzero(is_own & kept & is_near),
+        OTHER: np.flatnonzero(is_own & kept & ~is_near),
     }
 
 

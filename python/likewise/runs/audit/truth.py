@@ -126,6 +126,56 @@ def exact_matches(
     return _sorted(found)
 
 
+def nearest_kept(
+    documents: Documents,
+    collapsed: Collapsed,
+    recipe: Recipe,
+    kept: NDArray[np.bool_],
+    sampled: NDArray[np.uint32],
+    *,
+    threads: int,
+    progress: Progress,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return of each sampled position the most similar position with a kept document, and the similarity.
+
+    Parameters
+    ----------
+    documents, collapsed : Documents, Collapsed
+        All of the run.
+    recipe : Recipe
+        With the least similarity that is told, as its threshold; by a measure of sets.
+    kept : ndarray of shape (positions,), bool
+        Whether each position has a kept document.
+    sampled : ndarray of shape (s,), uint32
+        Positions, rising.
+    threads, progress
+        As for :func:`exact_matches`.
+
+    Returns
+    -------
+    positions, similarities : ndarray of shape (s,)
+        -1 and 0 where no kept document is so similar; of several the first.
+    """
+    nearest, best = np.full(len(sampled), -1, np.int64), np.zeros(len(sampled))
+    if not len(sampled):
+        return nearest, best
+    began = Timing.now()
+    progress(StageStarted(_STAGE, len(collapsed.order), "documents"))
+    search = _Search(documents, collapsed, recipe, sampled, threads, progress)
+    for some in search.by_features():
+        which = np.flatnonzero(kept[some.others])
+        # The best of this part comes last of each sampled position.
+        order = which[np.lexsort((-some.others[which].astype(np.int64), some.similarity[which]))]
+        place = np.searchsorted(sampled, some.sampled[order])
+        found, alike = some.others[order].astype(np.int64), some.similarity[order]
+        part_best, part_nearest = np.full(len(sampled), -1.0), np.full(len(sampled), -1, np.int64)
+        part_best[place], part_nearest[place] = alike, found
+        better = (part_best > best) | ((part_best == best) & (part_nearest >= 0) & (part_nearest < nearest))
+        nearest[better], best[better] = part_nearest[better], part_best[better]
+    progress(StageFinished(_STAGE, Timing.now() - began))
+    return nearest, best
+
+
 def num_affordable(
     documents: Documents,
     collapsed: Collapsed,

@@ -7,7 +7,7 @@ else is escaped by the function that joins them, which also makes hidden charact
 from functools import cache
 from importlib.resources import files
 
-from likewise.markup import Html, element, escaped, joined, visible
+from likewise.io.html import Html, element, escaped, joined, visible
 from likewise.measures.diffs import inline, side_by_side
 from likewise.runs.drawing.charts import bars, curve, density, fingerprints, histogram, similarity_bar, steps
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from likewise.markup import Html, element
+from likewise.io.html import Html, element
 
 _WIDTH, _HEIGHT = 640.0, 232.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 12.0, 14.0, 46.0

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from likewise.measures.comparison import compare
+from likewise.measures.comparison import align
 from likewise.measures.diffs import MAX_CHARACTERS
 from likewise.progress import Progress
 from likewise.runs.drawing import Html, element, inline, stylesheet
@@ -146,4 +146,4 @@ def _difference(view: RunView, texts: list[str | bytes | Missing]) -> Html:
     if max(len(a), len(b)) > MAX_CHARACTERS:
         return element("p", f"The texts are longer than {MAX_CHARACTERS:,} characters.", class_="quiet")
     cut = (a[:_SAMPLE_CHARACTERS], b[:_SAMPLE_CHARACTERS])
-    return inline(compare(*cut, view.recipe).alignment)
+    return inline(align(*cut))

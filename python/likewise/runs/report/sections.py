@@ -170,10 +170,12 @@ def stage_chart(summary: Mapping[str, Any]) -> Html:
     return bars(stages, label=f"Milliseconds per stage; {summary['timings']['total_s']:.2f} s in total")
 
 
-def counts_table(summary: Mapping[str, Any]) -> Html | None:
+def counts_table(
+    summary: Mapping[str, Any], address: Callable[[str | None, str | None], Html] | None = None
+) -> Html | None:
     """Return who duplicates whom: rows are values of removed documents, columns those of the kept ones.
 
-    None where a run did not count by a field.
+    `address` gives what a cell leads to. None where a run did not count by a field.
     """
     counts = summary.get("counts_by")
     if counts is None:
@@ -184,23 +186,34 @@ def counts_table(summary: Mapping[str, Any]) -> Html | None:
         for pair in counts["pairs"]
         if pair["kept_source"] == "input"
     }
-    names = [_value_of(one["value"]) for one in values]
-    head = [element("th", name, scope="col") for name in (counts["field"], "Documents", "Removed", *names)]
+    names = [value_name(one["value"]) for one in values]
+    head = [element("th", counts["field"], scope="col")]
+    head += [element("th", name, scope="col", class_="number") for name in ("Documents", "Removed", *names)]
     rows = []
     for one, name in zip(values, names, strict=True):
         numbers = [one["num_documents"], one["num_removed"]]
-        numbers += [cells.get((one["value"], other["value"]), 0) for other in values]
-        shown = [element("td", f"{number:,}" if number else "", class_="number") for number in numbers]
+        shown: list[Html | str] = [f"{number:,}" if number else "" for number in numbers]
+        for other, other_name in zip(values, names, strict=True):
+            number = cells.get((one["value"], other["value"]), 0)
+            content: Html | str = f"{number:,}" if number else ""
+            if number and address is not None:
+                told = f"{counted(number, 'document')} of {name} removed for {other_name}"
+                content = element("a", content, href=address(one["value"], other["value"]), aria_label=told)
+            shown.append(content)
+        shown = [element("td", content, class_="number") for content in shown]
         rows.append(element("tr", [element("th", name, scope="row"), *shown]))
-    table = element("table", [element("thead", element("tr", head)), element("tbody", rows)], class_="list")
+    table = element("table", [element("thead", element("tr", head)), element("tbody", rows)], class_="counts")
     about = (
-        f"Each row shows how many of its removed documents duplicate a kept document of each column. {len(values):,} "
+        f"Rows: {counts['field']} of the removed documents. "
+        f"Columns: {counts['field']} of the kept documents that they duplicate. "
+        f"{len(values):,} of {counted(counts['num_values'], 'value')} shown; all counts are in summary.json."
     )
-    about += f"of {counted(counts['num_values'], 'value')} shown; all counts are in summary.json."
-    return element("div", [element("p", about, class_="quiet"), element("div", table, class_="scroll", tabindex="0")])
+    scroll = element("div", table, class_="scroll", tabindex="0", role="region", aria_label="Counts")
+    return element("div", [element("p", about, class_="quiet"), scroll])
 
 
-def _value_of(value: str | None) -> str:
+def value_name(value: str | None) -> str:
+    """Return what a value of a field is shown as."""
     return "(none)" if value is None else value
 
 

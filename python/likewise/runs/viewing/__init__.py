@@ -8,7 +8,7 @@ that Chinese is found as English is.
 
 from likewise.runs.viewing.catalog import SORTS, Catalog, GroupFilter, GroupRow, Listing, Member
 from likewise.runs.viewing.first_look import first_look
-from likewise.runs.viewing.marks import Marks
+from likewise.runs.viewing.marks import KeptAfterAll, Marks
 from likewise.runs.viewing.neighbors import FoundNear
 from likewise.runs.viewing.texts import Missing, Place
 from likewise.runs.viewing.thresholds import StoredPair, Thresholds
@@ -21,6 +21,7 @@ __all__ = [
     "GroupFilter",
     "GroupRow",
     "IndexView",
+    "KeptAfterAll",
     "Listing",
     "Marks",
     "Member",

@@ -104,7 +104,15 @@ def _add_members(writer: CatalogWriter, table: Any, order: NDArray[np.int64], ke
         part = table.take(which)
         columns = [part[name].to_pylist() for name in _OF_MEMBERS]
         flags = part[below].to_pylist() if below else [0] * len(which)
-        writer.add_members(zip((keys[which] + 1).tolist(), *columns, map(int, flags), strict=True))
+        values = _values(part, "value")
+        writer.add_members(zip((keys[which] + 1).tolist(), *columns, map(int, flags), values, strict=True))
+
+
+def _values(table: Any, name: str) -> list[str | None]:  # noqa: ANN401
+    """Return values of the field by which a run counted, as JSON; None of each row where it counted by none."""
+    if name not in table.column_names:
+        return [None] * len(table)
+    return [json.dumps(value) for value in table[name].to_pylist()]
 
 
 def _groups(
@@ -122,10 +130,13 @@ def _groups(
     rows, ids = heads["kept_row"].to_pylist(), heads["kept_id"].to_pylist()
     files, offsets = heads["kept_file"].to_pylist(), heads["kept_offset"].to_pylist()
     sources = heads["kept_source"].to_pylist()
+    # The values of reference documents are not those of this run's sources.
+    pairs = zip(_values(heads, "kept_value"), sources, strict=True)
+    values = [value if source == INPUT else None for value, source in pairs]
     numbers = range(first + 1, first + len(sizes) + 1)
     lengths = [None] * len(sizes)
     return list(
-        zip(numbers, rows, ids, sources, files, offsets, lengths, sizes, lowest, highest, strict=True),
+        zip(numbers, rows, ids, sources, files, offsets, lengths, sizes, lowest, highest, values, strict=True),
     )
 
 
@@ -189,10 +200,10 @@ def _catalog_index(execute: Callable[..., Any], target: Path, facts: dict[str, s
         for number, (seq, doc_id, num_members, lowest, highest, text) in enumerate(groups, 1):
             row = None if seq is None else seq - 1
             source = AGAINST if seq is None else INPUT
-            writer.add_groups([(number, row, doc_id, source, None, None, None, num_members + 1, lowest, highest)])
+            writer.add_groups([(number, row, doc_id, source, None, None, None, num_members + 1, lowest, highest, None)])
             writer.add_words([(number, f"{doc_id}\n{text or ''}")])
             members = execute(
-                "SELECT ?, seq - 1, doc_id, NULL, NULL, NULL, similarity, distance, 0 FROM documents "
+                "SELECT ?, seq - 1, doc_id, NULL, NULL, NULL, similarity, distance, 0, NULL FROM documents "
                 "WHERE kept_id = ? ORDER BY seq",
                 (number, doc_id),
             )

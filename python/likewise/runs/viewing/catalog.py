@@ -13,15 +13,16 @@ from likewise.runs.viewing.texts import Place
 from likewise.stages.text import tokens
 
 # Groups by number, one row each; members by group and row. Words of a group are those of its kept document's beginning
-# and its ids, cut as features are, so that scripts without spaces are searched too.
+# and its ids, cut as features are, so that scripts without spaces are searched too. Values of the field by which a run
+# counts are JSON; of a reference document there is none.
 _TABLES = """
 CREATE TABLE groups (
   number INTEGER PRIMARY KEY, row INTEGER, doc_id TEXT NOT NULL, source TEXT NOT NULL, file TEXT, offset INTEGER,
-  length INTEGER, size INTEGER NOT NULL, lowest REAL NOT NULL, highest REAL NOT NULL
+  length INTEGER, size INTEGER NOT NULL, lowest REAL NOT NULL, highest REAL NOT NULL, value TEXT
 );
 CREATE TABLE members (
   number INTEGER NOT NULL, row INTEGER NOT NULL, doc_id TEXT NOT NULL, file TEXT, offset INTEGER, length INTEGER,
-  similarity REAL NOT NULL, distance INTEGER, below INTEGER NOT NULL, PRIMARY KEY (number, row)
+  similarity REAL NOT NULL, distance INTEGER, below INTEGER NOT NULL, value TEXT, PRIMARY KEY (number, row)
 ) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5(text, content='', detail='none', tokenize="ascii tokenchars '_'");
 CREATE TABLE sizes (size INTEGER PRIMARY KEY, num_groups INTEGER NOT NULL);
@@ -63,6 +64,9 @@ class GroupRow:
         Its documents, the kept one counted.
     lowest, highest : float
         Similarity to the kept document.
+    value : str or None
+        What the field by which the run counts holds of the kept document, as JSON; None of reference documents, and
+        where a run counts by none.
     """
 
     number: int
@@ -73,6 +77,7 @@ class GroupRow:
     size: int
     lowest: float
     highest: float
+    value: str | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,7 @@ class Member:
     similarity: float
     distance: int | None
     is_below: bool
+    value: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,9 @@ class GroupFilter:
         A file of which the group has a document; all files if empty.
     least, most : float, optional
         Similarities between which, both included, a removed document of the group lies.
+    value, kept_value : str
+        What the field by which the run counts holds of a removed document and of the kept one, as JSON; anything if
+        empty. A removed document must fit this and the similarities.
     smallest, largest : int, optional
         Numbers of documents of a group, both included.
     sort : {"size", "similarity", "input"}
@@ -112,7 +121,14 @@ class GroupFilter:
     most: float | None = None
     smallest: int | None = None
     largest: int | None = None
+    value: str = ""
+    kept_value: str = ""
     sort: str = "size"
+
+    @property
+    def names_removed(self) -> bool:
+        """Whether it is fit by some removed documents of a group, and not by others."""
+        return bool(self.value) or self.least is not None or self.most is not None
 
 
 @dataclass(frozen=True)
@@ -209,12 +225,12 @@ class Catalog:
         return (before[0].number if before else None), (behind[0].number if behind else None)
 
     def rows_of(self, wanted: GroupFilter) -> Iterator[tuple[GroupRow, Member]]:
-        """Give the removed documents of all groups of a list, in its order."""
+        """Give the removed documents of a list, in the order of its groups."""
         after = None
         while groups := self._beyond(wanted, after, _EXPORTED, is_back=False):
             for group in groups:
                 last = -1
-                while members := self.members(group.number, after=last, limit=_EXPORTED):
+                while members := self.members(group.number, wanted, after=last, limit=_EXPORTED):
                     for member in members:
                         yield group, member
                     last = members[-1].row
@@ -225,13 +241,14 @@ class Catalog:
         rows = self._all(f"SELECT {_GROUP_COLUMNS} FROM groups WHERE number = ?", (number,))
         return _group(rows[0]) if rows else None
 
-    def members(self, number: int, *, after: int = -1, limit: int = 200) -> list[Member]:
-        """Return the removed documents of a group, in input order, those behind row `after`."""
+    def members(self, number: int, wanted: GroupFilter = _ALL, *, after: int = -1, limit: int = 200) -> list[Member]:
+        """Return the removed documents of a group that a filter asks for, in input order, those behind row `after`."""
+        more, values = _member_conditions(wanted)
         return [
             _member(row)
             for row in self._all(
-                f"SELECT {_MEMBER_COLUMNS} FROM members WHERE number = ? AND row > ? ORDER BY row LIMIT ?",
-                (number, after, limit),
+                f"SELECT {_MEMBER_COLUMNS} FROM members WHERE number = ? AND row > ?{more} ORDER BY row LIMIT ?",
+                (number, after, *values, limit),
             )
         ]
 
@@ -243,10 +260,12 @@ class Catalog:
         )
         return _member(rows[0]) if rows else None
 
-    def beside(self, number: int, row: int) -> tuple[int | None, int | None]:
-        """Return the rows of the members that stand before and behind one in its group."""
-        before = self._all("SELECT max(row) FROM members WHERE number = ? AND row < ?", (number, row))
-        behind = self._all("SELECT min(row) FROM members WHERE number = ? AND row > ?", (number, row))
+    def beside(self, number: int, row: int, wanted: GroupFilter = _ALL) -> tuple[int | None, int | None]:
+        """Return the rows of the members that a filter asks for before and behind one in its group."""
+        more, values = _member_conditions(wanted)
+        given = (number, row, *values)
+        before = self._all(f"SELECT max(row) FROM members WHERE number = ? AND row < ?{more}", given)
+        behind = self._all(f"SELECT min(row) FROM members WHERE number = ? AND row > ?{more}", given)
         return before[0][0], behind[0][0]
 
     def find_id(self, doc_id: str) -> int | None:
@@ -322,8 +341,8 @@ class Catalog:
             return self._database.execute(query, values).fetchall()
 
 
-_GROUP_COLUMNS = "number, row, doc_id, source, file, offset, length, size, lowest, highest"
-_MEMBER_COLUMNS = "number, row, doc_id, file, offset, length, similarity, distance, below"
+_GROUP_COLUMNS = "number, row, doc_id, source, file, offset, length, size, lowest, highest, value"
+_MEMBER_COLUMNS = "number, row, doc_id, file, offset, length, similarity, distance, below, value"
 
 
 def _conditions(wanted: GroupFilter) -> tuple[list[str], list[Any]]:
@@ -343,18 +362,37 @@ def _conditions(wanted: GroupFilter) -> tuple[list[str], list[Any]]:
         )
         values += [wanted.file, wanted.file]
     if wanted.least is not None or wanted.most is not None:
-        least, most = wanted.least or 0.0, 1.0 if wanted.most is None else wanted.most
         # The bounds of the group spare most looks at its documents.
-        where.append(
-            "highest >= ? AND lowest <= ? AND EXISTS (SELECT 1 FROM members WHERE members.number = groups.number "
-            "AND similarity BETWEEN ? AND ?)"
-        )
-        values += [least, most, least, most]
+        where.append("highest >= ? AND lowest <= ?")
+        values += _bounds(wanted)
+    if wanted.names_removed:
+        more, of_members = _member_conditions(wanted)
+        where.append(f"EXISTS (SELECT 1 FROM members WHERE members.number = groups.number{more})")
+        values += of_members
+    if wanted.kept_value:
+        where.append("value = ?")
+        values.append(wanted.kept_value)
     for bound, sign in ((wanted.smallest, ">="), (wanted.largest, "<=")):
         if bound is not None:
             where.append(f"size {sign} ?")
             values.append(bound)
     return where, values
+
+
+def _member_conditions(wanted: GroupFilter) -> tuple[str, list[Any]]:
+    """Return the further conditions of a filter on removed documents, and their values."""
+    more, values = "", []
+    if wanted.least is not None or wanted.most is not None:
+        more += " AND members.similarity BETWEEN ? AND ?"
+        values += _bounds(wanted)
+    if wanted.value:
+        more += " AND members.value = ?"
+        values.append(wanted.value)
+    return more, values
+
+
+def _bounds(wanted: GroupFilter) -> list[Any]:
+    return [wanted.least or 0.0, 1.0 if wanted.most is None else wanted.most]
 
 
 class CatalogWriter:
@@ -394,11 +432,11 @@ class CatalogWriter:
 
     def add_groups(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add groups: the columns of the table, in its order."""
-        self._database.executemany("INSERT INTO groups VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
+        self._database.executemany("INSERT INTO groups VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
 
     def add_members(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add members: the columns of the table, in its order; those of a group together, rising."""
-        self._database.executemany("INSERT INTO members VALUES (?,?,?,?,?,?,?,?,?)", rows)
+        self._database.executemany("INSERT INTO members VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
 
     def add_words(self, rows: Iterable[tuple[int, str]]) -> None:
         """Add what a group is found by: its number, and the beginning of its text."""
@@ -428,13 +466,13 @@ class CatalogWriter:
 
 
 def _group(row: tuple[Any, ...]) -> GroupRow:
-    number, own, doc_id, source, file, offset, length, size, lowest, highest = row
-    return GroupRow(number, own, doc_id, source, Place(file, offset or 0, length), size, lowest, highest)
+    number, own, doc_id, source, file, offset, length, size, lowest, highest, value = row
+    return GroupRow(number, own, doc_id, source, Place(file, offset or 0, length), size, lowest, highest, value)
 
 
 def _member(row: tuple[Any, ...]) -> Member:
-    number, own, doc_id, file, offset, length, similarity, distance, below = row
-    return Member(number, own, doc_id, Place(file, offset or 0, length), similarity, distance, bool(below))
+    number, own, doc_id, file, offset, length, similarity, distance, below, value = row
+    return Member(number, own, doc_id, Place(file, offset or 0, length), similarity, distance, bool(below), value)
 
 
 def _query(words: str) -> str:

@@ -1,10 +1,17 @@
-"""Labels that people gave to pairs of documents: a small CSV file next to the run, which `likewise tune` reads."""
+"""What people said of documents, in small CSV files next to the run.
+
+Labels of pairs, which `likewise tune` reads, and documents to keep after all, which `likewise dedup --decisions` reads.
+"""
 
 import csv
 import os
 import threading
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from pathlib import Path
+from typing import Generic, TypeVar
 
+from likewise.batch.decide.stays import DECISIONS_HEADER, KEEP, read_decisions
 from likewise.errors import InvalidInput
 from likewise.io.label_rows import id_of_cell, label_rows
 from likewise.io.output.whole import WholeFile
@@ -15,68 +22,46 @@ MOST_MARKS = 100_000
 _MOST_ID_CHARACTERS = 10_000
 
 
-class Marks:
-    """Labels of pairs; a pair is the same in either order.
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
-    Parameters
-    ----------
-    path : Path, optional
-        The file, made with the first label; None where labels are kept in memory alone.
 
-    Raises
-    ------
-    InvalidInput
-        If a file is there that is none of labels.
-    """
+class _Said(ABC, Generic[Key, Value]):
+    """What was said, by what it was said of; the file is written as a whole with each change."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, said: dict[Key, Value]) -> None:
         self.path = path
         self._lock = threading.Lock()
-        self._labels: dict[tuple[str, str], bool] = {}
-        if path is not None and path.exists():
-            self._labels = _read(path)
+        self._said = said
 
     def __len__(self) -> int:
-        return len(self._labels)
+        return len(self._said)
 
-    def label(self, a: str, b: str) -> bool | None:
-        """Return whether a pair was called duplicates; None where nobody has said."""
-        return self._labels.get(_pair(a, b))
+    @abstractmethod
+    def to_csv(self) -> str:
+        """Return all of it as CSV."""
 
-    def items(self) -> list[tuple[str, str, bool]]:
-        """Return all labels, the latest first."""
+    def _latest(self) -> list[tuple[Key, Value]]:
         with self._lock:
-            return [(a, b, label) for (a, b), label in reversed(self._labels.items())]
+            return list(reversed(self._said.items()))
 
-    def mark(self, a: str, b: str, label: bool | None) -> None:  # noqa: FBT001 - the label itself
-        """Call a pair duplicates or not, or take back what was said; the file is written before this returns.
-
-        Raises
-        ------
-        InvalidInput
-            If the two are one document, or there are too many labels.
-        """
-        if a == b or not a or not b or max(len(a), len(b)) > _MOST_ID_CHARACTERS:
-            raise InvalidInput("a label requires the ids of two different documents")
+    def _say(self, key: Key, value: Value | None) -> None:
+        """Say something, or take back what was said; the file is written before this returns."""
         with self._lock:
-            before = dict(self._labels)
-            self._labels.pop(_pair(a, b), None)
-            if label is not None:
-                if len(self._labels) >= MOST_MARKS:
-                    self._labels = before
+            before = dict(self._said)
+            self._said.pop(key, None)
+            if value is not None:
+                if len(self._said) >= MOST_MARKS:
+                    self._said = before
                     raise InvalidInput(
-                        f"there are {MOST_MARKS:,} labels, the maximum; export them and start a new file"
+                        f"there are {MOST_MARKS:,} entries, the maximum; export them and start a new file"
                     )
-                self._labels[_pair(a, b)] = label
+                self._said[key] = value
             try:
                 self._write()
             except OSError:
-                self._labels = before
+                self._said = before
                 raise
-
-    def to_csv(self) -> str:
-        """Return the labels as CSV: doc_id_a, doc_id_b, label (1 for duplicates, 0 for others)."""
-        return label_rows(_HEADER, ((a, b, int(label)) for (a, b), label in self._labels.items()))
 
     def _write(self) -> None:
         if self.path is None:
@@ -93,6 +78,89 @@ class Marks:
                 whole.discard()
 
 
+class Marks(_Said[tuple[str, str], bool]):
+    """Labels of pairs; a pair is the same in either order.
+
+    Parameters
+    ----------
+    path : Path, optional
+        The file, made with the first label; None where labels are kept in memory alone.
+
+    Raises
+    ------
+    InvalidInput
+        If a file is there that is none of labels.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        super().__init__(path, _read(path) if path is not None and path.exists() else {})
+
+    def label(self, a: str, b: str) -> bool | None:
+        """Return whether a pair was called duplicates; None where nobody has said."""
+        return self._said.get(_pair(a, b))
+
+    def items(self) -> list[tuple[str, str, bool]]:
+        """Return all labels, the latest first."""
+        return [(a, b, label) for (a, b), label in self._latest()]
+
+    def mark(self, a: str, b: str, label: bool | None) -> None:  # noqa: FBT001 - the label itself
+        """Call a pair duplicates or not, or take back what was said; the file is written before this returns.
+
+        Raises
+        ------
+        InvalidInput
+            If the two are one document, or there are too many labels.
+        """
+        if a == b or not a or not b or max(len(a), len(b)) > _MOST_ID_CHARACTERS:
+            raise InvalidInput("a label requires the ids of two different documents")
+        self._say(_pair(a, b), label)
+
+    def to_csv(self) -> str:
+        """Return the labels as CSV: doc_id_a, doc_id_b, label (1 for duplicates, 0 for others)."""
+        return label_rows(_HEADER, ((a, b, int(label)) for (a, b), label in self._said.items()))
+
+
+class KeptAfterAll(_Said[str, str]):
+    """Documents that the next run is to keep whatever they match.
+
+    Parameters
+    ----------
+    path : Path
+        The file, made with the first document.
+
+    Raises
+    ------
+    InvalidInput
+        If a file is there that is none of decisions.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, dict.fromkeys(read_decisions(path), KEEP) if path.exists() else {})
+
+    def __contains__(self, doc_id: str) -> bool:
+        return doc_id in self._said
+
+    def items(self) -> list[str]:
+        """Return the ids, the latest first."""
+        return [doc_id for doc_id, _ in self._latest()]
+
+    def mark(self, doc_id: str, *, stays: bool) -> None:
+        """Put a document on the list or take it off; the file is written before this returns.
+
+        Raises
+        ------
+        InvalidInput
+            If it is not an id, or there are too many.
+        """
+        if not doc_id or len(doc_id) > _MOST_ID_CHARACTERS:
+            raise InvalidInput("a decision requires the id of a document")
+        self._say(doc_id, KEEP if stays else None)
+
+    def to_csv(self) -> str:
+        """Return the list as CSV: doc_id, decision."""
+        return label_rows(DECISIONS_HEADER, self._said.items())
+
+
 def _pair(a: str, b: str) -> tuple[str, str]:
     return (a, b) if a <= b else (b, a)
 
@@ -105,6 +173,6 @@ def _read(path: Path) -> dict[tuple[str, str], bool]:
             raise InvalidInput(f"not a file of labels; such a file begins with {','.join(_HEADER)}", str(path), 1)
         for number, row in enumerate(rows, 2):
             if len(row) != len(_HEADER) or row[2] not in ("0", "1"):
-                raise InvalidInput("a row must be doc_id_a, doc_id_b, and 1 or 0", str(path), number)
+                raise InvalidInput("a row must contain doc_id_a, doc_id_b, and 1 or 0", str(path), number)
             labels[_pair(id_of_cell(row[0]), id_of_cell(row[1]))] = row[2] == "1"
     return labels

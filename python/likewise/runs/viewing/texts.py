@@ -17,6 +17,7 @@ from likewise.io.inputs import find_inputs
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.files import InputFile
 from likewise.io.source.spool import Spool
+from likewise.io.source.tokens import shown_document
 from likewise.recipe.recipe import Recipe
 
 _PIECE_BYTES = 4 << 20
@@ -192,7 +193,7 @@ class _Again(_File):
             distinct, back = np.unique(offsets, return_inverse=True)
             texts = self._file.read_texts(distinct, lengths[np.searchsorted(offsets, distinct)])
             found = texts.take(back.astype(np.int64))
-            return [found[i] for i in range(len(places))]
+            return [shown_document(found, i) for i in range(len(places))]
         except (LikewiseError, OSError, ValueError) as error:
             if len(places) == 1:
                 return [Missing(f"{self._file.name} has changed since the run: {error}")]
@@ -206,7 +207,7 @@ class _Table(_File):
     """A table: its texts are put aside once, and found by their rows."""
 
     def __init__(self, file: InputFile, work: Path, number: int) -> None:
-        self._spool = Spool(work / f"texts-{number}")
+        self._spool = Spool(work / f"texts-{number}", has_tokens=file.rules.tokens is not None)
         self._firsts: list[int] = []
         self._rows: list[NDArray[np.uint64]] = []
         self._handles: list[int] = []
@@ -230,7 +231,7 @@ class _Table(_File):
             rows = self._rows[number] if number >= 0 else np.zeros(0, np.uint64)
             i = int(np.searchsorted(rows, place.offset))
             if i < len(rows) and int(rows[i]) == place.offset:
-                found.append(self._spool.texts(self._handles[number])[i])
+                found.append(shown_document(self._spool.texts(self._handles[number]), i))
             else:
                 found.append(Missing("this row no longer exists"))
         return found

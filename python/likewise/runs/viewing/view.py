@@ -14,14 +14,14 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.weights import weighed_files
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.inputs import find_inputs
-from likewise.io.output.directory import EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
+from likewise.io.output.directory import DECISIONS, EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
 from likewise.progress import Progress, no_progress
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.build import build_from_evidence, build_from_index
 from likewise.runs.viewing.catalog import Catalog
-from likewise.runs.viewing.marks import Marks
+from likewise.runs.viewing.marks import KeptAfterAll, Marks
 from likewise.runs.viewing.neighbors import MOST_BYTES, FoundNear, RunNeighbors
 from likewise.runs.viewing.texts import Missing, Place, Shown, TextReader
 from likewise.runs.viewing.thresholds import Thresholds
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from likewise.index import Index
 
 # Of what a catalog consists; another version is made again.
-_CATALOG_VERSION = "1"
+_CATALOG_VERSION = "2"
 _CATALOG = "groups.sqlite"
 
 
@@ -51,6 +51,10 @@ class View(Protocol):
     @property
     def marks(self) -> Marks:
         """Labels of pairs."""
+
+    @property
+    def kept_after_all(self) -> KeptAfterAll | None:
+        """Documents that the next run is to keep; None of an index."""
 
     @property
     def recipe(self) -> Recipe:
@@ -168,6 +172,11 @@ class RunView:
         return Marks(self.path / REVIEW)
 
     @cached_property
+    def kept_after_all(self) -> KeptAfterAll:
+        """Documents that the next run is to keep, whatever they match."""
+        return KeptAfterAll(self.path / DECISIONS)
+
+    @cached_property
     def thresholds(self) -> Thresholds | None:
         """The stored pairs; None where none were stored."""
         path = self.path / PAIRS
@@ -196,7 +205,7 @@ class RunView:
 
     def _weigh(self) -> None:
         """Count the weights again that the run counted on its inputs, if these are there and not too large for it."""
-        asked = Recipe.from_dict(self._summary["recipe"])
+        asked = Recipe.from_dict(self._summary["recipe"]).across_values
         paths = self._reader.paths
         if not asked.needs_counting or not paths or self._reader.num_bytes > MOST_BYTES:
             return
@@ -259,12 +268,13 @@ class IndexView:
     title : str
         Its name.
     marks : Path, optional
-        Where labels go; they are kept in memory alone where None.
+        Where labels go; they are kept in memory alone if None.
     """
 
     kind = "index"
     thresholds = None
     note = None
+    kept_after_all = None
 
     def __init__(self, index: "Index", title: str, *, marks: Path | None = None) -> None:
         self.title = title
@@ -342,9 +352,9 @@ class IndexView:
         return [gone if text is None else text for text in found]
 
     def neighbors(self, text: str, limit: int) -> list[FoundNear]:
-        """Return kept documents that match a text."""
+        """Return the most similar kept documents."""
         return [
-            FoundNear(near.doc_id, near.similarity, near.distance, matches=True, text=None)
+            FoundNear(near.doc_id, near.similarity, near.distance, matches=near.matches, text=None)
             for near in self.index.neighbors(text, limit)
         ]
 
@@ -358,6 +368,7 @@ def file_run(summary: dict[str, Any]) -> FileRun:
     options = summary.get("options", {})
     return FileRun(
         text_fields=tuple(options.get("text_field") or ("text",)),
+        tokens_field=options.get("tokens_field"),
         id_field=options.get("id_field"),
         on_error="skip",
         duplicate_ids="allow",
@@ -372,7 +383,8 @@ def file_run(summary: dict[str, Any]) -> FileRun:
 def _recipe_of(summary: dict[str, Any]) -> tuple[Recipe, str | None]:
     """Return the recipe of a run; one that lacks its weights or words measures without them, and says so."""
     fields = summary["recipe"]
-    recipe = Recipe.from_dict(fields)
+    # Pages compare any two texts, and show them without their value.
+    recipe = Recipe.from_dict(fields).across_values
     try:
         _ = recipe.feature_rules
         return recipe, None

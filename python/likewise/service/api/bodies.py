@@ -81,16 +81,17 @@ class GroupBatch(BaseModel):
 
 
 class Neighbor(BaseModel):
-    """A kept document that matches a text, with similarity and distance."""
+    """A kept document near a text; `matches` if the two are near-duplicates by the recipe."""
 
     doc_id: str
     measure: str
     similarity: float
     distance: int | None
+    matches: bool
 
 
 class Neighbors(BaseModel):
-    """Kept documents that match a text, most similar first; `truncated` if there are more than requested."""
+    """Kept documents in descending order of similarity; `truncated` if there are more than requested."""
 
     neighbors: list[Neighbor]
     truncated: bool
@@ -229,7 +230,16 @@ class Bodies:
 
 def make_bodies(settings: Settings) -> Bodies:
     """Return the bodies of requests under the limits of a service."""
-    text = Annotated[str, StringConstraints(max_length=settings.max_document_characters)]
+    most = settings.max_document_characters
+
+    def few_characters(tokens: list[Any]) -> list[Any]:
+        if sum(len(token if isinstance(token, str) else token[0]) for token in tokens) > most:
+            raise ValueError(f"more than {most} characters")
+        return tokens
+
+    words = list[str] | list[tuple[str, int | float]]
+    tokens = Annotated[words, Field(max_length=most), AfterValidator(few_characters)]
+    text = Annotated[str, StringConstraints(max_length=most)] | tokens
 
     def few_digits(value: int) -> int:
         if abs(value) >= 10 ** (settings.max_id_characters - 1):
@@ -241,6 +251,7 @@ def make_bodies(settings: Settings) -> Bodies:
     doc_id = Annotated[str, StringConstraints(max_length=settings.max_id_characters)] | integer
     short = Annotated[str, StringConstraints(max_length=settings.max_compare_characters)]
     limit = Annotated[int, Field(ge=1, le=settings.max_results), WHOLE]
+    nearest: dict[str, Any] = {"k": (limit, 10), "min_similarity": (Annotated[float, Field(ge=0, le=1)], 0.0)}
     batch = Field(min_length=1, max_length=settings.max_batch)
     recipe = Annotated[dict[str, Any], Field(max_length=64)]
 
@@ -248,8 +259,13 @@ def make_bodies(settings: Settings) -> Bodies:
         made: type[BaseModel] = create_model(name, __base__=Body, __doc__=about, **fields)
         return made
 
-    document = body("DocumentGiven", "A document to add.", doc_id=(doc_id, ...), text=(text, ...))
-    one_text = body("Text", "A text to check.", text=(text, ...))
+    document = body(
+        "DocumentGiven",
+        "A document to add; as a list of tokens, or of [token, weight] pairs, if the recipe takes those.",
+        doc_id=(doc_id, ...),
+        text=(text, ...),
+    )
+    one_text = body("Text", "A text to check, or its tokens.", text=(text, ...))
     texts = Annotated[list[text], batch]
     doc_ids = Annotated[list[doc_id], batch]
     return Bodies(
@@ -270,14 +286,9 @@ def make_bodies(settings: Settings) -> Bodies:
             offset=(Annotated[int, Field(ge=0, le=2**31), WHOLE], 0),
             limit=(limit, settings.max_results),
         ),
-        neighbors=body(
-            "NeighborsAsked", "A text and the maximum number of neighbors.", text=(text, ...), limit=(limit, 10)
-        ),
+        neighbors=body("NeighborsAsked", "A text, and which neighbors are listed.", text=(text, ...), **nearest),
         neighbors_batch=body(
-            "NeighborsAskedBatch",
-            "Texts and the maximum number of neighbors of each.",
-            texts=(texts, ...),
-            limit=(limit, 10),
+            "NeighborsAskedBatch", "Texts, and which neighbors of each are listed.", texts=(texts, ...), **nearest
         ),
         collection=body(
             "CollectionGiven",

@@ -7,11 +7,16 @@ from typing import Any
 
 from likewise.errors import InvalidInput
 from likewise.index import Group, Index
+from likewise.recipe.recipe import Recipe
+from likewise.recipe.rules import MAX_OWN_WEIGHT, OWN_WEIGHTS
 from likewise.service.collections.idempotency import Answers, Repeatable
 from likewise.service.collections.service import Service
 from likewise.service.problems import Problem
+from likewise.stages.documents import as_documents
 
 Json = dict[str, Any]
+# A text, or what a recipe of own tokens takes.
+Text = str | Sequence[Any]
 
 
 class Documents:
@@ -35,19 +40,19 @@ class Documents:
 
     async def check(self, collection: str, body: Any) -> Json:  # noqa: ANN401 - bodies are made at the start
         """Return a verdict on a text."""
-        return (await self._checked(collection, [body.text]))[0]
+        return (await self._checked(collection, [body.text], "text"))[0]
 
     async def check_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
         """Return verdicts on texts."""
-        return {"verdicts": await self._checked(collection, body.texts)}
+        return {"verdicts": await self._checked(collection, body.texts, "texts.{}")}
 
     async def check_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
         """Return verdicts on lines of texts."""
-        return await self._checked(collection, [line.text for line in lines])
+        return await self._checked(collection, [line.text for line in lines], "text")
 
     async def check_and_add(self, collection: str, body: Any, request: Repeatable | None) -> Json:  # noqa: ANN401
         """Add a document; its verdict."""
-        return (await self._added(collection, [body], request))[0]
+        return (await self._added(collection, [body], "text", request))[0]
 
     async def check_and_add_batch(
         self,
@@ -56,11 +61,11 @@ class Documents:
         request: Repeatable | None,
     ) -> Json:
         """Add documents; their verdicts."""
-        return {"verdicts": await self._added(collection, body.documents, request)}
+        return {"verdicts": await self._added(collection, body.documents, "documents.{}.text", request)}
 
     async def check_and_add_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
         """Add lines of documents; their verdicts."""
-        return await self._added(collection, lines)
+        return await self._added(collection, lines, "text")
 
     async def get(self, collection: str, body: Any) -> Json:  # noqa: ANN401
         """Return a document, or raise Problem."""
@@ -89,16 +94,15 @@ class Documents:
 
     async def neighbors(self, collection: str, body: Any) -> Json:  # noqa: ANN401
         """Return the neighbors of a text."""
-        return (await self._neighbors(collection, [body.text], [body.limit]))[0]
+        return (await self._neighbors(collection, [body.text], [body], "text"))[0]
 
     async def neighbors_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
         """Return the neighbors of texts."""
-        limits = [body.limit] * len(body.texts)
-        return {"results": await self._neighbors(collection, body.texts, limits)}
+        return {"results": await self._neighbors(collection, body.texts, [body] * len(body.texts), "texts.{}")}
 
     async def neighbors_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
         """Return the neighbors of lines of texts."""
-        return await self._neighbors(collection, [line.text for line in lines], [line.limit for line in lines])
+        return await self._neighbors(collection, [line.text for line in lines], lines, "text")
 
     async def remove(self, collection: str, body: Any, request: Repeatable | None) -> Json:  # noqa: ANN401
         """Remove a document, or raise Problem."""
@@ -113,14 +117,20 @@ class Documents:
         """Remove documents of lines of ids."""
         return (await self._removed(collection, [line.doc_id for line in lines]))[0]
 
-    async def _checked(self, collection: str, texts: Sequence[str]) -> list[Json]:
-        return await self._service.collection(collection).check(texts)
+    async def _checked(self, collection: str, texts: Sequence[Text], field: str) -> list[Json]:
+        found = self._service.collection(collection)
+        _check_kind(found.index.recipe, texts, field)
+        return await found.check(texts)
 
-    async def _added(self, collection: str, documents: Sequence[Any], request: Repeatable | None = None) -> list[Json]:
+    async def _added(
+        self, collection: str, documents: Sequence[Any], field: str, request: Repeatable | None = None
+    ) -> list[Json]:
         found = self._service.collection(collection)
         self._check_may_write()
         ids = [str(document.doc_id) for document in documents]
-        verdicts = await found.check_and_add(ids, [document.text for document in documents], request)
+        texts = [document.text for document in documents]
+        _check_kind(found.index.recipe, texts, field)
+        verdicts = await found.check_and_add(ids, texts, request)
         num_new = sum(verdict["is_new"] for verdict in verdicts)
         self._service.metrics.verdicts.labels("new").inc(num_new)
         self._service.metrics.verdicts.labels("duplicate").inc(len(verdicts) - num_new)
@@ -153,9 +163,10 @@ class Documents:
             "truncated": is_cut,
         }
 
-    async def _neighbors(self, collection: str, texts: Sequence[str], limits: Sequence[int]) -> list[Json]:
+    async def _neighbors(self, collection: str, texts: Sequence[Text], asked: Sequence[Any], field: str) -> list[Json]:
         found = self._service.collection(collection)
-        results: list[Json] = await found.ask(_neighbors, found.index, self._in_time(texts), limits, self._room)
+        _check_kind(found.index.recipe, texts, field)
+        results: list[Json] = await found.ask(_neighbors, found.index, self._in_time(texts), asked, self._room)
         self._service.metrics.truncated.inc(sum(result["truncated"] for result in results))
         return results
 
@@ -180,6 +191,27 @@ class Documents:
     def _check_may_write(self) -> None:
         if self._service.settings.is_read_only:
             raise Problem("read-only", "the service is read-only")
+
+
+def _check_kind(recipe: Recipe, texts: Sequence[Text], field: str) -> None:
+    """Raise Problem, without its content, if a document is not a text, pair or token list, as the recipe requires."""
+    if not recipe.takes_tokens and recipe.only_within is None:
+        row = next((row for row, text in enumerate(texts) if not isinstance(text, str)), None)
+        wanted = "a text; the recipe of the collection takes no tokens"
+    else:
+        row = None
+        try:
+            as_documents(texts, recipe)
+        except InvalidInput as error:
+            row = error.row or 0
+        wanted = "a list of tokens"
+        if recipe.only_within is not None:
+            wanted = f"a [value, text] pair; the recipe compares only within {recipe.only_within!r}"
+        if recipe.weights == OWN_WEIGHTS:
+            wanted = "a list of [token, weight] pairs, with weights "
+            wanted += f"from 0 to {MAX_OWN_WEIGHT}" + (" when scaled" if recipe.weight_scale else ", whole numbers")
+    if row is not None:
+        raise Problem("invalid", f"not {wanted}", field.format(row))
 
 
 def _found(answer: Json | None, body: Any, *, is_replayed: bool = False) -> Json:  # noqa: ANN401
@@ -212,15 +244,15 @@ def _grouped(index: Index, doc_ids: Iterator[object]) -> list[Group | None]:
     return groups
 
 
-def _neighbors(index: Index, texts: Iterator[str], limits: Sequence[int], room: int) -> list[Json]:
+def _neighbors(index: Index, texts: Iterator[Text], asked: Sequence[Any], room: int) -> list[Json]:
     results = []
-    for text, given in zip(texts, limits, strict=True):
-        limit = min(given, room)
+    for text, body in zip(texts, asked, strict=True):
+        k = min(body.k, room)
         # One more than is given says whether there are more.
-        found = index.neighbors(text, limit + 1)
-        shown = [one._asdict() for one in found[:limit]]
+        found = index.neighbors(text, k + 1, body.min_similarity)
+        shown = [one._asdict() for one in found[:k]]
         room -= len(shown)
-        results.append({"neighbors": shown, "truncated": len(found) > limit})
+        results.append({"neighbors": shown, "truncated": len(found) > k})
     return results
 
 

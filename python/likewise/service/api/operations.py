@@ -95,7 +95,7 @@ def _on_documents(service: Service) -> list[Operation]:
         *pair(
             "neighbors",
             "read",
-            "Get the kept documents that match a text, most similar first.",
+            "Get the most similar kept documents.",
             single=(bodies.neighbors, shapes.Neighbors),
             batch=(bodies.neighbors_batch, shapes.NeighborsBatch),
         ),

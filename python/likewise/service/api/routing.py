@@ -84,7 +84,7 @@ class OperationRoute(APIRoute):
         try:
             key = scope["state"]["key"]
             if not key.allows(operation.right):
-                raise Problem("forbidden", f"{operation.name} takes the right {operation.right}")
+                raise Problem("forbidden", f"{operation.name} requires the right {operation.right}")
             if operation.body is None:
                 response = await self._worked(key.name, scope["path_params"])
             else:

@@ -9,8 +9,8 @@ from likewise.service.collections.service import Service
 from likewise.stages.plan import plan
 
 Json = dict[str, Any]
-# Tables and lists that stand in files beside a recipe, and a program that cuts tokens.
-_BESIDE = ("weights_id", "stop_words_id", "dictionary_id", "tokenizer")
+# Tables and lists that stand in files beside a recipe.
+_BESIDE = ("weights_id", "stop_words_id", "dictionary_id")
 
 
 class Texts:

@@ -16,10 +16,10 @@ _Answer = TypeVar("_Answer")
 
 
 class AsyncClient(ClientBase):
-    """A collection of an HTTP service, with the methods of :class:`likewise.Index`, each call to be awaited.
+    """A collection of an HTTP service, with the methods of :class:`likewise.Index` as coroutines.
 
-    Parameters, errors and what is retried are those of :class:`likewise.Client`. Tasks may share one client; each event
-    loop has connections of its own, a forked process too.
+    Parameters, errors and retries are those of :class:`likewise.Client`. Tasks may share a client; each event loop and
+    each forked process opens its own connections.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class AsyncClient(ClientBase):
         await self.close()
 
     async def count(self) -> int:
-        """Return how many documents are neither removed nor expired."""
+        """Return the number of documents that are neither removed nor expired."""
         return int((await self.describe())["num_documents"])
 
     async def collections(self) -> list[str]:
@@ -53,16 +53,16 @@ class AsyncClient(ClientBase):
         name : str
             Lowercase letters, digits, hyphens and underscores.
         recipe : Recipe, optional
-            When two documents match; one that reads no files. The preset ``online`` if None.
+            Determines when two documents match; it must not read files. The preset ``online`` if None.
         store : {"sketch", "shingles", "text"}, optional
-            What is stored of each document; the least that the recipe needs if None.
+            What to store per document; the minimum that the recipe needs if None.
         ttl : float, optional
-            Seconds after which a document is forgotten; never if None.
+            Seconds after which a document expires; never if None.
 
         Raises
         ------
         InvalidParameter
-            If there is a collection of this name, or a value is refused.
+            If a collection with this name exists, or a value is rejected.
         """
         await self._ask(CollectionCalls(name).create(recipe, store, ttl))
 
@@ -77,7 +77,7 @@ class AsyncClient(ClientBase):
         await self._ask(CollectionCalls(name).delete())
 
     async def describe(self) -> dict[str, Any]:
-        """Return what the service says of the collection."""
+        """Return the description of the collection from the service."""
         return await self._ask((await self._calls()).describe())
 
     async def recipe(self) -> Recipe:
@@ -85,16 +85,16 @@ class AsyncClient(ClientBase):
         return Recipe.from_dict((await self.describe())["recipe"])
 
     async def stats(self) -> dict[str, Any]:
-        """Return counts and sizes, as those of an index."""
+        """Return counts and sizes, like those of an index."""
         return dict((await self.describe())["stats"])
 
-    async def check(self, text: str) -> Verdict:
-        """Return the verdict that a document would get now; nothing is added. One request.
+    async def check(self, text: calls.Text) -> Verdict:
+        """Return the verdict that a document would get now, without adding it. Sends one request.
 
         Parameters
         ----------
-        text : str
-            The document.
+        text : str, or list of tokens
+            The document; tokens, or (token, weight) pairs, if the recipe takes those.
 
         Returns
         -------
@@ -103,12 +103,12 @@ class AsyncClient(ClientBase):
         """
         return await self._ask((await self._calls()).check_one(text))
 
-    async def check_batch(self, texts: Iterable[str]) -> Verdicts:
-        """Return the verdict that each document would get now, by itself; nothing is added.
+    async def check_batch(self, texts: Iterable[calls.Text]) -> Verdicts:
+        """Return the verdict that each document would get now, independently of the others, without adding it.
 
         Parameters
         ----------
-        texts : iterable of str
+        texts : iterable of str, or of lists of tokens
             The documents, sent in requests of at most 1,000.
 
         Returns
@@ -123,15 +123,15 @@ class AsyncClient(ClientBase):
                 parts.append(await self._ask((await self._calls()).check(some, measure)))
         return calls.joined(parts, measure, has_ids=False)
 
-    async def check_and_add(self, doc_id: str, text: str) -> Verdict:
-        """Decide a document and add it in one step; it is on disk when this returns.
+    async def check_and_add(self, doc_id: str, text: calls.Text) -> Verdict:
+        """Check a document and add it in one step; it is on disk when the call returns.
 
         Parameters
         ----------
         doc_id : str
             Its id.
-        text : str
-            The document.
+        text : str, or list of tokens
+            The document; tokens, or (token, weight) pairs, if the recipe takes those.
 
         Returns
         -------
@@ -145,14 +145,14 @@ class AsyncClient(ClientBase):
         """
         return await self._ask((await self._calls()).add_one(doc_id, text))
 
-    async def check_and_add_batch(self, ids: Iterable[object], texts: Iterable[str]) -> Verdicts:
-        """Decide documents one after the other and add them.
+    async def check_and_add_batch(self, ids: Iterable[object], texts: Iterable[calls.Text]) -> Verdicts:
+        """Check documents one after the other and add them.
 
         Parameters
         ----------
         ids : iterable of str or int
             Their ids.
-        texts : iterable of str
+        texts : iterable of str, or of lists of tokens
             The documents, sent in requests of at most 1,000; each request is added as a whole or not at all.
 
         Returns
@@ -172,15 +172,15 @@ class AsyncClient(ClientBase):
                 parts.append(await self._ask((await self._calls()).add(names, some, measure)))
         return calls.joined(parts, measure, has_ids=True)
 
-    async def add(self, doc_id: str, text: str) -> Verdict:
+    async def add(self, doc_id: str, text: calls.Text) -> Verdict:
         """Add a document, as :meth:`check_and_add` does.
 
         Parameters
         ----------
         doc_id : str
             Its id.
-        text : str
-            The document.
+        text : str, or list of tokens
+            The document; tokens, or (token, weight) pairs, if the recipe takes those.
 
         Returns
         -------
@@ -189,14 +189,14 @@ class AsyncClient(ClientBase):
         """
         return await self.check_and_add(doc_id, text)
 
-    async def add_batch(self, ids: Iterable[object], texts: Iterable[str]) -> Verdicts:
+    async def add_batch(self, ids: Iterable[object], texts: Iterable[calls.Text]) -> Verdicts:
         """Add documents, as :meth:`check_and_add_batch` does.
 
         Parameters
         ----------
         ids : iterable of str or int
             Their ids.
-        texts : iterable of str
+        texts : iterable of str, or of lists of tokens
             The documents.
 
         Returns
@@ -207,7 +207,7 @@ class AsyncClient(ClientBase):
         return await self.check_and_add_batch(ids, texts)
 
     async def get(self, doc_id: str) -> Document | None:
-        """Return the document of an id.
+        """Return the document with an id.
 
         Parameters
         ----------
@@ -217,29 +217,31 @@ class AsyncClient(ClientBase):
         Returns
         -------
         Document or None
-            With its verdict as it is now; None if there is no such document, or it was removed or has expired.
+            The document with its current verdict; None if there is no such document, or it was removed or has expired.
         """
         return await self._ask((await self._calls()).get(doc_id))
 
-    async def neighbors(self, text: str, limit: int = 10) -> list[Neighbor]:
-        """Return the kept documents that match a text.
+    async def neighbors(self, text: calls.Text, k: int = 10, min_similarity: float = 0.0) -> list[Neighbor]:
+        """Return the most similar kept documents.
 
         Parameters
         ----------
         text : str
             The document, as for :meth:`check`.
-        limit : int
-            Maximum number of documents, from 1.
+        k : int
+            Maximum number of neighbors, at least 1.
+        min_similarity : float
+            Minimum similarity, from 0 to 1. The threshold of the recipe does not apply.
 
         Returns
         -------
         list of Neighbor
-            The best first: by similarity, then in order of arrival.
+            In descending order of similarity, then in order of arrival. See :meth:`likewise.Index.neighbors`.
         """
-        return await self._ask((await self._calls()).neighbors(text, limit))
+        return await self._ask((await self._calls()).neighbors(text, k, min_similarity))
 
     async def group(self, doc_id: str) -> Group:
-        """Return the group of a document: the kept one that it is a duplicate of, and all duplicates of that one.
+        """Return the group of a document: the kept document and all its duplicates.
 
         Parameters
         ----------
@@ -264,7 +266,9 @@ class AsyncClient(ClientBase):
         return calls.page_of_group(pages)
 
     async def remove(self, doc_id: str) -> Removal:
-        """Remove a document; its duplicates move to another kept one that matches them, or are kept from now on.
+        """Remove a document and reassign its duplicates.
+
+        Each duplicate is assigned to another matching kept document, or becomes kept itself.
 
         Parameters
         ----------
@@ -289,21 +293,21 @@ class AsyncClient(ClientBase):
         Parameters
         ----------
         full : bool
-            Whether every record is read too; else the structure alone.
+            Whether to read every record too; otherwise only the structure is checked.
 
         Returns
         -------
         list of str
-            What is wrong; empty if nothing is.
+            The problems found; empty if there are none.
         """
         return await self._ask((await self._calls()).verify(full=full))
 
     async def compact(self) -> None:
-        """Make one segment of all documents."""
+        """Merge all segments into one."""
         await self._ask((await self._calls()).compact())
 
     async def snapshot(self) -> str:
-        """Copy the collection as it is now, in the directory of the service; the name of the copy."""
+        """Copy the current state of the collection in the directory of the service; return the name of the copy."""
         return await self._ask((await self._calls()).snapshot())
 
     async def close(self) -> None:

@@ -8,12 +8,12 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote, urlsplit
 
 import numpy as np
 
-from likewise.checks import counted
+from likewise.checks import as_index, counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.index import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.index.ids import one_id
@@ -27,6 +27,8 @@ _LONGEST_PAUSE_S = 10.0
 _CONNECT_S = 5.0
 _Answer = TypeVar("_Answer")
 _KEY = re.compile(r"[!-~]+")
+# A text, or what a recipe of own tokens takes.
+Text: TypeAlias = str | Sequence[Any]
 
 
 @dataclass(frozen=True)
@@ -237,22 +239,22 @@ class CollectionCalls:
     def __init__(self, name: str) -> None:
         self.base = f"/v1/collections/{quote(name, safe='')}"
 
-    def check(self, texts: Sequence[str], measure: str) -> Call[Verdicts]:
+    def check(self, texts: Sequence[Text], measure: str) -> Call[Verdicts]:
         """Ask for verdicts on texts."""
         body = {"texts": [_clean(text) for text in texts]}
         return self._post("check/batch", body, lambda answer: verdicts_of(answer["verdicts"], measure, None))
 
-    def check_one(self, text: str) -> Call[Verdict]:
+    def check_one(self, text: Text) -> Call[Verdict]:
         """Ask for the verdict on a text."""
         return self._post("check", {"text": _clean(text)}, lambda answer: Verdict(**answer))
 
-    def add(self, ids: Sequence[object], texts: Sequence[str], measure: str) -> Call[Verdicts]:
+    def add(self, ids: Sequence[object], texts: Sequence[Text], measure: str) -> Call[Verdicts]:
         """Add documents."""
         names = [_clean(one_id(doc_id, row)) for row, doc_id in enumerate(ids)]
         body = {"documents": [{"doc_id": name, "text": _clean(text)} for name, text in zip(names, texts, strict=True)]}
         return self._change("check-and-add/batch", body, lambda answer: verdicts_of(answer["verdicts"], measure, names))
 
-    def add_one(self, doc_id: object, text: str) -> Call[Verdict]:
+    def add_one(self, doc_id: object, text: Text) -> Call[Verdict]:
         """Add a document."""
         body = {"doc_id": _clean(one_id(doc_id)), "text": _clean(text)}
         return self._change("check-and-add", body, lambda answer: Verdict(**answer))
@@ -265,9 +267,9 @@ class CollectionCalls:
         """Ask for a page of a group, from a member on; the answer as it is."""
         return self._post("group", {"doc_id": _clean(one_id(doc_id)), "offset": offset}, lambda answer: answer)
 
-    def neighbors(self, text: str, limit: int) -> Call[list[Neighbor]]:
+    def neighbors(self, text: Text, k: int, min_similarity: float) -> Call[list[Neighbor]]:
         """Ask for the neighbors of a text."""
-        body = {"text": _clean(text), "limit": limit}
+        body = {"text": _clean(text), "k": k, "min_similarity": min_similarity}
         return self._post("neighbors", body, lambda answer: [Neighbor(**neighbor) for neighbor in answer["neighbors"]])
 
     def remove(self, doc_id: object) -> Call[Removal]:
@@ -294,7 +296,7 @@ class CollectionCalls:
         return Call("POST", path, encoded({"full": full}), lambda answer: answer["problems"], is_long=True)
 
     def compact(self) -> Call[object]:
-        """Make one segment of all documents."""
+        """Merge all segments into one."""
         return Call("POST", f"{self.base}/compact", None, lambda _: None, is_repeatable=False, is_long=True)
 
     def snapshot(self) -> Call[str]:
@@ -320,7 +322,7 @@ def encoded(body: dict[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
 
 
-def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tuple[list[object], list[str]]]:
+def batches(ids: Iterable[object] | None, texts: Iterable[Text]) -> Iterator[tuple[list[object], list[Text]]]:
     """Give ids and texts in requests of their own, none of them too large; Arrow data is listed first.
 
     Raises
@@ -329,7 +331,7 @@ def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tupl
         If ids and texts are not as many: of lists before the first request, of iterators when one of them ends.
     """
     some_ids: list[object] = []
-    some: list[str] = []
+    some: list[Text] = []
     num_bytes = 0
     texts = _listed(texts)
     ids = None if ids is None else _listed(ids)
@@ -338,9 +340,11 @@ def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tupl
     rest = None if ids is None else iter(ids)
     num_texts = 0
     for text in texts:
-        if not isinstance(text, str):
-            raise InvalidInput(f"{type(text).__name__} given; a service accepts only texts", row=num_texts)
-        if some and (len(some) == MOST_DOCUMENTS or num_bytes + len(text) > MOST_BYTES):
+        if not isinstance(text, str | list | tuple):
+            raise InvalidInput(
+                f"{type(text).__name__} given; a service accepts texts and lists of tokens", row=num_texts
+            )
+        if some and (len(some) == MOST_DOCUMENTS or num_bytes + _num_characters(text) > MOST_BYTES):
             yield some_ids, some
             some_ids, some, num_bytes = [], [], 0
         if rest is not None:
@@ -350,7 +354,7 @@ def batches(ids: Iterable[object] | None, texts: Iterable[str]) -> Iterator[tupl
             some_ids.append(found)
         some.append(text)
         # As JSON in UTF-8 a character is mostly one byte to three.
-        num_bytes += len(text) if text.isascii() else 3 * len(text)
+        num_bytes += len(text) if isinstance(text, str) and text.isascii() else 3 * _num_characters(text)
         num_texts += 1
     if rest is not None and next(rest, rest) is not rest:
         raise InvalidInput(f"more ids than {counted(num_texts, 'document')}")
@@ -410,12 +414,32 @@ def _removal_of(answer: dict[str, Any]) -> Removal:
     return Removal(answer["doc_id"], answer["was_kept"], tuple(answer["promoted"]), moved)
 
 
-def _clean(text: str) -> str:
-    """Return a text as the index would read it: a lone surrogate, which JSON cannot hold, is U+FFFD."""
+def _num_characters(text: Text) -> int:
+    """Return about how many characters a text takes, or a list of tokens with its brackets, quotes and weights."""
+    if isinstance(text, str):
+        return len(text)
+    return sum(4 + len(token if isinstance(token, str) else str(token)) for token in text)
+
+
+def _clean(text: Text) -> Any:  # noqa: ANN401 - as JSON
+    """Return a text or tokens as the index would read them: a lone surrogate, which JSON cannot hold, is U+FFFD."""
+    if isinstance(text, list | tuple):
+        return [_clean_token(token) for token in text]
     if not isinstance(text, str):
-        raise InvalidInput(f"{type(text).__name__} given; a service accepts only texts")
+        raise InvalidInput(f"{type(text).__name__} given; a service accepts texts and lists of tokens")
     try:
         text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def _clean_token(token: Any) -> Any:  # noqa: ANN401
+    if isinstance(token, str):
+        return _clean(token)
+    try:
+        name, weight = token.values() if isinstance(token, dict) else token
+        whole = as_index(weight)
+        return [_clean(name), float(weight) if whole is None else whole]
+    except (TypeError, ValueError):
+        raise InvalidInput("a list of tokens contains an item that is not a str or a (token, weight) pair") from None

@@ -40,12 +40,12 @@ class Client(ClientBase):
 
     Notes
     -----
-    Additions and removals carry a random idempotency key: when one is retried, the service returns the answer of the
-    first attempt. A service that was restarted in between no longer has that answer. Then a repeated addition returns
+    Additions and removals carry a random idempotency key: when one is retried, the service returns the response of the
+    first attempt. A service that was restarted in between no longer has that response. Then a repeated addition returns
     its verdict with ``added`` false, and a repeated removal raises ServiceError of the kind ``uncertain``. Creating or
-    deleting a collection is retried only if the service reported that it was not done. Batches of any size are
-    sent in requests of at most 1,000 documents, each of them all or none. Threads may share one client;
-    a forked process opens its own connections.
+    deleting a collection is retried only if the service reported that it was not done. Batches of any size are sent in
+    requests of at most 1,000 documents, each of which is processed completely or not at all. Threads may share a
+    client; a forked process opens its own connections.
 
     Examples
     --------
@@ -79,16 +79,16 @@ class Client(ClientBase):
         name : str
             Lowercase letters, digits, hyphens and underscores.
         recipe : Recipe, optional
-            When two documents match; one that reads no files. The preset ``online`` if None.
+            Determines when two documents match; it must not read files. The preset ``online`` if None.
         store : {"sketch", "shingles", "text"}, optional
-            What is stored of each document; the least that the recipe needs if None.
+            What to store per document; the minimum that the recipe needs if None.
         ttl : float, optional
-            Seconds after which a document is forgotten; never if None.
+            Seconds after which a document expires; never if None.
 
         Raises
         ------
         InvalidParameter
-            If there is a collection of this name, or a value is refused.
+            If a collection with this name exists, or a value is rejected.
         """
         self._ask(CollectionCalls(name).create(recipe, store, ttl))
 
@@ -103,7 +103,7 @@ class Client(ClientBase):
         self._ask(CollectionCalls(name).delete())
 
     def describe(self) -> dict[str, Any]:
-        """Return what the service says of the collection."""
+        """Return the description of the collection from the service."""
         return self._ask(self._calls().describe())
 
     @property
@@ -113,16 +113,16 @@ class Client(ClientBase):
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Counts and sizes, as those of an index."""
+        """Counts and sizes, like those of an index."""
         return dict(self.describe()["stats"])
 
-    def check(self, text: str) -> Verdict:
-        """Return the verdict that a document would get now; nothing is added. One request.
+    def check(self, text: calls.Text) -> Verdict:
+        """Return the verdict that a document would get now, without adding it. Sends one request.
 
         Parameters
         ----------
-        text : str
-            The document.
+        text : str, or list of tokens
+            The document; tokens, or (token, weight) pairs, if the recipe takes those.
 
         Returns
         -------
@@ -131,12 +131,12 @@ class Client(ClientBase):
         """
         return self._ask(self._calls().check_one(text))
 
-    def check_batch(self, texts: Iterable[str]) -> Verdicts:
-        """Return the verdict that each document would get now, by itself; nothing is added.
+    def check_batch(self, texts: Iterable[calls.Text]) -> Verdicts:
+        """Return the verdict that each document would get now, independently of the others, without adding it.
 
         Parameters
         ----------
-        texts : iterable of str
+        texts : iterable of str, or of lists of tokens
             The documents, sent in requests of at most 1,000.
 
         Returns
@@ -151,15 +151,15 @@ class Client(ClientBase):
                 parts.append(self._ask(self._calls().check(some, measure)))
         return calls.joined(parts, measure, has_ids=False)
 
-    def check_and_add(self, doc_id: str, text: str) -> Verdict:
-        """Decide a document and add it in one step; it is on disk when this returns.
+    def check_and_add(self, doc_id: str, text: calls.Text) -> Verdict:
+        """Check a document and add it in one step; it is on disk when the call returns.
 
         Parameters
         ----------
         doc_id : str
             Its id.
-        text : str
-            The document.
+        text : str, or list of tokens
+            The document; tokens, or (token, weight) pairs, if the recipe takes those.
 
         Returns
         -------
@@ -173,14 +173,14 @@ class Client(ClientBase):
         """
         return self._ask(self._calls().add_one(doc_id, text))
 
-    def check_and_add_batch(self, ids: Iterable[object], texts: Iterable[str]) -> Verdicts:
-        """Decide documents one after the other and add them.
+    def check_and_add_batch(self, ids: Iterable[object], texts: Iterable[calls.Text]) -> Verdicts:
+        """Check documents one after the other and add them.
 
         Parameters
         ----------
         ids : iterable of str or int
             Their ids.
-        texts : iterable of str
+        texts : iterable of str, or of lists of tokens
             The documents, sent in requests of at most 1,000; each request is added as a whole or not at all.
 
         Returns
@@ -200,15 +200,15 @@ class Client(ClientBase):
                 parts.append(self._ask(self._calls().add(names, some, measure)))
         return calls.joined(parts, measure, has_ids=True)
 
-    def add(self, doc_id: str, text: str) -> Verdict:
+    def add(self, doc_id: str, text: calls.Text) -> Verdict:
         """Add a document, as :meth:`check_and_add` does.
 
         Parameters
         ----------
         doc_id : str
             Its id.
-        text : str
-            The document.
+        text : str, or list of tokens
+            The document; tokens, or (token, weight) pairs, if the recipe takes those.
 
         Returns
         -------
@@ -217,14 +217,14 @@ class Client(ClientBase):
         """
         return self.check_and_add(doc_id, text)
 
-    def add_batch(self, ids: Iterable[object], texts: Iterable[str]) -> Verdicts:
+    def add_batch(self, ids: Iterable[object], texts: Iterable[calls.Text]) -> Verdicts:
         """Add documents, as :meth:`check_and_add_batch` does.
 
         Parameters
         ----------
         ids : iterable of str or int
             Their ids.
-        texts : iterable of str
+        texts : iterable of str, or of lists of tokens
             The documents.
 
         Returns
@@ -235,7 +235,7 @@ class Client(ClientBase):
         return self.check_and_add_batch(ids, texts)
 
     def get(self, doc_id: str) -> Document | None:
-        """Return the document of an id.
+        """Return the document with an id.
 
         Parameters
         ----------
@@ -245,29 +245,31 @@ class Client(ClientBase):
         Returns
         -------
         Document or None
-            With its verdict as it is now; None if there is no such document, or it was removed or has expired.
+            The document with its current verdict; None if there is no such document, or it was removed or has expired.
         """
         return self._ask(self._calls().get(doc_id))
 
-    def neighbors(self, text: str, limit: int = 10) -> list[Neighbor]:
-        """Return the kept documents that match a text.
+    def neighbors(self, text: calls.Text, k: int = 10, min_similarity: float = 0.0) -> list[Neighbor]:
+        """Return the most similar kept documents.
 
         Parameters
         ----------
         text : str
             The document, as for :meth:`check`.
-        limit : int
-            Maximum number of documents, from 1.
+        k : int
+            Maximum number of neighbors, at least 1.
+        min_similarity : float
+            Minimum similarity, from 0 to 1. The threshold of the recipe does not apply.
 
         Returns
         -------
         list of Neighbor
-            The best first: by similarity, then in order of arrival.
+            In descending order of similarity, then in order of arrival. See :meth:`likewise.Index.neighbors`.
         """
-        return self._ask(self._calls().neighbors(text, limit))
+        return self._ask(self._calls().neighbors(text, k, min_similarity))
 
     def group(self, doc_id: str) -> Group:
-        """Return the group of a document: the kept one that it is a duplicate of, and all duplicates of that one.
+        """Return the group of a document: the kept document and all its duplicates.
 
         Parameters
         ----------
@@ -290,7 +292,9 @@ class Client(ClientBase):
         return calls.page_of_group(pages)
 
     def remove(self, doc_id: str) -> Removal:
-        """Remove a document; its duplicates move to another kept one that matches them, or are kept from now on.
+        """Remove a document and reassign its duplicates.
+
+        Each duplicate is assigned to another matching kept document, or becomes kept itself.
 
         Parameters
         ----------
@@ -315,21 +319,21 @@ class Client(ClientBase):
         Parameters
         ----------
         full : bool
-            Whether every record is read too; else the structure alone.
+            Whether to read every record too; otherwise only the structure is checked.
 
         Returns
         -------
         list of str
-            What is wrong; empty if nothing is.
+            The problems found; empty if there are none.
         """
         return self._ask(self._calls().verify(full=full))
 
     def compact(self) -> None:
-        """Make one segment of all documents."""
+        """Merge all segments into one."""
         self._ask(self._calls().compact())
 
     def snapshot(self) -> str:
-        """Copy the collection as it is now, in the directory of the service; the name of the copy."""
+        """Copy the current state of the collection in the directory of the service; return the name of the copy."""
         return self._ask(self._calls().snapshot())
 
     def close(self) -> None:

@@ -48,13 +48,13 @@ class Collection:
         self._reading = Lane(f"{name}-read", self._check, num_threads=_NUM_READERS, max_documents=most)
         self._writing = Lane(f"{name}-write", self._add, num_threads=1, max_documents=most)
 
-    async def check(self, texts: Sequence[str]) -> list[dict[str, Any]]:
+    async def check(self, texts: Sequence[Any]) -> list[dict[str, Any]]:
         """Return a verdict on each text; nothing is added."""
         found: list[dict[str, Any]] = await self._reading.ask((), texts)
         return found
 
     async def check_and_add(
-        self, ids: Sequence[str], texts: Sequence[str], request: Repeatable | None = None
+        self, ids: Sequence[str], texts: Sequence[Any], request: Repeatable | None = None
     ) -> list[dict[str, Any]]:
         """Decide documents and add them, all or none; they are on the disk when this returns."""
         found: list[dict[str, Any]] = await self._writing.ask(ids, texts, request)
@@ -211,7 +211,7 @@ def shown_verdicts(verdicts: Verdicts) -> list[dict[str, Any]]:
     ]
 
 
-def _texts(batch: list[Asked]) -> Sequence[str]:
+def _texts(batch: list[Asked]) -> Sequence[Any]:
     return batch[0].texts if len(batch) == 1 else list(chain.from_iterable(asked.texts for asked in batch))
 
 

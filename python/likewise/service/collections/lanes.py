@@ -19,7 +19,7 @@ class Asked:
     ----------
     ids : sequence of str
         Ids of the documents; empty where texts are only checked.
-    texts : sequence of str
+    texts : sequence of str, or of lists of tokens
         The documents.
     answer : Future
         Takes the verdicts, or the error.
@@ -28,7 +28,7 @@ class Asked:
     """
 
     ids: Sequence[str]
-    texts: Sequence[str]
+    texts: Sequence[Any]
     answer: "asyncio.Future[Any]"
     request: Repeatable | None = None
 
@@ -61,7 +61,7 @@ class Lane:
         self._waiting: deque[Asked] = deque()
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix=name)
 
-    async def ask(self, ids: Sequence[str], texts: Sequence[str], request: Repeatable | None = None) -> Any:  # noqa: ANN401
+    async def ask(self, ids: Sequence[str], texts: Sequence[Any], request: Repeatable | None = None) -> Any:  # noqa: ANN401
         """Return what the work gives for these documents; one that is canceled before its turn is not done."""
         loop = asyncio.get_running_loop()
         asked = Asked(ids, texts, loop.create_future(), request)

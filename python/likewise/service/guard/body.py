@@ -71,7 +71,7 @@ async def pieces(
     most : int
         Bytes that are allowed of it as it comes.
     idle_s : float, optional
-        Seconds that each piece may take; where None, the whole takes its `receive_s` and the least rate.
+        Seconds that each piece may take; if None, the whole takes its `receive_s` and the least rate.
     """
     unpacked = _unpacking(scope, settings, most)
     began = time.monotonic()

@@ -79,6 +79,32 @@ def input_arguments(summary: Mapping[str, Any]) -> str | None:
     return " ".join(map(shlex.quote, paths))
 
 
+def dedup_command(summary: Mapping[str, Any], output: str, recipe: str, *more: str) -> str:
+    """Return the command that runs on the inputs of a run again, read as it read them.
+
+    Parameters
+    ----------
+    summary : mapping
+        Of the run.
+    output, recipe
+        Its new output and the file of its recipe, quoted for a shell.
+    *more : str
+        Further options.
+    """
+    options = summary.get("options", {})
+    parts = [f"likewise dedup {input_arguments(summary) or 'INPUT'} -o {output} --recipe {recipe}"]
+    parts += [f"--text-field {shlex.quote(name)}" for name in options.get("text_field", []) if name != "text"]
+    for name in ("tokens_field", "id_field", "format", "delimiter", "quote"):
+        if options.get(name) is not None:
+            parts.append(f"--{name.replace('_', '-')} {shlex.quote(str(options[name]))}")
+    for name, default in (("on_error", "fail"), ("duplicate_ids", "fail")):
+        if options.get(name, default) != default:
+            parts.append(f"--{name.replace('_', '-')} {options[name]}")
+    if "counts_by" in summary:
+        parts.append(f"--count-by {shlex.quote(summary['counts_by']['field'])}")
+    return " ".join([*parts, *more])
+
+
 class Place:
     """Where a page is: the view, its name, and addresses within it.
 

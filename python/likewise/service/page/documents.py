@@ -1,7 +1,7 @@
 """A group, and two of its documents side by side."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from starlette.requests import Request
@@ -14,7 +14,7 @@ from likewise.measures.diffs import MAX_CHARACTERS
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.runs.drawing import Html, element, fingerprints, inline, side_by_side
 from likewise.runs.report import sections
-from likewise.runs.viewing import GroupRow, Member, Missing
+from likewise.runs.viewing import GroupFilter, GroupRow, Member, Missing
 from likewise.runs.viewing import Place as TextPlace
 from likewise.service.page.answers import Place
 from likewise.service.page.lists import filter_of, query_of, sample_of
@@ -43,6 +43,7 @@ class ListedMember:
     why: str
     address: Html
     label: bool | None
+    is_kept_after_all: bool
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
     query = query_of(wanted)
     before, behind = catalog.groups_beside(wanted, found)
     after = _number(request.query_params.get("after", "-1"))
-    members = catalog.members(found.number, after=after, limit=_ON_A_PAGE + 1)
+    members = catalog.members(found.number, wanted, after=after, limit=_ON_A_PAGE + 1)
     has_more = len(members) > _ON_A_PAGE
     members = members[:_ON_A_PAGE]
     texts = view.texts([(found.row, found.place), *((one.row, one.place) for one in members)])
@@ -71,8 +72,9 @@ def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
     for member, text in zip(members, texts[1:], strict=True):
         address = place.address(f"groups/{found.number}/pair/{member.row}/{KEPT}", **query)
         label = view.marks.label(member.doc_id, found.doc_id)
-        rows.append(ListedMember(member, _difference(texts[0], text), why(place, member), address, label))
-    is_whole = after < 0 and not has_more and len(members) < MATRIX
+        stays = view.kept_after_all is not None and member.doc_id in view.kept_after_all
+        rows.append(ListedMember(member, _difference(texts[0], text), why(place, member), address, label, stays))
+    is_whole = not wanted.names_removed and after < 0 and not has_more and len(members) < MATRIX
     matrix = _matrix(place, found, members, texts) if is_whole else None
     return place.show(
         "group.html", "groups", f"Group of {found.doc_id}", group=found, rows=rows, text=_shown(texts[0]),
@@ -80,8 +82,16 @@ def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
         more=place.address(f"groups/{found.number}", **query, after=members[-1].row) if has_more else None,
         next_group=behind and place.address(f"groups/{behind}", **query),
         previous_group=before and place.address(f"groups/{before}", **query),
-        up=place.address("groups", **query),
+        up=place.address("groups", **query), everything=_everything(place, found, wanted),
     )  # fmt: skip
+
+
+def _everything(place: Place, group: GroupRow, wanted: GroupFilter) -> Html | None:
+    """Return the address of a group without what keeps some of its removed documents from the list; None without."""
+    if not wanted.names_removed:
+        return None
+    less = replace(wanted, value="", least=None, most=None)
+    return place.address(f"groups/{group.number}", **query_of(less))
 
 
 def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
@@ -97,13 +107,14 @@ def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
         doc_id = found.doc_id if member is None else member.doc_id
         sides.append(Side(doc_id, "kept" if member is None else "removed", _where(where), text))
     first = members[0]
-    query = query_of(filter_of(request))
+    wanted = filter_of(request)
+    query = query_of(wanted)
     reason, before, behind = None, None, None
     if first is not None and members[1] is None:
         reason = why(place, first)
         before, behind = (
             None if row is None else place.address(f"groups/{found.number}/pair/{row}/{KEPT}", **query)
-            for row in catalog.beside(found.number, first.row)
+            for row in catalog.beside(found.number, first.row, wanted)
         )
     return show_pair(
         place, (sides[0], sides[1]), current="groups", reason=reason, before=before, behind=behind,
@@ -147,7 +158,8 @@ def show_pair(
     return place.show(
         "pair.html", current, f"{sides[0].doc_id} and {sides[1].doc_id}", sides=sides, reason=reason, before=before,
         behind=behind, up=up, up_name=up_name, drawn=drawn, label=label, then=after_label or place.here, skip=skip,
-        labeled=labeled, roles=roles,
+        labeled=labeled, roles=roles, keeps=is_removed and view.kept_after_all is not None,
+        is_kept_after_all=is_removed and view.kept_after_all is not None and sides[0].doc_id in view.kept_after_all,
     )  # fmt: skip
 
 

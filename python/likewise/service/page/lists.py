@@ -75,15 +75,20 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
         cards.append(("Probability of finding a pair", curve))
     if view.kind == "run":
         cards.append(("Time", sections.stage_chart(summary)))
-        if (counts := sections.counts_table(summary)) is not None:
-            cards.append((f"Duplicates by {summary['counts_by']['field']}", counts))
+    counts = sections.counts_table(summary, _values_address(place))
+    by = None if counts is None else (f"Duplicates by {summary['counts_by']['field']}", counts)
     about = summary["verification"] if view.kind == "run" else "All documents checked so far and their verdicts."
-    return place.show("overview.html", "overview", view.title, about=about, numbers=numbers, cards=cards)
+    return place.show("overview.html", "overview", view.title, about=about, numbers=numbers, counts=by, cards=cards)
 
 
 def _range_address(place: Place) -> Callable[[float, float], Html]:
     """Return what gives the address of the groups with a removed document in a range of similarities."""
     return lambda low, high: place.address("groups", **{"from": low, "to": high}, sort="similarity")
+
+
+def _values_address(place: Place) -> Callable[[str | None, str | None], Html]:
+    """Return what gives the address of the groups with some values of the removed and of the kept document."""
+    return lambda removed, kept: place.address("groups", removed=json.dumps(removed), kept=json.dumps(kept))
 
 
 def _size_address(place: Place) -> Callable[[int, int | None], Html]:
@@ -102,6 +107,8 @@ def filter_of(request: Request) -> GroupFilter:
         most=_fraction(asked.get("to", "")),
         smallest=_count(asked.get("min", "")),
         largest=_count(asked.get("max", "")),
+        value=_json_value(asked.get("removed", "")),
+        kept_value=_json_value(asked.get("kept", "")),
         sort=sort if sort in SORTS else "size",
     )
 
@@ -111,7 +118,26 @@ def query_of(wanted: GroupFilter) -> dict[str, object]:
     return {
         "sort": None if wanted.sort == "size" else wanted.sort, "q": wanted.words, "file": wanted.file,
         "from": wanted.least, "to": wanted.most, "min": wanted.smallest, "max": wanted.largest,
+        "removed": wanted.value, "kept": wanted.kept_value,
     }  # fmt: skip
+
+
+def _value_choices(place: Place, wanted: GroupFilter) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
+    """Return the fields of the form that ask for values: name, label, what is chosen, and (value, text) of each choice.
+
+    Empty where the run did not count by a field.
+    """
+    counts = place.view.summary.get("counts_by")
+    if counts is None:
+        return []
+    fields = []
+    for name, chosen in (("removed", wanted.value), ("kept", wanted.kept_value)):
+        values = [json.dumps(one["value"]) for one in counts["values"]]
+        if chosen and chosen not in values:
+            values.append(chosen)
+        choices = [(value, sections.value_name(json.loads(value))) for value in values]
+        fields.append((name, f"{counts['field']} of the {name} document", chosen, choices))
+    return fields
 
 
 def groups(place: Place, request: Request, fields: dict[str, str]) -> Response:
@@ -133,7 +159,7 @@ def groups(place: Place, request: Request, fields: dict[str, str]) -> Response:
         before=found.before and place.address("groups", **query, at=found.before),
         after=found.after and place.address("groups", **query, at=found.after),
         page_number=found.num_before // _ON_A_PAGE + 1, num_pages=-(-found.num_found // _ON_A_PAGE),
-        files=files if 1 < len(files) <= _MOST_FILES else [], is_stale=is_stale,
+        values=_value_choices(place, wanted), files=files if 1 < len(files) <= _MOST_FILES else [], is_stale=is_stale,
         is_filtered=any(value is not None and value != "" for name, value in query.items() if name != "sort"),
         csv=place.address("groups.csv", **query), jsonl=place.address("groups.jsonl", **query),
     )  # fmt: skip
@@ -142,7 +168,11 @@ def groups(place: Place, request: Request, fields: dict[str, str]) -> Response:
 def export_csv(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """Give the removed documents of a list as CSV."""
     rows = place.view.catalog.rows_of(filter_of(request))
-    parts = (label_rows(_EXPORTED if number == 0 else (), part) for number, part in enumerate(_parts(rows)))
+    names = _names(place)
+    parts = (
+        label_rows(names if number == 0 else (), (row[: len(names)] for row in part))
+        for number, part in enumerate(_parts(rows))
+    )
     # The header of a later part is an empty line.
     lines = (part if number == 0 else part.removeprefix("\n") for number, part in enumerate(parts))
     return _download(lines, "text/csv; charset=utf-8", "groups.csv")
@@ -151,11 +181,17 @@ def export_csv(place: Place, request: Request, fields: dict[str, str]) -> Respon
 def export_jsonl(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """Give the removed documents of a list as JSON Lines."""
     rows = place.view.catalog.rows_of(filter_of(request))
+    names = _names(place)
     lines = (
-        "".join(json.dumps(dict(zip(_EXPORTED, row, strict=True)), ensure_ascii=False) + "\n" for row in part)
+        "".join(json.dumps(dict(zip(names, row, strict=False)), ensure_ascii=False) + "\n" for row in part)
         for part in _parts(rows)
     )
     return _download(lines, "application/jsonl; charset=utf-8", "groups.jsonl")
+
+
+def _names(place: Place) -> tuple[str, ...]:
+    """Return the names of the fields of an export; values are of the field by which a run counted."""
+    return (*_EXPORTED, "value", "kept_value") if "counts_by" in place.view.summary else _EXPORTED
 
 
 def _parts(rows: Iterator[tuple[GroupRow, Member]]) -> Iterator[list[tuple[object, ...]]]:
@@ -163,7 +199,10 @@ def _parts(rows: Iterator[tuple[GroupRow, Member]]) -> Iterator[list[tuple[objec
     part: list[tuple[object, ...]] = []
     for group, member in rows:
         file, offset, _ = member.place
-        part.append((member.doc_id, group.doc_id, member.similarity, member.distance, file, offset, group.size))
+        values = (json.loads(value or "null") for value in (member.value, group.value))
+        part.append(
+            (member.doc_id, group.doc_id, member.similarity, member.distance, file, offset, group.size, *values)
+        )
         if len(part) == _A_PART:
             yield part
             part = []
@@ -181,6 +220,18 @@ def _fraction(text: str) -> float | None:
     except ValueError:
         return None
     return value if 0.0 <= value <= 1.0 else None
+
+
+def _json_value(text: str) -> str:
+    """Return a value of a field as the catalog has it, empty where a text is none."""
+    try:
+        value = json.loads(text)
+        if isinstance(value, str):
+            # Half a character cannot be shown.
+            value.encode()
+    except (ValueError, RecursionError):
+        return ""
+    return json.dumps(value) if value is None or isinstance(value, str) else ""
 
 
 def _count(text: str) -> int | None:

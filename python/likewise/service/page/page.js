@@ -38,6 +38,16 @@
     if (named) named.click();
   });
 
+  // Buttons that copy a command.
+  for (const copy of navigator.clipboard ? document.querySelectorAll("[data-copy]") : []) {
+    copy.hidden = false;
+    copy.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(one(`#${copy.dataset.copy}`).textContent);
+      copy.textContent = "Copied";
+      setTimeout(() => (copy.textContent = "Copy command"), 1500);
+    });
+  }
+
   // The threshold: counts for every cut came with the page; the pairs around one are asked for once the slider rests.
   const slider = one("#position");
   if (!slider) return;
@@ -106,14 +116,4 @@
     }, 250);
   }
   slider.addEventListener("input", show);
-
-  const copy = one("#copy");
-  if (navigator.clipboard) {
-    copy.hidden = false;
-    copy.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(command.textContent);
-      copy.textContent = "Copied";
-      setTimeout(() => (copy.textContent = "Copy command"), 1500);
-    });
-  }
 })();

@@ -1,4 +1,4 @@
-"""Labels of pairs: which ones people called duplicates, and the next pair to ask about."""
+"""What people said: which pairs are duplicates, the next pair to ask about, and documents to keep after all."""
 
 import shlex
 from collections.abc import Iterator
@@ -11,7 +11,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from likewise.errors import InvalidInput
-from likewise.service.page.answers import Place, input_arguments
+from likewise.io.output.directory import SUMMARY
+from likewise.runs.viewing import KeptAfterAll
+from likewise.service.page.answers import Place, dedup_command, input_arguments
 from likewise.service.page.documents import Side, show_pair, why
 
 _SHOWN = 200
@@ -33,11 +35,13 @@ def review(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """List the labels."""
     marks = place.view.marks
     labels = marks.items()
+    kept = place.view.kept_after_all
     num_same = sum(label for _, _, label in labels)
     return place.show(
         "review.html", "review", "Review", labels=labels[:_SHOWN], num_labels=len(labels), num_same=num_same,
         path=None if marks.path is None else str(marks.path), has_next=_next(place) is not None, enough=_ENOUGH,
-        command=_tune_command(place),
+        command=_tune_command(place), kept=() if kept is None else kept.items()[:_SHOWN],
+        num_kept=0 if kept is None else len(kept), rerun=None if kept is None else _rerun_command(place, kept),
     )  # fmt: skip
 
 
@@ -93,6 +97,28 @@ def mark(place: Place, request: Request, fields: dict[str, str]) -> Response:
     return RedirectResponse(then, 303)
 
 
+def keep(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Put a document on the list of those to keep after all, or take it off; then go where the form says."""
+    if not place.can_mark:
+        raise InvalidInput("the service is read-only; decisions cannot be stored")
+    kept = place.view.kept_after_all
+    if kept is None:
+        raise InvalidInput("an index has no removed documents to keep; remove the document that it duplicates")
+    if fields.get("keep") not in ("1", ""):
+        raise InvalidInput("a decision must be 1 to keep the document, or empty to remove the decision")
+    kept.mark(fields.get("doc_id", ""), stays=fields["keep"] == "1")
+    return RedirectResponse(_inside(place, fields.get("then", "")), 303)
+
+
+def export_kept(place: Place, request: Request, fields: dict[str, str]) -> Response:
+    """Give the documents to keep after all as CSV, as `likewise dedup --decisions` takes them."""
+    kept = place.view.kept_after_all
+    if kept is None:
+        raise InvalidInput("an index has no decisions")
+    headers = {"content-disposition": 'attachment; filename="decisions.csv"', "cache-control": "no-store"}
+    return Response(kept.to_csv(), media_type="text/csv; charset=utf-8", headers=headers)
+
+
 def export(place: Place, request: Request, fields: dict[str, str]) -> Response:
     """Give the labels as CSV, as `likewise tune` takes them."""
     headers = {"content-disposition": 'attachment; filename="review.csv"', "cache-control": "no-store"}
@@ -116,6 +142,18 @@ def _tune_command(place: Place) -> str | None:
         return None
     inputs = input_arguments(place.view.summary)
     return None if inputs is None else f"likewise tune {inputs} --labels {shlex.quote(str(path))}"
+
+
+def _rerun_command(place: Place, kept: KeptAfterAll) -> str | None:
+    """Return the command that repeats the run and keeps what is on the list; None where nothing is."""
+    if not len(kept) or kept.path is None:
+        return None
+    return dedup_command(
+        place.view.summary,
+        shlex.quote(f"{place.view.title}-decided"),
+        shlex.quote(str(kept.path.with_name(SUMMARY))),
+        f"--decisions {shlex.quote(str(kept.path))}",
+    )
 
 
 def _count(text: str) -> int:

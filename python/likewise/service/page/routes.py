@@ -46,6 +46,8 @@ _PAGES: dict[str, tuple[Shows, tuple[str, ...]]] = {
     "review/next": (review.next_pair, ("GET",)),
     "review/mark": (review.mark, ("POST",)),
     "review.csv": (review.export, ("GET",)),
+    "review/keep": (review.keep, ("POST",)),
+    "decisions.csv": (review.export_kept, ("GET",)),
 }
 
 

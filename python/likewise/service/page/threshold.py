@@ -8,13 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from likewise.errors import InvalidInput
-from likewise.measures.comparison import compare
+from likewise.measures.comparison import align
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.runs.drawing import Html, element, histogram, inline, steps
 from likewise.runs.report.sections import threshold_of
 from likewise.runs.viewing import Missing, StoredPair, Thresholds
-from likewise.service.page.answers import Place, input_arguments, shown
+from likewise.service.page.answers import Place, dedup_command, shown
 from likewise.service.page.documents import Side, show_pair
 
 _AROUND = 4
@@ -101,17 +101,7 @@ def recipe_at(place: Place, cut: float) -> Recipe:
 
 def command(place: Place, cut: float) -> str:
     """Return the command that would run with a cut, by the recipe file that the page offers."""
-    options = place.view.summary.get("options", {})
-    inputs = input_arguments(place.view.summary) or "INPUT"
-    parts = [f"likewise dedup {inputs} -o {_name_of(place, cut)} --recipe {_recipe_name(cut)}"]
-    parts += [f"--text-field {shlex.quote(name)}" for name in options.get("text_field", []) if name != "text"]
-    for name in ("id_field", "format", "delimiter", "quote"):
-        if options.get(name) is not None:
-            parts.append(f"--{name.replace('_', '-')} {shlex.quote(str(options[name]))}")
-    for name, default in (("on_error", "fail"), ("duplicate_ids", "fail")):
-        if options.get(name, default) != default:
-            parts.append(f"--{name.replace('_', '-')} {options[name]}")
-    return " ".join(parts)
+    return dedup_command(place.view.summary, _name_of(place, cut), _recipe_name(cut))
 
 
 def _recipe_name(cut: float) -> str:
@@ -155,7 +145,7 @@ def _drawn(place: Place, found: StoredPair) -> Html:
         return element("div", [head, element("p", reason, class_="quiet")], class_="pair")
     if not isinstance(a, str) or not isinstance(b, str):
         return element("div", head, class_="pair")
-    body = inline(compare(a[:_DIFF_CHARACTERS], b[:_DIFF_CHARACTERS], place.view.recipe).alignment, context=40)
+    body = inline(align(a[:_DIFF_CHARACTERS], b[:_DIFF_CHARACTERS]), context=40)
     return element("div", [head, body], class_="pair")
 
 

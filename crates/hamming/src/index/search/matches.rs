@@ -24,6 +24,28 @@ pub struct Matches {
     pub max_candidates: u64,
 }
 
+impl Matches {
+    /// Those of no query.
+    pub(crate) fn of_none() -> Self {
+        Matches {
+            offsets: vec![0],
+            ..Matches::default()
+        }
+    }
+
+    /// Puts the matches of further queries behind.
+    pub(crate) fn append(&mut self, other: Matches) {
+        let base = self.distances.len() as i64;
+        self.offsets
+            .extend(other.offsets.iter().skip(1).map(|end| base + end));
+        self.rows.extend(other.rows);
+        self.codes.extend(other.codes);
+        self.distances.extend(other.distances);
+        self.num_candidates += other.num_candidates;
+        self.max_candidates = self.max_candidates.max(other.max_candidates);
+    }
+}
+
 /// Matches of one piece of work.
 pub(crate) struct Found {
     counts: Vec<u32>,

@@ -216,28 +216,49 @@ fn candidates(of_segments: &[Matches]) -> (u64, u64) {
 }
 
 impl HammingSet {
-    /// The `num` rows nearest to one query, in ascending order of distance, then row; all rows, where there are no more.
+    /// The `num` rows nearest to each query, in ascending order of distance, then row; all rows, where there are no more.
     ///
     /// # Errors
     /// As [`HammingSet::search`].
     ///
     /// # Cost
-    /// That of [`nearest_within`](Self::nearest_within); only where it finds too few, that of [`nearest_of_all`](Self::nearest_of_all).
+    /// For each query that of [`nearest_within`](Self::nearest_within); only where it finds too few, that of
+    /// [`nearest_of_all`](Self::nearest_of_all).
     pub fn nearest(
         &self,
-        query: Fingerprints<'_>,
+        queries: Fingerprints<'_>,
         num: usize,
         isa: Isa,
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Matches, Error> {
-        match self.nearest_within(query, num, isa, threads, cancel)? {
-            Some(found) => Ok(found),
-            None => self.nearest_of_all(query, num, cancel),
+        let grain = queries.len().div_ceil(4 * threads.max(1)).clamp(1, GRAIN);
+        let parts = map_ranges(
+            queries.len(),
+            grain,
+            threads,
+            cancel,
+            || (),
+            |(), range| -> Result<Matches, Error> {
+                let mut all = Matches::of_none();
+                for i in range {
+                    let query = part_of(queries, &(i..i + 1));
+                    all.append(match self.nearest_within(query, num, isa, 1, cancel)? {
+                        Some(found) => found,
+                        None => self.nearest_of_all(query, num, cancel)?,
+                    });
+                }
+                Ok(all)
+            },
+        )?;
+        let mut all = Matches::of_none();
+        for part in parts {
+            all.append(part?);
         }
+        Ok(all)
     }
 
-    /// As [`nearest`](Self::nearest), where they lie within the radius of the plan; else `None`.
+    /// As [`nearest`](Self::nearest) of one query, where they lie within the radius of the plan; else `None`.
     ///
     /// # Errors
     /// As [`HammingSet::search`].
@@ -285,7 +306,7 @@ impl HammingSet {
         }))
     }
 
-    /// As [`nearest`](Self::nearest), by comparing with everything.
+    /// As [`nearest`](Self::nearest) of one query, by comparing with everything.
     ///
     /// # Errors
     /// [`Error::Damaged`]; [`Error::Canceled`].

@@ -34,7 +34,7 @@ def looked_at(positions: DataFrame, overflow: DataFrame | None, recipe: Recipe, 
     positions : DataFrame
         Columns rank, sketch: documents that take part.
     overflow : DataFrame, optional
-        Columns rank, band: who comes from the level before; all in all bands where None.
+        Columns rank, band: who comes from the level before; all in all bands if None.
     recipe : Recipe
         Resolved, of method minhash.
     level : int

@@ -64,7 +64,7 @@ _OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate",
 @click.option(
     "--max-rate",
     type=click.FloatRange(0, min_open=True),
-    help="Maximum requests per second and key.  [default: no limit]",
+    help="Maximum requests per second for each key.  [default: no limit]",
 )
 @click.option(
     "--deadline",

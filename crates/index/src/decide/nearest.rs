@@ -1,0 +1,149 @@
+//! Which kept documents are most similar?
+
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+
+use likewise_disk::store::{Evidence, Store};
+
+use crate::decide::asked::Asked;
+use crate::decide::in_parts;
+use crate::decide::lookup::Lookup;
+use crate::decide::measure::{OwnSet, by_distance, is_better};
+use crate::documents::Documents;
+use crate::error::Error;
+use crate::rules::{Matching, Method};
+use crate::shared::Shared;
+use crate::state::State;
+
+/// How many neighbors are asked for, and how similar.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Nearest {
+    /// At most so many, 1 or more.
+    pub limit: usize,
+    /// Least similarity. The threshold of the rules plays no part.
+    pub min_similarity: f64,
+}
+
+/// A kept document near another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Neighbor {
+    /// Its id.
+    pub id: String,
+    /// What was measured.
+    pub evidence: Evidence,
+    /// Whether the two are near-duplicates by the rules.
+    pub matches: bool,
+}
+
+impl Lookup<'_> {
+    /// The most similar kept documents among those that the tables show, best first, among equals in order of arrival.
+    fn nearest(
+        &mut self,
+        asked: &Asked<'_>,
+        nearest: Nearest,
+    ) -> Result<Vec<(Evidence, bool)>, Error> {
+        let of_class = self.kept_of_class(asked, u32::MAX)?;
+        if asked.is_blank() {
+            return Ok(of_class
+                .map(|row| (self.equal(row), true))
+                .into_iter()
+                .collect());
+        }
+        let (mut seen, _) = self.seen(asked)?;
+        seen.extend(of_class);
+        seen.sort_unstable();
+        seen.dedup();
+        let mut own = OwnSet::new(*asked);
+        let mut best: Vec<Evidence> = Vec::new();
+        for row in seen {
+            if !self.is_kept(row)? {
+                continue;
+            }
+            // Rows ascend, so one that equals the last of those that are wanted comes too late.
+            let least = match best.get(nearest.limit - 1) {
+                Some(last) => last.similarity.max(nearest.min_similarity),
+                None => nearest.min_similarity,
+            };
+            let Some(evidence) = self.evidence_from(asked, &mut own, row, least)? else {
+                continue;
+            };
+            let place = best.partition_point(|other| is_better(other, &evidence));
+            best.insert(place, evidence);
+            best.truncate(nearest.limit);
+        }
+        let min_equal = self.rules().min_equal();
+        let mut found = Vec::with_capacity(best.len());
+        for evidence in best {
+            let row = evidence.kept_row;
+            let matches = self.matches(asked, &mut own, row, min_equal)?.is_some();
+            found.push((evidence, matches));
+        }
+        Ok(found)
+    }
+
+    /// The evidence of a row against a document, if it is at least so similar.
+    fn evidence_from(
+        &mut self,
+        asked: &Asked<'_>,
+        own: &mut OwnSet<'_>,
+        row: u32,
+        least: f64,
+    ) -> Result<Option<Evidence>, Error> {
+        let rules = self.rules();
+        match (rules.matching, rules.method) {
+            (Matching::Verified { measure, .. }, _) => {
+                self.measured(asked, own, row, measure, least)
+            }
+            (Matching::Distance { .. }, Method::Simhash { bits, .. }) => {
+                let distance = self.distance(asked, row)?.unwrap_or(u16::MAX);
+                let evidence = by_distance(row, distance, bits);
+                Ok((evidence.similarity >= least).then_some(evidence))
+            }
+            (Matching::Distance { .. }, Method::Minhash { .. }) => Ok(None),
+        }
+    }
+}
+
+/// The neighbors of each document of a range, in their order.
+///
+/// # Errors
+/// Those of the store.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "documents, their range, and means"
+)]
+pub fn neighbors_of(
+    shared: &Shared,
+    state: &State,
+    own_store: Option<&Store>,
+    documents: &Documents,
+    range: Range<usize>,
+    nearest: Nearest,
+    threads: usize,
+    cancel: &AtomicBool,
+) -> Result<Vec<Vec<Neighbor>>, Error> {
+    let look = |lookup: &mut Lookup<'_>, part: Range<usize>| {
+        let near = lookup.prepare(documents, None, part.clone(), cancel)?;
+        let is_single = part.len() == 1;
+        let mut all = Vec::with_capacity(part.len());
+        for (at, i) in part.enumerate() {
+            let asked = Asked {
+                place: (!is_single).then_some(at as u32),
+                ..Asked::of(documents, i, near.of(at))
+            };
+            let found = lookup.nearest(&asked, nearest)?;
+            let named = found.into_iter().map(|(evidence, matches)| {
+                let id = lookup.id(evidence.kept_row)?;
+                Ok(Neighbor {
+                    id,
+                    evidence,
+                    matches,
+                })
+            });
+            all.push(named.collect::<Result<Vec<_>, Error>>()?);
+        }
+        lookup.ahead = None;
+        Ok(all)
+    };
+    in_parts(shared, state, own_store, range, threads, cancel, look)
+}

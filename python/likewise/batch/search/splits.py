@@ -1,0 +1,80 @@
+"""Candidates of two splits of one collection: which pairs cross them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.batch.read.collapse import Collapsed
+from likewise.batch.search.references import BeyondReferences
+from likewise.batch.search.search import Candidates, Search
+
+
+class Splits:
+    """Consecutive parts of a collection.
+
+    Parameters
+    ----------
+    starts : sequence of int
+        Rows of split i are ``starts[i]:starts[i + 1]``; at least two splits.
+    """
+
+    def __init__(self, starts: Sequence[int]) -> None:
+        self.starts = np.array(starts, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def rows(self) -> list[slice]:
+        """Return the rows of each split."""
+        return [slice(first, end) for first, end in pairwise(self.starts.tolist())]
+
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of each row's split."""
+        return np.searchsorted(self.starts, rows, side="right") - 1
+
+
+class Across(BeyondReferences):
+    """A search without pairs of two documents of one split.
+
+    Parameters
+    ----------
+    search : Search
+        Of all positions, in the order of :func:`first_split_first`.
+    collapsed : Collapsed
+        Equal documents of several splits have one position.
+    splits : Splits
+        Which documents are compared.
+    """
+
+    def __init__(self, search: Search, collapsed: Collapsed, splits: Splits) -> None:
+        self._first, self._last = _numbers(collapsed, splits)
+        super().__init__(search, int(np.count_nonzero(self._last == 0)))
+
+    def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
+        """Return pairs whose later position is in low..high, of two splits."""
+        found = super().candidates(low, high, states, max_pairs)
+        first = np.minimum(self._first[found.later], self._first[found.earlier])
+        last = np.maximum(self._last[found.later], self._last[found.earlier])
+        return found.select(first < last)
+
+
+def first_split_first(collapsed: Collapsed, splits: Splits) -> Collapsed:
+    """Return positions of which the first have documents of the first split only, which are not compared."""
+    order = np.argsort(_numbers(collapsed, splits)[1] > 0, kind="stable")
+    places = np.empty(len(order) + 1, np.int64)
+    places[order], places[-1] = np.arange(len(order)), -1
+    return replace(collapsed, order=collapsed.order[order], position=places[collapsed.position])
+
+
+def _numbers(collapsed: Collapsed, splits: Splits) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the first and the last split that has a document at each position."""
+    first, last = (np.zeros(len(collapsed.order), np.int32) for _ in range(2))
+    parts = list(enumerate(splits.rows()))
+    for of_position, order in ((last, parts), (first, parts[::-1])):
+        for number, rows in order:
+            position = collapsed.position[rows]
+            of_position[position[position >= 0]] = number
+    return first, last

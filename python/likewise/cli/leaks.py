@@ -1,0 +1,137 @@
+"""``likewise leaks``: near-duplicates between the splits of a dataset."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from likewise.checks import counted
+from likewise.cli.options.help import LongCommand
+from likewise.cli.options.memory_option import MEMORY
+from likewise.cli.options.recipe import QUIET, count, document_options, search_options, take_recipe, take_run
+from likewise.cli.options.summary import bad_line, crowd_words
+from likewise.cli.options.terminal import chosen_lines, printable, skipped_line
+from likewise.progress import shown
+
+_HELP = """Find near-duplicates between the splits of a dataset.
+
+The first split is the training set. Each SPLIT is NAME=PATH, or a path whose file name without endings becomes the
+name: a file, a directory or a glob, in any format that dedup reads. Repeat a NAME to give several paths. A saved
+DatasetDict without a NAME is all its splits.
+
+The table shows how many documents of each row's split have a near-duplicate in the column's split. A document should be
+dropped if it matches any document of an earlier split. Recipe options and defaults are those of dedup; weights and
+threshold are computed from all splits together.
+
+\b
+Examples:
+  likewise leaks train.jsonl test.jsonl
+  likewise leaks train='data/train-*.parquet' test=data/test.parquet -o out
+  likewise leaks train.jsonl validation.jsonl test.jsonl -o out --write kept
+"""
+
+
+@click.command("leaks", cls=LongCommand, help=_HELP)
+@click.argument("splits", nargs=-1, required=True, metavar="TRAIN TEST...")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="Output directory for leaks.parquet (the pairs) and summary.json.",
+)
+@click.option(
+    "--write",
+    type=click.Choice(["evidence", "kept"]),
+    default="evidence",
+    show_default=True,
+    help="kept: also write the splits after the first without their leaking documents, in OUT/kept/NAME/.",
+)
+@search_options
+@click.option(
+    "--max-pairs",
+    type=count,
+    metavar="N",
+    default="10_000_000",
+    help="Fail if there are more pairs.  [default: 10,000,000]",
+)
+@document_options
+@click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")
+@click.option("--fresh", is_flag=True, help="Discard an unfinished run in OUT instead of continuing it.")
+@MEMORY
+@QUIET
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
+def command(
+    splits: tuple[str, ...],
+    out: Path | None,
+    write: str,
+    max_pairs: int,
+    overwrite: bool,  # noqa: FBT001 - click's call
+    fresh: bool,  # noqa: FBT001
+    quiet: bool,  # noqa: FBT001
+    as_json: bool,  # noqa: FBT001
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Run the command."""
+    from likewise.corpus import leak_files, splits_named
+    from likewise.errors import InvalidParameter
+
+    if str(out) == "-":
+        raise InvalidParameter("out", "must be a directory")
+    recipe, run = take_recipe(options, "default", quiet=quiet), take_run(options)
+    with shown(not quiet) as report:
+        summary = leak_files(
+            splits_named(splits),
+            out,
+            recipe,
+            run=run,
+            write=write,
+            max_pairs=max_pairs,
+            overwrite=overwrite,
+            fresh=fresh,
+            progress=report,
+        )
+    if as_json:
+        json.dump(summary, sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+    elif not quiet:
+        for line in _table_lines(summary):
+            click.echo(printable(line))
+        for line in _lines(summary, out):
+            click.echo(printable(line), err=True)
+
+
+def _table_lines(summary: dict[str, Any]) -> list[str]:
+    """Return the table of splits by splits as lines, numbers to the right."""
+    from likewise.corpus import leak_table
+
+    rows = leak_table(summary)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def _lines(summary: dict[str, Any], out: Path | None) -> list[str]:
+    """Return the rest of a summary as lines for people."""
+    num_dropped = sum(split["num_dropped"] for split in summary["splits"].values())
+    lines = [
+        summary["verification"],
+        f"{counted(summary['num_pairs'], 'pair')} between splits among "
+        f"{counted(summary['num_documents'], 'document')}; {counted(num_dropped, 'document')} to drop"
+        f"{crowd_words(summary)}",
+    ]
+    if "chosen_threshold" in summary:
+        lines += chosen_lines(summary["chosen_threshold"])
+    if summary["num_bad_rows"] or summary["num_blank_lines"]:
+        lines.append(bad_line(summary))
+    if summary["skipped_files"]:
+        lines.append(skipped_line(summary["skipped_files"]))
+    lines.append(f"{summary['timings']['total_s']:.2f} s" + ("" if out is None else f"; results in {out}"))
+    return lines

@@ -1,0 +1,104 @@
+"""Chunks of documents: which are near-duplicates of others in their batch, or of those in an index."""
+
+import os
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from likewise.batch import dedup
+from likewise.checks import check_choice
+from likewise.errors import InvalidParameter
+from likewise.integrations.opening import open_index
+from likewise.recipe.given import GivenRecipe
+
+#: What happens to near-duplicates: they are left out, or marked in their metadata.
+Action = Literal["drop", "tag"]
+_EVIDENCE = ("kept_id", "measure", "similarity", "distance")
+# Metadata of chunks are flat in many stores of vectors.
+PREFIX = "likewise_"
+TAGS = tuple(PREFIX + name for name in ("is_new", *_EVIDENCE))
+
+
+@dataclass(frozen=True)
+class ChunkRules:
+    """How near-duplicate chunks are found, and what happens to them.
+
+    Parameters
+    ----------
+    recipe : Recipe or str, optional
+        What counts as a near-duplicate. Within a batch the preset ``default`` if None; an index has its own.
+    index : str or Path, optional
+        Directory of an index, or URL of a service, with chunks of earlier batches. If None, chunks are compared within
+        their batch only.
+    add : bool
+        Whether chunks are added to the index, and so compared with each other; otherwise only with those in it.
+    action : {"drop", "tag"}
+        What happens to near-duplicates.
+    collection, key : str, optional
+        Collection of a service, and an API key.
+
+    Raises
+    ------
+    InvalidParameter
+        If an argument is unknown, or applies only with an index.
+    """
+
+    recipe: GivenRecipe | None = None
+    index: str | os.PathLike[str] | None = None
+    add: bool = True
+    action: Action = "drop"
+    collection: str | None = None
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("action", self.action, ("drop", "tag"))
+        if self.index is None and (not self.add or self.collection is not None or self.key is not None):
+            raise InvalidParameter("index", "add, collection and key apply only with an index")
+
+    def tags(self, texts: Sequence[str | None], ids: Sequence[str | None]) -> list[dict[str, Any] | None]:
+        """Return the metadata of each chunk that says whether it is new, and if not, of which chunk it is a copy.
+
+        Parameters
+        ----------
+        texts : sequence of str or None
+            None where a chunk has no text: it is passed over.
+        ids : sequence of str or None
+            In an index a chunk without an id gets a random one; within a batch its number is its id.
+
+        Returns
+        -------
+        list of dict or None
+            With ``likewise_is_new``, and of near-duplicates ``likewise_kept_id``, ``_measure``, ``_similarity`` and
+            ``_distance`` (SimHash only); None where there is no text. With `action` ``drop``, `None` for what goes.
+        """
+        rows = [row for row, text in enumerate(texts) if text is not None]
+        some = [text for text in texts if text is not None]
+        found = self._in_batch if self.index is None else self._in_index
+        tags: list[dict[str, Any] | None] = [None] * len(texts)
+        if some:
+            for row, evidence in zip(rows, found(some, [ids[row] for row in rows], rows), strict=True):
+                tags[row] = {PREFIX + name: value for name, value in evidence.items() if value is not None}
+        return tags
+
+    def stays(self, tags: dict[str, Any] | None) -> bool:
+        """Return whether a chunk with these tags stays."""
+        return tags is None or self.action == "tag" or bool(tags[PREFIX + "is_new"])
+
+    def _in_batch(self, texts: list[str], ids: list[str | None], rows: list[int]) -> list[dict[str, Any]]:
+        result = dedup(texts, self.recipe)
+        evidence: list[dict[str, Any]] = [{"is_new": True} for _ in texts]
+        for found in result.removed.select(["row", "kept_row", *_EVIDENCE[1:]]).to_pylist():
+            row, kept = found.pop("row"), found.pop("kept_row")
+            evidence[row] = {"is_new": False, "kept_id": ids[kept] or str(rows[kept]), **found}
+        return evidence
+
+    def _in_index(self, texts: list[str], ids: list[str | None], _rows: list[int]) -> list[dict[str, Any]]:
+        assert self.index is not None
+        service = {"collection": self.collection, "key": self.key}
+        with open_index(self.index, self.recipe, read_only=not self.add, **service) as index:
+            if self.add:
+                verdicts = index.check_and_add_batch([one or uuid.uuid4().hex for one in ids], texts)
+            else:
+                verdicts = index.check_batch(texts)
+            return [{"is_new": one.is_new} | {name: getattr(one, name) for name in _EVIDENCE} for one in verdicts]

@@ -1,0 +1,14 @@
+"""Steps of datatrove pipelines that remove near-duplicates: of a whole collection, or against an index."""
+
+from likewise.errors import MissingExtra
+
+try:
+    # Its package of filters needs more than the package itself.
+    import datatrove.pipeline.filters  # noqa: F401
+except ImportError as error:
+    raise MissingExtra("datatrove", "likewise.integrations.datatrove") from error
+
+from likewise.integrations.datatrove.collection import LikewiseDedupDecision, LikewiseDedupTexts
+from likewise.integrations.datatrove.filters import LikewiseDedupFilter, LikewiseFilter
+
+__all__ = ["LikewiseDedupDecision", "LikewiseDedupFilter", "LikewiseDedupTexts", "LikewiseFilter"]

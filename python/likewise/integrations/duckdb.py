@@ -1,0 +1,137 @@
+"""DuckDB: relations in, relations out, and functions of SQL.
+
+Requires ``pip install "likewise[duckdb]"``.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import likewise
+from likewise.errors import InvalidParameter, MissingExtra
+
+try:
+    from duckdb import DuckDBPyConnection
+except ImportError as error:
+    raise MissingExtra("duckdb", "likewise.integrations.duckdb") from error
+
+
+def dedup(relation: Any, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401 - untyped library
+    """Return a relation without its near-duplicates.
+
+    Parameters
+    ----------
+    relation : duckdb.DuckDBPyRelation
+        One document per row. Its order decides which copy is kept: sort it.
+    text, recipe, **options
+        As `text_field`, `recipe` and the others of :func:`likewise.dedup`.
+
+    Returns
+    -------
+    duckdb.DuckDBPyRelation
+        The rows that are kept, in their order, on the connection of `relation`.
+
+    Notes
+    -----
+    The relation is computed once and held in memory. If it is larger than memory, use :func:`labels` and join.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> from likewise.integrations.duckdb import dedup
+    >>> rows = duckdb.sql("FROM (VALUES (1, 'one fine day'), (2, 'One  fine day!'), (3, 'another')) d(id, text)")
+    >>> dedup(rows.order("id"), threshold=0.8).project("id").fetchall()
+    [(1,), (3,)]
+    """
+    table = relation.to_arrow_table()
+    return _relation(relation, table.filter(pa.array(likewise.dedup(table, recipe, text_field=text, **options).kept)))
+
+
+def labels(relation: Any, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    """Return ``Deduplication.table()`` as a relation: one row per row of `relation`, to be joined on the id.
+
+    Parameters
+    ----------
+    relation, text, recipe, **options
+        As for :func:`dedup`. The relation is read batch by batch and may be larger than memory.
+
+    Returns
+    -------
+    duckdb.DuckDBPyRelation
+        Columns row, id, is_kept, group, duplicate_of, similarity and group_size.
+    """
+    return _relation(relation, likewise.dedup(relation, recipe, text_field=text, **options).table())
+
+
+def register(connection: Any, recipe: Any = None, **fields: Any) -> None:  # noqa: ANN401
+    """Create functions of SQL on a connection.
+
+    - ``likewise_groups(list(text))``: for each text of a list the position (from 1) of the kept one in its group.
+    - ``likewise_simhash(text)``: the 64-bit SimHash of a text, UBIGINT.
+    - ``likewise_hamming(a, b)``: the number of differing bits of two fingerprints. DuckDB has a function ``hamming`` of
+      its own, for strings.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        Where to.
+    recipe, **fields
+        The recipe of ``likewise_groups``, as for :func:`likewise.dedup`.
+
+    Raises
+    ------
+    InvalidParameter
+        If `connection` is not a connection.
+
+    Notes
+    -----
+    DuckDB calls functions with parts of a column, so a function of single texts cannot find groups.
+    ``likewise_groups`` takes the whole column, or with ``GROUP BY`` that of each group, as a list, which is held in
+    memory. A null text is kept and matches nothing; its SimHash is null.
+
+    Examples
+    --------
+    >>> import duckdb
+    >>> from likewise.integrations.duckdb import register
+    >>> connection = duckdb.connect()
+    >>> register(connection, threshold=0.8)
+    >>> connection.execute("CREATE TABLE d AS FROM (VALUES (7, 'one fine day'), (8, 'One fine day!')) d(id, text)")
+    <...>
+    >>> connection.sql("SELECT unnest(likewise_groups(list(text ORDER BY id))) FROM d").fetchall()
+    [(1,), (1,)]
+    """
+    if not isinstance(connection, DuckDBPyConnection):
+        raise InvalidParameter("connection", f"{type(connection).__name__} is not a connection of DuckDB")
+    simhash = likewise.Recipe.simhash(bits=64)
+
+    def simhashes(texts: Any) -> Any:  # noqa: ANN401
+        return pa.array(likewise.sketch(texts, simhash).array)
+
+    def groups(lists: Any) -> Any:  # noqa: ANN401
+        found = [_positions(texts, recipe, fields) for texts in _lists(lists)]
+        offsets = np.cumsum([0, *map(len, found)], dtype=np.int32)
+        return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.concatenate([np.zeros(0, np.int64), *found])))
+
+    arguments: list[tuple[str, Any, list[str], str]] = [
+        ("likewise_simhash", simhashes, ["VARCHAR"], "UBIGINT"),
+        ("likewise_groups", groups, ["VARCHAR[]"], "BIGINT[]"),
+    ]
+    for name, function, parameters, returned in arguments:
+        connection.create_function(name, function, parameters, returned, type="arrow")
+    connection.execute("CREATE OR REPLACE TEMP MACRO likewise_hamming(a, b) AS bit_count(xor(a, b)::BIT)")
+
+
+def _lists(column: Any) -> Any:  # noqa: ANN401
+    for chunk in column.chunks:
+        for row in range(len(chunk)):
+            yield chunk[row].values
+
+
+def _positions(texts: Any, recipe: Any, fields: dict[str, Any]) -> Any:  # noqa: ANN401
+    return likewise.dedup(texts, recipe, nulls="keep", **fields).groups.to_numpy(zero_copy_only=False) + 1
+
+
+def _relation(like: Any, found: Any) -> Any:  # noqa: ANN401
+    """Return an Arrow table as a relation on the connection of another: DuckDB finds it by its name here."""
+    return like.query("likewise_input", "SELECT * FROM found")

@@ -1,0 +1,50 @@
+"""Which index an integration uses: a directory or a service."""
+
+import os
+
+from likewise.errors import InvalidParameter
+from likewise.index import Index
+from likewise.recipe.given import GivenRecipe
+from likewise.service.client import Client
+
+
+def open_index(
+    place: str | os.PathLike[str],
+    recipe: GivenRecipe | None = None,
+    *,
+    collection: str | None = None,
+    key: str | None = None,
+    read_only: bool = False,
+) -> Index | Client:
+    """Open an index.
+
+    Parameters
+    ----------
+    place : str or Path
+        Directory of an index, created if it does not exist and `read_only` is false, or URL of a service.
+    recipe : Recipe or str, optional
+        Recipe of an index in a directory.
+    collection, key : str, optional
+        Collection of a service, and an API key.
+    read_only : bool
+        Whether to open a directory only for reading.
+
+    Returns
+    -------
+    Index or Client
+        To be closed.
+
+    Raises
+    ------
+    InvalidParameter
+        If an argument does not apply to this kind of index.
+    MissingExtra
+        For a service, if the client is not installed.
+    """
+    if str(place).startswith(("http://", "https://")):
+        if recipe is not None:
+            raise InvalidParameter("recipe", "a service has its own recipe")
+        return Client(str(place), key, collection=collection)
+    if collection is not None or key is not None:
+        raise InvalidParameter("index", f"a collection or a key requires the URL of a service, not {str(place)!r}")
+    return Index(place, recipe, read_only=read_only)

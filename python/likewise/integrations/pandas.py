@@ -1,0 +1,102 @@
+"""pandas: an accessor ``likewise`` of data frames and series.
+
+Requires ``pip install "likewise[pandas]"``. Importing the module registers the accessor.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+
+import likewise
+from likewise.errors import MissingExtra
+
+try:
+    import pandas as pd
+except ImportError as error:
+    raise MissingExtra("pandas", "likewise.integrations.pandas") from error
+
+_INTEGERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+_NULLABLE = {getattr(pa, name.lower())(): pd.api.types.pandas_dtype(name) for name in _INTEGERS}
+
+
+@pd.api.extensions.register_dataframe_accessor("likewise")
+class FrameMethods:
+    """Methods of ``frame.likewise``.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        One document per row.
+
+    Notes
+    -----
+    Each method takes the name of the text column (a list of names joins columns with a newline), a recipe or the name
+    of a preset, and the options of :func:`likewise.dedup`. Only the columns that are needed become Arrow data, without
+    a copy if their strings are Arrow strings.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import likewise.integrations.pandas
+    >>> frame = pd.DataFrame({"text": ["one fine day", "One  fine day!", "another"]}, index=["x", "y", "z"])
+    >>> frame.likewise.dedup("text", threshold=0.8).index.tolist()
+    ['x', 'z']
+    >>> frame.likewise.groups("text", threshold=0.8).to_dict()
+    {'x': 0, 'y': 0, 'z': 2}
+    """
+
+    def __init__(self, frame: Any) -> None:  # noqa: ANN401 - pandas has no types
+        self._frame = frame
+
+    def dedup(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """Return the rows that are kept, with their index.
+
+        Parameters
+        ----------
+        text, recipe, **options
+            As `text_field`, `recipe` and the others of :func:`likewise.dedup`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A part of the frame.
+        """
+        return self._frame[self._deduplication(text, recipe, options).kept]
+
+    def groups(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """Return the group of each row: the id of the row that is kept, or its number if the frame has no ids.
+
+        Parameters
+        ----------
+        text, recipe, **options
+            As for :meth:`dedup`.
+
+        Returns
+        -------
+        pandas.Series
+            Named ``group``, with the index of the frame.
+        """
+        return self.labels(text, recipe, **options)["group"]
+
+    def labels(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """Return the columns of ``Deduplication.table()`` with the index of the frame.
+
+        Parameters
+        ----------
+        text, recipe, **options
+            As for :meth:`dedup`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per row of the frame: row, id, is_kept, group, duplicate_of, similarity, group_size.
+        """
+        table = self._deduplication(text, recipe, options).table()
+        labels = table.to_pandas().set_axis(self._frame.index)
+        if pa.types.is_integer(table.schema.field("duplicate_of").type):
+            # With nulls, NumPy's integers would become fractions.
+            labels["duplicate_of"] = table.column("duplicate_of").to_pandas(types_mapper=_NULLABLE.get).array
+        return labels
+
+    def _deduplication(self, text: Any, recipe: Any, options: dict[str, Any]) -> "likewise.Deduplication":  # noqa: ANN401
+        return likewise.dedup(self._frame, recipe, text_field=text, **options)

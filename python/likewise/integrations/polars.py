@@ -1,0 +1,204 @@
+"""Polars: a namespace ``likewise`` of data frames, lazy frames, series and expressions.
+
+Requires ``pip install "likewise[polars]"``. Importing the module registers the namespaces.
+"""
+
+from typing import Any
+
+import likewise
+from likewise.errors import MissingExtra
+from likewise.stages.features import tokens
+
+try:
+    import polars as pl
+except ImportError as error:
+    raise MissingExtra("polars", "likewise.integrations.polars") from error
+
+
+@pl.api.register_dataframe_namespace("likewise")
+class FrameMethods:
+    """Methods of ``frame.likewise``.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        One document per row.
+
+    Notes
+    -----
+    Each method takes the name of the text column (a list of names joins columns with a newline), a recipe or the name
+    of a preset, and the options of :func:`likewise.dedup`. Polars copies the text column once, as Arrow data.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import likewise.integrations.polars
+    >>> frame = pl.DataFrame({"text": ["one fine day", "One  fine day!", "another"]})
+    >>> frame.likewise.dedup("text", threshold=0.8)["text"].to_list()
+    ['one fine day', 'another']
+    >>> frame.likewise.groups("text", threshold=0.8).to_list()
+    [0, 0, 2]
+    """
+
+    def __init__(self, frame: Any) -> None:  # noqa: ANN401 - the module is typed without its library
+        self._frame = frame
+
+    def dedup(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """Return the rows that are kept, as a polars.DataFrame.
+
+        Parameters
+        ----------
+        text, recipe, **options
+            As `text_field`, `recipe` and the others of :func:`likewise.dedup`.
+        """
+        result = likewise.dedup(self._frame, recipe, text_field=text, **options)
+        return self._frame.filter(pl.Series(result.kept))
+
+    def groups(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """Return the group of each row as a polars.Series: the id of the row that is kept, or its number without ids.
+
+        Parameters
+        ----------
+        text, recipe, **options
+            As for :meth:`dedup`.
+        """
+        return self.labels(text, recipe, **options)["group"]
+
+    def labels(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """Return ``Deduplication.table()`` as a polars.DataFrame: one row per row of the frame.
+
+        Parameters
+        ----------
+        text, recipe, **options
+            As for :meth:`dedup`.
+        """
+        return pl.from_arrow(likewise.dedup(self._frame, recipe, text_field=text, **options).table())
+
+
+@pl.api.register_lazyframe_namespace("likewise")
+class LazyFrameMethods:
+    """Methods of ``lazy_frame.likewise``.
+
+    Parameters
+    ----------
+    frame : polars.LazyFrame
+        One document per row.
+    """
+
+    def __init__(self, frame: Any) -> None:  # noqa: ANN401
+        self._frame = frame
+
+    def dedup(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """Return the rows that are kept, as a polars.LazyFrame.
+
+        When the result is collected, all rows up to this step are in memory at once; later filters are applied to the
+        rows that are kept.
+
+        Parameters
+        ----------
+        text, recipe, **options
+            As for ``DataFrame.likewise.dedup``.
+        """
+        return self._frame.map_batches(
+            lambda frame: FrameMethods(frame).dedup(text, recipe, **options),
+            predicate_pushdown=False,
+            projection_pushdown=False,
+            slice_pushdown=False,
+        )
+
+
+@pl.api.register_series_namespace("likewise")
+class SeriesMethods:
+    """Methods of ``series.likewise``; those of ``expression.likewise`` apply them to whole columns.
+
+    Parameters
+    ----------
+    series : polars.Series
+        The texts.
+    """
+
+    def __init__(self, series: Any) -> None:  # noqa: ANN401
+        self._series = series
+
+    def dedup(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """Return the texts that are kept, as a polars.Series; arguments as for :func:`likewise.dedup`."""
+        return self._series.filter(self.is_kept(recipe, **options))
+
+    def is_kept(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """Return whether each text is kept, as a polars.Series; arguments as for :func:`likewise.dedup`."""
+        return pl.Series(self._series.name, likewise.dedup(self._series, recipe, **options).kept)
+
+    def groups(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """Return for each text the row of the kept one in its group; arguments as for :func:`likewise.dedup`."""
+        groups = likewise.dedup(self._series, recipe, **options).groups
+        return pl.Series(self._series.name, groups)
+
+    def sketch(self, recipe: Any = None, **fields: Any) -> Any:  # noqa: ANN401
+        """Return the sketch of each text; arguments as for :func:`likewise.sketch`. A null remains null.
+
+        The type is UInt64 for SimHash of up to 64 bits, and otherwise an Array.
+        """
+        sketches = likewise.sketch(self._series.drop_nulls(), recipe, **fields)
+        values = pl.Series(self._series.name, sketches.array, dtype=_sketch_type(sketches))
+        is_text = self._series.is_not_null()
+        return (
+            values
+            if is_text.all()
+            else values.gather(pl.select(pl.when(is_text).then(is_text.cum_sum() - 1)).to_series())
+        )
+
+    def tokens(self, recipe: Any = None) -> Any:  # noqa: ANN401
+        """Return the normalized tokens of each text by a recipe, as a List of String. A null remains null."""
+        lists = [None if text is None else tokens(text, recipe) for text in self._series]
+        return pl.Series(self._series.name, lists, dtype=pl.List(pl.String))
+
+
+@pl.api.register_expr_namespace("likewise")
+class ExpressionMethods:
+    """Methods of ``expression.likewise``, as those of series.
+
+    `is_kept`, `groups` and `sketch` are computed on the whole column, in ``group_by`` and ``over`` on each group.
+
+    Parameters
+    ----------
+    expression : polars.Expr
+        The texts.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import likewise.integrations.polars
+    >>> frame = pl.DataFrame({"text": ["one fine day", "One  fine day!", "another"]})
+    >>> frame.filter(pl.col("text").likewise.is_kept(threshold=0.8)).height
+    2
+    """
+
+    def __init__(self, expression: Any) -> None:  # noqa: ANN401
+        self._expression = expression
+
+    def is_kept(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """Return whether each text is kept, a Boolean; arguments as for :func:`likewise.dedup`."""
+        return self._mapped("is_kept", pl.Boolean, recipe, options)
+
+    def groups(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
+        """Return for each text the row of the kept one in its group; arguments as for :func:`likewise.dedup`."""
+        return self._mapped("groups", pl.Int64, recipe, options)
+
+    def sketch(self, recipe: Any = None, **fields: Any) -> Any:  # noqa: ANN401
+        """Return the sketch of each text, as ``Series.likewise.sketch``."""
+        return self._mapped("sketch", _sketch_type(likewise.sketch([], recipe, **fields)), recipe, fields)
+
+    def tokens(self, recipe: Any = None) -> Any:  # noqa: ANN401
+        """Return the normalized tokens of each text by a recipe, a List of String."""
+        return self._mapped("tokens", pl.List(pl.String), recipe, {})
+
+    def _mapped(self, name: str, kind: Any, recipe: Any, options: dict[str, Any]) -> Any:  # noqa: ANN401
+        return self._expression.map_batches(
+            lambda series: getattr(SeriesMethods(series), name)(recipe, **options), return_dtype=kind
+        )
+
+
+def _sketch_type(sketches: "likewise.Sketches") -> Any:  # noqa: ANN401
+    array = sketches.array
+    kind = pl.Series(array.ravel()[:0]).dtype
+    return kind if array.ndim == 1 else pl.Array(kind, array.shape[1])

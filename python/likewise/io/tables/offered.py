@@ -1,0 +1,166 @@
+"""Frames and Hugging Face datasets: which of their columns are read.
+
+What they hold becomes Arrow data. Libraries are recognized by the attributes of their objects, never imported.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InvalidInput
+from likewise.io.tables.columns import number_column
+
+# Rows of a dataset that are gathered or converted at a time.
+_ROWS_AT_ONCE = 1000
+
+
+def as_arrow(data: Any, needed: Sequence[str] = (), optional: Sequence[str] = ()) -> Any:  # noqa: ANN401
+    """Return data as Arrow data if a library offers it in another way, otherwise as it is.
+
+    Parameters
+    ----------
+    data : object
+        Of the ``datasets`` library a Dataset or a column of it; an IterableDataset; a mapping of splits to either. Of
+        pandas and Polars a DataFrame. Anything else is returned as it is.
+    needed, optional : sequence of str
+        Columns that are read. Others are left out, unless a needed one is missing: then the error names all.
+
+    Returns
+    -------
+    object
+        Of a DataFrame one of the columns that are read. Of a Dataset a pyarrow.Table that shares its memory; a
+        ``pyarrow.RecordBatchReader`` if it has an indices mapping (after ``select`` or ``shuffle``), and of an
+        IterableDataset. Of splits their rows one after the other, in the order of the mapping.
+
+    Raises
+    ------
+    InvalidInput
+        If the rows of an IterableDataset or the splits of a mapping differ in type.
+    """
+    if hasattr(data, "columns") and (hasattr(data, "loc") or hasattr(data, "get_columns")):
+        return _of_frame(data, needed, optional)
+    if hasattr(data, "column_name") and _is_dataset(getattr(data, "source", None)) and hasattr(data, "__len__"):
+        return data.source.select_columns([data.column_name]).with_format("arrow")[:].column(0)
+    if _is_dataset(data):
+        return _of_splits([data], needed, optional)
+    if isinstance(data, Mapping) and data and all(map(_is_dataset, data.values())):
+        return _of_splits(list(data.values()), needed, optional)
+    return data
+
+
+def as_reader(stream: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return a stream of Arrow batches as a ``pyarrow.RecordBatchReader``, one that is given as it is.
+
+    Behind the C interface of Arrow, errors of Python would lose their type.
+    """
+    import pyarrow as pa
+
+    return stream if isinstance(stream, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(stream)
+
+
+def _of_frame(frame: Any, needed: Sequence[str], optional: Sequence[str]) -> Any:  # noqa: ANN401
+    columns, index = list(frame.columns), getattr(getattr(frame, "index", None), "names", ())
+    wanted = _wanted(columns, needed, optional)
+    if wanted is not None:
+        return frame[wanted]
+    # Where a column is missing only the names of the others matter: not all objects of Python become Arrow data.
+    return frame if set(needed) <= {*columns, *index} else frame.head(0)
+
+
+def _is_dataset(data: object) -> bool:
+    return all(hasattr(data, name) for name in ("with_format", "select_columns", "column_names", "iter"))
+
+
+def _is_table(dataset: Any) -> bool:  # noqa: ANN401
+    """Return whether the rows of a dataset are those of its table, in this order."""
+    return hasattr(dataset, "__len__") and getattr(dataset, "_indices", None) is None
+
+
+def _wanted(names: Sequence[str] | None, needed: Sequence[str], optional: Sequence[str]) -> list[str] | None:
+    """Return which of these columns are read; None if all must stay, or their names are unknown."""
+    if names is None or not needed or not set(needed) <= set(names):
+        return None
+    return [name for name in names if name in {*needed, *optional}]
+
+
+def _of_splits(splits: list[Any], needed: Sequence[str], optional: Sequence[str]) -> Any:  # noqa: ANN401
+    import pyarrow as pa
+
+    # A column that one split lacks is a column of none.
+    optional = [name for name in optional if all(name in (split.column_names or ()) for split in splits)]
+    for place, split in enumerate(splits):
+        wanted = _wanted(split.column_names, needed, optional)
+        if wanted is not None:
+            splits[place] = split.select_columns(wanted)
+    if all(map(_is_table, splits)):
+        tables = [split.with_format("arrow")[:].replace_schema_metadata(None) for split in splits]
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+    tables_of_all = chain.from_iterable(map(_tables, splits))
+    first = next(tables_of_all, None)
+    schema = pa.schema([]) if first is None else first.schema
+    if first is None and splits[0].features is not None:
+        schema = splits[0].features.arrow_schema
+    rest = () if first is None else chain([first], tables_of_all)
+    return pa.RecordBatchReader.from_batches(schema, _batches(schema, rest))
+
+
+def _tables(dataset: Any) -> Iterator[Any]:  # noqa: ANN401
+    import pyarrow as pa
+
+    if hasattr(dataset, "__len__"):
+        table = dataset.data.table.select(dataset.column_names).replace_schema_metadata(None)
+        yield from [table] if _is_table(dataset) else _gathered(table, dataset._indices.column(0).to_numpy())
+        return
+    examples = getattr(dataset, "_ex_iterable", None)
+    if getattr(examples, "iter_arrow", None) is not None:
+        for table in dataset.with_format("arrow").iter(batch_size=_ROWS_AT_ONCE):
+            yield table.replace_schema_metadata(None)
+        return
+    # Of examples in Python, the library's own conversion fails where nulls and texts meet.
+    schema = None if dataset.features is None else dataset.features.arrow_schema
+    for batch in dataset.with_format(None).iter(batch_size=_ROWS_AT_ONCE):
+        with _types_agree():
+            table = pa.table(dict(batch), schema=schema)
+        yield table.replace_schema_metadata(None)
+
+
+def _gathered(table: Any, rows: NDArray[np.uint64]) -> Iterator[Any]:  # noqa: ANN401
+    """Yield these rows of a table in parts. ``Table.take`` would join all chunks of the table for each part."""
+    import pyarrow as pa
+
+    batches = table.to_batches()
+    ends = np.cumsum([batch.num_rows for batch in batches])
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows[start : start + _ROWS_AT_ONCE].astype(np.int64)
+        places = np.searchsorted(ends, part, side="right")
+        order = np.argsort(places, kind="stable")
+        numbers, firsts = np.unique(places[order], return_index=True)
+        found = [
+            batches[number].take(number_column(part[some] - (ends[number] - batches[number].num_rows)))
+            for number, some in zip(numbers, np.split(order, firsts[1:]), strict=True)
+        ]
+        yield pa.Table.from_batches(found).combine_chunks().take(number_column(np.argsort(order)))
+
+
+def _batches(schema: Any, tables: Any) -> Iterator[Any]:  # noqa: ANN401
+    for table in tables:
+        with _types_agree():
+            batches = table.select(schema.names).cast(schema).to_batches()
+        yield from batches
+
+
+@contextlib.contextmanager
+def _types_agree() -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, KeyError) as error:
+        raise InvalidInput(
+            f"rows of the dataset differ in their columns or types ({error}); give it its features: "
+            "dataset.cast(features)"
+        ) from error

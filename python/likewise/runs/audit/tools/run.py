@@ -1,0 +1,314 @@
+"""An audit of what another tool removed and kept: removals without a match, duplicates that it left, chains."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.batch import FileRun
+from likewise.batch.write.summary import check_of
+from likewise.checks import check_integer
+from likewise.errors import InvalidParameter
+from likewise.io.stamps import check_unchanged, stamps
+from likewise.progress import Progress, shows_progress, taken
+from likewise.recipe.given import GivenRecipe, as_recipe
+from likewise.recipe.methods import Exact
+from likewise.runs.audit.certificate import CERTIFICATE_VERSION, file_facts, input_facts, sealed
+from likewise.runs.audit.checks import Check, are_matching, measure_pairs
+from likewise.runs.audit.intervals import Share, StratumTotals, share
+from likewise.runs.audit.opening import OpenRun
+from likewise.runs.audit.recall import Counts, Recall, estimate, missed_pairs
+from likewise.runs.audit.run import NUM_SAMPLED, sampled_matches
+from likewise.runs.audit.search import FOUND
+from likewise.runs.audit.strata import REMOVED, Stratum
+from likewise.runs.audit.tools.opening import Claims, OpenOutput, ToolFiles, open_output
+from likewise.runs.audit.truth import Matches, nearest_kept, num_affordable
+
+_MOST_LISTED = 1000
+_MOST_NAMED = 5
+# Of removals without a match: those that are listed, and those whose nearest kept document is looked for.
+_MOST_WORST = 50
+_MOST_NEAREST = 1000
+# Below this, a nearest kept document is not looked for.
+_LEAST_TOLD = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class OutputAudit:
+    """Result of an audit of another tool's output.
+
+    Parameters
+    ----------
+    checks : tuple of Check
+        Whether the tool's files agree with each other, and whether its removals match a kept document.
+    strata : list of Stratum
+        The documents that were compared with all others.
+    unmatched : Share
+        Share of the removed documents that match no kept document.
+    recall : Recall
+        ``removals``: share of the removable documents that were removed, that is, of those that match a kept document.
+        ``pairs``: share of the matching pairs of which at least one document was removed.
+    num_removed : int
+        Documents of the inputs that were not kept.
+    certificate : dict
+        All results, with hashes of the files, as JSON values. ``worst_removals`` lists up to 50 removed documents
+        without a match, with the nearest kept one, and ``left_pairs`` pairs of kept documents that match.
+    """
+
+    checks: tuple[Check, ...]
+    strata: list[Stratum]
+    unmatched: Share
+    recall: Recall
+    num_removed: int
+    certificate: dict[str, Any]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed. The recall is not part of it."""
+        return all(check.passed for check in self.checks)
+
+
+@shows_progress
+def audit_output(
+    inputs: Sequence[str | Path] | str | Path,
+    kept: Sequence[str | Path] | str | Path,
+    recipe: GivenRecipe,
+    *,
+    removed: str | Path | None = None,
+    clusters: str | Path | None = None,
+    run: FileRun | None = None,
+    num_sampled: int = NUM_SAMPLED,
+    seed: int = 0,
+    progress: Progress | bool | None = None,
+) -> OutputAudit:
+    """Measure what another tool removed without a match, and what it left.
+
+    Parameters
+    ----------
+    inputs, kept : path or sequence of paths
+        The documents that the tool read, and those that it kept, in any format that ``dedup`` reads. Documents are
+        identified by their ids, or by their normalized texts if the inputs or the kept documents have no ids.
+    recipe : Recipe or str
+        What a match is: tokens, measure and threshold; or the name of a preset. The threshold can be ``"auto"``.
+    removed : path, optional
+        Table (CSV, TSV, JSON Lines, Parquet) with the column ``id``, and optionally ``kept_id``: the kept document for
+        which each was removed.
+    clusters : path, optional
+        Table with the columns ``id`` and ``cluster``.
+    run : FileRun, optional
+        How the files are read.
+    num_sampled, seed, progress
+        As for :func:`likewise.audit`.
+
+    Returns
+    -------
+    OutputAudit
+        With 95 % intervals.
+
+    Raises
+    ------
+    InvalidInput
+        If the kept documents cannot be found among the inputs, or a table names documents that are not there.
+    InvalidParameter
+        If an option is out of range, or two options exclude each other.
+
+    Notes
+    -----
+    A removal is right if any kept document matches, whichever the tool preferred.
+    docs/howto/audit-another-tool.md explains the figures.
+
+    Examples
+    --------
+    >>> found = audit_output("articles.jsonl", "theirs.jsonl", likewise.Recipe.minhash(0.8))  # doctest: +SKIP
+    >>> found.unmatched.high  # doctest: +SKIP
+    0.0213
+    """
+    if removed is not None and clusters is not None:
+        raise InvalidParameter("removed", "cannot be combined with clusters; give one of them")
+    asked = as_recipe(recipe).resolve()
+    if asked.group != "leaders":
+        asked = asked.replace(group="leaders")
+    report, run = taken(progress), run or FileRun()
+    num_sampled = check_integer("sample", num_sampled, 2, 2**31 - 1)
+    seed = check_integer("seed", seed, 0, 2**63 - 1)
+    read, stayed = ([names] if isinstance(names, str | Path) else list(names) for names in (inputs, kept))
+    tables = [None if path is None else Path(path) for path in (removed, clusters)]
+    given = ToolFiles(read, stayed, *tables)
+    with open_output(given, asked, run, report) as output:
+        opened = output.run
+        before = stamps(opened.inputs), stamps(output.kept)
+        strata, matches = sampled_matches(opened, num_sampled, seed, report)
+        found_by_all = np.full(len(matches), FOUND, np.uint8)
+        recall = estimate(opened, strata, matches, found_by_all, num_right=None)
+        wrong, unmatched = _unmatched(opened, strata, matches, found_by_all)
+        worst = _worst(opened, wrong, seed, report)
+        left = missed_pairs(opened, matches, recall.stages, _MOST_LISTED)
+        num_removed = len(opened.evidence.rows)
+        checks = [*output.checks]
+        chains = None if output.claims is None else _Chains(output, output.claims, report)
+        if chains is not None:
+            checks.append(chains.check)
+        checks.append(_no_unmatched(strata, worst, len(wrong)))
+        documents = opened.documents
+        certificate = {
+            "certificate": CERTIFICATE_VERSION,
+            "version": _version(),
+            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "match": check_of(opened.recipe),
+            "recipe": opened.recipe.to_dict(),
+            "recipe_id": opened.recipe.recipe_id,
+            "identified_by": output.by,
+            "num_documents": len(documents),
+            "num_kept": len(documents) - num_removed,
+            "num_removed": num_removed,
+            "num_bad_rows": sum(map(len, documents.bad_rows)),
+            "seed": seed,
+            "sample": [
+                {"name": one.name, "num_documents": one.num_documents, "num_sampled": len(one)} for one in strata
+            ],
+            "passed": all(check.passed for check in checks),
+            "checks": [check.to_dict() for check in checks],
+            "unmatched_removals": unmatched.to_dict(),
+            "removal_recall": recall.removals.to_dict(),
+            "pair_recall": recall.pairs.to_dict(),
+            "estimated": {
+                "num_unmatched": None
+                if num_removed and unmatched.value != unmatched.value
+                else _count(unmatched, num_removed),
+                "num_pairs": round(recall.num_pairs, 1),
+                "num_left_pairs": round(sum(recall.by_stage.values()), 1),
+                "num_left_documents": round(recall.num_overlooked, 1),
+            },
+            "num_unmatched_seen": len(wrong),
+            "worst_removals": worst,
+            "num_left_seen": left.num_seen,
+            "left_pairs": [
+                {name: value for name, value in pair.items() if name not in ("stage", "both_stayed")}
+                for pair in left.rows
+            ],
+            **({} if chains is None else {"chains": chains.facts}),
+            "inputs": input_facts(opened.inputs),
+            "outputs": input_facts(output.kept) + [file_facts(path, path.name) for path in tables if path is not None],
+        }
+        check_unchanged(opened.inputs, before[0])
+        check_unchanged(output.kept, before[1])
+    return OutputAudit(tuple(checks), strata, unmatched, recall, num_removed, sealed(certificate))
+
+
+def _count(part: Share, total: int) -> float:
+    return round(part.value * total, 1) if total else 0.0
+
+
+def _unmatched(
+    opened: OpenRun, strata: list[Stratum], matches: Matches, stages: NDArray[np.uint8]
+) -> tuple[NDArray[np.int64], Share]:
+    """Return the sampled removed documents that match no kept one, and the share of such among all removed."""
+    counts = Counts(opened, matches, stages)
+    removed = [stratum for stratum in strata if stratum.name == REMOVED]
+    if not removed:
+        return np.zeros(0, np.int64), Share(float("nan"), 0.0, 1.0, is_exact=True)
+    (stratum,) = removed
+    is_wrong = counts.without_kept(stratum.rows)
+    totals = StratumTotals(stratum.num_documents, np.ones(len(stratum)), is_wrong.astype(np.float64))
+    return stratum.rows[is_wrong], share([totals], least_part=1.0, least_other=1.0)
+
+
+def _worst(opened: OpenRun, rows: NDArray[np.int64], seed: int, progress: Progress) -> list[dict[str, Any]]:
+    """Return the removed documents whose nearest kept document is the least similar, as JSON values."""
+    documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
+    nearest, similarity = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
+    is_known = np.zeros(len(rows), bool)
+    is_measured = not isinstance(recipe.sketch, Exact) and not recipe.is_distance_only
+    if is_measured and len(rows):
+        lowered = recipe.replace(threshold=min(_LEAST_TOLD, recipe.similarity_threshold), short_margin=0.0)
+        position = collapsed.position[rows]
+        random = np.random.default_rng([seed, 2])
+        drawn = np.flatnonzero(position >= 0)
+        drawn = np.sort(random.choice(drawn, min(_MOST_NEAREST, len(drawn)), replace=False))
+        some = np.unique(position[drawn]).astype(np.uint32)
+        most = num_affordable(documents, collapsed, lowered, some[:256], len(some), seed=seed, threads=opened.threads)
+        some = (
+            np.sort(random.choice(some, min(len(some), max(_MOST_WORST, most)), replace=False)) if len(some) else some
+        )
+        kept = np.zeros(len(collapsed.order), bool)
+        of_kept = collapsed.position[opened.kept]
+        kept[of_kept[of_kept >= 0]] = True
+        found, best = nearest_kept(documents, collapsed, lowered, kept, some, threads=opened.threads, progress=progress)
+        place = np.minimum(np.searchsorted(some, np.maximum(position, 0)), max(0, len(some) - 1))
+        is_known = (position >= 0) & (some[place] == position) if len(some) else is_known
+        nearest[is_known], similarity[is_known] = found[place[is_known]], best[place[is_known]]
+        # A kept document at each position comes before removed ones.
+        has_nearest = nearest >= 0
+        nearest[has_nearest] = collapsed.order[nearest[has_nearest]].astype(np.int64)
+    # Those of which something is known first, and the least similar first.
+    order = np.lexsort((rows, similarity, ~is_known))[:_MOST_WORST]
+    ids = documents.doc_ids(rows[order]).to_pylist()
+    worst = []
+    for doc_id, number in zip(ids, order.tolist(), strict=True):
+        kept_row = int(nearest[number])
+        kept_id = documents.doc_ids(nearest[number : number + 1]).to_pylist()[0] if kept_row >= 0 else None
+        worst.append(
+            {
+                "doc_id": doc_id,
+                "row": int(rows[number]),
+                "nearest_kept_id": kept_id,
+                "nearest_kept_row": kept_row if kept_row >= 0 else None,
+                "similarity": float(similarity[number]) if kept_row >= 0 else None,
+                "is_below": bool(is_known[number] and kept_row < 0),
+            }
+        )
+    return worst
+
+
+def _no_unmatched(strata: list[Stratum], worst: list[dict[str, Any]], num_wrong: int) -> Check:
+    num_checked = sum(len(stratum) for stratum in strata if stratum.name == REMOVED)
+    failures = tuple(removal_line(removal) for removal in worst[:_MOST_NAMED])
+    return Check("every removed document of the sample matches a kept one", num_checked, num_wrong, failures)
+
+
+def removal_line(removal: dict[str, Any]) -> str:
+    """Return in words a removed document and the nearest kept one."""
+    if removal["nearest_kept_id"] is not None:
+        return f"{removal['doc_id']}: nearest kept {removal['nearest_kept_id']} at {removal['similarity']:.4f}"
+    if removal["is_below"]:
+        return f"{removal['doc_id']}: no kept document at {_LEAST_TOLD:g} or above"
+    return f"{removal['doc_id']}"
+
+
+class _Chains:
+    """Whether removed documents match the kept ones that the tool gives for them; all are measured."""
+
+    def __init__(self, output: OpenOutput, claims: Claims, progress: Progress) -> None:
+        run, documents = output.run, output.run.documents
+        rows, kept_rows = claims.rows, claims.kept_rows
+        exists = np.ones(len(rows), bool)
+        similarity = measure_pairs(run, rows, kept_rows, exists, progress)
+        matches = are_matching(run, similarity, rows, kept_rows) & run.kept[kept_rows] & (rows != kept_rows)
+        removed, place = np.unique(rows, return_inverse=True)
+        has_match, best = np.zeros(len(removed), bool), np.full(len(removed), -1.0)
+        np.logical_or.at(has_match, place, matches)
+        np.maximum.at(best, place, similarity)
+        is_best = similarity == best[place]
+        best_kept = np.full(len(removed), -1, np.int64)
+        best_kept[place[is_best][::-1]] = kept_rows[is_best][::-1]
+        wrong = np.flatnonzero(~has_match)
+        worst = wrong[np.lexsort((removed[wrong], best[wrong]))][:_MOST_WORST]
+        ids = documents.doc_ids(removed[worst]).to_pylist()
+        kept_ids = documents.doc_ids(best_kept[worst]).to_pylist()
+        pairs = [
+            {"doc_id": doc_id, "kept_id": kept_id, "similarity": float(best[number])}
+            for doc_id, kept_id, number in zip(ids, kept_ids, worst.tolist(), strict=True)
+        ]
+        self.facts: dict[str, Any] = {"num_checked": len(removed), "num_unmatched": len(wrong), "worst_pairs": pairs}
+        named = tuple(f"{one['doc_id']} and {one['kept_id']} at {one['similarity']:.4f}" for one in pairs[:_MOST_NAMED])
+        self.check = Check(f"every removed document matches {claims.what}", len(removed), len(wrong), named)
+
+
+def _version() -> str:
+    from likewise import __version__
+
+    return __version__

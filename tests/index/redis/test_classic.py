@@ -1,0 +1,7 @@
+"""Own tokens with own real weights on a server: worked verdicts."""
+
+from tests.index.classic import RECIPE, check_verdicts
+
+
+def test_a_hundred_worked_verdicts(open_index):
+    check_verdicts(open_index(RECIPE))

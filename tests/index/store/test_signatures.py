@@ -1,0 +1,79 @@
+"""Indexes of stored signatures: the forms they come in, verdicts by distance alone, what is refused."""
+
+import numpy as np
+import pytest
+
+import likewise
+from likewise.errors import InvalidInput, InvalidParameter
+
+RECIPE = likewise.Recipe.simhash(hash="md5", weights="own", shingle=1, within=3)
+
+
+def stored(num=300):
+    chance = np.random.default_rng(8)
+    bases = chance.integers(0, 2**64, 60, np.uint64, endpoint=False)
+    picked = bases[chance.integers(0, 60, num)]
+    for _ in range(2):
+        picked ^= np.uint64(1) << chance.integers(0, 64, num, np.uint64)
+    return picked
+
+
+def kept_ids(codes, within):
+    kept, found = [], []
+    for row, code in enumerate(codes.tolist()):
+        near = [((code ^ other).bit_count(), number) for number, other in kept if (code ^ other).bit_count() <= within]
+        found.append(str(min(near)[1]) if near else None)
+        if not near:
+            kept.append((row, code))
+    return found
+
+
+@pytest.mark.parametrize("form", ["array", "signed", "list", "sketches", "path"])
+def test_verdicts_are_those_of_distances(tmp_path, form):
+    codes = stored()
+    expected = kept_ids(codes, 3)
+    assert 40 < sum(one is not None for one in expected) < 250
+    given = {
+        "signed": codes.view(np.int64),
+        "list": codes.tolist(),
+        "sketches": likewise.Sketches.from_signatures(codes, RECIPE),
+    }.get(form, codes)
+    path = tmp_path / "index" if form == "path" else None
+    with likewise.Index.from_signatures(given, RECIPE, range(300), path=path) as index:
+        assert [index.get(doc_id).kept_id for doc_id in index.ids()] == expected
+    if path is not None:
+        with likewise.Index(path) as again:
+            assert len(again) == 300
+
+
+def test_signatures_of_minhash_are_sketches_and_no_index():
+    recipe = likewise.Recipe.minhash(0.8, hash="datasketch", tokens="user", tokenizer="mine 1", shingle=1)
+    made = likewise.sketch([["a", "b"], ["a", "c"]], recipe)
+    old = likewise.Sketches.from_signatures(made.array.astype(np.uint64), recipe)
+    assert (old.array == made.array).all()
+    assert old.array.dtype == made.array.dtype
+    with pytest.raises(InvalidParameter, match="measures similarity on features"):
+        likewise.Index.from_signatures(made.array, recipe, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([1.5], "not an array of uint64"),
+        (["a"], "not an array of uint64"),
+        ([2**64], "not an array of uint64"),
+        ([-1], "not an array of uint64"),
+        ([[1, 2]], "shape"),
+        (np.zeros(3), "float64"),
+        (np.array(5, np.uint64), "shape"),
+        (np.array([-1], np.int32), "does not fit"),
+    ],
+)
+def test_what_is_no_fingerprint(given, message):
+    with pytest.raises(InvalidParameter, match=message):
+        likewise.Sketches.from_signatures(given, RECIPE)
+
+
+def test_ids_and_signatures_are_paired():
+    with pytest.raises(InvalidInput, match="2 ids for 3"):
+        likewise.Index.from_signatures([1, 2, 3], RECIPE, ["a", "b"])

@@ -1,0 +1,31 @@
+"""Documents of which some are near-copies, and what the plain call says of them."""
+
+import functools
+
+import likewise
+from tests.golden.texts import made_up
+
+NUM_DOCUMENTS = 20_000
+RECIPE = likewise.Recipe.minhash(0.55)
+
+
+def texts(num_documents=NUM_DOCUMENTS):
+    """Two of five are copies with one word changed: of the document before, and of one of the first hundred."""
+    made = []
+    for number in range(num_documents):
+        text = made_up(25, number)
+        if number % 5 == 1:
+            text = made[-1] + f" x{number}"
+        elif number % 5 == 3:
+            text = f"y{number} " + made[number % 100 // 5 * 5 if number > 100 else 0]
+        made.append(text)
+    return made
+
+
+@functools.cache
+def plain():
+    """The texts, and the plain call on them as a list."""
+    made = texts()
+    result = likewise.dedup(made, RECIPE)
+    assert 0.5 < result.kept.mean() < 0.8
+    return made, result

@@ -1,0 +1,68 @@
+"""Lists of tokens over HTTP: collections whose recipe takes tokens decide them as an index does."""
+
+import json
+
+import likewise
+from tests.index.classic import RECIPE, check_verdicts, documents
+from tests.service.http.answers import PAGES, problem
+
+WORDS = {"method": "minhash", "tokens": "user", "tokenizer": "words 1", "threshold": 0.5, "shingle": 1}
+
+
+def test_pairs_of_token_and_weight(begin, tmp_path):
+    client = begin(recipe=RECIPE.to_dict())
+    pages = documents()
+    batch = [{"doc_id": i, "text": page} for i, page in enumerate(pages)]
+    found = client.post(f"{PAGES}/add/batch", json={"documents": batch}).json()["verdicts"]
+    with likewise.Index(tmp_path / "alone", RECIPE) as index:
+        own = index.check_and_add_batch([str(i) for i in range(len(pages))], pages)
+        assert [(one["kept_id"], one["distance"]) for one in found] == [(one.kept_id, one.distance) for one in own]
+        near = client.post(f"{PAGES}/neighbors", json={"text": pages[1]}).json()["neighbors"]
+        assert near == [one._asdict() for one in index.neighbors(pages[1])]
+    lines = "\n".join(json.dumps({"text": page}) for page in pages[:3])
+    answers = client.post(f"{PAGES}/check/batch", content=lines, headers={"content-type": "application/x-ndjson"})
+    assert [json.loads(line)["is_new"] for line in answers.text.splitlines()] == [False] * 3
+    for text, wanted in [("solar", "a list of [token, weight] pairs"), (["a"], "pairs"), ([["a", 1e6]], "when scaled")]:
+        answer = client.post(f"{PAGES}/check", json={"text": text})
+        problem(answer, "invalid", "text")
+        assert wanted in answer.json()["detail"]
+
+
+def test_tokens_without_weights(begin):
+    client = begin(recipe=WORDS)
+    documents = [{"doc_id": "a", "text": ["near", "copies"]}, {"doc_id": "b", "text": ["copies", "near"]}]
+    found = client.post(f"{PAGES}/add/batch", json={"documents": documents}).json()["verdicts"]
+    assert [one["kept_id"] for one in found] == [None, "a"]
+    documents[1]["text"] = [["near", 1]]
+    problem(client.post(f"{PAGES}/add/batch", json={"documents": documents}), "invalid", "documents.1.text")
+    problem(client.post(f"{PAGES}/check/batch", json={"texts": [["a"], "a"]}), "invalid", "texts.1")
+    problem(client.post(f"{PAGES}/neighbors", json={"text": "a"}), "invalid", "text")
+    problem(client.post(f"{PAGES}/check", json={"text": [1]}), "invalid", "text")
+
+
+def test_a_collection_of_texts_takes_no_tokens(begin):
+    client = begin(max_document_characters=10)
+    problem(client.post(f"{PAGES}/check", json={"text": ["a"]}), "invalid", "text")
+    problem(client.post(f"{PAGES}/check", json={"text": ["a" * 6, "b" * 6]}), "invalid", "text")
+
+
+def test_the_client_sends_tokens(running):
+    with likewise.Client(running.url) as client:
+        client.create_collection("cut-pages", RECIPE)
+    with likewise.Client(running.url, collection="cut-pages") as client:
+        check_verdicts(client)
+        assert client.neighbors(documents()[0])[0].doc_id == "page-0"
+
+
+def test_pairs_of_value_and_text(begin):
+    recipe = likewise.Recipe.minhash(threshold=0.5, only_within="site")
+    client = begin(recipe=recipe.to_dict())
+    pages = [["a.example", "one fine day in spring"], ["b.example", "one fine day in spring"]]
+    batch = [{"doc_id": i, "text": page} for i, page in enumerate([*pages, *pages])]
+    found = client.post(f"{PAGES}/add/batch", json={"documents": batch}).json()["verdicts"]
+    assert [one["kept_id"] for one in found] == [None, None, "0", "1"]
+    near = client.post(f"{PAGES}/neighbors", json={"text": pages[1]}).json()["neighbors"]
+    assert [one["doc_id"] for one in near] == ["1"]
+    answer = client.post(f"{PAGES}/check/batch", json={"texts": [pages[0], "one fine day in spring"]})
+    problem(answer, "invalid", "texts.1")
+    assert "[value, text] pair" in answer.json()["detail"]

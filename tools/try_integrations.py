@@ -1,0 +1,72 @@
+"""Test each integration with the library it is for, in an environment of its own: their requirements conflict.
+
+``python tools/try_integrations.py FOLDER [NAME...]``: for each name, an environment in FOLDER with the package of this
+checkout, its extra and what its tests need. Then runs ``tests/integrations/test_NAME.py``, and the Python of
+``docs/howto/NAME.md`` and of docstrings. The package must have been built (``make build``).
+"""
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Further extras that the tests of each use, and packages.
+NEEDED: dict[str, tuple[list[str], list[str]]] = {
+    "datasets": ([], []),
+    "datatrove": ([], ["orjson>=3.10"]),
+    "haystack": ([], []),
+    "langchain": ([], []),
+    "llama-index": ([], []),
+    "mcp": (["server", "client"], []),
+    "scrapy": (["server", "client"], []),
+}
+TESTS = ["pytest>=9", "pytest-timeout>=2.4", "hypothesis>=6.150"]
+
+
+def try_one(environment: Path, name: str) -> None:
+    """Install and test one integration; raises if a command fails."""
+    if name not in NEEDED:
+        sys.exit(f"no integration {name!r}; there are {', '.join(NEEDED)}")
+    python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
+    if not python.exists():
+        venv.create(environment, with_pip=True)
+    extras, packages = NEEDED[name]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*TESTS, *packages, *project["dependencies"]]
+    for extra in (name, *extras):
+        wanted += project["optional-dependencies"][extra]
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted], check=True)
+    add_package(python)
+    module = name.replace("-", "_")
+    tests = [f"tests/integrations/test_{module}.py", "tests/structure/test_documentation.py"]
+    # All other pages and modules belong to `make test`.
+    chosen = f"test_{module} or howto/{name} or integrations.{module}"
+    pytest = [python, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-k", chosen]
+    subprocess.run([*pytest, *tests], check=True, cwd=ROOT)
+
+
+def add_package(python: Path) -> None:
+    """Let an environment import the package of this checkout, as an editable installation does, without a build."""
+    command = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    site = Path(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
+    (site / "likewise.pth").write_text(f"{ROOT / 'python'}\n", encoding="utf-8")
+    installed = importlib.metadata.distribution("likewise")
+    facts = site / f"likewise-{installed.version}.dist-info" / "METADATA"
+    facts.parent.mkdir(exist_ok=True)
+    facts.write_text(installed.read_text("METADATA") or "", encoding="utf-8")
+
+
+def main() -> None:
+    """Test the integrations that are named, or all."""
+    folder, *names = sys.argv[1:]
+    for name in names or NEEDED:
+        print(f"{name}:", flush=True)
+        try_one(Path(folder).absolute() / name, name)
+
+
+if __name__ == "__main__":
+    main()
