@@ -69,6 +69,7 @@ integrations: build ## Test INTEGRATIONS="scrapy mcp" (or all) with their librar
 .PHONY: lint
 lint: build ## Formatting, types, layers, licenses, circles of modules, phrases
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --locked --all-targets --quiet -- -D warnings
 	cargo clippy --manifest-path fuzz/Cargo.toml --target-dir target/fuzz --locked --quiet -- -D warnings
 	$(BIN)/ruff format --check .
@@ -87,6 +88,7 @@ platforms: $(VENV)/.environment ## Check that the crates compile for macOS, Wind
 .PHONY: fix
 fix: build ## Mend what the formatters can
 	cargo fmt --all
+	cargo fmt --manifest-path fuzz/Cargo.toml
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

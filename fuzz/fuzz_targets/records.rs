@@ -2,7 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use likewise_disk::{CsvDialect, CsvRules, CsvStream, Piece, RecordPiece, RecordSplitter, read_csv_header};
+use likewise_disk::{
+    CsvDialect, CsvRules, CsvStream, Piece, RecordPiece, RecordSplitter, read_csv_header,
+};
 use likewise_fuzz::temporary;
 
 /// Where each good and bad row stands, its text or why it is bad, and how many lines there are.
@@ -47,9 +49,15 @@ fuzz_target!(|data: &[u8]| {
     };
     let read = |piece: RecordPiece| {
         let file = file.try_clone().expect("clone");
-        CsvStream::open(file, rules.clone(), piece.offset, piece.length, piece.stray_lines)
-            .and_then(|stream| stream.read(0))
-            .expect("read")
+        CsvStream::open(
+            file,
+            rules.clone(),
+            piece.offset,
+            piece.length,
+            piece.stray_lines,
+        )
+        .and_then(|stream| stream.read(0))
+        .expect("read")
     };
     let (start, end) = (header.num_bytes, data.len() as u64);
     let splitter = || RecordSplitter::new(file.try_clone().expect("clone"), dialect, start);
