@@ -1,11 +1,11 @@
-"""Erasure: the steps after which no file of an index holds a document, the marker of an unfinished one, the certificate."""
+"""Erasure: its steps, the marker of an unfinished one, and the certificate of a finished one."""
 
 import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -204,7 +204,7 @@ def erase(
         promoted=tuple(doc_id for doc_id, kept_id in kept_ids.items() if kept_id is None),
         moved=tuple((doc_id, kept_id) for doc_id, kept_id in kept_ids.items() if kept_id is not None),
         index=index,
-        finished_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
 
@@ -212,9 +212,7 @@ def _unfinished(reason: str) -> StoreError:
     return StoreError(f"the erasure is not finished: {reason}; run it again")
 
 
-def _remove_all(
-    native: _native.OnlineIndex, names: list[str], column: _native.Texts
-) -> dict[str, str | None]:
+def _remove_all(native: _native.OnlineIndex, names: list[str], column: _native.Texts) -> dict[str, str | None]:
     """Remove all documents of some ids, in this order; return the kept ids of the duplicates that were reassigned."""
     kept_ids: dict[str, str | None] = {}
     for _ in range(_ATTEMPTS):

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, NoReturn, Self, Unpack
 
 import numpy as np
 
@@ -378,6 +378,13 @@ class RedisIndex:
                         tuple(one.doc_id for one in promoted),
                         tuple((member.doc_id, records[row].doc_id) for member, row, _ in moved),
                     )
+
+    def erase(self, ids: Any) -> NoReturn:  # noqa: ANN401 - as of an index in a directory
+        """Raise StoreError: a client cannot erase documents from the files of a server."""
+        raise StoreError(
+            "documents cannot be erased from the RDB and AOF files of a server: remove them, run BGREWRITEAOF and "
+            "BGSAVE on the server and its replicas, and delete older copies of these files"
+        )
 
     @property
     def stats(self) -> dict[str, Any]:
