@@ -17,6 +17,10 @@ from likewise.io.output.parts import sync_directory
 
 CERTIFICATE_VERSION = 1
 MIN_KEY_BYTES, MAX_KEY_BYTES = 16, hashlib.blake2b.MAX_KEY_SIZE
+NOT_ON_A_SERVER = (
+    "documents cannot be erased from the RDB and AOF files of a server: remove them, run BGREWRITEAOF and BGSAVE on "
+    "the server and its replicas, and delete older copies of these files"
+)
 _DIGEST_BYTES = 32
 _MARKER = "erasing.json"
 _UNWRITTEN_MARKER = f".{_MARKER}.unfinished"
@@ -216,10 +220,10 @@ def _remove_all(native: _native.OnlineIndex, names: list[str], column: _native.T
     """Remove all documents of some ids, in this order; return the kept ids of the duplicates that were reassigned."""
     kept_ids: dict[str, str | None] = {}
     for _ in range(_ATTEMPTS):
-        todo = [record for record in native.records_of(column) if record[2] != "gone"]
-        if not todo:
+        pending = [record for record in native.records_of(column) if record[2] != "gone"]
+        if not pending:
             break
-        for place, row, standing in todo:
+        for place, row, standing in pending:
             try:
                 if standing == "named":
                     _, promoted, moved = native.remove_expired(row)

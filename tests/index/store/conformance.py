@@ -172,7 +172,8 @@ class IndexMachine(RuleBasedStateMachine):
 
     @rule(names=st.lists(ids, max_size=4))
     def erase(self, names):
-        if not isinstance(self.index, likewise.Index):
+        if hasattr(self.index, "place"):
+            # On a server.
             with pytest.raises(likewise.errors.StoreError, match="RDB and AOF files"):
                 self.index.erase(names)
             return

@@ -21,7 +21,9 @@ def run(job):
             index.erase(job["ids"])
     except BaseException:
         said = traceback.format_exc()
-    Path(job["ended"]).write_text(said)
+    unfinished = Path(f"{job['ended']}.unfinished")
+    unfinished.write_text(said)
+    unfinished.replace(job["ended"])
 
 
 def main():

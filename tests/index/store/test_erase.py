@@ -18,6 +18,7 @@ import pytest
 import likewise
 from likewise import _native
 from likewise.errors import InvalidParameter, StoreError
+from likewise.index import erasing
 from tests.forking import forking
 from tests.index.store.clocks import clocked
 from tests.index.store.crash_child import make_text
@@ -93,6 +94,7 @@ def test_no_file_has_a_byte_of_an_erased_document(tmp_path, name, store):
         assert erasure.erased == tuple(gone)
         assert not erasure.absent
         assert held(path, recipe, gone, store) == set()
+        assert (path / "documents.sqlite-wal").stat().st_size == 0
         # The files are those of the index, and the others are there.
         assert {file.name for file in path.iterdir()} <= {
             *("documents.sqlite", "documents.sqlite-wal", "documents.sqlite-shm", "documents.mark", "writer.lock"),
@@ -396,6 +398,27 @@ def test_absent_ids_and_erasing_twice(tmp_path):
         # An id can be used again.
         assert index.add(*next(iter(gone.items()))).is_new
         assert index.erase(gone).erased == (next(iter(gone)),)
+
+
+def test_a_document_that_another_thread_adds_under_an_erased_id_is_an_error(tmp_path):
+    path, gone = tmp_path / "index", documents(1000, 2)
+    with open_small(path, "minhash") as index:
+        index.add_batch(list(gone), list(gone.values()))
+        remove_all = erasing._remove_all
+
+        def remove_and_add(*given):
+            kept_ids = remove_all(*given)
+            index.add(*next(iter(gone.items())))
+            return kept_ids
+
+        with (
+            mock.patch.object(erasing, "_remove_all", remove_and_add),
+            pytest.raises(StoreError, match="not finished: a document was added again under the id of an erased one"),
+        ):
+            index.erase(gone)
+        assert index.stats["unfinished_erasure"] == 2
+        assert index.erase(gone).erased == tuple(gone)
+        assert len(index) == 0
 
 
 HOSTILE = [

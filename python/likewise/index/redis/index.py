@@ -16,6 +16,7 @@ import numpy as np
 from likewise import _native
 from likewise.checks import check_seconds, num_threads
 from likewise.errors import ForkedError, InvalidInput, StoreError
+from likewise.index.erasing import NOT_ON_A_SERVER
 from likewise.index.ids import as_stored, paired, rows_from
 from likewise.index.opening import check_nearest, named_recipe
 from likewise.index.redis import upkeep
@@ -381,10 +382,7 @@ class RedisIndex:
 
     def erase(self, ids: Any) -> NoReturn:  # noqa: ANN401 - as of an index in a directory
         """Raise StoreError: a client cannot erase documents from the files of a server."""
-        raise StoreError(
-            "documents cannot be erased from the RDB and AOF files of a server: remove them, run BGREWRITEAOF and "
-            "BGSAVE on the server and its replicas, and delete older copies of these files"
-        )
+        raise StoreError(NOT_ON_A_SERVER)
 
     @property
     def stats(self) -> dict[str, Any]:

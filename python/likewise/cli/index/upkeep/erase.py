@@ -53,9 +53,12 @@ def command(
     quiet: bool,  # noqa: FBT001 - click's call
 ) -> None:
     """Run the command."""
-    from likewise.index.erasing import check_key
+    from likewise.errors import StoreError
+    from likewise.index.erasing import NOT_ON_A_SERVER, check_key
     from likewise.io.output.whole import WholeFile
 
+    if url is not None:
+        raise StoreError(NOT_ON_A_SERVER)
     path, _ = split_target(places, url)
     if (key_file is None) != (certificate is None):
         raise click.UsageError("--certificate and --key-file must be given together.")
