@@ -275,7 +275,9 @@ def _write_marker(directory: Path, marker: _Marker) -> None:
 
 
 def _delete_marker(directory: Path) -> None:
-    # Synced first: the names of the files that went are gone before the marker is.
-    sync_directory(directory)
+    # Synced first: the names of the deleted files are gone before that of the marker is.
+    for place in (directory / "segments", directory):
+        if place.is_dir():
+            sync_directory(place)
     (directory / _MARKER).unlink()
     sync_directory(directory)
