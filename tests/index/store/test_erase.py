@@ -24,6 +24,7 @@ from tests.index.store.clocks import clocked
 from tests.index.store.crash_child import make_text
 from tests.index.store.crash_index import open_small
 from tests.index.store.model import ModelIndex
+from tests.oracle import decide, features
 from tests.oracle.xxh3 import xxh3
 from tests.recipes import RECIPES, oracle_recipe
 from tests.waiting import wait_until
@@ -47,6 +48,10 @@ def needles(recipe, doc_id, text, store):
     sketch = likewise.sketch([text], recipe).array.tobytes()
     found = {"id": [doc_id.encode()], "hash of the id": hashes(xxh3(doc_id.encode())), "sketch": [sketch, sketch[::-1]]}
     found["hash of the text"] = hashes(xxh3(text.encode()))
+    weights = decide.Online(oracle_recipe(recipe)).document(-1, text).weights
+    found["features"] = [needle for feature in weights for needle in hashes(feature)]
+    low, high = (half.to_bytes(8, "little") for half in features.digest(weights))
+    found["digest of the features"] = [low + high, (low + high)[::-1], low, high, low[::-1], high[::-1]]
     if store == "text":
         found["text"] = [word.encode() for word in text.split()]
     return found
@@ -86,9 +91,10 @@ def test_no_file_has_a_byte_of_an_erased_document(tmp_path, name, store):
         index.add_batch(*map(list, zip(*order[60:], strict=True)))
         before = held(path, recipe, gone, store)
         # What is looked for can be found: in the log, the database, or both.
-        assert {kind for kind, _ in before} >= {"id", "hash of the text", "sketch"} | (
-            {"text"} if store == "text" else set()
-        )
+        expected = {"id", "hash of the text", "sketch"}
+        expected |= {"text"} if store == "text" else set()
+        expected |= {"digest of the features"} if name == "minhash" else set()
+        assert {kind for kind, _ in before} >= expected
         assert index.remove(next(iter(gone))).was_kept
         erasure = index.erase(gone)
         assert erasure.erased == tuple(gone)
