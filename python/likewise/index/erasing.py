@@ -150,9 +150,9 @@ class _Marker(NamedTuple):
 
 
 def num_unfinished(directory: Path) -> int | None:
-    """Return the number of documents of an erasure that was interrupted, or None."""
+    """Return the number of ids of an erasure that was interrupted, or None."""
     marker = _read_marker(directory)
-    return None if marker is None else len(marker.stored)
+    return None if marker is None else len(marker.ids)
 
 
 def unfinished_warning(directory: Path) -> str | None:
@@ -161,8 +161,8 @@ def unfinished_warning(directory: Path) -> str | None:
     if num is None:
         return None
     return (
-        f"an erasure of {counted(num, 'document')} from {directory} was interrupted, so its files may still hold them; "
-        "run it again"
+        f"an erasure of {counted(num, 'id')} from {directory} was interrupted, so its files may still hold their "
+        "documents; run it again"
     )
 
 

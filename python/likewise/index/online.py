@@ -625,7 +625,7 @@ class Index:
         Notes
         -----
         An erasure is complete when this method returns. If it fails or is interrupted, opening the index for writing
-        warns, ``stats["unfinished_erasure"]`` is the number of its documents, and `verify` reports it. Call `erase`
+        warns, ``stats["unfinished_erasure"]`` is the number of its ids, and `verify` reports it. Call `erase`
         again, with the same ids or none, to complete it.
 
         The cost is that of :meth:`compact`, and of writing the whole database three times. Free space of twice its

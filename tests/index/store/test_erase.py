@@ -263,7 +263,7 @@ def forker():
 
 
 def killed_after(forker, job, seconds):
-    """Let a child erase, and kill it so long after it opened the index; return what it said if it came to an end."""
+    """Let a child erase, and kill it so long after it opened the index; return how long it lived from then on."""
     for name in ("begun", "ended"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(job[name])
@@ -301,7 +301,10 @@ def test_killed_50_times_it_is_done_or_told(tmp_path, forker, name):
     for _ in range(25):
         shutil.rmtree(path)
         shutil.copytree(base, path)
-        killed_after(forker, job, chance.uniform(0, 1.1 * lasts))
+        lasted = killed_after(forker, job, chance.uniform(0, lasts))
+        if chance.random() < 0.3 and (path / "erasing.json").exists():
+            # The second child is killed while it finishes the erasure of the first.
+            lasted = killed_after(forker, job, chance.uniform(0, lasts))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             index = open_small(path, name)
@@ -310,12 +313,14 @@ def test_killed_50_times_it_is_done_or_told(tmp_path, forker, name):
         assert is_told == any("run it again" in finding for finding in index.verify())
         if is_told:
             outcomes["told"] += 1
-            assert "an erasure of 15 documents from" in str(caught[0].message)
+            assert "an erasure of 15 ids from" in str(caught[0].message)
         else:
             ours, theirs = plain(index, whole if gone[0] in index else erased, chance)
             assert ours == theirs
             outcomes["not begun" if gone[0] in index else "done"] += 1
             if gone[0] not in index:
+                # So short is one on this machine just now: the next kills are in the middle.
+                lasts = min(lasts, lasted)
                 assert not found_in(path, {"id": [doc_id.encode() for doc_id in gone]})
         # The same again finishes it, and knows of all documents that they were there; so does any other erasure.
         again = index.erase(gone if chance.random() < 0.5 or not is_told else ["unknown"])
@@ -344,11 +349,11 @@ def test_it_is_told_wherever_it_stops(tmp_path):
             index.erase(gone)
         assert index.stats["unfinished_erasure"] == 3
         index.close()
-        with pytest.warns(RuntimeWarning, match="an erasure of 3 documents from .* was interrupted, .* run it again"):
+        with pytest.warns(RuntimeWarning, match="an erasure of 3 ids from .* was interrupted, .* run it again"):
             index = open_small(path, "minhash")
         with open_small(path, "minhash", read_only=True) as reader:
             assert reader.stats["unfinished_erasure"] == 3
-            assert [finding.split(" from ")[0] for finding in reader.verify()] == ["an erasure of 3 documents"]
+            assert [finding.split(" from ")[0] for finding in reader.verify()] == ["an erasure of 3 ids"]
         assert index.erase([]).erased == tuple(gone)
         assert index.stats["unfinished_erasure"] is None
         assert index.verify() == []

@@ -378,11 +378,14 @@ def test_an_interrupted_erasure_is_told_by_every_command(tmp_path, index, texts)
     run("add", index, "-", stdin=jsonl(texts[:5]))
     with mock.patch("likewise.index.erasing._remove_all", side_effect=KeyboardInterrupt):
         run("erase", index, "--ids", "-", stdin=b"3\n4\n", status=130)
-    told = "note: an erasure of 2 documents from"
+    told = "note: an erasure of 2 ids from"
     assert told in run("query", index, "--id", "1").err
     assert told in run("add", index, "-", stdin=jsonl(texts[:1])).err
     assert json.loads(run("stats", index).out)["unfinished_erasure"] == 2
-    assert b"was interrupted, so its files may still hold them; run it again" in run("verify", index, status=1).out
+    assert (
+        b"was interrupted, so its files may still hold their documents; run it again"
+        in run("verify", index, status=1).out
+    )
     assert "2 documents erased" in run("erase", index, "--ids", os.devnull).err
     assert run("verify", index).out == b""
     assert told not in run("query", index, "--id", "1").err
