@@ -53,7 +53,7 @@ def command(
     quiet: bool,  # noqa: FBT001 - click's call
 ) -> None:
     """Run the command."""
-    from likewise.errors import StoreError
+    from likewise.errors import InvalidInput, InvalidParameter, StoreError
     from likewise.index.erasing import NOT_ON_A_SERVER, check_key
     from likewise.io.output.whole import WholeFile
 
@@ -64,7 +64,10 @@ def command(
         raise click.UsageError("--certificate and --key-file must be given together.")
     key = b"" if key_file is None else key_file.read_bytes()
     if key_file is not None:
-        check_key(key)
+        try:
+            check_key(key)
+        except InvalidParameter as error:
+            raise InvalidInput(f"the key {error.message}", str(key_file)) from error
     ids = _ids_of(ids_file)
     with open_index(path, url, prefix) as index:
         if certificate is None:
