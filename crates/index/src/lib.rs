@@ -30,3 +30,4 @@ pub use queries::{Group, Removed, Verdicts};
 pub use rules::{Matching, Method, Rules, SHORT_FEATURES};
 pub use stored::StoredPart;
 pub use upkeep::Facts;
+pub use upkeep::erasing::{Purged, Standing, StoredRecord};

@@ -6,7 +6,7 @@ use likewise_core::error::Error as CoreError;
 use likewise_core::text::Document;
 use likewise_disk::store::{Evidence, Row};
 
-use crate::decide::lookup::stored_row;
+use crate::decide::lookup::{Lookup, stored_row};
 use crate::decide::nearest::{Nearest, Neighbor, neighbors_of};
 use crate::decide::removal::Removal;
 use crate::decide::{BLOCK, check_documents};
@@ -264,6 +264,26 @@ impl Index {
     /// # Cost
     /// That of a check for each duplicate, and a sync.
     pub fn remove(&self, id: &str, cancel: &AtomicBool) -> Result<Removed, Error> {
+        let row_of = |lookup: &mut Lookup<'_>| {
+            let row = lookup.row_of_id(id, None)?;
+            row.ok_or_else(|| Error::UnknownId(id.to_owned()))
+        };
+        self.remove_found(&row_of, cancel)
+    }
+
+    /// The same of the row of an expired document that duplicates still name.
+    ///
+    /// # Errors
+    /// Those of [`Index::remove`] but [`Error::UnknownId`].
+    pub fn remove_expired(&self, row: u32, cancel: &AtomicBool) -> Result<Removed, Error> {
+        self.remove_found(&|_| Ok(row), cancel)
+    }
+
+    fn remove_found(
+        &self,
+        row_of: &dyn Fn(&mut Lookup<'_>) -> Result<u32, Error>,
+        cancel: &AtomicBool,
+    ) -> Result<Removed, Error> {
         self.ready(cancel)?;
         let removed = self.repairing(|| {
             let shared = &self.shared;
@@ -271,8 +291,7 @@ impl Index {
             let store = writer.as_mut().ok_or(Error::ReadOnly)?;
             let state = shared.state();
             let mut lookup = shared.lookup(&state, store);
-            let row = lookup.row_of_id(id, None)?;
-            let row = row.ok_or_else(|| Error::UnknownId(id.to_owned()))?;
+            let row = row_of(&mut lookup)?;
             let removal = lookup.removal(row, shared, cancel)?;
             let promoted = removal.promoted.iter().map(|&row| lookup.id(row));
             let promoted_ids = promoted.collect::<Result<_, _>>()?;

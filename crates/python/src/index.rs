@@ -9,7 +9,7 @@ use likewise_core::text::Document;
 use likewise_disk::environment::{Clock, Environment};
 use likewise_disk::store::{AddingRun, Durability, Store};
 use likewise_index::{
-    Documents, Index, Matching, Nearest, Opening, Rules, Sketching, TextKind, TextOf,
+    Documents, Index, Matching, Nearest, Opening, Rules, Sketching, Standing, TextKind, TextOf,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -458,6 +458,52 @@ impl OnlineIndex {
             removed.promoted_ids,
             removed.moved_ids,
         ))
+    }
+
+    /// The same of the row of an expired document that duplicates still name.
+    #[allow(clippy::type_complexity)]
+    fn remove_expired(
+        &self,
+        py: Python<'_>,
+        row: u32,
+    ) -> Result<(bool, Vec<String>, Vec<(String, String)>), Failure> {
+        let removed = run(py, LONG_BYTES, |cancel| {
+            self.asked(self.index.remove_expired(row, cancel))
+        })?;
+        Ok((
+            removed.removal.was_kept,
+            removed.promoted_ids,
+            removed.moved_ids,
+        ))
+    }
+
+    /// Records that the database has of ids: place of the id, row, and `present`, `named` (expired, but duplicates name it) or `gone`.
+    fn records_of(
+        &self,
+        py: Python<'_>,
+        ids: &Texts,
+    ) -> Result<Vec<(usize, u32, &'static str)>, Failure> {
+        let records = run(py, LONG_BYTES, |cancel| {
+            self.asked(self.index.records_of(&list_of(ids), cancel))
+        })?;
+        let shown = records.iter().map(|record| {
+            let standing = match record.standing {
+                Standing::Present => "present",
+                Standing::Named => "named",
+                Standing::Gone => "gone",
+            };
+            (record.place, record.row, standing)
+        });
+        Ok(shown.collect())
+    }
+
+    /// Compacts and writes the database again; gives whether the log was cut, and what could not be deleted in the directory of segments.
+    #[pyo3(signature = (*, threads=1))]
+    fn purge(&self, py: Python<'_>, threads: usize) -> Result<(bool, Vec<String>), Failure> {
+        let purged = run(py, LONG_BYTES, |cancel| {
+            self.asked(self.index.purge(threads, cancel))
+        })?;
+        Ok((purged.is_log_cut, purged.left))
     }
 
     /// Sizes and counts.

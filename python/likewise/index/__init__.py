@@ -1,6 +1,7 @@
 """The online index: checks whether a document is a near-duplicate of an earlier document."""
 
+from likewise.index.erasing import Erasure
 from likewise.index.online import Index
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
 
-__all__ = ["Document", "Group", "Index", "Neighbor", "Removal", "Verdict", "Verdicts"]
+__all__ = ["Document", "Erasure", "Group", "Index", "Neighbor", "Removal", "Verdict", "Verdicts"]

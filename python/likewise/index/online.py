@@ -5,6 +5,8 @@ import errno
 import os
 import shutil
 import tempfile
+import threading
+import warnings
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +18,10 @@ import numpy as np
 from likewise import _native
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, StoreError
+from likewise.index.erasing import Erasure, erase, num_unfinished, unfinished_warning
 from likewise.index.ids import all_ids, is_kept_as_given, one_id, paired, rows_from, too_long
 from likewise.index.opening import (
+    DOCUMENTS_FORMAT,
     Store,
     attached_parts,
     check_nearest,
@@ -144,6 +148,8 @@ class Index:
         self._path = directory
         self._store = kept
         self._ttl_s = ttl_s
+        self._is_reader = mode == "read"
+        self._erasing = threading.Lock()
         self._delete: weakref.finalize[[str, int], Self] | None = None
         self._native = _native.OnlineIndex(
             directory,
@@ -155,6 +161,8 @@ class Index:
             accept_loss=accept_loss,
             accept_clock=accept_clock,
         )
+        if mode == "write" and (warning := unfinished_warning(directory)) is not None:
+            warnings.warn(warning, RuntimeWarning, stacklevel=2)
 
     @classmethod
     def in_memory(
@@ -590,6 +598,60 @@ class Index:
         was_kept, promoted, moved = self._native.remove(doc_id)
         return Removal(doc_id, was_kept, tuple(promoted), tuple(moved))
 
+    def erase(self, ids: Any) -> Erasure:  # noqa: ANN401 - lists, Arrow data
+        """Erase documents: remove them, and overwrite or delete everything that the files of the index hold of them.
+
+        Removal follows the rules of :meth:`remove`, in the order of `ids`. An expired document whose duplicates are
+        still in the index is removed too, which reassigns its duplicates. Afterward, no file of the directory contains
+        the id, the text or a hash of an erased document, except hashes, sketches and features that a document of the
+        index also has. Row numbers are never used again.
+
+        Parameters
+        ----------
+        ids : list of str or int, Arrow data, or iterable
+            The ids, which may be absent from the index. If an earlier erasure was interrupted, its ids are added.
+
+        Returns
+        -------
+        Erasure
+            Which ids were erased and which were absent. Its method `certificate` returns a certificate without ids.
+
+        Raises
+        ------
+        StoreError
+            If the index is open for reading only, if the directory contains other files, or if a reader used the log
+            for 2 seconds. In the last case, the documents are removed but may still be in the log.
+
+        Notes
+        -----
+        An erasure is complete when this method returns. If it fails or is interrupted, opening the index for writing
+        warns, ``stats["unfinished_erasure"]`` is the number of its ids, and `verify` reports it. Call `erase`
+        again, with the same ids or none, to complete it.
+
+        The cost is that of :meth:`compact`, and of writing the whole database three times. Free space of twice its
+        size is needed: in the directory, and in the directory for temporary files of SQLite (``SQLITE_TMPDIR``).
+
+        Examples
+        --------
+        >>> import likewise
+        >>> with likewise.Index.in_memory("online") as index:
+        ...     verdicts = index.add_batch(["a", "b"], ["Solar kettle, 1.5 l", "solar kettle 1.5 L"])
+        ...     erasure = index.erase(["a", "c"])
+        >>> erasure.erased, erasure.absent, erasure.promoted
+        (('a',), ('c',), ('b',))
+        """
+        if self._is_reader:
+            raise StoreError(f"{self._path} was opened for reading only; open it for writing to erase documents")
+        names = all_ids(ids).to_list()
+        about = {
+            "path": str(self._path),
+            "format": DOCUMENTS_FORMAT,
+            "recipe_id": self._recipe.recipe_id,
+            "store": self._store,
+        }
+        with self._erasing:
+            return erase(self._native, self._path, names, self._threads, about)
+
     @property
     def stats(self) -> dict[str, Any]:
         """Number of documents and events, rows and bytes of segments and database, recipe, and SQLite version.
@@ -600,6 +662,7 @@ class Index:
         facts: dict[str, Any] = dict(self._native.facts())
         facts["store"] = self._store
         facts["ttl_s"] = self._ttl_s
+        facts["unfinished_erasure"] = num_unfinished(self._path)
         facts["recipe_id"] = self._recipe.recipe_id
         facts["recipe"] = self._recipe.to_dict()
         facts["recall"] = self._recipe.stated_recall
@@ -621,7 +684,8 @@ class Index:
         list of str
             One message for each problem, or an empty list.
         """
-        return self._native.verify(full)
+        warning = unfinished_warning(self._path)
+        return [*([] if warning is None else [warning]), *self._native.verify(full)]
 
     def compact(self) -> None:
         """Merge all segments into one and free the space of removed documents. Other calls may run at the same time.

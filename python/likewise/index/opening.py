@@ -16,12 +16,14 @@ from likewise.recipe.methods import MinHash, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe, check_is_recipe
 
 DATABASE = "documents.sqlite"
+# Version of the format of the database.
+DOCUMENTS_FORMAT = 1
 Store = Literal["sketch", "shingles", "text"]
 STORES: tuple[Store, ...] = get_args(Store)
 # Files of an index whose creation was interrupted.
 _UNFINISHED = {"writer.lock", "documents.mark", DATABASE, f"{DATABASE}-journal", f"{DATABASE}-wal", f"{DATABASE}-shm"}
 # Entries that a file system or a desktop creates in a directory.
-_OF_THE_SYSTEM = {"lost+found", ".DS_Store"}
+OF_THE_SYSTEM = {"lost+found", ".DS_Store"}
 _TTL = "ttl_s"
 _LONGEST_TTL_S = 2**31
 _MOST_NEIGHBORS = 2**31 - 1
@@ -70,7 +72,7 @@ def is_there(path: Path) -> bool:
         return True
     if not path.is_dir():
         return False
-    others = sorted({entry.name for entry in path.iterdir()} - _UNFINISHED - _OF_THE_SYSTEM)
+    others = sorted({entry.name for entry in path.iterdir()} - _UNFINISHED - OF_THE_SYSTEM)
     if "segments" in others:
         raise StoreError(f"{path}: the index database {DATABASE} is missing or empty; restore it from a snapshot")
     if others:

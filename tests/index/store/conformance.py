@@ -170,6 +170,18 @@ class IndexMachine(RuleBasedStateMachine):
             assert (found.doc_id, found.was_kept, tuple(found.promoted), moved) == tuple(expected)
             assert self.model.is_consistent()
 
+    @rule(names=st.lists(ids, max_size=4))
+    def erase(self, names):
+        if hasattr(self.index, "place"):
+            # On a server.
+            with pytest.raises(likewise.errors.StoreError, match="RDB and AOF files"):
+                self.index.erase(names)
+            return
+        found, expected = self.index.erase(names), self.model.erase(names)
+        assert dict(found.moved) | dict.fromkeys(found.promoted) == expected
+        assert {*found.erased, *found.absent} == {*names}
+        assert self.model.is_consistent()
+
     def _both_known(self, doc_id, ours):
         """What the index says of an id; an unknown one is refused by name."""
         if self.model.get(doc_id) is not None:

@@ -214,8 +214,12 @@ class ModelIndex:
         leader = self.rows[row]
         was_kept = leader.kept
         leader.gone = True
+        return Removal(doc_id, was_kept, *(self._reassign(row) if was_kept else ((), ())))
+
+    def _reassign(self, row):
+        """Decide the duplicates of a row that is gone again; ids of those kept now, ids and kept ids of others."""
         promoted, moved = [], []
-        for member in self._members(row) if was_kept else []:
+        for member in self._members(row):
             # Of one class: compared even where no bucket or an empty text would not be.
             others = {*self._seen(member.document)}
             others |= {*self.class_of.get(member.document.key, [])}
@@ -226,7 +230,16 @@ class ModelIndex:
             promoted.append(member.doc_id)
             if not member.stands:
                 self._stand(member)
-        return Removal(doc_id, was_kept, tuple(promoted), tuple(moved))
+        return tuple(promoted), tuple(moved)
+
+    def erase(self, doc_ids):
+        """Remove documents in order of ids, expired ones too; the kept ids now of the documents decided again."""
+        kept_ids = {}
+        for doc_id in dict.fromkeys(doc_ids):
+            for row in [row for row in self.rows if row.doc_id == doc_id]:
+                promoted, moved = self._reassign(row.row) if row.gone else self.remove(doc_id)[2:]
+                kept_ids |= dict.fromkeys(promoted) | dict(moved)
+        return {doc_id: kept_id for doc_id, kept_id in kept_ids.items() if doc_id not in doc_ids}
 
     def expire(self, now_s):
         """Forget what is older than `ttl_s`; nothing is promoted."""

@@ -62,6 +62,16 @@ class ModelFace:
     def remove(self, doc_id):
         return self._asked("remove", doc_id)
 
+    def erase(self, ids):
+        stored = {row.doc_id for row in self.model.rows}
+        kept_ids = self.model.erase(ids)
+        return SimpleNamespace(
+            erased=tuple(doc_id for doc_id in ids if doc_id in stored),
+            absent=tuple(doc_id for doc_id in ids if doc_id not in stored),
+            promoted=tuple(doc_id for doc_id, kept_id in kept_ids.items() if kept_id is None),
+            moved=tuple((doc_id, kept_id) for doc_id, kept_id in kept_ids.items() if kept_id is not None),
+        )
+
     def neighbors(self, text, k=10, min_similarity=0.0):
         found = self.model.neighbors(text, k, min_similarity)
         return [SimpleNamespace(doc_id=i, similarity=s, distance=d, matches=m) for i, s, d, m in found]

@@ -1,6 +1,7 @@
 """``likewise index`` and ``dedup`` beside an index, as a user runs them."""
 
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -326,3 +327,77 @@ def test_what_does_not_go_together_is_refused(tmp_path, files):
     assert "clash.jsonl:1" in ran.err
     assert "'3' is already in the index seen.lw with a different text" in ran.err
     assert not (tmp_path / "o").exists()
+
+
+def test_erase_writes_a_certificate_without_ids(tmp_path, index, texts):
+    run("add", index, "-", stdin=jsonl(texts[:20]))
+    ids, key, out = tmp_path / "ids", tmp_path / "key", tmp_path / "erased.json"
+    ids.write_bytes(b"3\r\n\nno-such-id\n3\n")
+    key.write_bytes(bytes(range(32)))
+    ran = run("erase", index, "--ids", ids, "--key-file", key, "--certificate", out)
+    assert ran.out == b""
+    assert ran.err.startswith("1 document erased; 1 id not in the index")
+    certificate = json.loads(out.read_text())
+    status = {document["digest"]: document["status"] for document in certificate["documents"]}
+    digests = [
+        hashlib.blake2b(doc_id, key=key.read_bytes(), digest_size=32).hexdigest() for doc_id in (b"3", b"no-such-id")
+    ]
+    assert status == dict(zip(digests, ["erased", "absent"], strict=True))
+    assert "no-such-id" not in out.read_text()
+    assert "no document" in run("query", index, "--id", "3", status=2).err
+    # From standard input, without a certificate, and quietly.
+    ran = run("erase", index, "--ids", "-", "--quiet", stdin=b"4\n5\n")
+    assert (ran.out, ran.err) == (b"", "")
+    assert json.loads(run("stats", index).out)["num_documents"] == 17
+
+
+def test_erase_refuses_before_it_erases(tmp_path, index, texts):
+    run("add", index, "-", stdin=jsonl(texts[:5]))
+    ids, key, short = tmp_path / "ids", tmp_path / "key", tmp_path / "short"
+    ids.write_text("3\n")
+    key.write_bytes(bytes(range(32)))
+    short.write_bytes(b"x" * 15)
+    erase = ["erase", index, "--ids", ids]
+    out = tmp_path / "erased.json"
+    assert "must be given together" in run(*erase, "--certificate", out, status=2).err
+    assert "has 15 bytes; it must have 16 to 64" in run(*erase, "--certificate", out, "--key-file", short, status=2).err
+    for target, reason in [
+        (ids, "already exists; choose a new file"),
+        (tmp_path / "none" / "erased.json", "does not exist"),
+        (index / "erased.json", "is inside the index"),
+    ]:
+        assert reason in run(*erase, "--key-file", key, "--certificate", target, status=2).err
+    run("erase", index, "--ids", tmp_path / "none", status=2)
+    # Nobody listens there: it is refused before the server is asked.
+    assert "RDB and AOF files" in run("erase", "--url", "redis://localhost:1", "--ids", ids, status=1).err
+    assert json.loads(run("stats", index).out)["num_documents"] == 5
+    assert {file.name for file in tmp_path.iterdir()} == {"ids", "key", "short", index.name}
+
+
+def test_an_interrupted_erasure_is_told_by_every_command(tmp_path, index, texts):
+    run("add", index, "-", stdin=jsonl(texts[:5]))
+    with mock.patch("likewise.index.erasing._remove_all", side_effect=KeyboardInterrupt):
+        run("erase", index, "--ids", "-", stdin=b"3\n4\n", status=130)
+    told = "note: an erasure of 2 ids from"
+    assert told in run("query", index, "--id", "1").err
+    assert told in run("add", index, "-", stdin=jsonl(texts[:1])).err
+    assert json.loads(run("stats", index).out)["unfinished_erasure"] == 2
+    assert (
+        b"was interrupted, so its files may still hold their documents; run it again"
+        in run("verify", index, status=1).out
+    )
+    assert "2 documents erased" in run("erase", index, "--ids", os.devnull).err
+    assert run("verify", index).out == b""
+    assert told not in run("query", index, "--id", "1").err
+
+
+def test_a_certificate_that_cannot_be_written_in_the_end_is_not_lost(tmp_path, index, texts):
+    run("add", index, "-", stdin=jsonl(texts[:5]))
+    key = tmp_path / "key"
+    key.write_bytes(bytes(range(32)))
+    with mock.patch("pathlib.Path.write_text", side_effect=OSError(28, "No space left on device")):
+        ran = run(
+            "erase", index, "--ids", "-", "--key-file", key, "--certificate", tmp_path / "c", stdin=b"3\n", status=1
+        )
+    assert json.loads(ran.out)["num_erased"] == 1
+    assert not (tmp_path / "c").exists()

@@ -25,7 +25,7 @@ pub use build::build_segment;
 pub use layout::{BandPlan, HammingPlan};
 pub use open::Expected;
 pub use plan::{Building, SegmentPlan};
-pub use publish::{delete_orphans, segment_bytes, unlink_segments};
+pub use publish::{delete_orphans, other_names, segment_bytes, unlink_segments};
 pub use segment::Segment;
 pub use source::{Needed, RowSource, SourceRow};
 pub use tiers::{MIN_ROWS, Piece, RATIO, next_build, next_worn};

@@ -69,6 +69,27 @@ pub fn delete_orphans(dir: &Path, files: &dyn Files, live: &[String]) -> Result<
     Ok(num_deleted)
 }
 
+/// Names of the entries of the directory that are no files of `live` segments.
+///
+/// # Errors
+/// [`Error::Io`] where the directory cannot be read; one that is not there is well.
+pub fn other_names(dir: &Path, files: &dyn Files, live: &[String]) -> Result<Vec<String>, Error> {
+    let entries = match files.list(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|e| Error::io("read the directory of segments", e))?,
+    };
+    let is_live = |name: &OsStr| {
+        let mut paths = live.iter().flat_map(|live| {
+            [TABLES_ENDING, HAMMING_ENDING].map(|ending| path_of(dir, live, ending))
+        });
+        paths.any(|path| path.file_name() == Some(name))
+    };
+    let others = entries.iter().filter(|entry| !is_live(&entry.name));
+    Ok(others
+        .map(|entry| entry.name.to_string_lossy().into_owned())
+        .collect())
+}
+
 fn is_orphan(name: &OsStr, live: &[String]) -> bool {
     let Some(name) = name.to_str() else {
         return false;

@@ -220,13 +220,17 @@ impl Store {
     /// # Errors
     /// Those of [`Store::checkpoint_log`].
     pub fn cut_log(&mut self) -> Result<bool, Error> {
-        if self.checkpoint_log_within(Some(READERS_WAIT))? != Outcome::Restarted {
+        self.cut_log_within(READERS_WAIT)
+    }
+
+    fn cut_log_within(&mut self, wait: Duration) -> Result<bool, Error> {
+        if self.checkpoint_log_within(Some(wait))? != Outcome::Restarted {
             return Ok(false);
         }
         // File systems may cut in steps. Whatever is left of a log of one commit is that commit, which is in the database, or none.
         self.commit_synced()?;
         let cut = self.watch.checkpoint(|| {
-            self.connection.busy_timeout(READERS_WAIT).map_err(wrong)?;
+            self.connection.busy_timeout(wait).map_err(wrong)?;
             let cut = empty(&self.connection);
             self.connection
                 .busy_timeout(database::BUSY_WAIT)
@@ -240,6 +244,29 @@ impl Store {
             writer.log.tried(Outcome::Restarted, true);
         }
         Ok(is_cut)
+    }
+
+    /// Writes the whole database again and cuts the log off, so that no byte of what was deleted is left in either; whether that was done, or
+    /// somebody read the log meanwhile.
+    ///
+    /// # Errors
+    /// Those of [`Store::checkpoint_log`].
+    ///
+    /// # Cost
+    /// Writes the database three times: to a temporary file of the system, to the log, and to itself. Nothing else is written meanwhile.
+    pub fn rewrite(&mut self) -> Result<bool, Error> {
+        // A log that is being read cannot be cut. This shows while it is short.
+        if !self.cut_log_within(LONG_READERS_WAIT)? {
+            return Ok(false);
+        }
+        self.connection
+            .execute_batch("VACUUM")
+            .map_err(wrong)
+            .inspect_err(|error| self.give_up(error))?;
+        if let Some(writer) = &mut self.writer {
+            writer.log.committed();
+        }
+        self.cut_log_within(LONG_READERS_WAIT)
     }
 
     fn checkpoint_log_within(&mut self, wait: Option<Duration>) -> Result<Outcome, Error> {

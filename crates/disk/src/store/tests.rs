@@ -56,6 +56,35 @@ fn delete(store: Store) {
 }
 
 #[test]
+fn a_database_that_is_written_again_has_no_byte_of_what_was_deleted() {
+    const TEXT: &[u8] = b"a text that leaves";
+    let mut store = create("rewrite", Durability::Commit);
+    append(&mut store, TEXT).unwrap();
+    // Otherwise it would be overwritten at once.
+    store
+        .connection
+        .execute_batch("PRAGMA secure_delete = 0; DELETE FROM contents")
+        .unwrap();
+    assert!(store.cut_log().unwrap());
+    let has_text = |store: &Store| {
+        let bytes = fs::read(store.dir().join(database::DATABASE_NAME)).unwrap();
+        bytes.windows(TEXT.len()).any(|window| window == TEXT)
+    };
+    assert!(has_text(&store));
+    let reader = store.reader().unwrap();
+    reader.hold(0).unwrap();
+    assert!(!store.rewrite().unwrap());
+    reader.release();
+    assert!(store.rewrite().unwrap());
+    assert!(!has_text(&store));
+    let log = store.dir().join("documents.sqlite-wal");
+    assert_eq!(fs::metadata(log).unwrap().len(), 0);
+    append(&mut store, b"another").unwrap();
+    drop(reader);
+    delete(store);
+}
+
+#[test]
 fn each_commit_waits_for_the_disk_or_none_does() {
     let store = create("commit", Durability::Commit);
     assert_eq!(setting(&store, "synchronous"), "2");

@@ -82,7 +82,8 @@ impl Lookup<'_> {
         cancel: &AtomicBool,
     ) -> Result<Removal, Error> {
         let was_kept = self.is_kept(row)?;
-        let members = match was_kept {
+        // An expired document is kept no more, but its duplicates still name it.
+        let members = match was_kept || row < self.state.expired_below {
             true => self.members(row)?,
             false => Vec::new(),
         };

@@ -1,6 +1,7 @@
 //! Checking, compacting, copying, rebuilding and closing an index.
 
 pub mod checkpoint;
+pub mod erasing;
 pub mod repair;
 pub mod segment_source;
 pub mod segments;
@@ -133,7 +134,7 @@ impl Index {
         result
     }
 
-    fn compact_quiet(&self, threads: usize, cancel: &AtomicBool) -> Result<u64, Error> {
+    pub(super) fn compact_quiet(&self, threads: usize, cancel: &AtomicBool) -> Result<u64, Error> {
         let shared = &self.shared;
         if lock(&shared.writer).is_none() {
             return Err(Error::ReadOnly);
@@ -152,7 +153,7 @@ impl Index {
     }
 
     /// Waits until nothing is built in the background, and keeps it so until `is_building` is taken back.
-    fn quiesce(&self) {
+    pub(super) fn quiesce(&self) {
         while self.shared.is_building.swap(true, Ordering::AcqRel) {
             self.shared
                 .environment

@@ -27,11 +27,12 @@ class _Commands(LazyGroup):
         "add": ("likewise.cli.index.add", "Check documents and add them to the index."),
         "check": ("likewise.cli.index.check", "Check documents without adding them."),
         "remove": ("likewise.cli.index.remove", "Remove documents and reassign their duplicates."),
+        "erase": ("likewise.cli.index.upkeep.erase", "Erase documents from all files of an index."),
         "query": ("likewise.cli.index.query", "List the most similar kept documents, or look up an id."),
         "stats": ("likewise.cli.index.stats", "Print counts, sizes, recipe and versions as JSON."),
-        "verify": ("likewise.cli.index.verify", "Check the integrity of an index."),
-        "compact": ("likewise.cli.index.compact", "Merge segments and return free space."),
-        "snapshot": ("likewise.cli.index.snapshot", "Copy an index, even while it is in use."),
+        "verify": ("likewise.cli.index.upkeep.verify", "Check the integrity of an index."),
+        "compact": ("likewise.cli.index.upkeep.compact", "Merge segments and return free space."),
+        "snapshot": ("likewise.cli.index.upkeep.snapshot", "Copy an index, even while it is in use."),
         "export": ("likewise.cli.index.export", "Write all documents and verdicts as JSON Lines."),
     }
 

@@ -1,6 +1,7 @@
 """Which index a command means, and how it is opened."""
 
 import importlib
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -91,10 +92,17 @@ def open_index(
     if prefix is not None:
         raise InvalidParameter("prefix", "requires --url")
     from likewise.index import Index
+    from likewise.index.erasing import unfinished_warning
     from likewise.index.opening import is_there
     from likewise.io.places import check_place
 
     check_place(path)
     if recipe is None and not is_there(Path(path)):
         raise InvalidInput("no index here; create one with `likewise index create`", path)
-    return Index(path, recipe, **options)
+    with warnings.catch_warnings():
+        # Said below, without a place in the code.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        index = Index(path, recipe, **options)
+    if (warning := unfinished_warning(index.path)) is not None:
+        click.echo(f"note: {warning}", err=True)
+    return index

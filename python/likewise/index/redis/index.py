@@ -9,13 +9,14 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, NoReturn, Self, Unpack
 
 import numpy as np
 
 from likewise import _native
 from likewise.checks import check_seconds, num_threads
 from likewise.errors import ForkedError, InvalidInput, StoreError
+from likewise.index.erasing import NOT_ON_A_SERVER
 from likewise.index.ids import as_stored, paired, rows_from
 from likewise.index.opening import check_nearest, named_recipe
 from likewise.index.redis import upkeep
@@ -378,6 +379,10 @@ class RedisIndex:
                         tuple(one.doc_id for one in promoted),
                         tuple((member.doc_id, records[row].doc_id) for member, row, _ in moved),
                     )
+
+    def erase(self, ids: Any) -> NoReturn:  # noqa: ANN401 - as of an index in a directory
+        """Raise StoreError: a client cannot erase documents from the files of a server."""
+        raise StoreError(NOT_ON_A_SERVER)
 
     @property
     def stats(self) -> dict[str, Any]:

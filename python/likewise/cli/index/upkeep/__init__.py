@@ -1,0 +1,1 @@
+"""Commands of ``likewise index`` that look after the files of an index."""

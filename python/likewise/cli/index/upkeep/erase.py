@@ -1,0 +1,116 @@
+"""``likewise index erase``: no file of the index holds the documents afterward."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from likewise.checks import counted
+from likewise.cli.index.target import open_index, split_target, target_options
+from likewise.cli.options.help import LongCommand
+from likewise.cli.options.recipe import QUIET
+
+_HELP = """Erase documents from the files of an index.
+
+Removes the documents by the rules of remove, and then overwrites or deletes everything that the files of the index
+hold of them: ids, texts, features, sketches and hashes. Unknown ids are not an error. The command fails if another
+process reads the index for more than 2 seconds; run it again. An interrupted erasure is completed by running the
+command again.
+
+--certificate writes a JSON file without ids: for each id a digest, which only the owner of the key can compute, and
+whether a document was erased or absent. It also lists what an erasure does not reach, such as snapshots and backups.
+
+\b
+Examples:
+  head -c 32 /dev/urandom > erasure.key
+  likewise index erase seen.lw --ids ids.txt --key-file erasure.key --certificate erased.json
+"""
+
+
+@click.command("erase", cls=LongCommand, help=_HELP)
+@click.argument("places", nargs=-1, metavar="PATH")
+@click.option("--ids", "ids_file", required=True, metavar="FILE", help="Ids, one per line; - for standard input.")
+@click.option(
+    "--key-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Key of the digests in the certificate: all bytes of the file, 16 to 64.",
+)
+@click.option(
+    "--certificate", type=click.Path(path_type=Path), metavar="FILE", help="Write the certificate. Requires --key-file."
+)
+@target_options
+@QUIET
+def command(
+    places: tuple[str, ...],
+    ids_file: str,
+    key_file: Path | None,
+    certificate: Path | None,
+    url: str | None,
+    prefix: str | None,
+    quiet: bool,  # noqa: FBT001 - click's call
+) -> None:
+    """Run the command."""
+    from likewise.errors import InvalidInput, InvalidParameter, StoreError
+    from likewise.index.erasing import NOT_ON_A_SERVER, check_key
+    from likewise.io.output.whole import WholeFile
+
+    if url is not None:
+        raise StoreError(NOT_ON_A_SERVER)
+    path, _ = split_target(places, url)
+    if (key_file is None) != (certificate is None):
+        raise click.UsageError("--certificate and --key-file must be given together.")
+    key = b"" if key_file is None else key_file.read_bytes()
+    if key_file is not None:
+        try:
+            check_key(key)
+        except InvalidParameter as error:
+            raise InvalidInput(f"the key {error.message}", str(key_file)) from error
+    ids = _ids_of(ids_file)
+    with open_index(path, url, prefix) as index:
+        if certificate is None:
+            erasure = index.erase(ids)
+        else:
+            _check_target(certificate, Path(path))
+            whole = WholeFile(certificate)
+            with whole.named_errors():
+                try:
+                    # Made before anything is erased: a certificate that cannot be written must not be found out after.
+                    target = whole.unfinished
+                    erasure = index.erase(ids)
+                    _write(whole, target, erasure.certificate(key))
+                finally:
+                    whole.discard()
+    if not quiet:
+        absent = f"; {counted(len(erasure.absent), 'id')} not in the index" if erasure.absent else ""
+        promoted = f"; {counted(len(erasure.promoted), 'duplicate')} now kept" if erasure.promoted else ""
+        moved = f"; {counted(len(erasure.moved), 'duplicate')} reassigned" if erasure.moved else ""
+        click.echo(f"{counted(len(erasure.erased), 'document')} erased{absent}{promoted}{moved}", err=True)
+
+
+def _ids_of(name: str) -> list[str]:
+    data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    lines = (line.rstrip(b"\r").decode("utf-8", "replace") for line in data.split(b"\n"))
+    return [line for line in lines if line]
+
+
+def _check_target(certificate: Path, index: Path) -> None:
+    from likewise.errors import InvalidInput
+
+    if certificate.exists():
+        raise InvalidInput("already exists; choose a new file for the certificate", str(certificate))
+    if index.resolve() in certificate.resolve().parents:
+        raise InvalidInput("is inside the index; choose a file outside it for the certificate", str(certificate))
+
+
+def _write(whole: Any, target: Path, certificate: dict[str, Any]) -> None:  # noqa: ANN401 - imported when used
+    text = json.dumps(certificate, indent=2, ensure_ascii=False) + "\n"
+    try:
+        target.write_text(text, encoding="utf-8", newline="\n")
+        whole.finish()
+    except OSError:
+        # The documents are erased: the certificate must not be lost with the file.
+        sys.stdout.write(text)
+        raise
