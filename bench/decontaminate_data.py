@@ -55,7 +55,6 @@ WORD = re.compile(r"\w+")
 SLOT = re.compile(r"\d+(?:[.,]\d+)*|(?<=[a-z,] )[A-Z][a-z]+\b")
 
 
-
 @dataclass
 class Planted:
     """A corpus with planted items.
@@ -200,7 +199,13 @@ def make(path: Path, num_items: int, num_each: int, seed: int = 1) -> Planted:
 
     for kind in KINDS:
         for item in rng.sample(made.items, num_each):
-            part = "answer" if kind == "answer only" else "passage" if item["passage"] and rng.random() < 0.5 else "question"
+            part = (
+                "answer"
+                if kind == "answer only"
+                else "passage"
+                if item["passage"] and rng.random() < 0.5
+                else "question"
+            )
             put(kind, plant[kind](item[part]), item["id"], part)
     for i in range(num_each):
         put(TWINS[0], _problem(TEMPLATES[i % lone], rng), "", "")

@@ -1,4 +1,4 @@
-"""Items in documents: every match and every weight as the oracle has it, in every script, with templates and repetitions."""
+"""Items in documents: every match and every weight as the oracle has it, in any script, with templates, repeated."""
 
 import random
 
@@ -11,7 +11,7 @@ from tests.oracle.items import Items
 
 SCRIPTS = {
     "english": [f"word{i}" for i in range(30)] + ["the", "of", "and", "7", "12", "don't", "a_b"],
-    "chinese": list("天地玄黄宇宙洪荒日月盈昃辰宿列张寒来暑往秋收冬藏") + ["3"],
+    "chinese": [*"天地玄黄宇宙洪荒日月盈昃辰宿列张寒来暑往秋收冬藏", "3"],
     "mixed": ["Straße", "ﬁne", "ÉTÉ", "été", "カタカナ", "ｗｉｄｅ", "４２", "שלום", "x", "y", "z", "w"],
 }
 

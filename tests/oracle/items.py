@@ -52,7 +52,9 @@ class Items:
         self.places = [[w[i : i + NGRAM] for i in range(len(w) - NGRAM + 1)] for w in self.words]
         self.own = [set(places) for places in self.places]
         self.is_short = [len(own) < max(min_ngrams, 1) for own in self.own]
-        self.held = Counter(g for own, is_short in zip(self.own, self.is_short, strict=True) if not is_short for g in own)
+        self.held = Counter(
+            g for own, is_short in zip(self.own, self.is_short, strict=True) if not is_short for g in own
+        )
         for text, own in enumerate(self.own):
             if not self.is_short[text]:
                 self.is_short[text] = all(self.held[gram] > 64 for gram in own)

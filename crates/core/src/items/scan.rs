@@ -47,6 +47,11 @@ impl Matches {
     }
 }
 
+/// N-grams of a candidate, of so many of the text.
+fn least_ngrams(num_own: usize) -> usize {
+    num_own.div_ceil(LEAST_PART).max(LEAST_NGRAMS)
+}
+
 /// An n-gram of a text in a document.
 #[derive(Debug, Clone, Copy)]
 struct Hit {
@@ -65,12 +70,16 @@ pub struct ItemScanner<'a> {
     sums: Vec<u64>,
     hits: Vec<Hit>,
     grams: Vec<u32>,
-    /// Text and place of each n-gram that may lead to it.
+    /// Of each text, places of n-grams that may lead to it; zero between documents.
+    num_seeds: Vec<u32>,
+    /// Text and place of each of them.
     seeds: Vec<(u32, usize)>,
     /// Hits of one text: the place, and which of its own n-grams.
     found: Vec<(usize, u32)>,
     num_seen: Vec<u32>,
     sizes: Vec<u32>,
+    /// Numbers of the words of the document, where an item may stand in it.
+    words: Vec<u32>,
     aligner: Aligner,
 }
 
@@ -85,11 +94,13 @@ impl<'a> ItemScanner<'a> {
             sums: Vec::new(),
             hits: Vec::new(),
             grams: Vec::new(),
+            num_seeds: vec![0; table.num_texts()],
             seeds: Vec::new(),
             found: Vec::new(),
             num_seen: Vec::new(),
             sizes: Vec::new(),
-            aligner: Aligner::default(),
+            words: Vec::new(),
+            aligner: Aligner::new(table),
         }
     }
 
@@ -117,12 +128,12 @@ impl<'a> ItemScanner<'a> {
         self.grams.sort_unstable();
         self.grams.dedup();
         self.counts.add(&self.grams);
-        self.seeds.clear();
-        for hit in &self.hits {
-            let texts = self.table.seeds(hit.gram).iter();
-            self.seeds.extend(texts.map(|&text| (text, hit.place)));
+        self.find_seeds();
+        if !self.seeds.is_empty() {
+            self.words.clear();
+            let hashes = self.parts.hashes.iter();
+            self.words.extend(hashes.map(|&hash| self.table.word(hash)));
         }
-        self.seeds.sort_unstable();
         let mut first = 0;
         while let Some(&(text, _)) = self.seeds.get(first) {
             let behind = first + self.seeds[first..].partition_point(|seed| seed.0 == text);
@@ -130,6 +141,31 @@ impl<'a> ItemScanner<'a> {
             self.windows(document, text, out);
             first = behind;
         }
+    }
+
+    /// Makes `seeds` those of the texts of which enough n-grams may be there. Most texts have one or two phrases in common with a
+    /// document, and go no further.
+    fn find_seeds(&mut self) {
+        self.seeds.clear();
+        for hit in &self.hits {
+            for &text in self.table.seeds(hit.gram) {
+                self.num_seeds[text as usize] += 1;
+            }
+        }
+        for hit in &self.hits {
+            for &text in self.table.seeds(hit.gram) {
+                let most = self.num_seeds[text as usize] + self.table.num_common(text as usize);
+                if most as usize >= least_ngrams(self.table.sizes(text as usize).0) {
+                    self.seeds.push((text, hit.place));
+                }
+            }
+        }
+        for hit in &self.hits {
+            for &text in self.table.seeds(hit.gram) {
+                self.num_seeds[text as usize] = 0;
+            }
+        }
+        self.seeds.sort_unstable();
     }
 
     fn sample(&mut self) {
@@ -173,7 +209,7 @@ impl<'a> ItemScanner<'a> {
     /// last word that is aligned.
     fn windows(&mut self, document: u32, text: u32, out: &mut Matches) {
         let (num_own, num_words) = self.table.sizes(text as usize);
-        let least = num_own.div_ceil(LEAST_PART).max(LEAST_NGRAMS);
+        let least = least_ngrams(num_own);
         if self.found.len() < least {
             return;
         }
@@ -251,7 +287,7 @@ impl<'a> ItemScanner<'a> {
         let aligned = self.aligner.align(
             table,
             text as usize,
-            &self.parts.hashes,
+            &self.words,
             span,
             &out.present[present..],
         );

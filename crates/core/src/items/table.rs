@@ -38,6 +38,8 @@ pub struct ItemTable {
     /// Distinct n-grams of each text, rising.
     pub(super) own: Vec<u32>,
     pub(super) own_starts: Vec<usize>,
+    /// Of each text, n-grams that start no search.
+    num_common: Vec<u32>,
     grams: Numbers,
     /// Texts that hold each n-gram, rising.
     holders: Vec<u32>,
@@ -64,6 +66,7 @@ impl ItemTable {
             place_starts: vec![0],
             own: Vec::new(),
             own_starts: vec![0],
+            num_common: Vec::new(),
             grams: Numbers::default(),
             holders: Vec::new(),
             holder_starts: Vec::new(),
@@ -145,10 +148,13 @@ impl ItemTable {
             }
         }
         self.holders = holders;
+        self.num_common = vec![0; self.num_texts()];
         for text in listed {
-            if self.own(text).iter().all(|&gram| self.seeds(gram).is_empty()) {
-                self.is_short[text] = true;
-            }
+            let own = self.own(text);
+            let common = own.iter().filter(|&&gram| self.seeds(gram).is_empty());
+            let (num_common, num_own) = (common.count(), own.len());
+            self.num_common[text] = num_common as u32;
+            self.is_short[text] = num_common == num_own;
         }
     }
 
@@ -202,6 +208,11 @@ impl ItemTable {
     pub(super) fn holders(&self, gram: u32) -> &[u32] {
         let gram = gram as usize;
         &self.holders[self.holder_starts[gram]..self.holder_starts[gram + 1]]
+    }
+
+    /// N-grams of a text that start no search.
+    pub(super) fn num_common(&self, text: usize) -> u32 {
+        self.num_common[text]
     }
 
     /// Words of a text.

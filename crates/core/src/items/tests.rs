@@ -44,11 +44,11 @@ fn short_texts_are_never_found() {
 
 #[test]
 fn what_is_too_long_to_align_is_covered() {
-    let words: Vec<String> = (0..2000).map(|i| format!("w{i}")).collect();
+    let words: Vec<String> = (0..9000).map(|i| format!("w{i}")).collect();
     let item = words.join(" ");
     let mut other = words.clone();
     other[1000] = "else".to_owned();
     let (_, found, agreement) = scanned(&[&item], &[&other.join(" ")], 8);
-    assert_eq!((found.texts, found.runs), (vec![0], vec![1000]));
+    assert_eq!((found.texts, found.runs), (vec![0], 7999));
     assert!(agreement[0].similarity > 0.99 && agreement[0].similarity < 1.0);
 }

@@ -1,0 +1,209 @@
+"""Planted evaluation items: what each rule finds of them, and how fast Likewise reads.
+
+    decontaminate.py [--seeds 3] [--num-items 1000] [--num-each 150]     quality, from data/plain.jsonl (corpus.py)
+    decontaminate.py --speed [--num-items 100000] [--num-gigabytes 10]   speed and memory
+
+Quality is counted beside two rules that others use, written here word by word: a document is contaminated if it shares 13 words in
+a row with an item (GPT-3, lm-evaluation-harness), or if runs of eight words that it shares cover more than half of the
+item (Tulu 3). Items and documents are made by decontaminate_data.py. For speed, items are sentences that
+were held out, and one of 100 a sentence of the corpus, which is one file of 1 GB under several names.
+Rows of the other part stay in the file of results.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+import decontaminate_data as data
+import machine
+
+HERE = Path(__file__).parent
+FIELDS = ("question", "answer", "passage")
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words without punctuation."""
+    return data.WORD.findall(text.lower())
+
+
+def by_ngrams(made: data.Planted, length: int, least: float) -> dict[str, set[str]]:
+    """Items of each document of which more than `least` words are in runs of so many words of the document."""
+    texts = [(item["id"], words(item[name])) for item in made.items for name in FIELDS if item[name]]
+    holders = defaultdict(set)
+    for number, (_, own) in enumerate(texts):
+        for i in range(len(own) - length + 1):
+            holders[tuple(own[i : i + length])].add(number)
+    found: dict[str, set[str]] = defaultdict(set)
+    for doc_id, text in made.documents:
+        document = words(text)
+        grams = {tuple(document[i : i + length]) for i in range(len(document) - length + 1)} & holders.keys()
+        for number in {number for gram in grams for number in holders[gram]}:
+            item, own = texts[number]
+            covered = set()
+            for i in range(len(own) - length + 1):
+                if tuple(own[i : i + length]) in grams:
+                    covered.update(range(i, i + length))
+            if len(covered) > least * len(own):
+                found[doc_id].add(item)
+    return found
+
+
+def by_likewise(made: data.Planted, work: Path) -> dict[str, set[str]]:
+    """Items of each document by the command, with its defaults."""
+    for name, rows in (
+        ("corpus", [{"id": doc_id, "text": text} for doc_id, text in made.documents]),
+        ("items", made.items),
+    ):
+        with (work / f"{name}.jsonl").open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    out = work / "out"
+    command = [sys.executable, "-m", "likewise", "decontaminate", str(work / "corpus.jsonl"), "--quiet", "--overwrite"]
+    subprocess.run(
+        [*command, "--against", str(work / "items.jsonl"), "-o", str(out), "--write", "evidence"], check=True
+    )
+    rows = pq.read_table(out / "contaminated.parquet").select(["doc_id", "item_id"]).to_pylist()
+    found: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        found[row["doc_id"]].add(row["item_id"])
+    return found
+
+
+def score(made: data.Planted, found: dict[str, set[str]], counts: dict[str, list[int]]) -> None:
+    """Add to the counts [found, all] of each kind, and of documents that are right among those found."""
+    for doc_id, (kind, item, _) in made.planted.items():
+        counts[kind][0] += item in found[doc_id] if kind in data.KINDS else bool(found[doc_id])
+        counts[kind][1] += 1
+    for doc_id in [doc_id for doc_id, items in found.items() if items]:
+        kind, item, _ = made.planted.get(doc_id, ("", "", ""))
+        counts["precision"][0] += kind in data.KINDS and item in found[doc_id]
+        counts["precision"][1] += 1
+
+
+def quality(options: argparse.Namespace) -> dict:
+    """Count what each rule finds."""
+    work = options.data / "decontaminate"
+    work.mkdir(exist_ok=True)
+    rules = {
+        "Likewise": lambda made: by_likewise(made, work),
+        "13-grams": lambda made: by_ngrams(made, 13, 0.0),
+        "8-grams": lambda made: by_ngrams(made, 8, 0.5),
+    }
+    counts: dict[str, dict[str, list[int]]] = {name: defaultdict(lambda: [0, 0]) for name in rules}
+    num_documents = 0
+    for seed in range(1, options.seeds + 1):
+        made = data.make(options.data / "plain.jsonl", options.num_items, options.num_each, seed)
+        num_documents += len(made.documents)
+        for name, rule in rules.items():
+            score(made, rule(made), counts[name])
+    for name, of_rule in counts.items():
+        print(name, {kind: f"{a}/{b} = {a / max(1, b):.3f}" for kind, (a, b) in of_rule.items()}, flush=True)
+    return {
+        "num_seeds": options.seeds,
+        "num_items": options.num_items,
+        "num_documents": num_documents,
+        "rules": {name: dict(of_rule) for name, of_rule in counts.items()},
+    }
+
+
+def speed_data(source: Path, num_items: int, items: Path, target: Path) -> None:
+    """Write two thirds of the documents again and again, and sentences of the others as items, one of 100 from the former."""
+    lines = source.read_bytes().splitlines(keepends=True)
+    num_read = len(lines) * 2 // 3
+    if not target.exists() or target.stat().st_size < 1 << 30:
+        with target.open("wb") as out:
+            while out.tell() < 1 << 30:
+                out.write(b"".join(lines[:num_read]))
+
+    def sentences(some: list[bytes]) -> list[str]:
+        found = {s for line in some for s in data.SENTENCE_END.split(json.loads(line)["text"]) if 16 <= len(s.split()) <= 70}
+        return sorted(found)
+
+    rng = random.Random(1)
+    own, others = sentences(lines[:num_read]), sentences(lines[num_read:])
+    texts = rng.sample(own, num_items // 100) + rng.sample(others, min(len(others), num_items - num_items // 100))
+    with items.open("w", encoding="utf-8") as out:
+        out.writelines(json.dumps({"id": number, "question": text}) + "\n" for number, text in enumerate(texts))
+
+
+def speed(options: argparse.Namespace) -> dict:
+    """Time the command on 1 GB and on all."""
+    work = options.data / "decontaminate"
+    work.mkdir(exist_ok=True)
+    source = options.data / "plain.jsonl"
+    whole = work / "whole"
+    whole.mkdir(exist_ok=True)
+    one = whole / "part-0.jsonl"
+    items = work / "many.jsonl"
+    speed_data(source, options.num_items, items, one)
+    for number in range(1, options.num_gigabytes):
+        part = whole / f"part-{number}.jsonl"
+        if not part.exists():
+            os.link(one, part)
+    rows = []
+    for inputs, size in ((one, 1), (whole, options.num_gigabytes)):
+        out = work / "out"
+        command = [
+            sys.executable,
+            "-m",
+            "likewise",
+            "decontaminate",
+            str(inputs),
+            "--against",
+            str(items),
+            "-o",
+            str(out),
+        ]
+        before = time.perf_counter()
+        process = subprocess.Popen([*command, "--write", "evidence", "--quiet", "--overwrite"])
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - before
+        if status:
+            raise SystemExit("the command failed")
+        summary = json.loads((out / "summary.json").read_bytes())
+        num_bytes = sum(file["num_bytes"] for file in summary["inputs"])
+        scanning = summary["timings"]["wall_s"]["scanning"]
+        rows.append(
+            {
+                "num_gigabytes": size,
+                "num_items": sum(one["num_items"] for one in summary["items"].values()),
+                "num_documents": summary["num_documents"],
+                "num_contaminated": summary["num_contaminated"],
+                "seconds": round(seconds, 2),
+                "scanning_seconds": round(scanning, 2),
+                "megabytes_a_second": round(num_bytes / 1e6 / scanning, 1),
+                "microseconds_a_document": round(seconds * 1e6 / summary["num_documents"], 2),
+                "peak_megabytes": round(usage.ru_maxrss / 1024),
+            }
+        )
+        print(rows[-1], flush=True)
+    return {"speed": rows}
+
+
+def main() -> None:
+    """See above."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=HERE / "data")
+    parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--num-items", type=int)
+    parser.add_argument("--num-each", type=int, default=150)
+    parser.add_argument("--num-gigabytes", type=int, default=10)
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "decontaminate.json")
+    options = parser.parse_args()
+    options.num_items = options.num_items or (100_000 if options.speed else 1000)
+    held = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
+    held.pop("machine", None)
+    found = speed(options) if options.speed else {"quality": quality(options)}
+    machine.write_results(options.out, **(held | found))
+
+
+if __name__ == "__main__":
+    main()
