@@ -3,11 +3,10 @@
     decontaminate.py [--seeds 3] [--num-items 1000] [--num-each 150]     quality, from data/plain.jsonl (corpus.py)
     decontaminate.py --speed [--num-items 100000] [--num-gigabytes 10]   speed and memory
 
-Quality is counted beside two rules that others use, written here word by word: a document is contaminated if it shares 13 words in
-a row with an item (GPT-3, lm-evaluation-harness), or if runs of eight words that it shares cover more than half of the
-item (Tulu 3). Items and documents are made by decontaminate_data.py. For speed, items are sentences that
-were held out, and one of 100 a sentence of the corpus, which is one file of 1 GB under several names.
-Rows of the other part stay in the file of results.
+Quality is counted beside two rules that others use, written here word by word: a document is contaminated if it shares
+13 words in a row with an item (GPT-3, lm-evaluation-harness), or if runs of eight words that it shares cover more than
+half of the item (Tulu 3). Items and documents are made by decontaminate_data.py. For speed, one item of 100 is a
+sentence of the corpus, which is one file of 1 GB under several names. Figures of the other part stay in the file.
 """
 
 import argparse
@@ -17,7 +16,7 @@ import random
 import subprocess
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -114,23 +113,35 @@ def quality(options: argparse.Namespace) -> dict:
 
 
 def speed_data(source: Path, num_items: int, items: Path, target: Path) -> None:
-    """Write two thirds of the documents again and again, and sentences of the others as items, one of 100 from the former."""
-    lines = source.read_bytes().splitlines(keepends=True)
+    """Write two thirds of the documents again and again, without planted copies, and items.
+
+    Items are sentences of the other documents that share no eight words with any, as many sentences in random order as
+    are missing, and for one of 100 a sentence of the documents.
+    """
+    copies = {
+        line.split("\t")[0] for line in source.with_suffix(".planted.tsv").read_text(encoding="utf-8").splitlines()
+    }
+    with source.open("rb") as file:
+        lines = [line for line in file if json.loads(line)["id"] not in copies]
     num_read = len(lines) * 2 // 3
     if not target.exists() or target.stat().st_size < 1 << 30:
         with target.open("wb") as out:
             while out.tell() < 1 << 30:
                 out.write(b"".join(lines[:num_read]))
 
-    def sentences(some: list[bytes]) -> list[str]:
-        found = {s for line in some for s in data.SENTENCE_END.split(json.loads(line)["text"]) if 16 <= len(s.split()) <= 70}
-        return sorted(found)
-
     rng = random.Random(1)
-    own, others = sentences(lines[:num_read]), sentences(lines[num_read:])
-    texts = rng.sample(own, num_items // 100) + rng.sample(others, min(len(others), num_items - num_items // 100))
+    texts = [json.loads(line)["text"] for line in lines]
+    used = Counter(gram for text in texts for gram in data.grams(text))
+    held, _ = data.held_out(texts[num_read:], num_items, used)
+    own = [s for text in texts[:num_read] for s in data.SENTENCE_END.split(text) if 16 <= len(s.split()) <= 70]
+    made = rng.sample(own, num_items // 100) + held
+    while len(made) < num_items:
+        words_of_one = own[len(made) % len(own)].split()
+        made.append(" ".join(rng.sample(words_of_one, len(words_of_one))))
     with items.open("w", encoding="utf-8") as out:
-        out.writelines(json.dumps({"id": number, "question": text}) + "\n" for number, text in enumerate(texts))
+        out.writelines(
+            json.dumps({"id": number, "question": text}) + "\n" for number, text in enumerate(made[:num_items])
+        )
 
 
 def speed(options: argparse.Namespace) -> dict:

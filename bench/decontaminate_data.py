@@ -1,10 +1,10 @@
 """Evaluation items by rule, and a corpus in which some of them are planted.
 
-Items have the fields question, answer and passage. Questions are sentences of held-out prose, or word problems filled in from
-templates; answers are held-out sentences; every fourth item has a passage. Nothing that is held out shares eight consecutive
-words with the corpus, or with another item: whether such a document is contaminated would be a matter of opinion. Each planted document is one of KINDS. Twins are no
-copies: word problems of the same templates with other names, objects and numbers, and questions in which every number and name
-is replaced by another one.
+Items have the fields question, answer and passage. Questions are sentences of held-out prose, or word problems filled
+in from templates; answers are held-out sentences; every fourth item has a passage. Nothing that is held out shares
+eight words in a row with the corpus or another item: whether such a document is contaminated would be a matter of
+opinion. Each planted document is one of KINDS. Twins are no copies: word problems of the same templates with other
+names, objects and numbers, and questions in which every number and name is replaced by another one.
 """
 
 import json
@@ -17,35 +17,110 @@ from pathlib import Path
 
 SENTENCE_END = re.compile(r"(?<=[.!?]) +")
 
-NAMES = """Amara Boris Chloe Dmitri Elena Farid Greta Hugo Ingrid Jamal Keiko Luca Marta Nadia Oscar Priya Quentin Rosa
-Stefan Tomas Ulla Viktor Wanda Ximena Yusuf Zelda Anders Bianca Cedric Dolores""".split()
-OBJECTS = """apples lanterns notebooks bricks tickets bottles melons candles stamps chairs ribbons pencils baskets tiles
-coins ladders blankets kettles buttons marbles carrots mirrors helmets whistles""".split()
-PLACES = """harbor market library stadium bakery museum garage theater orchard station warehouse school bridge factory
-hospital castle""".split()
+NAMES = tuple(
+    [
+        "Amara",
+        "Boris",
+        "Chloe",
+        "Dmitri",
+        "Elena",
+        "Farid",
+        "Greta",
+        "Hugo",
+        "Ingrid",
+        "Jamal",
+        "Keiko",
+        "Luca",
+        "Marta",
+        "Nadia",
+        "Oscar",
+        "Priya",
+        "Quentin",
+        "Rosa",
+        "Stefan",
+        "Tomas",
+        "Ulla",
+        "Viktor",
+        "Wanda",
+        "Ximena",
+        "Yusuf",
+        "Zelda",
+        "Anders",
+        "Bianca",
+        "Cedric",
+        "Dolores",
+    ]
+)
+OBJECTS = [
+    "apples",
+    "lanterns",
+    "notebooks",
+    "bricks",
+    "tickets",
+    "bottles",
+    "melons",
+    "candles",
+    "stamps",
+    "chairs",
+    "ribbons",
+    "pencils",
+    "baskets",
+    "tiles",
+    "coins",
+    "ladders",
+    "blankets",
+    "kettles",
+    "buttons",
+    "marbles",
+    "carrots",
+    "mirrors",
+    "helmets",
+    "whistles",
+]
+PLACES = [
+    "harbor",
+    "market",
+    "library",
+    "stadium",
+    "bakery",
+    "museum",
+    "garage",
+    "theater",
+    "orchard",
+    "station",
+    "warehouse",
+    "school",
+    "bridge",
+    "factory",
+    "hospital",
+    "castle",
+]
 
 # {a} and {b} are names, {x} and {y} objects, {p} a place, {i} to {l} numbers.
 TEMPLATES = (
-    "{a} buys {i} boxes of {x} at the {p}. Each box holds {j} {x}. On the way home {a} gives {k} {x} to {b} and loses {l} "
-    "more. How many {x} does {a} have left at the end of the day?",
-    "A train leaves the {p} at {i} o'clock with {j} passengers. At the first stop {k} passengers get off and {l} get on. If "
-    "{a} counts everyone on board after that stop, how many passengers does {a} count?",
-    "{a} can paint {i} {x} in {j} hours, and {b} can paint {k} {x} in the same time. Working together at these rates in the "
-    "{p}, how many hours do they need to paint {l} {x}?",
-    "The {p} sells {x} for {i} dollars each and {y} for {j} dollars each. Yesterday {a} bought {k} {x} and {l} {y} there and "
-    "paid with a single bill of five hundred dollars. How much change did {a} receive?",
-    "At the {p}, {a} stacks {x} in rows. The first row has {i} {x}, and every following row has {j} more than the row before "
-    "it. After stacking {k} rows, {a} removes {l} {x} that are damaged. How many {x} remain?",
-    "{a} reads {i} pages of a book about {x} every morning and {j} pages every evening. The book, which {b} borrowed from the "
-    "{p}, has {k} pages in all. How many days pass before {a} finishes it, if {l} pages are already read?",
-    "A tank behind the {p} holds {i} liters. Water flows in through one pipe at {j} liters a minute and leaks out at {k} liters "
-    "a minute. {a} opens the pipe when the tank holds {l} liters. After how many minutes is the tank full?",
-    "{a} and {b} share {i} {x} in the ratio of {j} to {k}. Later {b} sells {l} of them at the {p}. What fraction of the {x} "
-    "that {b} received at the beginning is still unsold?",
-    "The distance from the {p} to the house of {a} is {i} kilometers. {a} walks {j} kilometers an hour for the first {k} "
-    "kilometers and then rides a bicycle at {l} kilometers an hour. How long does the whole journey take?",
-    "In a drawer at the {p} there are {i} red {x}, {j} blue {x} and {k} green {x}. Without looking, {a} takes {l} of them out "
-    "one after another and does not put them back. What is the probability that all of them are red?",
+    "{a} buys {i} boxes of {x} at the {p}. Each box holds {j} {x}. On the way home {a} gives {k} {x} to {b} and "
+    "loses {l} more. How many {x} does {a} have left at the end of the day?",
+    "A train leaves the {p} at {i} o'clock with {j} passengers. At the first stop {k} passengers get off and {l} "
+    "get on. If {a} counts everyone on board after that stop, how many passengers does {a} count?",
+    "{a} can paint {i} {x} in {j} hours, and {b} can paint {k} {x} in the same time. Working together at these "
+    "rates in the {p}, how many hours do they need to paint {l} {x}?",
+    "The {p} sells {x} for {i} dollars each and {y} for {j} dollars each. Yesterday {a} bought {k} {x} and {l} "
+    "{y} there and paid with a single bill of five hundred dollars. How much change did {a} receive?",
+    "At the {p}, {a} stacks {x} in rows. The first row has {i} {x}, and every following row has {j} more than the"
+    " row before it. After stacking {k} rows, {a} removes {l} {x} that are damaged. How many {x} remain?",
+    "{a} reads {i} pages of a book about {x} every morning and {j} pages every evening. The book, which {b} "
+    "borrowed from the {p}, has {k} pages in all. How many days pass before {a} finishes it, if {l} pages are "
+    "already read?",
+    "A tank behind the {p} holds {i} liters. Water flows in through one pipe at {j} liters a minute and leaks out"
+    " at {k} liters a minute. {a} opens the pipe when the tank holds {l} liters. After how many minutes is the "
+    "tank full?",
+    "{a} and {b} share {i} {x} in the ratio of {j} to {k}. Later {b} sells {l} of them at the {p}. What fraction "
+    "of the {x} that {b} received at the beginning is still unsold?",
+    "The distance from the {p} to the house of {a} is {i} kilometers. {a} walks {j} kilometers an hour for the "
+    "first {k} kilometers and then rides a bicycle at {l} kilometers an hour. How long does the whole journey "
+    "take?",
+    "In a drawer at the {p} there are {i} red {x}, {j} blue {x} and {k} green {x}. Without looking, {a} takes {l}"
+    " of them out one after another and does not put them back. What is the probability that all of them are red?",
 )  # fmt: skip
 KINDS = ("verbatim", "wrapped", "embedded", "list", "5 % changed", "10 % changed", "answer only")
 TWINS = ("twins of many", "twins of one", "swapped")
@@ -115,12 +190,13 @@ def _edited(text: str, rate: float, vocabulary: list[str], rng: random.Random) -
     return " ".join(words)
 
 
-def _grams(text: str) -> set[tuple[str, ...]]:
+def grams(text: str) -> set[tuple[str, ...]]:
+    """Every eight words in a row."""
     words = WORD.findall(text.lower())
     return {tuple(words[i : i + NUM_SHARED]) for i in range(len(words) - NUM_SHARED + 1)}
 
 
-def _held_out(documents: list[str], wanted: int, used: Counter[tuple[str, ...]]) -> tuple[list[str], list[str]]:
+def held_out(documents: list[str], wanted: int, used: Counter[tuple[str, ...]]) -> tuple[list[str], list[str]]:
     """Sentences and passages, in which no eight words come anywhere else, of the first documents."""
     sentences: list[str] = []
     passages: list[str] = []
@@ -131,8 +207,8 @@ def _held_out(documents: list[str], wanted: int, used: Counter[tuple[str, ...]])
             else:
                 found, target = SENTENCE_END.split(paragraph), sentences
             for part in found:
-                grams = _grams(part)
-                if len(part.split()) >= 16 and len(grams) >= 9 and all(used[gram] == 1 for gram in grams):
+                own = grams(part)
+                if len(part.split()) >= 16 and len(own) >= 9 and all(used[gram] == 1 for gram in own):
                     target.append(part)
         if len(sentences) >= wanted and len(passages) >= wanted:
             break
@@ -158,8 +234,8 @@ def make(path: Path, num_items: int, num_each: int, seed: int = 1) -> Planted:
     # The last third is held out.
     num_rest = len(documents) * 2 // 3
     rest, held = documents[:num_rest], [text for _, text in documents[num_rest:]]
-    used = Counter(gram for _, text in documents for gram in _grams(text))
-    sentences, passages = _held_out(held, 3 * num_items, used)
+    used = Counter(gram for _, text in documents for gram in grams(text))
+    sentences, passages = held_out(held, 3 * num_items, used)
     made = Planted()
     vocabulary = [word for _, text in rest[:200] for word in text.split()]
     slots = sorted({slot for _, text in rest[:2000] for slot in SLOT.findall(text)})

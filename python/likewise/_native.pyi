@@ -613,12 +613,12 @@ class ItemTable:
         """Number of the distinct text of each text, uint32, by first occurrence."""
 
     def sizes(self) -> tuple[Array, Array, Array]:
-        """Return of each distinct text whether it is never found (uint8), its distinct n-grams and its words (uint32)."""
+        """Return of each distinct text whether it is never found (uint8), its distinct n-grams and words (uint32)."""
 
     def scan(self, texts: Texts, *, threads: int = 1) -> tuple[Array, Array, Array, Array, Array, Array, Array]:
         """Count documents, and return windows in which a text may stand, by document, text and place.
 
-        Threads may scan at once. Cost: linear in the documents, and for each window the product of its words and the text's.
+        Threads may scan at once. Cost: linear in the documents, and for each window its words times the text's / 64.
 
         Returns
         -------
@@ -634,7 +634,7 @@ class ItemTable:
         """
 
     def counts(self) -> tuple[Array, Array, int, int]:
-        """Return documents with each n-gram, sampled documents with each word (uint32), documents, sampled documents."""
+        """Return documents with each n-gram, sampled ones with each word (uint32), documents, sampled documents."""
 
     def judge(self, texts: Buffer, present: Buffer, aligned: Buffer) -> tuple[Array, Array]:
         """Return the weighted share of n-grams and the similarity of each window, float64, by all that was counted."""

@@ -89,14 +89,16 @@ class Items:
             window = inside(best)
             aligned = self._align(text, words, grams, window, behind)
             run, pairs = longest_run(aligned), [j for _, j in aligned]
+            behind = pairs[-1] + 1
+            hits = [j for j in hits if j > best and j >= behind]
+            if 2 * len(pairs) < size:
+                continue
             found.append(
                 Match(
                     number, text, placed[pairs[0]][1], placed[pairs[-1]][2], run,
                     frozenset(grams[j] for j in window), tuple(i for i, _ in aligned),
                 )
             )  # fmt: skip
-            behind = pairs[-1] + 1
-            hits = [j for j in hits if j > best and j >= behind]
         return found
 
     def _align(self, text, words, grams, window, behind):

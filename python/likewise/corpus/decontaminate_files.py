@@ -193,7 +193,7 @@ class _Group:
     ----------
     candidates : Candidates
         Windows; rows count from the first document of the group.
-    doc_ids : list of str
+    doc_ids : pyarrow.ChunkedArray of string
         Ids of the documents of the candidates.
     sizes : ndarray of int64
         Documents of each file.
@@ -204,7 +204,7 @@ class _Group:
     """
 
     candidates: Candidates
-    doc_ids: list[str]
+    doc_ids: Any
     sizes: NDArray[np.int64]
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
@@ -212,7 +212,7 @@ class _Group:
 
 
 class _Scanned:
-    """All documents, scanned a group of files at a time; groups are put aside, so that a later run goes on behind them."""
+    """All documents, scanned a group of files at a time; groups are put aside, so that a later run can continue."""
 
     def __init__(self, found: Inputs, items: Items, parts: Path) -> None:
         self._files, self._items, self._parts = found.files, items, parts
@@ -239,12 +239,15 @@ class _Scanned:
             self._scan_group(number, run, threads, work, progress)
 
     def _scan_group(self, number: int, run: FileRun, threads: int, work: Path, progress: Progress) -> None:
+        import pyarrow as pa
+        import pyarrow.feather
+
         first, end = self._groups[number]
         files, rules = self._files[first:end], run.run_rules()
         places = {id(file): place for place, file in enumerate(files)}
         sizes = np.zeros(len(files), np.int64)
         bad_rows: list[list[BadRow]] = [[] for _ in files]
-        offsets, lengths, candidates, doc_ids = [], [], [], []
+        offsets, lengths, candidates, doc_ids = [], [], [], [pa.array([], pa.string())]
         first_row = self.counts.num_documents
         for part in each_part(
             files,
@@ -263,7 +266,7 @@ class _Scanned:
             offsets.append(part.offsets)
             lengths.append(part.lengths)
             rows = part.made.rows
-            doc_ids += part.doc_ids.take(number_column(rows)).to_pylist()
+            doc_ids.append(part.doc_ids.take(number_column(rows)).cast(pa.string()))
             candidates.append(part.made._replace(rows=rows + part.first_row - first_row))
         if self.counts.note is not None:
             progress(Warned(self.counts.note))
@@ -276,11 +279,12 @@ class _Scanned:
             lengths=np.concatenate(no_places + lengths),
             **found._asdict(),
         )
+        ids = pa.table({"doc_id": pa.chunked_array(doc_ids)})
+        pyarrow.feather.write_feather(ids, self._parts / f"{number}.arrow")
         grams, words, *num_counted = self._items.table.counts()
         np.savez(self._parts / f"{number}.counts.npz", grams=np.asarray(grams), words=np.asarray(words))
         counts = self.counts
         about = {
-            "doc_ids": doc_ids,
             "bad_rows": [[asdict(bad) for bad in of_file] for of_file in bad_rows],
             "counts": [counts.num_documents, counts.num_bad_rows, counts.num_blank_lines],
             "num_counted": num_counted,
@@ -299,13 +303,16 @@ class _Scanned:
 
     def groups(self) -> Iterator[tuple[Sequence[InputFile], _Group]]:
         """Yield the files of each group, and what was read of them."""
+        import pyarrow.feather
+
         for number, (first, end) in enumerate(self._groups):
             about = json.loads(self._done(number).read_bytes())
             with np.load(self._parts / f"{number}.npz") as held:
                 candidates = Candidates(*(held[name] for name in Candidates._fields))
                 sizes, offsets, lengths = (held[name] for name in ("sizes", "offsets", "lengths"))
             bad_rows = [[BadRow(**bad) for bad in of_file] for of_file in about["bad_rows"]]
-            yield self._files[first:end], _Group(candidates, about["doc_ids"], sizes, offsets, lengths, bad_rows)
+            doc_ids = pyarrow.feather.read_table(self._parts / f"{number}.arrow", memory_map=False).column("doc_id")
+            yield self._files[first:end], _Group(candidates, doc_ids, sizes, offsets, lengths, bad_rows)
 
     def sizes(self) -> list[int]:
         """Return the number of documents of each file."""
@@ -314,7 +321,7 @@ class _Scanned:
 
 @dataclass(frozen=True, eq=False)
 class _Result:
-    """Windows that contain an item: rows of their documents (distinct, rising), and of all windows row, start and end."""
+    """Windows that contain an item: distinct rows of their documents, and of all windows rows, starts and ends."""
 
     rows: NDArray[np.int64]
     windows: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
@@ -359,7 +366,7 @@ def _evidence_of(files: Sequence[InputFile], group: _Group, found: Found, items:
         items,
         found,
         {
-            "doc_id": pa.array([group.doc_ids[place] for place in found.places.tolist()], pa.string()),
+            "doc_id": group.doc_ids.take(number_column(found.places)),
             "file": names.take(number_column(file_of)) if len(files) > 1 else constant_column(files[0].name, len(rows)),
             "offset": number_column(group.offsets[rows]),
             "length": number_column(group.lengths[rows]),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Decontamination:
-    """Result of :func:`likewise.decontaminate`.
+    r"""Result of :func:`likewise.decontaminate`.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def decontaminate(
     threads: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Decontamination:
-    """Find items of evaluation sets inside documents.
+    r"""Find items of evaluation sets inside documents.
 
     An item is found verbatim, in other white space, case or punctuation, inside a longer text, split over the items of
     a list, and with some of its words changed.
@@ -129,12 +129,12 @@ def decontaminate(
 
     Notes
     -----
-    Candidates are windows of twice the item's length with a fifth of its n-grams. In each, the words of both are
-    aligned (longest common subsequence). An n-gram weighs (m + 1) / (f + 1), where f is the number of other items and
-    documents with it, and m the least f of the item: what many items or documents share says little. A word weighs by
-    its rarity, a number twice as much as the rarest word, each times the least weight of the n-grams over it. Items
-    that differ from the document in their names and numbers are therefore not copies. Time is linear in the
-    documents; memory is about 60 bytes for each word of the items.
+    Candidates are windows of twice the item's length with a fifth of its n-grams and, once the words of both are
+    aligned (longest common subsequence), half of its words. An n-gram weighs (m + 1) / (f + 1), where f is the number
+    of other items and documents with it, and m the least f of the item: what many items or documents share says
+    little. A word weighs by its rarity, a number twice as much as the rarest word, each times the least weight of the
+    n-grams over it. Items that differ from the document in their names and numbers are therefore not copies. Time is
+    linear in the documents; memory is about 60 bytes for each word of the items.
 
     Examples
     --------

@@ -10,6 +10,8 @@ use crate::text::{PartCutter, Parts, rolling_hashes};
 /// A window is a candidate from this part of the text's n-grams on: one of five.
 const LEAST_PART: usize = 5;
 const LEAST_NGRAMS: usize = 2;
+/// It is none if fewer than one of so many words are aligned.
+const LEAST_WORDS: usize = 2;
 /// Words of a window for each word of the text: numbers of lists and words between lines may stand in it.
 const WINDOW: usize = 2;
 /// Words are counted in one of so many documents, chosen by their text.
@@ -291,13 +293,17 @@ impl<'a> ItemScanner<'a> {
             span,
             &out.present[present..],
         );
+        let num_words = table.words(text as usize).len();
+        if LEAST_WORDS * self.aligner.words().len() < num_words {
+            out.present.truncate(present);
+            return aligned.last_word;
+        }
         out.documents.push(document);
         out.texts.push(text);
         out.starts.push(self.parts.starts[aligned.first_word]);
         out.ends.push(self.parts.ends[aligned.last_word]);
         out.runs.push(aligned.run);
         let at = out.aligned.len();
-        let num_words = table.words(text as usize).len();
         out.aligned.resize(at + num_words.div_ceil(8), 0);
         for &word in self.aligner.words() {
             out.aligned[at + word / 8] |= 1 << (word % 8);
