@@ -198,6 +198,57 @@ def speed(options: argparse.Namespace) -> dict:
     return {"speed": rows}
 
 
+def shown_quality(found: dict) -> list[str]:
+    """The table of what each rule finds."""
+    rules = found["rules"]
+    lines = [
+        f"{found['num_items']:,} items, {found['num_documents'] // found['num_seeds']:,} documents; "
+        f"{found['num_seeds']} draws together.",
+        "",
+        "| documents | " + " | ".join(rules) + " |",
+        "|---|" + "---|" * len(rules),
+    ]
+
+    def row(kind: str) -> str:
+        cells = [f"{of_rule[kind][0]:,} of {of_rule[kind][1]:,}" for of_rule in rules.values()]
+        return f"| {kind.replace(' %', '%')} | " + " | ".join(cells) + " |"
+
+    lines += [row(kind) for kind in data.KINDS]
+    lines += [row(kind).replace("| ", "| no copy: ", 1) for kind in data.TWINS]
+    shares = [f"{of_rule['precision'][0] / of_rule['precision'][1]:.3f}" for of_rule in rules.values()]
+    return [*lines, "| **precision of all documents found** | " + " | ".join(shares) + " |"]
+
+
+def shown_speed(rows: list[dict], about: dict) -> list[str]:
+    """The table of speed and memory."""
+    lines = [f"{about['cpu']}, {about['num_cores']} cores, {about['date'][:10]}.", ""]
+    lines += [
+        "| corpus | items | documents | seconds | MB/s of scanning | us a document | peak MB |",
+        "|---|" + "---|" * 6,
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row['num_gigabytes']} GB | {row['num_items']:,} | {row['num_documents']:,} | {row['seconds']} "
+            f"| {row['megabytes_a_second']} | {row['microseconds_a_document']} | {row['peak_megabytes']:,} |"
+        )
+    return lines
+
+
+def write_page(path: Path, results: dict) -> None:
+    """Put the tables between their marks."""
+    page = path.read_text(encoding="utf-8")
+    tables = {}
+    if "quality" in results:
+        tables["quality"] = shown_quality(results["quality"])
+    if "speed" in results:
+        tables["speed"] = shown_speed(results["speed"], results["machine"])
+    for name, lines in tables.items():
+        begin, end = (f"<!-- decontaminate-{name}: {mark} -->" for mark in ("begin", "end"))
+        before, after = page[: page.index(begin) + len(begin)], page[page.index(end) :]
+        page = before + "\n" + "\n".join(lines) + "\n" + after
+    path.write_text(page, encoding="utf-8")
+
+
 def main() -> None:
     """See above."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -214,6 +265,7 @@ def main() -> None:
     held.pop("machine", None)
     found = speed(options) if options.speed else {"quality": quality(options)}
     machine.write_results(options.out, **(held | found))
+    write_page(HERE.parent / "docs" / "benchmarks" / "decontaminate.md", json.loads(options.out.read_bytes()))
 
 
 if __name__ == "__main__":
