@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from likewise import redis as redis
     from likewise import spark as spark
     from likewise.batch import Deduplication, dedup, dedup_files, pairs
-    from likewise.corpus import leaks, match
+    from likewise.corpus import decontaminate, leaks, match
     from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, RecipeMismatch
     from likewise.hamming.index import HammingIndex
     from likewise.hamming.pairs import hamming_distance, hamming_join, hamming_pairs
@@ -49,6 +49,7 @@ _HOMES = {
     "audit": "likewise.runs.audit",
     "band_pairs": "likewise.stages.bands",
     "compare": "likewise.measures.comparison",
+    "decontaminate": "likewise.corpus",
     "dedup": "likewise.batch",
     "dedup_files": "likewise.batch",
     "HammingIndex": "likewise.hamming.index",
@@ -82,6 +83,7 @@ __all__ = [
     "audit",
     "band_pairs",
     "compare",
+    "decontaminate",
     "dedup",
     "dedup_files",
     "hamming_distance",

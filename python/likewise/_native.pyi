@@ -590,6 +590,56 @@ def cut_words(texts: Texts, *, isa: str | None = None) -> tuple[Array, Array, Ar
     """
 
 @final
+class ItemTable:
+    """The distinct texts of evaluation items, and in how many documents their n-grams and words come.
+
+    An n-gram is five consecutive words of tokens `auto`, each normalized by itself.
+
+    Parameters
+    ----------
+    texts : Texts
+        The texts of items; equal words make one text.
+    min_ngrams : int
+        A text with fewer distinct n-grams, or only such as come in more than 64 texts, is never found.
+    counts : tuple, optional
+        What :meth:`counts` gave of a table of the same texts.
+    """
+
+    def __new__(
+        cls, texts: Texts, *, min_ngrams: int, counts: tuple[Buffer, Buffer, int, int] | None = None
+    ) -> ItemTable: ...
+    @property
+    def distinct(self) -> Array:
+        """Number of the distinct text of each text, uint32, by first occurrence."""
+
+    def sizes(self) -> tuple[Array, Array, Array]:
+        """Return of each distinct text whether it is never found (uint8), its distinct n-grams and words (uint32)."""
+
+    def scan(self, texts: Texts, *, threads: int = 1) -> tuple[Array, Array, Array, Array, Array, Array, Array]:
+        """Count documents, and return windows in which a text may stand, by document, text and place.
+
+        Threads may scan at once. Cost: linear in the documents, and for each window its words times the text's / 64.
+
+        Returns
+        -------
+        documents, texts : uint32
+            Number of the document among `texts`, and of the distinct text.
+        starts, ends : uint32
+            Bytes of the document from the first aligned word to the last.
+        runs : uint32
+            Most consecutive words that are equal.
+        present, aligned : uint8
+            Of each window, in whole bytes, a bit for each distinct n-gram of the text that is in it, and for each word
+            of the text that is aligned.
+        """
+
+    def counts(self) -> tuple[Array, Array, int, int]:
+        """Return documents with each n-gram, sampled ones with each word (uint32), documents, sampled documents."""
+
+    def judge(self, texts: Buffer, present: Buffer, aligned: Buffer) -> tuple[Array, Array]:
+        """Return the weighted share of n-grams and the similarity of each window, float64, by all that was counted."""
+
+@final
 class SeenTwice:
     """Which windows of words may have been met more than once; of others a few by chance, never fewer.
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "python" / "likewise"
 PUBLIC = {
     "AsyncClient", "Client", "Deduplication", "HammingIndex", "Index", "InvalidInput", "InvalidParameter",
-    "LikewiseError", "Recipe", "leaks",
+    "LikewiseError", "Recipe", "decontaminate", "leaks",
     "RecipeMismatch", "Sketches", "Weights", "__version__", "band_pairs", "compare", "dedup", "dedup_files",
     "hamming_distance", "hamming_join", "hamming_pairs", "match", "pairs", "sketch", "audit", "tune",
 }  # fmt: skip

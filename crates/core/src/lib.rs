@@ -42,3 +42,5 @@ pub mod verify;
 pub mod groups;
 
 pub mod repeats;
+
+pub mod items;

@@ -26,6 +26,7 @@ mod index_export;
 mod index_given;
 mod index_recipe;
 mod index_shown;
+mod items;
 mod jsonl;
 mod manual_clock;
 mod packed;
@@ -109,6 +110,8 @@ mod _native {
     use super::parts::{cut_parts, cut_words};
     #[pymodule_export]
     use super::references::ReferenceSets;
+    #[pymodule_export]
+    use super::items::ItemTable;
     #[pymodule_export]
     use super::repeats::{RepeatedWindows, SeenTwice, equal_stretches};
     #[pymodule_export]

@@ -16,6 +16,7 @@ _COMMANDS = {
     "repeats": "Remove repeated lines, paragraphs, sentences or spans.",
     "pairs": "List all verified pairs of near-duplicates.",
     "leaks": "Find near-duplicates between the splits of a dataset.",
+    "decontaminate": "Find items of evaluation sets inside documents, and remove them.",
     "match": "Find the reference that each document contains or resembles.",
     "compare": "Compare two documents: similarity and differences.",
     "sketch": "Write SimHash fingerprints or MinHash signatures.",
@@ -30,8 +31,13 @@ _COMMANDS = {
     "diff": "Compare the results of two runs.",
 }
 
-# Commands whose module has another name.
-_MODULES = {"mcp": "serve.mcp"}
+# Commands whose module is in a package.
+_MODULES = {
+    "decontaminate": "corpus.decontaminate",
+    "leaks": "corpus.leaks",
+    "match": "corpus.match",
+    "mcp": "serve.mcp",
+}
 
 _HELP = """Find and remove near-duplicate documents.
 

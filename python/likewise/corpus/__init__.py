@@ -1,7 +1,24 @@
 """Questions between two collections, such as which references each query contains."""
 
+from likewise.corpus.decontaminate_files import decontaminate_files
+from likewise.corpus.decontaminating import Decontamination, decontaminate, decontamination_line, set_table
+from likewise.corpus.items import ContainmentRules
 from likewise.corpus.leak_files import leak_files, splits_named
 from likewise.corpus.leaking import Leaks, leak_table, leaks
 from likewise.corpus.matching import match, match_files
 
-__all__ = ["Leaks", "leak_files", "leak_table", "leaks", "match", "match_files", "splits_named"]
+__all__ = [
+    "ContainmentRules",
+    "Decontamination",
+    "Leaks",
+    "decontaminate",
+    "decontaminate_files",
+    "decontamination_line",
+    "leak_files",
+    "leak_table",
+    "leaks",
+    "match",
+    "match_files",
+    "set_table",
+    "splits_named",
+]

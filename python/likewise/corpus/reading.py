@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.batch.read.fields import refusal
 from likewise.io.source.bad_rows import BadRowLimit, BadRowTally
-from likewise.io.source.source import Job, Piece, Source
+from likewise.io.source.source import BadRow, Job, Piece, Source
 from likewise.io.tables.columns import text_column
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 
@@ -39,6 +39,8 @@ class Part(Generic[_Made]):
         Line or row of each in its source, from 0.
     offsets, lengths : ndarray of shape (n,), int64
         Bytes of the line in its file; for tables the row, and 1.
+    bad_rows : list of BadRow
+        Rows among them that are no documents; lines count from the beginning of the source.
     made : object
         What was made of the texts.
     """
@@ -49,6 +51,7 @@ class Part(Generic[_Made]):
     lines: NDArray[np.int64]
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
+    bad_rows: list[BadRow]
     made: _Made
 
     def __len__(self) -> int:
@@ -168,7 +171,8 @@ def _part(source: Source, first_row: int, first_line: int, piece: Piece, made: _
             ids[i] = str(first_row + i) if source.name is None else f"{source.name}:{lines[i] + 1}"
         doc_ids = text_column(ids)
     offsets, lengths = piece.offsets.astype(np.int64), piece.lengths.astype(np.int64)
-    return Part(source, first_row, doc_ids, lines, offsets, lengths, made)
+    bad_rows = [replace(bad, line=bad.line + first_line) for bad in piece.bad_rows]
+    return Part(source, first_row, doc_ids, lines, offsets, lengths, bad_rows, made)
 
 
 _NO_TEXTS = Texts.from_list([])

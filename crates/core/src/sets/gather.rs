@@ -153,7 +153,7 @@ const NO_SET: SetFacts = SetFacts {
 
 /// Hashes the one integer that a key is.
 #[derive(Debug, Default)]
-pub(super) struct MixHasher(u64);
+pub(crate) struct MixHasher(u64);
 
 impl Hasher for MixHasher {
     fn finish(&self) -> u64 {

@@ -24,6 +24,7 @@ mod scratch;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use gather::MixHasher;
 pub use gather::Prefixes;
 pub use join::{Listed, PrefixJoin};
 pub use limit::{Limit, SetMeasure};

@@ -50,6 +50,7 @@ pub(crate) use simhash_package::simhash_package_tokens;
 pub(crate) use spans::Spans;
 pub use stop_words::StopWords;
 pub use windows::WindowHasher;
+pub(crate) use windows::rolling_hashes;
 
 /// Version of the text rules and of the Unicode tables behind them.
 pub const TEXT_VERSION: &str = "1/unicode-17.0.0";

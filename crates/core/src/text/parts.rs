@@ -45,6 +45,14 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Keeps the memory only.
+    pub fn clear(&mut self) {
+        self.counts.clear();
+        self.starts.clear();
+        self.ends.clear();
+        self.hashes.clear();
+    }
+
     /// Appends the parts of another stretch of texts.
     pub fn append(&mut self, mut other: Parts) {
         self.counts.append(&mut other.counts);
@@ -153,6 +161,15 @@ impl PartCutter {
             );
             xxh3_64_with_seed(&self.normal, 0)
         }));
+    }
+
+    /// Whether a word, normalized by itself, holds a digit of ASCII.
+    pub fn has_digit(&mut self, word: &str) -> bool {
+        if word.is_ascii() {
+            return word.bytes().any(|byte| byte.is_ascii_digit());
+        }
+        normal_word(word, self.isa, &mut self.normal);
+        self.normal.iter().any(u8::is_ascii_digit)
     }
 
     /// Whether two words are one, normalized each by itself.

@@ -44,10 +44,7 @@ impl WindowHasher {
     /// Takes a text under 4 GB; returns how many words it has. One of `n` has `n - num_words + 1` windows, or none.
     pub fn take(&mut self, text: &str) -> u32 {
         let WindowHasher { parts, inner, .. } = self;
-        parts.counts.clear();
-        parts.starts.clear();
-        parts.ends.clear();
-        parts.hashes.clear();
+        parts.clear();
         self.cutter.cut_words(text, parts);
         self.least.clear();
         let words = &parts.hashes;
@@ -76,7 +73,7 @@ impl WindowHasher {
 }
 
 /// Appends the hash of every `length` consecutive words: the sum of word(j) B^(length - 1 - j) modulo 2^64, mixed.
-fn rolling_hashes(words: &[u64], length: usize, out: &mut Vec<u64>) {
+pub(crate) fn rolling_hashes(words: &[u64], length: usize, out: &mut Vec<u64>) {
     let step = |sum: u64, &word: &u64| sum.wrapping_mul(BASE).wrapping_add(word);
     let mut sum = words[..length].iter().fold(0, step);
     // What a word counts when it leaves.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 WALL_STAGES = (
-    *("starting_spark", "weighing", "sizing", "reading_and_sketching"),
+    *("starting_spark", "reading_items", "scanning", "weighing", "sizing", "reading_and_sketching"),
     *("choosing_the_threshold", "ordering", "candidates"),
     *("verification", "deciding", "writing"),
 )

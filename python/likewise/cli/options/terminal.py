@@ -107,3 +107,15 @@ def skipped_line(names: Sequence[str]) -> str:
     """Return a line about files of directories and globs that were not read."""
     shown = ", ".join(map(printable, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
     return f"skipped {counted(len(names), 'file')} of other kinds (or links, or directories matched by a glob): {shown}"
+
+
+def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the rows of a table as lines: the first column to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if i else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]

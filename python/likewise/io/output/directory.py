@@ -28,6 +28,8 @@ EVIDENCE = "removed.parquet"
 OVERRULED = "overruled.parquet"
 PAIRS = "pairs.parquet"
 LEAKS = "leaks.parquet"
+CONTAMINATED = "contaminated.parquet"
+ITEMS = "items.parquet"
 ERRORS = "errors.jsonl"
 EMPTIED = "emptied.jsonl"
 REPORT = "report.html"
@@ -39,7 +41,8 @@ SUMMARY = "summary.json"
 SKETCHES = "sketches"
 # In the order in which they get their names: who sees the summary sees all.
 FINAL_NAMES = (
-    *(KEPT, ANNOTATED, UNIQUE, GROUPS, SKETCHES, EVIDENCE, OVERRULED, PAIRS, LEAKS, ERRORS, EMPTIED, REPORT, AUDIT),
+    *(KEPT, ANNOTATED, UNIQUE, GROUPS, SKETCHES, EVIDENCE, OVERRULED, PAIRS, LEAKS, CONTAMINATED, ITEMS),
+    *(ERRORS, EMPTIED, REPORT, AUDIT),
     SUMMARY,
 )
 # What is made of a finished run later: labels outlive its replacement, what is derived of it does not count.
@@ -281,7 +284,7 @@ def _is_summary(path: Path) -> bool:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(fields, dict) and "recipe_id" in fields
+    return isinstance(fields, dict) and not {"verification", "recipe_id"}.isdisjoint(fields)
 
 
 def _inner_differences(differing: dict[str, tuple[Any, Any]]) -> dict[str, tuple[object, object]]:

@@ -12,7 +12,7 @@ from likewise.cli.options.help import LongCommand
 from likewise.cli.options.memory_option import MEMORY
 from likewise.cli.options.recipe import QUIET, count, document_options, search_options, take_recipe, take_run
 from likewise.cli.options.summary import bad_line, crowd_words
-from likewise.cli.options.terminal import chosen_lines, printable, skipped_line
+from likewise.cli.options.terminal import chosen_lines, printable, skipped_line, table_lines
 from likewise.progress import shown
 
 _HELP = """Find near-duplicates between the splits of a dataset.
@@ -104,18 +104,10 @@ def command(
 
 
 def _table_lines(summary: dict[str, Any]) -> list[str]:
-    """Return the table of splits by splits as lines, numbers to the right."""
+    """Return the table of splits by splits as lines."""
     from likewise.corpus import leak_table
 
-    rows = leak_table(summary)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if i else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
+    return table_lines(leak_table(summary))
 
 
 def _lines(summary: dict[str, Any], out: Path | None) -> list[str]:

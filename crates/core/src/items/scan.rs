@@ -1,0 +1,313 @@
+//! Where in a document may the text of an item stand?
+
+use super::align::{Aligner, Span};
+use super::counts::ItemCounts;
+use super::table::{ItemTable, NGRAM};
+use crate::hash::xxh3_64_with_seed;
+use crate::isa::Isa;
+use crate::text::{PartCutter, Parts, rolling_hashes};
+
+/// A window is a candidate from this part of the text's n-grams on: one of five.
+const LEAST_PART: usize = 5;
+const LEAST_NGRAMS: usize = 2;
+/// It is none if fewer than one of so many words are aligned.
+const LEAST_WORDS: usize = 2;
+/// Words of a window for each word of the text: numbers of lists and words between lines may stand in it.
+const WINDOW: usize = 2;
+/// Words are counted in one of so many documents, chosen by their text.
+const SAMPLED: u64 = 16;
+
+/// Candidates, in order of documents, then texts, then places.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Matches {
+    /// Number of the document, as it was given.
+    pub documents: Vec<u32>,
+    /// The distinct text.
+    pub texts: Vec<u32>,
+    /// Bytes of the document from the first aligned word to the last one.
+    pub starts: Vec<u32>,
+    /// Where they end.
+    pub ends: Vec<u32>,
+    /// Most consecutive words that are equal.
+    pub runs: Vec<u32>,
+    /// Of each match a bit for each distinct n-gram of the text in rising order, lowest first, in whole bytes: those in the window.
+    pub present: Vec<u8>,
+    /// Of each match a bit for each word of the text: those aligned.
+    pub aligned: Vec<u8>,
+}
+
+impl Matches {
+    /// Appends those of later documents.
+    pub fn append(&mut self, mut other: Matches) {
+        self.documents.append(&mut other.documents);
+        self.texts.append(&mut other.texts);
+        self.starts.append(&mut other.starts);
+        self.ends.append(&mut other.ends);
+        self.runs.append(&mut other.runs);
+        self.present.append(&mut other.present);
+        self.aligned.append(&mut other.aligned);
+    }
+}
+
+/// N-grams of a candidate, of so many of the text.
+fn least_ngrams(num_own: usize) -> usize {
+    num_own.div_ceil(LEAST_PART).max(LEAST_NGRAMS)
+}
+
+/// An n-gram of a text in a document.
+#[derive(Debug, Clone, Copy)]
+struct Hit {
+    /// Word of the document.
+    place: usize,
+    gram: u32,
+}
+
+/// Scans documents; holds the scratch space, so keep one for each thread.
+#[derive(Debug)]
+pub struct ItemScanner<'a> {
+    table: &'a ItemTable,
+    counts: &'a ItemCounts,
+    cutter: PartCutter,
+    parts: Parts,
+    sums: Vec<u64>,
+    hits: Vec<Hit>,
+    grams: Vec<u32>,
+    /// Of each text, places of n-grams that may lead to it; zero between documents.
+    num_seeds: Vec<u32>,
+    /// Text and place of each of them.
+    seeds: Vec<(u32, usize)>,
+    /// Hits of one text: the place, and which of its own n-grams.
+    found: Vec<(usize, u32)>,
+    num_seen: Vec<u32>,
+    sizes: Vec<u32>,
+    /// Numbers of the words of the document, where an item may stand in it.
+    words: Vec<u32>,
+    aligner: Aligner,
+}
+
+impl<'a> ItemScanner<'a> {
+    /// Scans for the texts of a table.
+    pub fn new(table: &'a ItemTable, counts: &'a ItemCounts, isa: Isa) -> Self {
+        ItemScanner {
+            table,
+            counts,
+            cutter: PartCutter::new(isa),
+            parts: Parts::default(),
+            sums: Vec::new(),
+            hits: Vec::new(),
+            grams: Vec::new(),
+            num_seeds: vec![0; table.num_texts()],
+            seeds: Vec::new(),
+            found: Vec::new(),
+            num_seen: Vec::new(),
+            sizes: Vec::new(),
+            words: Vec::new(),
+            aligner: Aligner::new(table),
+        }
+    }
+
+    /// Counts a document under 4 GB, and appends where the text of an item may stand in it.
+    ///
+    /// Cost: linear in the document, and for each candidate the product of the lengths of text and window.
+    pub fn scan(&mut self, document: u32, text: &str, out: &mut Matches) {
+        self.parts.clear();
+        self.cutter.cut_words(text, &mut self.parts);
+        if xxh3_64_with_seed(text.as_bytes(), 0) % SAMPLED == 0 {
+            self.sample();
+        }
+        self.hits.clear();
+        if self.parts.hashes.len() >= NGRAM {
+            self.sums.clear();
+            rolling_hashes(&self.parts.hashes, NGRAM, &mut self.sums);
+            for (place, &sum) in self.sums.iter().enumerate() {
+                if let Some(gram) = self.table.gram(sum) {
+                    self.hits.push(Hit { place, gram });
+                }
+            }
+        }
+        self.grams.clear();
+        self.grams.extend(self.hits.iter().map(|hit| hit.gram));
+        self.grams.sort_unstable();
+        self.grams.dedup();
+        self.counts.add(&self.grams);
+        self.find_seeds();
+        if !self.seeds.is_empty() {
+            self.words.clear();
+            let hashes = self.parts.hashes.iter();
+            self.words.extend(hashes.map(|&hash| self.table.word(hash)));
+        }
+        let mut first = 0;
+        while let Some(&(text, _)) = self.seeds.get(first) {
+            let behind = first + self.seeds[first..].partition_point(|seed| seed.0 == text);
+            self.gather(text as usize, first, behind);
+            self.windows(document, text, out);
+            first = behind;
+        }
+    }
+
+    /// Makes `seeds` those of the texts of which enough n-grams may be there. Most texts have one or two phrases in common with a
+    /// document, and go no further.
+    fn find_seeds(&mut self) {
+        self.seeds.clear();
+        for hit in &self.hits {
+            for &text in self.table.seeds(hit.gram) {
+                self.num_seeds[text as usize] += 1;
+            }
+        }
+        for hit in &self.hits {
+            for &text in self.table.seeds(hit.gram) {
+                let most = self.num_seeds[text as usize] + self.table.num_common(text as usize);
+                if most as usize >= least_ngrams(self.table.sizes(text as usize).0) {
+                    self.seeds.push((text, hit.place));
+                }
+            }
+        }
+        for hit in &self.hits {
+            for &text in self.table.seeds(hit.gram) {
+                self.num_seeds[text as usize] = 0;
+            }
+        }
+        self.seeds.sort_unstable();
+    }
+
+    fn sample(&mut self) {
+        let mut words: Vec<u32> = self
+            .parts
+            .hashes
+            .iter()
+            .map(|&hash| self.table.word(hash))
+            .filter(|&word| word != u32::MAX)
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        self.counts.add_sampled(&words);
+    }
+
+    /// Makes `found` the hits of a text within a window of a seed.
+    fn gather(&mut self, text: usize, first: usize, behind: usize) {
+        self.found.clear();
+        let own = self.table.own(text);
+        let reach = WINDOW * self.table.words(text).len();
+        let mut done = 0;
+        let mut seed = first;
+        while seed < behind {
+            let low = self.seeds[seed].1.saturating_sub(reach).max(done);
+            let mut high = self.seeds[seed].1 + reach + 1;
+            while seed < behind && self.seeds[seed].1 < high + reach {
+                high = self.seeds[seed].1 + reach + 1;
+                seed += 1;
+            }
+            done = high;
+            let from = self.hits.partition_point(|hit| hit.place < low);
+            for hit in self.hits[from..].iter().take_while(|hit| hit.place < high) {
+                if let Ok(number) = own.binary_search(&hit.gram) {
+                    self.found.push((hit.place, number as u32));
+                }
+            }
+        }
+    }
+
+    /// Takes windows from left to right: where one is a candidate, the fullest of those that begin inside it, and the next behind the
+    /// last word that is aligned.
+    fn windows(&mut self, document: u32, text: u32, out: &mut Matches) {
+        let (num_own, num_words) = self.table.sizes(text as usize);
+        let least = least_ngrams(num_own);
+        if self.found.len() < least {
+            return;
+        }
+        let width = WINDOW * num_words;
+        self.count_windows(num_own, width);
+        let (mut first, mut behind_last) = (0, 0);
+        while first < self.found.len() {
+            if (self.sizes[first] as usize) < least {
+                first += 1;
+                continue;
+            }
+            let end = self.found[first].0 + width;
+            let mut best = first;
+            for i in first + 1..self.found.len() {
+                if self.found[i].0 >= end {
+                    break;
+                }
+                if self.sizes[i] > self.sizes[best] {
+                    best = i;
+                }
+            }
+            let end = self.found[best].0 + width;
+            let num_inside = self.found[best..].partition_point(|hit| hit.0 < end);
+            let inside = best..best + num_inside;
+            behind_last = self.take(document, text, inside, behind_last, out) + 1;
+            let next = best + self.found[best..].partition_point(|hit| hit.0 < behind_last);
+            first = next.max(best + 1);
+        }
+    }
+
+    /// Makes `sizes` the number of distinct n-grams of the window that begins with each hit.
+    fn count_windows(&mut self, num_own: usize, width: usize) {
+        self.num_seen.clear();
+        self.num_seen.resize(num_own, 0);
+        self.sizes.clear();
+        let (mut behind, mut distinct) = (0, 0);
+        for i in 0..self.found.len() {
+            while behind < self.found.len() && self.found[behind].0 < self.found[i].0 + width {
+                let seen = &mut self.num_seen[self.found[behind].1 as usize];
+                distinct += u32::from(*seen == 0);
+                *seen += 1;
+                behind += 1;
+            }
+            self.sizes.push(distinct);
+            let seen = &mut self.num_seen[self.found[i].1 as usize];
+            *seen -= 1;
+            distinct -= u32::from(*seen == 0);
+        }
+    }
+
+    /// Returns the last word of the document that is aligned.
+    fn take(
+        &mut self,
+        document: u32,
+        text: u32,
+        inside: std::ops::Range<usize>,
+        behind_last: usize,
+        out: &mut Matches,
+    ) -> usize {
+        let table = self.table;
+        let own = table.own(text as usize);
+        let found = &self.found[inside];
+        let present = out.present.len();
+        out.present.resize(present + own.len().div_ceil(8), 0);
+        for &(_, number) in found {
+            out.present[present + number as usize / 8] |= 1 << (number % 8);
+        }
+        let span = Span {
+            first: found[0].0,
+            last: found[found.len() - 1].0,
+            first_gram: own[found[0].1 as usize],
+            last_gram: own[found[found.len() - 1].1 as usize],
+            least_start: behind_last,
+        };
+        let aligned = self.aligner.align(
+            table,
+            text as usize,
+            &self.words,
+            span,
+            &out.present[present..],
+        );
+        let num_words = table.words(text as usize).len();
+        if LEAST_WORDS * self.aligner.words().len() < num_words {
+            out.present.truncate(present);
+            return aligned.last_word;
+        }
+        out.documents.push(document);
+        out.texts.push(text);
+        out.starts.push(self.parts.starts[aligned.first_word]);
+        out.ends.push(self.parts.ends[aligned.last_word]);
+        out.runs.push(aligned.run);
+        let at = out.aligned.len();
+        out.aligned.resize(at + num_words.div_ceil(8), 0);
+        for &word in self.aligner.words() {
+            out.aligned[at + word / 8] |= 1 << (word % 8);
+        }
+        aligned.last_word
+    }
+}

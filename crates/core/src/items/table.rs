@@ -1,0 +1,267 @@
+//! Where does each n-gram of the items come?
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use crate::isa::Isa;
+use crate::sets::MixHasher;
+use crate::text::{PartCutter, Parts, rolling_hashes};
+
+/// Words of an n-gram. One changed word of ten leaves three of five n-grams.
+pub const NGRAM: usize = 5;
+/// An n-gram of more texts than this starts no search: it is a phrase of a template.
+const MOST_TEXTS: usize = 64;
+/// Bits of the filter for an n-gram.
+const FILTER_BITS: usize = 8;
+const LEAST_FILTER_BITS: usize = 1 << 16;
+
+pub(super) type Numbers = HashMap<u64, u32, BuildHasherDefault<MixHasher>>;
+
+/// The distinct texts of items by their n-grams: some 60 bytes for each word.
+#[derive(Debug)]
+pub struct ItemTable {
+    /// The distinct text of each given one, numbered by first occurrence.
+    distinct: Vec<u32>,
+    /// Distinct texts that are too short are in no list of `holders`.
+    is_short: Vec<bool>,
+    /// Words of text `t` are `words[word_starts[t]..word_starts[t + 1]]`.
+    pub(super) words: Vec<u32>,
+    pub(super) word_starts: Vec<usize>,
+    /// Of each distinct word, whether it holds a digit.
+    pub(super) is_number: Vec<bool>,
+    /// Number of texts that hold each distinct word.
+    pub(super) word_texts: Vec<u32>,
+    vocabulary: Numbers,
+    /// The n-gram that begins with each word of a text but the last four.
+    pub(super) places: Vec<u32>,
+    pub(super) place_starts: Vec<usize>,
+    /// Distinct n-grams of each text, rising.
+    pub(super) own: Vec<u32>,
+    pub(super) own_starts: Vec<usize>,
+    /// Of each text, n-grams that start no search.
+    num_common: Vec<u32>,
+    grams: Numbers,
+    /// Texts that hold each n-gram, rising.
+    holders: Vec<u32>,
+    holder_starts: Vec<usize>,
+    filter: Vec<u64>,
+    filter_shift: u32,
+}
+
+impl ItemTable {
+    /// Takes the texts of items. One with fewer than `min_ngrams` distinct n-grams, or only such as come in more than 64 texts, is never found.
+    pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, min_ngrams: usize) -> Self {
+        let mut cutter = PartCutter::new(Isa::best());
+        let mut parts = Parts::default();
+        let mut by_words: HashMap<Vec<u32>, u32> = HashMap::new();
+        let mut table = ItemTable {
+            distinct: Vec::new(),
+            is_short: Vec::new(),
+            words: Vec::new(),
+            word_starts: vec![0],
+            is_number: Vec::new(),
+            word_texts: Vec::new(),
+            vocabulary: Numbers::default(),
+            places: Vec::new(),
+            place_starts: vec![0],
+            own: Vec::new(),
+            own_starts: vec![0],
+            num_common: Vec::new(),
+            grams: Numbers::default(),
+            holders: Vec::new(),
+            holder_starts: Vec::new(),
+            filter: Vec::new(),
+            filter_shift: 0,
+        };
+        for text in texts {
+            parts.clear();
+            cutter.cut_words(text, &mut parts);
+            let mut words = Vec::with_capacity(parts.hashes.len());
+            for (i, &hash) in parts.hashes.iter().enumerate() {
+                let next = table.is_number.len() as u32;
+                let word = *table.vocabulary.entry(hash).or_insert(next);
+                if word == next {
+                    let place = parts.starts[i] as usize..parts.ends[i] as usize;
+                    table.is_number.push(cutter.has_digit(&text[place]));
+                }
+                words.push(word);
+            }
+            let next = table.is_short.len() as u32;
+            let number = *by_words.entry(words.clone()).or_insert(next);
+            table.distinct.push(number);
+            if number == next {
+                table.push(&words, &parts.hashes, min_ngrams);
+            }
+        }
+        table.list_holders();
+        table.count_words();
+        table.fill_filter();
+        table
+    }
+
+    fn push(&mut self, words: &[u32], hashes: &[u64], min_ngrams: usize) {
+        let first = self.own.len();
+        if hashes.len() >= NGRAM {
+            let mut sums = Vec::new();
+            rolling_hashes(hashes, NGRAM, &mut sums);
+            for sum in sums {
+                let next = self.grams.len() as u32;
+                let gram = *self.grams.entry(sum).or_insert(next);
+                self.places.push(gram);
+                self.own.push(gram);
+            }
+        }
+        self.own[first..].sort_unstable();
+        let mut kept = first;
+        for i in first..self.own.len() {
+            if i == first || self.own[i] != self.own[kept - 1] {
+                self.own[kept] = self.own[i];
+                kept += 1;
+            }
+        }
+        self.own.truncate(kept);
+        self.is_short.push(kept - first < min_ngrams.max(1));
+        self.words.extend_from_slice(words);
+        self.word_starts.push(self.words.len());
+        self.place_starts.push(self.places.len());
+        self.own_starts.push(kept);
+    }
+
+    fn list_holders(&mut self) {
+        let mut counts = vec![0_usize; self.grams.len() + 1];
+        let listed: Vec<usize> = (0..self.num_texts()).filter(|&t| !self.is_short[t]).collect();
+        for &text in &listed {
+            for &gram in self.own(text) {
+                counts[gram as usize + 1] += 1;
+            }
+        }
+        for i in 1..counts.len() {
+            counts[i] += counts[i - 1];
+        }
+        self.holder_starts = counts;
+        let mut next = self.holder_starts.clone();
+        let mut holders = vec![0; self.holder_starts.last().copied().unwrap_or(0)];
+        for &text in &listed {
+            for &gram in self.own(text) {
+                holders[next[gram as usize]] = text as u32;
+                next[gram as usize] += 1;
+            }
+        }
+        self.holders = holders;
+        self.num_common = vec![0; self.num_texts()];
+        for text in listed {
+            let own = self.own(text);
+            let common = own.iter().filter(|&&gram| self.seeds(gram).is_empty());
+            let (num_common, num_own) = (common.count(), own.len());
+            self.num_common[text] = num_common as u32;
+            self.is_short[text] = num_common == num_own;
+        }
+    }
+
+    fn count_words(&mut self) {
+        self.word_texts = vec![0; self.is_number.len()];
+        let mut last = vec![u32::MAX; self.is_number.len()];
+        for text in 0..self.num_texts() {
+            for &word in &self.words[self.word_starts[text]..self.word_starts[text + 1]] {
+                if last[word as usize] != text as u32 {
+                    last[word as usize] = text as u32;
+                    self.word_texts[word as usize] += 1;
+                }
+            }
+        }
+    }
+
+    fn fill_filter(&mut self) {
+        let bits = (self.grams.len() * FILTER_BITS)
+            .max(LEAST_FILTER_BITS)
+            .next_power_of_two();
+        self.filter = vec![0; bits / 64];
+        self.filter_shift = 64 - bits.trailing_zeros();
+        for &sum in self.grams.keys() {
+            let bit = sum >> self.filter_shift;
+            self.filter[(bit / 64) as usize] |= 1 << (bit % 64);
+        }
+    }
+
+    /// The number of an n-gram by its hash.
+    #[inline(always)]
+    pub(super) fn gram(&self, sum: u64) -> Option<u32> {
+        let bit = sum >> self.filter_shift;
+        if self.filter[(bit / 64) as usize] >> (bit % 64) & 1 == 0 {
+            return None;
+        }
+        self.grams.get(&sum).copied()
+    }
+
+    /// The number of a word by its hash; `u32::MAX` where no item has it.
+    pub(super) fn word(&self, hash: u64) -> u32 {
+        self.vocabulary.get(&hash).copied().unwrap_or(u32::MAX)
+    }
+
+    /// Texts that an n-gram may lead to.
+    pub(super) fn seeds(&self, gram: u32) -> &[u32] {
+        let held = self.holders(gram);
+        if held.len() > MOST_TEXTS { &[] } else { held }
+    }
+
+    /// Texts that hold an n-gram and are not too short.
+    pub(super) fn holders(&self, gram: u32) -> &[u32] {
+        let gram = gram as usize;
+        &self.holders[self.holder_starts[gram]..self.holder_starts[gram + 1]]
+    }
+
+    /// N-grams of a text that start no search.
+    pub(super) fn num_common(&self, text: usize) -> u32 {
+        self.num_common[text]
+    }
+
+    /// Words of a text.
+    pub(super) fn words(&self, text: usize) -> &[u32] {
+        &self.words[self.word_starts[text]..self.word_starts[text + 1]]
+    }
+
+    /// The n-gram at each place of a text.
+    pub(super) fn places(&self, text: usize) -> &[u32] {
+        &self.places[self.place_starts[text]..self.place_starts[text + 1]]
+    }
+
+    /// Distinct n-grams of a text, rising.
+    pub(super) fn own(&self, text: usize) -> &[u32] {
+        &self.own[self.own_starts[text]..self.own_starts[text + 1]]
+    }
+
+    /// Distinct texts.
+    pub fn num_texts(&self) -> usize {
+        self.is_short.len()
+    }
+
+    /// Distinct texts that can be found.
+    pub fn num_findable(&self) -> usize {
+        self.is_short.iter().filter(|&&is_short| !is_short).count()
+    }
+
+    /// Distinct n-grams.
+    pub fn num_grams(&self) -> usize {
+        self.grams.len()
+    }
+
+    /// Distinct words.
+    pub fn num_words(&self) -> usize {
+        self.is_number.len()
+    }
+
+    /// The number of the distinct text of each given one.
+    pub fn distinct(&self) -> &[u32] {
+        &self.distinct
+    }
+
+    /// Whether a distinct text is too short to be found.
+    pub fn is_short(&self, text: usize) -> bool {
+        self.is_short[text]
+    }
+
+    /// Number of distinct n-grams and of words of a distinct text.
+    pub fn sizes(&self, text: usize) -> (usize, usize) {
+        (self.own(text).len(), self.words(text).len())
+    }
+}

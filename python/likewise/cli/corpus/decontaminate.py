@@ -1,0 +1,163 @@
+"""``likewise decontaminate``: items of evaluation sets inside documents."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from likewise.checks import counted
+from likewise.cli.options.help import LongCommand
+from likewise.cli.options.recipe import QUIET, document_options, take_run
+from likewise.cli.options.summary import bad_line
+from likewise.cli.options.terminal import printable, skipped_line, table_lines
+from likewise.progress import shown
+
+_HELP = """Find items of evaluation sets inside documents, and remove them.
+
+Each EVALS is NAME=PATH, or a path whose file name without endings becomes the name: a file, a directory or a glob, in
+any format that dedup reads. The fields question, answer, passage and text of an item are searched separately, as far as
+a set has them; --item-field names others.
+
+An item is found verbatim, in other white space, case or punctuation, inside a longer text, split over the items of a
+list, and with some of its words changed. N-grams that many items or documents share count little, and numbers and rare
+words much, so that problems from the same template are told apart. Texts that are too short to tell are listed in
+OUT/items.parquet.
+
+\b
+Examples:
+  likewise decontaminate corpus/ --against gsm8k=gsm8k-test.jsonl -o out
+  likewise decontaminate corpus.jsonl --against 'evals/*.jsonl' -o out --write cut
+  likewise decontaminate corpus.jsonl --against quiz.jsonl --item-field prompt --item-field target -o out
+"""
+
+
+@click.command("decontaminate", cls=LongCommand, help=_HELP)
+@click.argument("inputs", nargs=-1, required=True, metavar="CORPUS...")
+@click.option(
+    "--against",
+    multiple=True,
+    required=True,
+    metavar="EVALS",
+    help="Evaluation set, as NAME=PATH or PATH; repeat for several.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="OUT",
+    help="Output directory for contaminated.parquet (the places found), items.parquet and summary.json.",
+)
+@click.option(
+    "--write",
+    type=click.Choice(["kept", "cut", "evidence"]),
+    default="kept",
+    show_default=True,
+    help="What to write in addition to the evidence. kept: documents that contain no item. cut: all documents without "
+    "the stretches found (JSON Lines only). evidence: nothing else.",
+)
+@click.option(
+    "--threshold",
+    type=float,
+    default=0.75,
+    show_default=True,
+    metavar="S",
+    help="Minimum weighted share of the item's words that the document has in the same order, 0 to 1.",
+)
+@click.option(
+    "--min-share",
+    type=float,
+    default=0.2,
+    show_default=True,
+    metavar="S",
+    help="Minimum weighted share of the item's n-grams (five words) that the document has, 0 to 1.",
+)
+@click.option(
+    "--min-ngrams",
+    type=int,
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="A text of an item with fewer distinct n-grams is too short to be found.",
+)
+@click.option(
+    "--item-field",
+    multiple=True,
+    metavar="FIELD",
+    help="Field of an item to search for; repeat for several. The first one must be a text in every item.  [default: "
+    "those of question, answer, passage, text that a set has]",
+)
+@click.option("--item-id-field", metavar="FIELD", help="Field of the id of an item.  [default: id, or the row]")
+@document_options
+@click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")
+@click.option("--fresh", is_flag=True, help="Discard an unfinished run in OUT instead of continuing it.")
+@QUIET
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
+def command(
+    inputs: tuple[str, ...],
+    against: tuple[str, ...],
+    out: Path,
+    write: str,
+    threshold: float,
+    min_share: float,
+    min_ngrams: int,
+    item_field: tuple[str, ...],
+    item_id_field: str | None,
+    overwrite: bool,  # noqa: FBT001 - click's call
+    fresh: bool,  # noqa: FBT001
+    quiet: bool,  # noqa: FBT001
+    as_json: bool,  # noqa: FBT001
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Run the command."""
+    from likewise.corpus import ContainmentRules, decontaminate_files, splits_named
+    from likewise.errors import InvalidParameter
+
+    if str(out) == "-":
+        raise InvalidParameter("out", "must be a directory")
+    rules, run = ContainmentRules(threshold, min_share, min_ngrams), take_run(options)
+    with shown(not quiet) as report:
+        summary = decontaminate_files(
+            inputs,
+            splits_named(against),
+            out,
+            rules,
+            run=run,
+            item_fields=item_field or None,
+            item_id_field=item_id_field,
+            write=write,
+            overwrite=overwrite,
+            fresh=fresh,
+            progress=report,
+        )
+    if as_json:
+        json.dump(summary, sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+    elif not quiet:
+        _show(summary, out)
+
+
+def _show(summary: dict[str, Any], out: Path) -> None:
+    from likewise.corpus import decontamination_line, set_table
+
+    for line in table_lines(set_table(summary)):
+        click.echo(printable(line))
+    lines = [summary["verification"], decontamination_line(summary)]
+    if summary["most_found"]:
+        most = summary["most_found"][0]
+        lines.append(
+            f"in most documents ({most['num_documents']:,}): {most['set']} {most['item_id']} {most['field']}, "
+            f"{most['text'][:60]!r}"
+        )
+    if summary["num_bad_rows"] or summary["num_blank_lines"]:
+        lines.append(bad_line(summary))
+    if summary["skipped_files"]:
+        lines.append(skipped_line(summary["skipped_files"]))
+    num_short = sum(facts["num_too_short"] for facts in summary["items"].values())
+    if num_short:
+        lines.append(f"{counted(num_short, 'text')} of items too short to be found: see {out}/items.parquet")
+    lines.append(f"{summary['timings']['total_s']:.2f} s; results in {out}")
+    for line in lines:
+        click.echo(printable(line), err=True)

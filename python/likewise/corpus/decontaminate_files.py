@@ -1,0 +1,432 @@
+"""Which documents contain items of evaluation sets? Documents in files: what `likewise decontaminate` does."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.batch import FileRun
+from likewise.batch.about_inputs import told_if_left
+from likewise.batch.budget.timing import Timing
+from likewise.batch.opening import found_inputs
+from likewise.batch.parts.collection import Collection, Repeats
+from likewise.batch.parts.writing import Rewriter, write_documents
+from likewise.batch.write.summary import write_summary
+from likewise.checks import check_choice
+from likewise.corpus.items import Candidates, ContainmentRules, Found, Items, evidence, evidence_schema, item_schema
+from likewise.corpus.items import items_in_files as read_items
+from likewise.corpus.reading import Counts, each_part
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.inputs import Inputs
+from likewise.io.kept import json_lines, write_descriptions, write_kept
+from likewise.io.output.directory import CONTAMINATED, ERRORS, ITEMS, KEPT, OutputDirectory, check_free
+from likewise.io.output.row_files import RowWriter
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import BadRow
+from likewise.io.stamps import check_unchanged, stamps
+from likewise.io.tables.columns import constant_column, number_column
+from likewise.progress import Progress, StageFinished, StageStarted, Warned, shows_progress, taken
+from likewise.recipe.recipe import Recipe
+
+WRITES = ("kept", "cut", "evidence")
+# Files that are scanned between two points from which a run can continue.
+_GROUP_BYTES = 256 << 20
+
+
+@shows_progress
+def decontaminate_files(
+    inputs: Sequence[str | Path] | str | Path,
+    items: Mapping[str, Sequence[str | Path] | str | Path],
+    output: str | Path,
+    rules: ContainmentRules | None = None,
+    *,
+    run: FileRun | None = None,
+    item_fields: Sequence[str] | None = None,
+    item_id_field: str | None = None,
+    write: str = "kept",
+    overwrite: bool = False,
+    fresh: bool = False,
+    progress: Progress | bool | None = None,
+) -> dict[str, Any]:
+    """Find items of evaluation sets inside the documents of files.
+
+    Parameters
+    ----------
+    inputs : path or sequence of paths
+        The documents: files, directories, globs, or ``-``, in any format that :func:`likewise.dedup_files` reads.
+    items : mapping of str to path or sequence of paths
+        Files, directories or globs of each evaluation set.
+    output : path
+        Directory for ``contaminated.parquet`` (a row for each place where an item was found), ``items.parquet`` (a row
+        for each text of an item), ``summary.json`` and, by `write`, ``kept/``.
+    rules : ContainmentRules, optional
+        When a document contains an item.
+    run : FileRun, optional
+        How files are read. Ids are not checked for being unique.
+    item_fields, item_id_field
+        As for :func:`likewise.decontaminate`; the first field that a set has must be a text in every item.
+    write : {"kept", "cut", "evidence"}
+        ``kept`` writes the documents that contain no item. ``cut`` writes all documents without the stretches found;
+        the files must be JSON Lines, and documents of which nothing is left are dropped.
+    overwrite, fresh, progress
+        As for :func:`likewise.dedup_files`.
+
+    Returns
+    -------
+    dict
+        The summary, as written.
+
+    Raises
+    ------
+    InvalidInput
+        As for :func:`likewise.dedup_files`, and if a set has no item or none of the fields.
+    InvalidParameter
+        If an option is out of range.
+
+    Notes
+    -----
+    The documents are read once, at any size in the same memory: some 60 bytes for each word of the items, and what is
+    found. With ``kept`` and ``cut`` the files are then copied. A run that is cut off continues after the last 256 MB
+    whose files were complete.
+    """
+    rules, run, report = rules or ContainmentRules(), run or FileRun(), taken(progress)
+    check_choice("write", write, WRITES)
+    if run.memory_bytes is not None:
+        raise InvalidParameter("memory", "does not apply; memory follows from the size of the items")
+    if write == "evidence" and run.on_error == "keep":
+        raise InvalidParameter("on_error", "keep copies bad rows to the output; it requires --write kept or cut")
+    target, timing, context = Path(output), Timing(), run.run_rules()
+    check_free(target, overwrite=overwrite)
+    with ExitStack() as stack:
+        found = stack.enter_context(found_inputs(_listed(inputs), Recipe.exact(), run, target, report))
+        if write == "cut":
+            json_lines(found.files)
+        before = stamps(found)
+        scratch = stack.enter_context(scratch_directory())
+        item_run = FileRun(
+            id_field=item_id_field,
+            on_error="fail" if run.on_error == "fail" else "skip",
+            max_bad_rows=run.max_bad_rows,
+            max_document_bytes=run.max_document_bytes,
+        )
+        sets = {name: _listed(paths) for name, paths in items.items()}
+        with timing.wall("reading_items"):
+            own, item_files = read_items(sets, item_fields, item_run, rules, report, scratch)
+        if not own.about:
+            raise InvalidInput("the evaluation sets have no items; give files with some")
+        identity = {
+            "command": "decontaminate",
+            "inputs": before,
+            "items": f"{_digest(own)}",
+            "rules": asdict(rules),
+            "write": write,
+            "version": _native.__version__,
+            **run.identity(),
+        }
+        directory = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)
+        stack.enter_context(told_if_left(directory, report))
+        directory.parts.mkdir(exist_ok=True)
+        scanned = _Scanned(found, own, directory.parts)
+        with timing.wall("scanning"):
+            scanned.scan(run, context.threads, scratch, report)
+        with timing.wall("writing"):
+            began = Timing.now()
+            report(StageStarted("writing", 0, "bytes"))
+            result = _write_evidence(scanned, own, directory.work)
+            _write_bad_rows(found, scanned, directory.work / ERRORS)
+            num_written = None
+            if write == "kept":
+                num_written = _write_kept(found, scanned, result, run, context.threads, directory.work / KEPT)
+            elif write == "cut":
+                num_written = _write_cut(found, scanned, result, run, context.threads, directory.work / KEPT, scratch)
+            if num_written is not None:
+                write_descriptions(found, directory.work / KEPT, num_written, _digest(own))
+            report(StageFinished("writing", Timing.now() - began))
+        check_unchanged(found, before)
+        summary = own.facts(scanned.counts.num_documents, len(result.rows), result.num_windows)
+        if write == "cut":
+            summary["num_emptied"] = scanned.counts.num_documents - sum(num_written or [])
+        summary |= {
+            "num_bad_rows": scanned.counts.num_bad_rows,
+            "num_blank_lines": scanned.counts.num_blank_lines,
+            "inputs": [
+                {"path": file.name, "num_bytes": file.num_bytes, "num_documents": size, **file.facts()}
+                for file, size in zip(found.files, scanned.sizes(), strict=True)
+            ],
+            "item_files": [{"path": name, "num_bytes": size} for name, size in item_files],
+            "skipped_files": list(found.skipped),
+            "options": {**run.identity(), "write": write},
+            **found.provenance(),
+            "timings": timing.to_dict(),
+        }
+        write_summary(directory.work, summary)
+        directory.finish()
+    return summary
+
+
+def _listed(paths: Sequence[str | Path] | str | Path) -> list[str | Path]:
+    return [paths] if isinstance(paths, str | Path) else list(paths)
+
+
+def _digest(items: Items) -> str:
+    import hashlib
+
+    digest = hashlib.blake2b(digest_size=16)
+    for one, text in zip(items.about, items.texts.to_list(), strict=True):
+        digest.update(json.dumps([items.sets[one.set], one.item_id, one.field, text]).encode())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """What was read of consecutive files.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        Windows; rows count from the first document of the group.
+    doc_ids : pyarrow.ChunkedArray of string
+        Ids of the documents of the candidates.
+    sizes : ndarray of int64
+        Documents of each file.
+    offsets, lengths : ndarray
+        Places of all documents in their files.
+    bad_rows : list of list of BadRow
+        Of each file.
+    """
+
+    candidates: Candidates
+    doc_ids: Any
+    sizes: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    bad_rows: list[list[BadRow]]
+
+
+class _Scanned:
+    """All documents, scanned a group of files at a time; groups are put aside, so that a later run can continue."""
+
+    def __init__(self, found: Inputs, items: Items, parts: Path) -> None:
+        self._files, self._items, self._parts = found.files, items, parts
+        self.counts = Counts()
+        self._groups: list[tuple[int, int]] = []
+        first, num_bytes = 0, 0
+        for number, file in enumerate(found.files, 1):
+            num_bytes += file.num_bytes
+            if num_bytes >= _GROUP_BYTES or number == len(found.files):
+                self._groups.append((first, number))
+                first, num_bytes = number, 0
+
+    def scan(self, run: FileRun, threads: int, work: Path, progress: Progress) -> None:
+        """Scan what no earlier run scanned."""
+        num_done = 0
+        while num_done < len(self._groups) and self._done(num_done).exists():
+            num_done += 1
+        if num_done:
+            about = json.loads(self._done(num_done - 1).read_bytes())
+            self.counts = Counts(*about["counts"])
+            with np.load(self._parts / f"{num_done - 1}.counts.npz") as held:
+                self._items.restore((held["grams"], held["words"], *about["num_counted"]))
+        for number in range(num_done, len(self._groups)):
+            self._scan_group(number, run, threads, work, progress)
+
+    def _scan_group(self, number: int, run: FileRun, threads: int, work: Path, progress: Progress) -> None:
+        import pyarrow as pa
+        import pyarrow.feather
+
+        first, end = self._groups[number]
+        files, rules = self._files[first:end], run.run_rules()
+        places = {id(file): place for place, file in enumerate(files)}
+        sizes = np.zeros(len(files), np.int64)
+        bad_rows: list[list[BadRow]] = [[] for _ in files]
+        offsets, lengths, candidates, doc_ids = [], [], [], [pa.array([], pa.string())]
+        first_row = self.counts.num_documents
+        for part in each_part(
+            files,
+            self._items.scan,
+            self.counts,
+            stage="scanning",
+            threads=threads,
+            on_error="fail" if run.on_error == "fail" else "skip",
+            max_bad_rows=rules.max_bad_rows,
+            work=work,
+            progress=progress,
+        ):
+            place = places[id(part.source)]
+            sizes[place] += len(part)
+            bad_rows[place] += part.bad_rows
+            offsets.append(part.offsets)
+            lengths.append(part.lengths)
+            rows = part.made.rows
+            doc_ids.append(part.doc_ids.take(number_column(rows)).cast(pa.string()))
+            candidates.append(part.made._replace(rows=rows + part.first_row - first_row))
+        if self.counts.note is not None:
+            progress(Warned(self.counts.note))
+        found = Candidates.joined(candidates)
+        no_places = [np.zeros(0, np.int64)]
+        np.savez(
+            self._parts / f"{number}.npz",
+            sizes=sizes,
+            offsets=np.concatenate(no_places + offsets),
+            lengths=np.concatenate(no_places + lengths),
+            **found._asdict(),
+        )
+        ids = pa.table({"doc_id": pa.chunked_array(doc_ids)})
+        pyarrow.feather.write_feather(ids, self._parts / f"{number}.arrow")
+        grams, words, *num_counted = self._items.table.counts()
+        np.savez(self._parts / f"{number}.counts.npz", grams=np.asarray(grams), words=np.asarray(words))
+        counts = self.counts
+        about = {
+            "bad_rows": [[asdict(bad) for bad in of_file] for of_file in bad_rows],
+            "counts": [counts.num_documents, counts.num_bad_rows, counts.num_blank_lines],
+            "num_counted": num_counted,
+        }
+        unfinished = self._parts / "unfinished"
+        with unfinished.open("w", encoding="utf-8") as file:
+            json.dump(about, file)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.rename(self._done(number))
+        if number:
+            (self._parts / f"{number - 1}.counts.npz").unlink(missing_ok=True)
+
+    def _done(self, number: int) -> Path:
+        return self._parts / f"{number}.json"
+
+    def groups(self) -> Iterator[tuple[Sequence[InputFile], _Group]]:
+        """Yield the files of each group, and what was read of them."""
+        import pyarrow.feather
+
+        for number, (first, end) in enumerate(self._groups):
+            about = json.loads(self._done(number).read_bytes())
+            with np.load(self._parts / f"{number}.npz") as held:
+                candidates = Candidates(*(held[name] for name in Candidates._fields))
+                sizes, offsets, lengths = (held[name] for name in ("sizes", "offsets", "lengths"))
+            bad_rows = [[BadRow(**bad) for bad in of_file] for of_file in about["bad_rows"]]
+            doc_ids = pyarrow.feather.read_table(self._parts / f"{number}.arrow", memory_map=False).column("doc_id")
+            yield self._files[first:end], _Group(candidates, doc_ids, sizes, offsets, lengths, bad_rows)
+
+    def sizes(self) -> list[int]:
+        """Return the number of documents of each file."""
+        return [size for _, group in self.groups() for size in group.sizes.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class _Result:
+    """Windows that contain an item: distinct rows of their documents, and of all windows rows, starts and ends."""
+
+    rows: NDArray[np.int64]
+    windows: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+    @property
+    def num_windows(self) -> int:
+        return len(self.windows[0])
+
+    def in_rows(self, first: int, end: int) -> NDArray[np.int64]:
+        """Return the rows from `first` to before `end` that contain an item."""
+        return self.rows[np.searchsorted(self.rows, first) : np.searchsorted(self.rows, end)]
+
+
+def _write_evidence(scanned: _Scanned, items: Items, work: Path) -> _Result:
+    first_row, windows = 0, []
+    with RowWriter(str(work / CONTAMINATED), "evidence", evidence_schema(has_files=True)) as writer:
+        for files, group in scanned.groups():
+            found = items.found(group.candidates)
+            writer.write_table(
+                _evidence_of(files, group, found._replace(rows=found.rows + first_row), items, first_row)
+            )
+            windows.append([found.rows + first_row, found.starts.astype(np.int64), found.ends.astype(np.int64)])
+            first_row += int(group.sizes.sum())
+        writer.finish()
+    with RowWriter(str(work / ITEMS), "items", item_schema()) as writer:
+        writer.write_table(items.item_table())
+        writer.finish()
+    joined = [np.concatenate(column) for column in zip(*windows, strict=True)]
+    # By place, for cutting: two items may stand in one place.
+    order = np.lexsort((joined[2], joined[1], joined[0]))
+    rows, starts, ends = (column[order] for column in joined)
+    return _Result(np.unique(rows), (rows, starts, ends))
+
+
+def _evidence_of(files: Sequence[InputFile], group: _Group, found: Found, items: Items, first_row: int) -> Any:  # noqa: ANN401
+    import pyarrow as pa
+
+    rows = found.rows - first_row
+    file_of = np.searchsorted(np.cumsum(group.sizes), rows, side="right")
+    names = pa.array([file.name for file in files], pa.string())
+    return evidence(
+        items,
+        found,
+        {
+            "doc_id": group.doc_ids.take(number_column(found.places)),
+            "file": names.take(number_column(file_of)) if len(files) > 1 else constant_column(files[0].name, len(rows)),
+            "offset": number_column(group.offsets[rows]),
+            "length": number_column(group.lengths[rows]),
+        },
+    )
+
+
+def _write_bad_rows(found: Inputs, scanned: _Scanned, path: Path) -> None:
+    if not scanned.counts.num_bad_rows:
+        return
+    with path.open("w", encoding="utf-8", newline="\n") as out:
+        for files, group in scanned.groups():
+            for file, bad_rows in zip(files, group.bad_rows, strict=True):
+                for bad in bad_rows:
+                    out.write(json.dumps({"file": file.name, "row": bad.line + 1, "reason": bad.reason}) + "\n")
+
+
+def _files(scanned: _Scanned) -> Iterator[tuple[InputFile, int, NDArray[np.int64], NDArray[np.int64], list[BadRow]]]:
+    """Yield each file, the row of its first document, and the places of its documents and its bad rows."""
+    first_row = 0
+    for files, group in scanned.groups():
+        first = 0
+        for file, size, bad_rows in zip(files, group.sizes.tolist(), group.bad_rows, strict=True):
+            part = slice(first, first + size)
+            yield file, first_row, group.offsets[part], group.lengths[part], bad_rows
+            first, first_row = first + size, first_row + size
+
+
+def _write_kept(
+    found: Inputs, scanned: _Scanned, result: _Result, run: FileRun, threads: int, target: Path
+) -> list[int]:
+    target.mkdir()
+    num_written = []
+    for file, first_row, offsets, lengths, bad_rows in _files(scanned):
+        stays = np.ones(len(offsets), bool)
+        stays[result.in_rows(first_row, first_row + len(offsets)) - first_row] = False
+        places, sizes = offsets[stays], lengths[stays]
+        if run.on_error == "keep" and (bad := [row for row in bad_rows if row.length]):
+            places = np.concatenate([places, [row.offset for row in bad]])
+            sizes = np.concatenate([sizes, [row.length for row in bad]])
+            order = np.argsort(places, kind="stable")
+            places, sizes = places[order], sizes[order]
+        write_kept(file, target / file.name, Kept(places.astype(np.uint64), sizes.astype(np.uint32), threads))
+        num_written.append(len(places))
+    return num_written
+
+
+def _write_cut(
+    found: Inputs, scanned: _Scanned, result: _Result, run: FileRun, threads: int, target: Path, work: Path
+) -> list[int]:
+    """Write all documents without the windows that contain an item."""
+    collection = Collection(json_lines(found.files))
+    places = list(_files(scanned))
+    collection.starts[1:] = np.cumsum([len(offsets) for _, _, offsets, _, _ in places])
+    collection.offsets = np.concatenate([offsets for _, _, offsets, _, _ in places]).astype(np.uint64)
+    collection.lengths = np.concatenate([lengths for *_, lengths, _ in places]).astype(np.uint32)
+    collection.bad_rows = [bad_rows for *_, bad_rows in places]
+    rows, starts, ends = result.windows
+    nothing = np.zeros(len(rows), np.int64)
+    repeats = Repeats(rows, starts, ends, nothing, nothing, nothing, nothing.astype(np.float64))
+    rewriter = Rewriter(collection, repeats, keeps_words_apart=True, threads=threads)
+    target.mkdir()
+    return write_documents(collection, rewriter, target, work, keeps_bad=run.on_error == "keep", threads=threads)

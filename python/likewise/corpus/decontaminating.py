@@ -1,0 +1,200 @@
+"""Which documents contain items of evaluation sets? Documents in memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.batch.budget.timing import Timing
+from likewise.batch.in_memory import Nulls, document_source, null_option_named
+from likewise.checks import counted, num_threads
+from likewise.corpus.items import (
+    DEFAULT_MIN_NGRAMS,
+    DEFAULT_MIN_SHARE,
+    DEFAULT_THRESHOLD,
+    Candidates,
+    ContainmentRules,
+    evidence,
+    items_in_memory,
+)
+from likewise.corpus.reading import Counts, each_part
+from likewise.io.html import element, joined, listing
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.source.bad_rows import NO_LIMIT
+from likewise.io.tables.columns import number_column
+from likewise.progress import Progress, shows_progress, taken
+from likewise.recipe.recipe import Recipe
+from likewise.stages.text import TextField
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, eq=False)
+class Decontamination:
+    r"""Result of :func:`likewise.decontaminate`.
+
+    Parameters
+    ----------
+    evidence : pyarrow.Table
+        A row for each place in a document where the text of an item was found, in order of documents: row, doc_id,
+        span_start, span_end (bytes of the UTF-8 of the document), set, item_id, field, similarity, share, longest_run
+        (consecutive equal words).
+    items : pyarrow.Table
+        A row for each text of an item: set, item_id, field, num_words, num_ngrams (distinct), status (``found``,
+        ``not found``, ``too short``), num_documents.
+    kept : ndarray of bool
+        Whether each document contains no item.
+    summary : dict
+        Counts, rules, seconds. ``items`` has the counts of each set.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> question = "Which river flows through the city in which the first bridge of iron was built?"
+    >>> page = "From a quiz: which river flows through the city in which\\nthe first bridge of iron was built?"
+    >>> found = likewise.decontaminate([page, "Something else."], {"quiz": [question]})
+    >>> found.kept.tolist()
+    [False, True]
+    """
+
+    evidence: "pa.Table"
+    items: "pa.Table"
+    kept: NDArray[np.bool_]
+    summary: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"<Decontamination: {decontamination_line(self.summary)}>"
+
+    def _repr_html_(self) -> str:
+        header, *rows = set_table(self.summary)
+        line = element("p", element("strong", decontamination_line(self.summary)))
+        return joined([line, listing(tuple(header), rows)])
+
+
+@shows_progress
+def decontaminate(
+    documents: Any,  # noqa: ANN401 - list of str, Arrow data, iterables
+    items: Mapping[str, Any],
+    *,
+    threshold: float = DEFAULT_THRESHOLD,
+    min_share: float = DEFAULT_MIN_SHARE,
+    min_ngrams: int = DEFAULT_MIN_NGRAMS,
+    item_fields: Sequence[str] | None = None,
+    item_id_field: str | None = None,
+    ids: Any = None,  # noqa: ANN401
+    text_field: TextField = "text",
+    nulls: Nulls = "fail",
+    threads: int | None = None,
+    progress: Progress | bool | None = None,
+) -> Decontamination:
+    r"""Find items of evaluation sets inside documents.
+
+    An item is found verbatim, in other white space, case or punctuation, inside a longer text, split over the items of
+    a list, and with some of its words changed.
+
+    Parameters
+    ----------
+    documents : list of str, Arrow data, table, or iterable of str
+        The documents, such as a training corpus.
+    items : mapping of str to table, list of mappings, or list of str
+        The evaluation sets by name.
+    threshold : float
+        Minimum similarity: the weighted share of the item's words that the document has in the same order.
+    min_share : float
+        Minimum weighted share of the item's n-grams (five words) that the window of the document has.
+    min_ngrams : int
+        A text with fewer distinct n-grams is too short to be found; it is listed as such in the table of items.
+    item_fields : sequence of str, optional
+        Fields of an item; each is a text of its own. If None, those of question, answer, passage and text that a set
+        has. Lists of texts are joined with newlines; empty and other values are passed over.
+    item_id_field : str, optional
+        Field of the id of an item. If None, ``id`` where a set has it, otherwise the row.
+    ids, text_field, nulls, threads, progress
+        As for :func:`likewise.dedup`. Results do not depend on the number of threads.
+
+    Returns
+    -------
+    Decontamination
+        Evidence, the table of items, and which documents contain no item.
+
+    Raises
+    ------
+    InvalidInput
+        If an entry is not a text, or a set has none of the fields.
+    InvalidParameter
+        If an option is out of range.
+
+    Notes
+    -----
+    Candidates are windows of twice the item's length with a fifth of its n-grams and, once the words of both are
+    aligned (longest common subsequence), half of its words. An n-gram weighs (m + 1) / (f + 1), where f is the number
+    of other items and documents with it, and m the least f of the item: what many items or documents share says
+    little. A word weighs by its rarity, a number twice as much as the rarest word, each times the least weight of the
+    n-grams over it. Items that differ from the document in their names and numbers are therefore not copies. Time is
+    linear in the documents; memory is about 60 bytes for each word of the items.
+
+    Examples
+    --------
+    >>> import likewise
+    >>> question = "Which river flows through the city in which the first bridge of iron was built?"
+    >>> page = "From a quiz: which river flows through the city in which\\nthe first bridge of iron was built?"
+    >>> found = likewise.decontaminate([page, "Something else."], {"quiz": [question]})
+    >>> found.evidence.select(["row", "set", "item_id"]).to_pylist()
+    [{'row': 0, 'set': 'quiz', 'item_id': '0'}]
+    """
+    import pyarrow as pa
+
+    rules, timing, report = ContainmentRules(threshold, min_share, min_ngrams), Timing(), taken(progress)
+    own, counts = items_in_memory(items, item_fields, item_id_field, rules), Counts()
+    lines, doc_ids, candidates = [], [], []
+    with null_option_named(), scratch_directory() as work:
+        source = document_source(documents, ids, Recipe.exact(), text_field=text_field, nulls=nulls)
+        for part in each_part(
+            [source],
+            own.scan,
+            counts,
+            stage="scanning",
+            threads=num_threads(threads),
+            on_error="fail" if nulls == "fail" else "skip",
+            max_bad_rows=NO_LIMIT,
+            work=work,
+            progress=report,
+        ):
+            lines.append(part.lines)
+            doc_ids.append(part.doc_ids.take(number_column(part.made.rows)))
+            candidates.append(part.made._replace(rows=part.lines[part.made.rows]))
+    found = own.found(Candidates.joined(candidates))
+    ids_of_all = pa.chunked_array([column.cast(pa.string()) for column in doc_ids], pa.string())
+    kept = np.full(counts.num_documents + counts.num_bad_rows, nulls == "keep")
+    kept[np.concatenate([np.zeros(0, np.int64), *lines])] = True
+    kept[found.rows] = False
+    num_contaminated = len(np.unique(found.rows))
+    return Decontamination(
+        evidence(own, found, {"doc_id": ids_of_all.take(number_column(found.places))}),
+        own.item_table(),
+        kept,
+        {**own.facts(counts.num_documents, num_contaminated, len(found.rows)), "timings": timing.to_dict()},
+    )
+
+
+def decontamination_line(summary: Mapping[str, Any]) -> str:
+    """Return the result in one line."""
+    num_items = sum(facts["num_items"] for facts in summary["items"].values())
+    num_found = sum(facts["num_found"] for facts in summary["items"].values())
+    contain = "contains" if summary["num_contaminated"] == 1 else "contain"
+    return (
+        f"{summary['num_contaminated']:,} of {counted(summary['num_documents'], 'document')} {contain} "
+        f"{num_found:,} of {counted(num_items, 'item')}"
+    )
+
+
+def set_table(summary: Mapping[str, Any]) -> list[list[str]]:
+    """Return the table of sets: a header, and a row for each set."""
+    rows = [["set", "items", "found", "texts", "too short"]]
+    for name, facts in summary["items"].items():
+        counts = (facts[key] for key in ("num_items", "num_found", "num_texts", "num_too_short"))
+        rows.append([name, *(f"{count:,}" for count in counts)])
+    return rows

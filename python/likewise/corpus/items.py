@@ -1,0 +1,451 @@
+"""Items of evaluation sets: their texts, how they are read, and the evidence of what contains them."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.batch import FileRun
+from likewise.batch.opening import found_inputs
+from likewise.batch.read.fields import refusal
+from likewise.checks import check_integer
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.source.files import InputFile
+from likewise.io.source.source import Piece
+from likewise.io.tables.columns import number_column, text_column
+from likewise.progress import Progress
+from likewise.recipe.recipe import Recipe
+
+#: The fields of items that are read where none are named, as far as a set has them.
+ITEM_FIELDS = ("question", "answer", "passage", "text")
+DEFAULT_THRESHOLD = 0.75
+DEFAULT_MIN_SHARE = 0.2
+DEFAULT_MIN_NGRAMS = 8
+_PIECE_BYTES = 4 << 20
+_MOST_SHOWN = 5
+_SHOWN_CHARACTERS = 160
+
+
+@dataclass(frozen=True)
+class ContainmentRules:
+    """When a document contains an item.
+
+    Parameters
+    ----------
+    threshold : float
+        Least similarity of the item and the words aligned with it, 0 to 1.
+    min_share : float
+        Least weighted share of the item's n-grams in the window, 0 to 1.
+    min_ngrams : int
+        An item text with fewer distinct n-grams of five words is too short to be found.
+    """
+
+    threshold: float = DEFAULT_THRESHOLD
+    min_share: float = DEFAULT_MIN_SHARE
+    min_ngrams: int = DEFAULT_MIN_NGRAMS
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "min_share"):
+            value: object = getattr(self, name)
+            is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            if not is_number or not 0 <= float(str(value)) <= 1:
+                raise InvalidParameter(name, f"{value!r} is not a number from 0 to 1")
+        check_integer("min_ngrams", self.min_ngrams, 1, 2**31 - 1)
+
+
+class ItemText(NamedTuple):
+    """One text of an item: the number of its set, the item's id, and the field."""
+
+    set: int
+    item_id: str
+    field: str
+
+
+class Candidates(NamedTuple):
+    """Windows of documents in which an item may stand, as :class:`likewise._native.ItemTable` gives them."""
+
+    rows: NDArray[np.int64]
+    texts: NDArray[np.uint32]
+    starts: NDArray[np.uint32]
+    ends: NDArray[np.uint32]
+    runs: NDArray[np.uint32]
+    present: NDArray[np.uint8]
+    aligned: NDArray[np.uint8]
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Candidates]") -> "Candidates":
+        """Return all candidates, in the order of the parts."""
+        parts = [_NO_CANDIDATES, *parts]
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+_NOTHING, _NO_BITS = np.zeros(0, np.uint32), np.zeros(0, np.uint8)
+_NO_CANDIDATES = Candidates(np.zeros(0, np.int64), *(_NOTHING, _NOTHING, _NOTHING, _NOTHING), *(_NO_BITS, _NO_BITS))
+
+
+class Found(NamedTuple):
+    """Candidates that contain their item: places among all, rows, distinct texts, and how much of each is there."""
+
+    places: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    texts: NDArray[np.uint32]
+    starts: NDArray[np.uint32]
+    ends: NDArray[np.uint32]
+    runs: NDArray[np.uint32]
+    share: NDArray[np.float64]
+    similarity: NDArray[np.float64]
+
+
+class Items:
+    """The texts of all items.
+
+    Parameters
+    ----------
+    sets : sequence of str
+        Names of the evaluation sets.
+    about : sequence of ItemText
+        Where each text is from.
+    texts : Texts
+        The texts.
+    rules : ContainmentRules
+        When a document contains one.
+    """
+
+    def __init__(
+        self, sets: Sequence[str], about: Sequence[ItemText], texts: _native.Texts, rules: ContainmentRules
+    ) -> None:
+        self.sets, self.about, self.rules = list(sets), list(about), rules
+        self.texts = texts
+        self.table = _native.ItemTable(texts, min_ngrams=rules.min_ngrams)
+        self._distinct = np.asarray(self.table.distinct)
+        self._is_short, self.num_ngrams, self.num_words = map(np.asarray, self.table.sizes())
+        self._of_distinct = np.argsort(self._distinct, kind="stable")
+        self._firsts = np.searchsorted(self._distinct[self._of_distinct], np.arange(len(self._is_short) + 1))
+        # Documents that contain each distinct text.
+        self.num_documents = np.zeros(len(self._is_short), np.int64)
+
+    def facts(self, num_documents: int, num_contaminated: int, num_windows: int) -> dict[str, Any]:
+        """Return what a summary says of the answer."""
+        return {
+            "verification": f"In every window found, the words of an item were aligned: similarity >= "
+            f"{self.rules.threshold}, and at least {self.rules.min_share} of the weight of its n-grams.",
+            "num_documents": num_documents,
+            "num_contaminated": num_contaminated,
+            "num_kept": num_documents - num_contaminated,
+            "num_windows": num_windows,
+            "items": self.summary(),
+            "most_found": self.most_found(),
+            "threshold": self.rules.threshold,
+            "min_share": self.rules.min_share,
+            "min_ngrams": self.rules.min_ngrams,
+            "version": _native.__version__,
+        }
+
+    def restore(self, counts: tuple[NDArray[np.uint32], NDArray[np.uint32], int, int]) -> None:
+        """Go on from the counts of an earlier table of the same texts."""
+        self.table = _native.ItemTable(self.texts, min_ngrams=self.rules.min_ngrams, counts=counts)
+
+    def scan(self, texts: _native.Texts, threads: int) -> Candidates:
+        """Count some documents, and return where items may stand in them; rows count from 0."""
+        rows, *columns = map(np.asarray, self.table.scan(texts, threads=threads))
+        return Candidates(rows.astype(np.int64), *columns)
+
+    def found(self, candidates: Candidates) -> Found:
+        """Return the candidates that contain their item, once all documents were counted; counts their documents."""
+        share, similarity = map(np.asarray, self.table.judge(candidates.texts, candidates.present, candidates.aligned))
+        passes = (share >= self.rules.min_share) & (similarity >= self.rules.threshold)
+        places = np.flatnonzero(passes)
+        texts, starts, ends, runs = (column[places] for column in candidates[1:5])
+        found = Found(places, candidates.rows[places], texts, starts, ends, runs, share[places], similarity[places])
+        once = np.unique(np.stack([found.rows, found.texts.astype(np.int64)]), axis=1)
+        np.add.at(self.num_documents, once[1], 1)
+        return found
+
+    def expanded(self, texts: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return for each distinct text its place and each item text that equals it: places, and numbers in `about`."""
+        counts = self._firsts[texts.astype(np.int64) + 1] - self._firsts[texts]
+        places = np.repeat(np.arange(len(texts)), counts)
+        within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return places, self._of_distinct[self._firsts[texts][places] + within]
+
+    def columns(self, numbers: NDArray[np.int64]) -> list[Any]:
+        """Return set, item_id and field of some texts, as Arrow columns."""
+        picked = [self.about[number] for number in numbers.tolist()]
+        names = [[self.sets[one.set], one.item_id, one.field] for one in picked]
+        return [text_column(list(column)) for column in zip(*names, strict=True)] or [text_column([])] * 3
+
+    def item_table(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+        """Return a row for each text of an item, with what was found."""
+        import pyarrow as pa
+
+        distinct = self._distinct
+        short = self._is_short.astype(bool)[distinct]
+        num_documents = self.num_documents[distinct]
+        status = np.where(short, "too short", np.where(num_documents > 0, "found", "not found"))
+        columns = self.columns(np.arange(len(self.about)))
+        return pa.table(
+            [
+                *columns,
+                *(number_column(of_text.astype(np.int64)[distinct]) for of_text in (self.num_words, self.num_ngrams)),
+                text_column(status.tolist()),
+                number_column(num_documents),
+            ],
+            schema=item_schema(),
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """Return the counts of each set: its items, texts, those too short, items found, documents."""
+        sets: dict[str, Any] = {
+            name: {"num_items": 0, "num_texts": 0, "num_too_short": 0, "num_found": 0} for name in self.sets
+        }
+        seen: list[set[str]] = [set() for _ in self.sets]
+        hit: list[set[str]] = [set() for _ in self.sets]
+        for one, text in zip(self.about, self._distinct.tolist(), strict=True):
+            facts = sets[self.sets[one.set]]
+            seen[one.set].add(one.item_id)
+            facts["num_texts"] += 1
+            facts["num_too_short"] += int(self._is_short[text])
+            if self.num_documents[text]:
+                hit[one.set].add(one.item_id)
+        for name, ids, found in zip(self.sets, seen, hit, strict=True):
+            sets[name] |= {"num_items": len(ids), "num_found": len(found)}
+        return sets
+
+    def most_found(self) -> list[dict[str, Any]]:
+        """Return the texts that most documents contain, at most five, for a look at whether they are items at all."""
+        order = np.argsort(-self.num_documents, kind="stable")[:_MOST_SHOWN]
+        shown = []
+        for text in order[self.num_documents[order] > 1].tolist():
+            number = int(self._of_distinct[self._firsts[text]])
+            one = self.about[number]
+            place = {"set": self.sets[one.set], "item_id": one.item_id, "field": one.field}
+            text_of = self.texts[number][:_SHOWN_CHARACTERS]
+            shown.append({**place, "num_documents": int(self.num_documents[text]), "text": text_of})
+        return shown
+
+
+def evidence_schema(*, has_files: bool) -> Any:  # noqa: ANN401
+    """Return the columns of the evidence."""
+    import pyarrow as pa
+
+    place = {"file": pa.string(), "offset": pa.int64(), "length": pa.int64()} if has_files else {}
+    return pa.schema(
+        {
+            **{"row": pa.int64(), "doc_id": pa.string(), **place, "span_start": pa.int64(), "span_end": pa.int64()},
+            **{"set": pa.string(), "item_id": pa.string(), "field": pa.string()},
+            **{"similarity": pa.float64(), "share": pa.float64(), "longest_run": pa.int64()},
+        }
+    )
+
+
+def item_schema() -> Any:  # noqa: ANN401
+    """Return the columns of the table of items."""
+    import pyarrow as pa
+
+    kinds = {name: pa.string() for name in ("set", "item_id", "field")}
+    counts = {"num_words": pa.int64(), "num_ngrams": pa.int64()}
+    return pa.schema({**kinds, **counts, "status": pa.string(), "num_documents": pa.int64()})
+
+
+def evidence(items: Items, found: Found, places: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """Return a row for each window and each item text in it.
+
+    Parameters
+    ----------
+    items : Items
+        The items.
+    found : Found
+        Windows.
+    places : mapping of str to Arrow array
+        What else is said of the document of each window: doc_id, and for files file, offset and length.
+    """
+    import pyarrow as pa
+
+    windows, numbers = items.expanded(found.texts)
+    own: dict[str, NDArray[Any]] = {
+        "row": found.rows,
+        "span_start": found.starts,
+        "span_end": found.ends,
+        "longest_run": found.runs,
+    }
+    columns: dict[str, Any] = {name: number_column(values.astype(np.int64)[windows]) for name, values in own.items()}
+    columns |= {name: values.take(number_column(windows)) for name, values in places.items()}
+    columns |= dict(zip(("set", "item_id", "field"), items.columns(numbers), strict=True))
+    columns |= {"similarity": number_column(found.similarity[windows]), "share": number_column(found.share[windows])}
+    return pa.table(columns).select(evidence_schema(has_files="file" in places).names)
+
+
+def items_in_memory(
+    sets: Mapping[str, Any], fields: Sequence[str] | None, id_field: str | None, rules: ContainmentRules
+) -> Items:
+    """Return the items of sets in memory: each a table, or a list of texts, whose field is then ``text``."""
+    about: list[ItemText] = []
+    texts: list[str] = []
+    for number, (name, given) in enumerate(_named(sets).items()):
+        table = _as_table(name, given)
+        own = [field for field in (fields or ITEM_FIELDS) if field in table.column_names]
+        if not own or (fields and len(own) < len(fields)):
+            raise InvalidInput(_no_field(name, fields, own, table.column_names))
+        key = id_field or "id"
+        if id_field is not None and id_field not in table.column_names:
+            raise InvalidInput(f"the items {name!r} have no column {id_field!r}")
+        ids = table.column(key).to_pylist() if key in table.column_names else range(len(table))
+        columns = [table.column(field).to_pylist() for field in own]
+        for item_id, *values in zip(ids, *columns, strict=True):
+            for field, value in zip(own, values, strict=True):
+                if (text := as_item_text(value)) is not None:
+                    about.append(ItemText(number, str(item_id), field))
+                    texts.append(text)
+    return Items(list(sets), about, _native.Texts.from_list(texts), rules)
+
+
+def _as_table(name: str, given: Any) -> Any:  # noqa: ANN401
+    import pyarrow as pa
+
+    from likewise.io.tables.offered import as_arrow, as_reader
+    from likewise.stages.text import is_arrow, is_stream, is_table
+
+    if isinstance(given, str | bytes):
+        raise InvalidInput(f"the items {name!r} are one {type(given).__name__}; give a list")
+    if isinstance(given, list | tuple):
+        if all(isinstance(one, str) for one in given):
+            return pa.table({"text": pa.array(given, pa.string())})
+        if all(isinstance(one, Mapping) for one in given):
+            names = {key: None for one in given for key in one}
+            return pa.table({key: [_shown(one.get(key)) for one in given] for key in names})
+        raise InvalidInput(f"the items {name!r} are neither texts nor mappings of fields")
+    found = as_arrow(given, (), ())
+    if is_arrow(found) and is_stream(found):
+        return as_reader(found).read_all()
+    if is_arrow(found) and is_table(found):
+        return found if isinstance(found, pa.Table) else pa.table(found)
+    raise InvalidInput(f"the items {name!r} are no table, list of texts, or list of mappings")
+
+
+def _shown(value: object) -> object:
+    """Return a value of a mapping, of which a column may have several types, as text or a list of texts."""
+    return value if value is None or isinstance(value, str | list) else str(value)
+
+
+def as_item_text(value: object) -> str | None:
+    """Return the text of a field: a text, or texts joined with newlines; None of anything else, and of empty ones."""
+    if isinstance(value, list | tuple):
+        value = "\n".join(str(one) for one in value if one is not None)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _named(sets: object) -> Mapping[str, Any]:
+    if not isinstance(sets, Mapping):
+        raise InvalidParameter("items", "must be a mapping of names to evaluation sets, such as {'quiz': table}")
+    if not sets:
+        raise InvalidParameter("items", "are empty; give at least one evaluation set")
+    return sets
+
+
+def _no_field(name: str, fields: Sequence[str] | None, own: Sequence[str], has: Sequence[str]) -> str:
+    if fields:
+        missing = next(field for field in fields if field not in own)
+        return f"the items {name!r} have no field {missing!r}; they have {', '.join(has) or 'none'}"
+    wanted = f"{', '.join(ITEM_FIELDS[:-1])} or {ITEM_FIELDS[-1]}"
+    return f"the items {name!r} have no field {wanted}; name the fields with item_fields (--item-field)"
+
+
+def items_in_files(
+    sets: Mapping[str, Sequence[str | Path]],
+    fields: Sequence[str] | None,
+    run: FileRun,
+    rules: ContainmentRules,
+    progress: Progress,
+    work: Path,
+) -> tuple[Items, list[tuple[str, int]]]:
+    """Return the items of sets in files, and name and size of each file that was read.
+
+    Parameters
+    ----------
+    sets : mapping of str to sequence of paths
+        Files, directories or globs of each set.
+    fields : sequence of str, optional
+        Fields of an item; where None, those of ITEM_FIELDS that a set has.
+    run : FileRun
+        How the files are read; its text fields do not count.
+    rules : ContainmentRules
+        When a document contains an item.
+    progress : callable
+        Takes events.
+    work : Path
+        A directory for what must be put aside.
+    """
+    about: list[ItemText] = []
+    texts: list[str] = []
+    files: list[tuple[str, int]] = []
+    for number, (name, paths) in enumerate(_named(sets).items()):
+        row = 0
+        own = _fields_of_set(name, paths, fields, run, progress, work)
+        for file, piece in _pieces(paths, own, run, progress, work):
+            if piece is None:
+                files.append((f"{name}={file.name}", file.num_bytes))
+                continue
+            if piece.bad_rows and run.on_error == "fail":
+                raise refusal(file, piece.bad_rows[0])
+            ids, has_id = piece.ids.to_list(), piece.has_id.tolist()
+            columns = [piece.texts.to_list(), *(list(map(_from_json, one.to_list())) for one in piece.fields)]
+            for item_id, is_own, *values in zip(ids, has_id, *columns, strict=True):
+                for field, value in zip(own, values, strict=True):
+                    if (text := as_item_text(value)) is not None:
+                        about.append(ItemText(number, item_id if is_own else str(row), field))
+                        texts.append(text)
+                row += 1
+    return Items(list(sets), about, _native.Texts.from_list(texts), rules), files
+
+
+def _from_json(value: str) -> object:
+    return json.loads(value) if value else None
+
+
+def _fields_of_set(
+    name: str, paths: Sequence[str | Path], fields: Sequence[str] | None, run: FileRun, progress: Progress, work: Path
+) -> list[str]:
+    """Return the fields of a set that are read, the first one a text that every item must have."""
+    if any(str(path) == "-" for path in paths):
+        raise InvalidInput("items cannot be read from standard input (-); give a file")
+    wanted = list(fields or ITEM_FIELDS)
+    for first in wanted:
+        others = [field for field in wanted if field != first]
+        has_value = dict.fromkeys(others, False)
+        num_items = 0
+        try:
+            for _, piece in _pieces(paths, [first, *others], run, progress, work):
+                num_items += 0 if piece is None else len(piece.offsets)
+                for field, values in zip(others, [] if piece is None else piece.fields, strict=False):
+                    has_value[field] |= any(as_item_text(_from_json(value)) is not None for value in values.to_list())
+        except InvalidInput:
+            if num_items:
+                raise
+        if num_items:
+            own = [first, *(field for field, is_there in has_value.items() if is_there)]
+            if fields and len(own) < len(wanted):
+                raise InvalidInput(_no_field(name, fields, own, own))
+            return own
+    raise InvalidInput(_no_field(name, fields, [], ()))
+
+
+def _pieces(
+    paths: Sequence[str | Path], fields: Sequence[str], run: FileRun, progress: Progress, work: Path
+) -> "Iterator[tuple[InputFile, Piece | None]]":
+    """Yield the pieces of each file, and then the file alone."""
+    run = replace(run, text_fields=(fields[0],), fields=tuple(fields[1:]))
+    with found_inputs(list(paths), Recipe.exact(), run, None, progress) as found:
+        for file in found.files:
+            first_line = 0
+            for job in file.jobs(_PIECE_BYTES, work):
+                for piece in job.read():
+                    bad = [replace(one, line=one.line + first_line) for one in piece.bad_rows]
+                    first_line += piece.num_lines
+                    yield file, replace(piece, bad_rows=bad)
+            yield file, None

@@ -1,0 +1,312 @@
+"""Items of evaluation sets in documents: the same answer from memory and from any files, what is written, refusals."""
+
+import gzip
+import json
+import random
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import likewise
+from likewise.batch import FileRun
+from likewise.corpus import ContainmentRules, decontaminate_files
+from likewise.errors import InvalidInput, InvalidParameter
+from tests.command import likewise_command
+from tests.golden.texts import made_up
+from tests.io.files import write_dataset
+from tests.oracle.items import Items
+
+
+def collection(seed=0, num_documents=80):
+    """Two evaluation sets, and documents: every fourth one contains an item, some of them changed."""
+    rng = random.Random(seed)
+    quiz = [
+        {
+            "id": f"q{i}",
+            "question": made_up(rng.randint(12, 40), 500 + i),
+            "answer": made_up(rng.choice([4, 25]), 700 + i),
+        }
+        for i in range(20)
+    ]
+    reading = [{"id": i, "passage": made_up(60, 900 + i)} for i in range(5)]
+    reading.append({"id": 5, "passage": quiz[3]["question"]})
+    documents = []
+    for i in range(num_documents):
+        words = made_up(rng.randint(0, 80), 2000 + i).split()
+        if i % 4 == 0:
+            item = rng.choice([*quiz, *reading])
+            copy = rng.choice([text for name, text in item.items() if name != "id"]).split()
+            for place in rng.sample(range(len(copy)), rng.choice([0, 0, 1, len(copy) // 8])):
+                copy[place] = "changed"
+            words[len(words) // 2 : len(words) // 2] = copy
+        documents.append({"id": f"d{i}", "text": " ".join(words)})
+    return {"quiz": quiz, "reading": reading}, [one for one in documents if one["text"]]
+
+
+def jsonl(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def write(tmp_path, sets, documents):
+    jsonl(tmp_path / "corpus.jsonl", documents)
+    for name, rows in sets.items():
+        jsonl(tmp_path / f"{name}.jsonl", rows)
+    return tmp_path / "corpus.jsonl", {name: tmp_path / f"{name}.jsonl" for name in sets}
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def rows_of(path, drop=()):
+    return [{k: v for k, v in row.items() if k not in drop} for row in pq.read_table(path).to_pylist()]
+
+
+PLACE = ("file", "offset", "length")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_memory_and_files_give_the_oracles_answer(tmp_path, seed):
+    sets, documents = collection(seed)
+    corpus, paths = write(tmp_path, sets, documents)
+    found = likewise.decontaminate(pa.Table.from_pylist(documents), sets)
+    texts = [
+        (name, str(item["id"]), field)
+        for name, rows in sets.items()
+        for item in rows
+        for field in item
+        if field != "id"
+    ]
+    of_item = {(name, str(item["id"])): item for name, rows in sets.items() for item in rows}
+    oracle = Items([of_item[name, item][field] for name, item, field in texts], 8)
+    expected = set()
+    for match, share, similarity in oracle.judge([one["text"] for one in documents]):
+        if share >= 0.2 and similarity >= 0.75:
+            at = (documents[match.document]["id"], match.start, match.end, match.run)
+            expected |= {(*at, *text) for text, own in zip(texts, oracle.distinct, strict=True) if own == match.text}
+    names = ("doc_id", "span_start", "span_end", "longest_run", "set", "item_id", "field")
+    assert {tuple(row[name] for name in names) for row in found.evidence.to_pylist()} == expected
+    assert len(expected) >= 15
+    assert {name for *_, name, _, _ in expected} == {"quiz", "reading"}
+    summary = decontaminate_files(corpus, paths, tmp_path / "out", run=FileRun(threads=2))
+    assert rows_of(tmp_path / "out" / "contaminated.parquet", PLACE) == found.evidence.to_pylist()
+    assert rows_of(tmp_path / "out" / "items.parquet") == found.items.to_pylist()
+    kept = [row["id"] for row in lines_of(tmp_path / "out" / "kept" / "corpus.jsonl")]
+    assert kept == [one["id"] for one, stays in zip(documents, found.kept, strict=True) if stays]
+    assert summary["items"] == found.summary["items"]
+    assert summary["num_contaminated"] == len({row[0] for row in expected}) == (~found.kept).sum()
+
+
+def test_every_format_gives_the_same_answer(tmp_path):
+    sets, documents = collection()
+    corpus, _ = write(tmp_path, sets, documents)
+    expected = None
+    table = pa.Table.from_pylist(documents)
+    (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress(corpus.read_bytes()))
+    pq.write_table(table, tmp_path / "table.parquet")
+    pa.csv.write_csv(table, tmp_path / "table.csv")
+    write_dataset(tmp_path / "dataset", [{**one, "n": ""} for one in documents])
+    for name, rows in sets.items():
+        items = pa.Table.from_pylist([{key: str(value) for key, value in row.items()} for row in rows])
+        pq.write_table(items, tmp_path / f"{name}.parquet")
+        pa.csv.write_csv(items, tmp_path / f"{name}.csv")
+    names = ("corpus.jsonl", "packed.jsonl.gz", "table.parquet", "table.csv", "dataset")
+    for number, name in enumerate(names):
+        ending = ("jsonl", "parquet", "csv")[number % 3]
+        items = {set_name: tmp_path / f"{set_name}.{ending}" for set_name in sets}
+        for threads in (1, 3):
+            out = tmp_path / f"out-{number}-{threads}"
+            decontaminate_files(tmp_path / name, items, out, run=FileRun(threads=threads))
+            found = rows_of(out / "contaminated.parquet", PLACE)
+            expected = expected or found
+            assert found == expected, name
+            assert (out / "kept").exists()
+
+
+def test_cutting_takes_the_stretches_and_nothing_else(tmp_path):
+    sets, documents = collection(4)
+    documents.append({"id": "whole", "text": sets["quiz"][0]["question"], "more": [1]})
+    corpus, paths = write(tmp_path, sets, documents)
+    summary = decontaminate_files(corpus, paths, tmp_path / "out", write="cut")
+    cuts = {}
+    for row in rows_of(tmp_path / "out" / "contaminated.parquet"):
+        cuts.setdefault(row["doc_id"], []).append((row["span_start"], row["span_end"]))
+    left = {row["id"]: row for row in lines_of(tmp_path / "out" / "kept" / "corpus.jsonl")}
+    assert "whole" not in left
+    assert summary["num_emptied"] == 1
+    for one in documents[:-1]:
+        data = one["text"].encode()
+        for start, end in sorted(cuts.get(one["id"], ()), reverse=True):
+            data = data[:start] + data[end:]
+        assert left[one["id"]]["text"].split() == data.decode().split()
+    again = decontaminate_files(tmp_path / "out" / "kept", paths, tmp_path / "again", write="evidence")
+    assert again["num_contaminated"] == 0
+
+
+def test_a_run_goes_on_behind_what_was_scanned(tmp_path, monkeypatch):
+    files, module = (sys.modules[f"likewise.corpus.{name}"] for name in ("decontaminate_files", "items"))
+    sets, documents = collection(5)
+    _, paths = write(tmp_path, sets, documents)
+    (tmp_path / "parts").mkdir()
+    for number in range(5):
+        jsonl(tmp_path / "parts" / f"{number}.jsonl", documents[number::5])
+    decontaminate_files(tmp_path / "parts", paths, tmp_path / "whole")
+    monkeypatch.setattr(files, "_GROUP_BYTES", 1)
+    calls = []
+    scan = module.Items.scan
+
+    def interrupted(self, texts, threads):
+        calls.append(len(texts))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return scan(self, texts, threads)
+
+    monkeypatch.setattr(module.Items, "scan", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        decontaminate_files(tmp_path / "parts", paths, tmp_path / "out", run=FileRun(threads=1))
+    assert (tmp_path / "out" / ".unfinished").exists()
+    decontaminate_files(tmp_path / "parts", paths, tmp_path / "out", run=FileRun(threads=1))
+    assert len(calls) in (6, 7)
+    for name in ("contaminated.parquet", "items.parquet"):
+        assert rows_of(tmp_path / "out" / name) == rows_of(tmp_path / "whole" / name)
+    for number in range(5):
+        ours, theirs = (tmp_path / out / "kept" / f"{number}.jsonl" for out in ("out", "whole"))
+        assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_short_texts_are_listed_and_never_found():
+    found = likewise.decontaminate(["a b c d e f g"], {"s": ["a b c d e f g"]})
+    assert found.items.to_pylist() == [
+        {
+            **{"set": "s", "item_id": "0", "field": "text", "num_words": 7, "num_ngrams": 3},
+            **{"status": "too short", "num_documents": 0},
+        }
+    ]
+    assert found.kept.tolist() == [True]
+    assert not likewise.decontaminate(["a b c d e f g"], {"s": ["a b c d e f g"]}, min_ngrams=3).kept.all()
+    assert "0 of 1 document contain 0 of 1 item" in repr(found)
+    assert "too short" in found._repr_html_()
+
+
+def test_lists_of_choices_and_own_fields():
+    rows = [{"prompt": made_up(20, 1), "choices": [made_up(8, 2), made_up(8, 3)], "n": 3}, {"prompt": made_up(15, 4)}]
+    choices = " -- ".join(rows[0]["choices"])
+    found = likewise.decontaminate([choices, made_up(20, 1)], {"s": rows}, item_fields=["prompt", "choices"])
+    assert [(row["row"], row["field"]) for row in found.evidence.to_pylist()] == [(0, "choices"), (1, "prompt")]
+
+
+def test_null_documents_follow_the_option():
+    table = pa.table({"text": [None, made_up(20, 1), "other"]})
+    with pytest.raises(InvalidInput):
+        likewise.decontaminate(table, {"s": [made_up(20, 1)]})
+    for nulls, first in (("keep", True), ("drop", False)):
+        found = likewise.decontaminate(table, {"s": [made_up(20, 1)]}, nulls=nulls)
+        assert found.kept.tolist() == [first, False, True]
+        assert found.evidence.column("row").to_pylist() == [1]
+
+
+@pytest.mark.parametrize("write", ["kept", "cut"])
+def test_bad_rows_are_told_and_kept(tmp_path, write):
+    question = made_up(20, 1)
+    lines = [json.dumps({"text": f"before {question}"}), "{broken", json.dumps({"text": "fine"})]
+    (tmp_path / "c.jsonl").write_text("\n".join(lines) + "\n")
+    jsonl(tmp_path / "q.jsonl", [{"question": question}])
+    with pytest.raises(InvalidInput, match=r"c\.jsonl:2"):
+        decontaminate_files(tmp_path / "c.jsonl", {"q": tmp_path / "q.jsonl"}, tmp_path / "out")
+    for on_error, num_lines in (("skip", 1), ("keep", 2)):
+        out = tmp_path / on_error
+        run = FileRun(on_error=on_error, max_bad_rows=1.0)
+        summary = decontaminate_files(tmp_path / "c.jsonl", {"q": tmp_path / "q.jsonl"}, out, run=run, write=write)
+        assert summary["num_bad_rows"] == 1
+        kept = (out / "kept" / "c.jsonl").read_text().splitlines()
+        assert [line for line in kept if "before" not in line] == lines[3 - num_lines :]
+        assert json.loads((out / "errors.jsonl").read_text())["row"] == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ({"items": {}}, "at least one evaluation set"),
+        ({"items": ["a"]}, "mapping of names"),
+        ({"items": {"s": "one"}}, "one str"),
+        ({"items": {"s": [{"prompt": "x"}]}}, "no field question, answer, passage or text"),
+        ({"items": {"s": [{"question": "x"}]}, "item_fields": ["question", "target"]}, "no field 'target'"),
+        ({"items": {"s": ["x"]}, "threshold": 1.5}, "threshold"),
+        ({"items": {"s": ["x"]}, "min_share": float("nan")}, "min_share"),
+        ({"items": {"s": ["x"]}, "min_ngrams": 0}, "min_ngrams"),
+        ({"items": {"s": [1, 2]}}, "neither texts nor mappings"),
+    ],
+    ids=str,
+)
+def test_refusals_in_memory(call, words):
+    with pytest.raises((InvalidInput, InvalidParameter), match=words):
+        likewise.decontaminate(["a text"], **call)
+
+
+def test_refusals_of_files(tmp_path):
+    sets, documents = collection()
+    corpus, paths = write(tmp_path, sets, documents)
+    pq.write_table(pa.Table.from_pylist(documents), tmp_path / "t.parquet")
+    refused = [
+        (lambda: decontaminate_files(corpus, {"s": "-"}, tmp_path / "o"), "standard input"),
+        (lambda: decontaminate_files(corpus, {"s": corpus}, tmp_path / "o", item_fields=["x"]), "no field 'x'"),
+        (lambda: decontaminate_files(tmp_path / "t.parquet", paths, tmp_path / "o", write="cut"), "JSON Lines only"),
+        (lambda: decontaminate_files(corpus, paths, tmp_path / "o", run=FileRun(memory_bytes="1GB")), "memory"),
+        (lambda: decontaminate_files(corpus, paths, tmp_path / "o", write="all"), "write"),
+        (lambda: decontaminate_files(corpus, paths, tmp_path / "o", run=FileRun(tokens_field="t")), "tokens"),
+        (lambda: decontaminate_files(corpus, paths, tmp_path / "o", run=FileRun(text_fields=("body",))), "body"),
+    ]
+    for call, words in refused:
+        with pytest.raises((InvalidInput, InvalidParameter), match=words):
+            call()
+        assert not (tmp_path / "o").exists(), words
+    decontaminate_files(corpus, paths, tmp_path / "o")
+    with pytest.raises(InvalidInput, match="finished"):
+        decontaminate_files(corpus, paths, tmp_path / "o")
+    decontaminate_files(corpus, paths, tmp_path / "o", ContainmentRules(min_ngrams=4), overwrite=True)
+
+
+def test_the_command(tmp_path):
+    sets, documents = collection()
+    corpus, paths = write(tmp_path, sets, documents)
+    done = likewise_command(
+        "decontaminate",
+        corpus,
+        "--against",
+        paths["quiz"],
+        "--against",
+        f"r={paths['reading']}",
+        "-o",
+        tmp_path / "out",
+    )
+    assert done.status == 0, done.err
+    assert done.out.decode().splitlines()[0].split() == ["set", "items", "found", "texts", "too", "short"]
+    assert [line.split()[0] for line in done.out.decode().splitlines()[1:]] == ["quiz", "r"]
+    assert "too short to be found" in done.err
+    done = likewise_command(
+        "decontaminate", corpus, "--against", paths["quiz"], "-o", tmp_path / "o2", "--json", "--quiet"
+    )
+    assert json.loads(done.out)["items"].keys() == {"quiz"}
+    assert done.err == ""
+    failed = likewise_command("decontaminate", corpus, "--against", corpus, "-o", tmp_path / "o3", "--threshold", "2")
+    assert failed.status == 2
+    assert "threshold" in failed.err
+
+
+def test_templates_and_swapped_names_are_no_copies():
+    frame = "{} buys {} boxes of {} at the {} and gives {} of them to {} on the way home before counting what is left"
+    fills = [
+        ("Ann", 3, "pears", "harbor", 7, "Bo"),
+        ("Kim", 12, "nails", "bakery", 31, "Lu"),
+        ("Ida", 8, "maps", "mill", 5, "Jo"),
+    ]
+    items = [frame.format(*fill) for fill in fills[:2]]
+    rng = np.random.default_rng(1)
+    carriers = [made_up(60, 50 + int(i)) for i in rng.permutation(20)]
+    documents = [f"{carriers[0]} {frame.format(*fills[2])}", f"{carriers[1]} {items[0]}", *carriers[2:]]
+    found = likewise.decontaminate(documents, {"s": items})
+    assert found.evidence.select(["row", "item_id"]).to_pylist() == [{"row": 1, "item_id": "0"}]

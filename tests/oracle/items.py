@@ -1,0 +1,166 @@
+"""Items of evaluation sets in documents: every window, every alignment and every weight by its definition."""
+
+import functools
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+from tests.oracle.normalize import normalize
+from tests.oracle.segment import holds_word, segments, word_class
+from tests.oracle.xxh3 import xxh3
+
+NGRAM = 5
+
+
+def _class(c):
+    """Capitals and wide forms have the class of their normalized form."""
+    return "LF" if c == "\n" else word_class((normalize(c) or c)[0])
+
+
+@functools.lru_cache(maxsize=4096)
+def words_of(text):
+    """(word, first byte, end byte) of each word of a text as it stands."""
+    found, at = [], 0
+    for segment in segments(text, _class, part_katakana=True):
+        end = at + len(segment.encode())
+        if any(holds_word(c) for c in segment):
+            found.append((normalize(segment), at, end))
+        at = end
+    return found
+
+
+@dataclass(frozen=True)
+class Match:
+    """A window of a document, and what of an item stands in it."""
+
+    document: int
+    text: int
+    start: int
+    end: int
+    run: int
+    present: frozenset
+    aligned: tuple
+
+
+class Items:
+    """The distinct texts of items."""
+
+    def __init__(self, texts, min_ngrams):
+        numbers = {}
+        self.distinct = [numbers.setdefault(tuple(w for w, *_ in words_of(text)), len(numbers)) for text in texts]
+        self.words = list(numbers)
+        self.places = [[w[i : i + NGRAM] for i in range(len(w) - NGRAM + 1)] for w in self.words]
+        self.own = [set(places) for places in self.places]
+        self.is_short = [len(own) < max(min_ngrams, 1) for own in self.own]
+        self.held = Counter(
+            g for own, is_short in zip(self.own, self.is_short, strict=True) if not is_short for g in own
+        )
+        for text, own in enumerate(self.own):
+            if not self.is_short[text]:
+                self.is_short[text] = all(self.held[gram] > 64 for gram in own)
+
+    def scan(self, number, document):
+        """The matches of one document, and its distinct n-grams and words."""
+        placed = words_of(document)
+        words = [w for w, *_ in placed]
+        grams = [tuple(words[j : j + NGRAM]) for j in range(len(words) - NGRAM + 1)]
+        found = []
+        for text, own in enumerate(self.own):
+            if not self.is_short[text]:
+                found += self._windows(number, text, own, placed, words, grams)
+        return found, set(grams), set(words)
+
+    def _windows(self, number, text, own, placed, words, grams):
+        size = len(self.words[text])
+        seeds = [j for j, gram in enumerate(grams) if gram in own and self.held[gram] <= 64]
+        hits = [j for j, gram in enumerate(grams) if gram in own and any(abs(j - seed) <= 2 * size for seed in seeds)]
+        least = max(2, math.ceil(len(own) / 5))
+
+        def inside(first):
+            return [j for j in hits if first <= j < first + 2 * size]
+
+        found, behind = [], 0
+        while hits:
+            if len({grams[j] for j in inside(hits[0])}) < least:
+                del hits[0]
+                continue
+            starts = inside(hits[0])
+            best = max(starts, key=lambda j: (len({grams[k] for k in inside(j)}), -j))
+            window = inside(best)
+            aligned = self._align(text, words, grams, window, behind)
+            run, pairs = longest_run(aligned), [j for _, j in aligned]
+            behind = pairs[-1] + 1
+            hits = [j for j in hits if j > best and j >= behind]
+            if 2 * len(pairs) < size:
+                continue
+            found.append(
+                Match(
+                    number, text, placed[pairs[0]][1], placed[pairs[-1]][2], run,
+                    frozenset(grams[j] for j in window), tuple(i for i, _ in aligned),
+                )
+            )  # fmt: skip
+        return found
+
+    def _align(self, text, words, grams, window, behind):
+        """Pairs of places of a longest common subsequence of the text and the words around a window."""
+        own, places = self.words[text], self.places[text]
+        before = places.index(grams[window[0]])
+        after = len(places) - 1 - (len(places) - 1 - places[::-1].index(grams[window[-1]]))
+        low = max(0, window[0] - (before + before // 4 + 2 if before else 0))
+        low = max(low, min(behind, window[0]))
+        high = min(len(words), window[-1] + NGRAM + (after + after // 4 + 2 if after else 0))
+        part = words[low:high]
+        table = [[0] * (len(part) + 1) for _ in range(len(own) + 1)]
+        for i in reversed(range(len(own))):
+            for j in reversed(range(len(part))):
+                equal = own[i] == part[j]
+                table[i][j] = table[i + 1][j + 1] + 1 if equal else max(table[i + 1][j], table[i][j + 1])
+        i = j = 0
+        pairs = []
+        while i < len(own) and j < len(part):
+            if own[i] == part[j]:
+                pairs.append((i, low + j))
+                i, j = i + 1, j + 1
+            elif table[i + 1][j] >= table[i][j + 1]:
+                i += 1
+            else:
+                j += 1
+        return pairs
+
+    def judge(self, documents):
+        """Every match of some documents, with its share and its similarity."""
+        found, with_gram, with_word, num_sampled = [], Counter(), Counter(), 0
+        for number, document in enumerate(documents):
+            matches, grams, words = self.scan(number, document)
+            found += matches
+            with_gram.update(grams)
+            if xxh3(document.encode()) % 16 == 0:
+                num_sampled += 1
+                with_word.update(words)
+        for words in self.words:
+            with_word.update(set(words))
+        num_all = len(self.words) + num_sampled
+        return [(match, *self._agreement(match, with_gram, with_word, num_all)) for match in found]
+
+    def _agreement(self, match, with_gram, with_word, num_all):
+        own, words = self.own[match.text], self.words[match.text]
+        times = {gram: with_gram[gram] - (gram in match.present) + self.held[gram] - 1 for gram in own}
+        weight = {gram: (min(times.values()) + 1) / (times[gram] + 1) for gram in own}
+        share = math.fsum(weight[gram] for gram in match.present) / math.fsum(weight.values())
+        of_words = []
+        for i, word in enumerate(words):
+            has_digit = any(c in "0123456789" for c in word)
+            rarity = 2 * math.log(1 + num_all) if has_digit else math.log(1 + num_all / with_word[word])
+            over = [weight[gram] for k, gram in enumerate(self.places[match.text]) if k <= i < k + NGRAM]
+            of_words.append(rarity * min(over))
+        return share, math.fsum(of_words[i] for i in match.aligned) / math.fsum(of_words)
+
+
+def longest_run(pairs):
+    """Most consecutive words that are equal."""
+    longest = run = 0
+    for k, pair in enumerate(pairs):
+        follows = k > 0 and pairs[k - 1] == (pair[0] - 1, pair[1] - 1)
+        run = run + 1 if follows else 1
+        longest = max(longest, run)
+    return longest
