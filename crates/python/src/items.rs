@@ -137,14 +137,20 @@ impl ItemTable {
         let (mut num_present, mut num_aligned) = (0, 0);
         for &text in texts.values() {
             if text as usize >= self.table.num_texts() || self.table.is_short(text as usize) {
-                return Err(Failure::parameter("texts", format!("{text} is no text that can be found")));
+                return Err(Failure::parameter(
+                    "texts",
+                    format!("{text} is no text that can be found"),
+                ));
             }
             let (grams, words) = self.table.sizes(text as usize);
             num_present += grams.div_ceil(8);
             num_aligned += words.div_ceil(8);
         }
         if (num_present, num_aligned) != (present.values().len(), aligned.values().len()) {
-            return Err(Failure::parameter("present", "has another size than the texts"));
+            return Err(Failure::parameter(
+                "present",
+                "has another size than the texts",
+            ));
         }
         let matches = Matches {
             texts: texts.values().to_vec(),

@@ -96,6 +96,8 @@ mod _native {
     #[pymodule_export]
     use super::index_recipe::index_attached;
     #[pymodule_export]
+    use super::items::ItemTable;
+    #[pymodule_export]
     use super::jsonl::{
         JsonlPiece, JsonlRules, copy_lines, jsonl_pieces, read_jsonl_piece, read_jsonl_texts,
         rewrite_jsonl_rows,
@@ -110,8 +112,6 @@ mod _native {
     use super::parts::{cut_parts, cut_words};
     #[pymodule_export]
     use super::references::ReferenceSets;
-    #[pymodule_export]
-    use super::items::ItemTable;
     #[pymodule_export]
     use super::repeats::{RepeatedWindows, SeenTwice, equal_stretches};
     #[pymodule_export]

@@ -112,7 +112,7 @@ impl<'a> ItemScanner<'a> {
     pub fn scan(&mut self, document: u32, text: &str, out: &mut Matches) {
         self.parts.clear();
         self.cutter.cut_words(text, &mut self.parts);
-        if xxh3_64_with_seed(text.as_bytes(), 0) % SAMPLED == 0 {
+        if xxh3_64_with_seed(text.as_bytes(), 0).is_multiple_of(SAMPLED) {
             self.sample();
         }
         self.hits.clear();

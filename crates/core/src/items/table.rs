@@ -129,7 +129,9 @@ impl ItemTable {
 
     fn list_holders(&mut self) {
         let mut counts = vec![0_usize; self.grams.len() + 1];
-        let listed: Vec<usize> = (0..self.num_texts()).filter(|&t| !self.is_short[t]).collect();
+        let listed: Vec<usize> = (0..self.num_texts())
+            .filter(|&t| !self.is_short[t])
+            .collect();
         for &text in &listed {
             for &gram in self.own(text) {
                 counts[gram as usize + 1] += 1;

@@ -1,7 +1,11 @@
 use super::*;
 use crate::isa::Isa;
 
-fn scanned(items: &[&str], documents: &[&str], min_ngrams: usize) -> (ItemTable, Matches, Vec<Agreement>) {
+fn scanned(
+    items: &[&str],
+    documents: &[&str],
+    min_ngrams: usize,
+) -> (ItemTable, Matches, Vec<Agreement>) {
     let table = ItemTable::new(items.iter().copied(), min_ngrams);
     let counts = ItemCounts::new(&table);
     let mut found = Matches::default();
@@ -13,17 +17,30 @@ fn scanned(items: &[&str], documents: &[&str], min_ngrams: usize) -> (ItemTable,
     (table, found, agreement)
 }
 
-const ITEM: &str = "The quick brown fox jumps over the lazy dog while nine small cats watch from a wall";
+const ITEM: &str =
+    "The quick brown fox jumps over the lazy dog while nine small cats watch from a wall";
 
 #[test]
 fn a_copy_is_found_where_it_stands() {
-    let document = format!("Before it. {} And after it.", ITEM.to_uppercase().replace(' ', "\n "));
+    let document = format!(
+        "Before it. {} And after it.",
+        ITEM.to_uppercase().replace(' ', "\n ")
+    );
     let (_, found, agreement) = scanned(&[ITEM], &["nothing here", &document], 8);
     assert_eq!((found.documents, found.texts), (vec![1], vec![0]));
     assert_eq!(&document[found.starts[0] as usize..][..3], "THE");
-    assert_eq!(&document[..found.ends[0] as usize][found.ends[0] as usize - 4..], "WALL");
+    assert_eq!(
+        &document[..found.ends[0] as usize][found.ends[0] as usize - 4..],
+        "WALL"
+    );
     assert_eq!(found.runs, [17]);
-    assert_eq!(agreement, [Agreement { share: 1.0, similarity: 1.0 }]);
+    assert_eq!(
+        agreement,
+        [Agreement {
+            share: 1.0,
+            similarity: 1.0
+        }]
+    );
 }
 
 #[test]
@@ -36,9 +53,17 @@ fn two_copies_are_two_windows() {
 
 #[test]
 fn short_texts_are_never_found() {
-    let (table, found, _) = scanned(&["one two three four five six"], &["one two three four five six"], 3);
+    let (table, found, _) = scanned(
+        &["one two three four five six"],
+        &["one two three four five six"],
+        3,
+    );
     assert!(table.is_short(0) && found.texts.is_empty());
-    let (table, found, _) = scanned(&["one two three four five six"], &["one two three four five six"], 2);
+    let (table, found, _) = scanned(
+        &["one two three four five six"],
+        &["one two three four five six"],
+        2,
+    );
     assert!(!table.is_short(0) && found.texts == [0]);
 }
 

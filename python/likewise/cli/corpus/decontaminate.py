@@ -21,9 +21,9 @@ any format that dedup reads. The fields question, answer, passage and text of an
 a set has them; --item-field names others.
 
 An item is found verbatim, in other white space, case or punctuation, inside a longer text, split over the items of a
-list, and with some of its words changed. N-grams that many items or documents share count little, and numbers and rare
-words much, so that problems from the same template are told apart. Texts that are too short to tell are listed in
-OUT/items.parquet.
+list, and with some of its words changed. N-grams that many items or documents share count little, numbers and rare
+words much, so a problem from the same template with other numbers is not found. Texts that are too short to tell are
+listed in OUT/items.parquet.
 
 \b
 Examples:
