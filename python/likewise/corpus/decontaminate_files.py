@@ -290,7 +290,7 @@ class _Scanned:
             "num_counted": num_counted,
         }
         unfinished = self._parts / "unfinished"
-        with unfinished.open("w", encoding="utf-8") as file:
+        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
             json.dump(about, file)
             file.flush()
             os.fsync(file.fileno())
