@@ -12,6 +12,7 @@ import pytest
 
 import likewise
 from likewise.batch import dedup_files, pair_files, sketch_files
+from likewise.corpus import decontaminate_files, leak_files
 from likewise.errors import InvalidInput
 from likewise.io.remote import fetch, is_remote, local_path, remote_files
 from tests.io.files import REMOVED, ROWS, WRITERS, jsonl
@@ -145,3 +146,15 @@ def test_over_http(tmp_path):
         url = f"http://127.0.0.1:{server.server_port}/in.jsonl?token=1"
         assert dedup_files(url, tmp_path / "out", RECIPE)["num_removed"] == 2
         server.shutdown()
+
+
+def test_questions_between_collections(store):
+    text = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+    store.pipe("/train.jsonl", jsonl([{"text": text}]))
+    store.pipe("/test.jsonl", jsonl([{"question": text, "text": text}]))
+    names = {"train": "memory://train.jsonl", "test": "memory://test.jsonl"}
+    assert leak_files(names, "memory://leaks", RECIPE)["num_pairs"] == 1
+    found = decontaminate_files("memory://train.jsonl", {"quiz": "memory://test.jsonl"}, "memory://clean")
+    assert found["num_contaminated"] == 1
+    held = store.find("/")
+    assert {"/leaks/leaks.parquet", "/clean/items.parquet", "/clean/summary.json"} <= set(held)

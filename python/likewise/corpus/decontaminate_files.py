@@ -18,6 +18,7 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import found_inputs
 from likewise.batch.parts.collection import Collection, Repeats
 from likewise.batch.parts.writing import Rewriter, write_documents
+from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.summary import write_summary
 from likewise.checks import check_choice
 from likewise.corpus.items import Candidates, ContainmentRules, Found, Items, evidence, evidence_schema, item_schema
@@ -29,6 +30,7 @@ from likewise.io.kept import json_lines, write_descriptions, write_kept
 from likewise.io.output.directory import CONTAMINATED, ERRORS, ITEMS, KEPT, OutputDirectory, check_free
 from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_directory
+from likewise.io.remote import is_remote, local_path
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import BadRow
 from likewise.io.stamps import check_unchanged, stamps
@@ -103,7 +105,24 @@ def decontaminate_files(
         raise InvalidParameter("memory", "does not apply; memory follows from the size of the items")
     if write == "evidence" and run.on_error == "keep":
         raise InvalidParameter("on_error", "keep copies bad rows to the output; it requires --write kept or cut")
-    target, timing, context = Path(output), Timing(), run.run_rules()
+    if is_remote(output):
+        return run_to_store(
+            str(output),
+            inputs,
+            lambda local: decontaminate_files(
+                inputs,
+                items,
+                local,
+                rules,
+                run=run,
+                item_fields=item_fields,
+                item_id_field=item_id_field,
+                write=write,
+                progress=progress,
+            ),
+            overwrite=overwrite,
+        )
+    target, timing, context = Path(local_path(output)), Timing(), run.run_rules()
     check_free(target, overwrite=overwrite)
     with ExitStack() as stack:
         found = stack.enter_context(found_inputs(_listed(inputs), Recipe.exact(), run, target, report))

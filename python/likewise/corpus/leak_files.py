@@ -20,6 +20,7 @@ from likewise.batch.opening import OpenedRun, bounded_run, found_inputs, opened_
 from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.run import RunContext
 from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
+from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.summary import write_summary
 from likewise.checks import check_choice, check_integer
 from likewise.corpus.leaking import LeakedRows, checked_names, leak_schema, tell_containment
@@ -29,6 +30,7 @@ from likewise.io.kept import write_descriptions, write_kept
 from likewise.io.output.directory import ERRORS, KEPT, LEAKS, OutputDirectory, check_free
 from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_directory
+from likewise.io.remote import is_remote, local_path
 from likewise.io.source.files import Kept
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.io.tables.datasets import SPLITS
@@ -181,7 +183,16 @@ def leak_files(
         raise InvalidParameter("write", "requires an output directory; give one with -o")
     if write != "kept" and run.on_error == "keep":
         raise InvalidParameter("on_error", "keep copies bad rows to the output; it requires --write kept")
-    target = None if output is None else Path(output)
+    if output is not None and is_remote(output):
+        return run_to_store(
+            str(output),
+            [path for given in splits.values() for path in ([given] if isinstance(given, str | Path) else given)],
+            lambda local: leak_files(
+                splits, local, recipe, run=run, write=write, max_pairs=max_pairs, progress=progress
+            ),
+            overwrite=overwrite,
+        )
+    target = None if output is None else Path(local_path(output))
     names = checked_names(splits)
     if write == "kept" and any(name in (".", "..") or "\0" in name for name in names):
         raise InvalidParameter("splits", "names of splits become names of directories; choose others with NAME=PATH")

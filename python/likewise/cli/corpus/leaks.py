@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -38,7 +37,6 @@ Examples:
 @click.option(
     "-o",
     "--out",
-    type=click.Path(path_type=Path),
     metavar="OUT",
     help="Output directory for leaks.parquet (the pairs) and summary.json.",
 )
@@ -65,7 +63,7 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
 def command(
     splits: tuple[str, ...],
-    out: Path | None,
+    out: str | None,
     write: str,
     max_pairs: int,
     overwrite: bool,  # noqa: FBT001 - click's call
@@ -78,7 +76,7 @@ def command(
     from likewise.corpus import leak_files, splits_named
     from likewise.errors import InvalidParameter
 
-    if str(out) == "-":
+    if out == "-":
         raise InvalidParameter("out", "must be a directory")
     recipe, run = take_recipe(options, "default", quiet=quiet), take_run(options)
     with shown(not quiet) as report:
@@ -110,7 +108,7 @@ def _table_lines(summary: dict[str, Any]) -> list[str]:
     return table_lines(leak_table(summary))
 
 
-def _lines(summary: dict[str, Any], out: Path | None) -> list[str]:
+def _lines(summary: dict[str, Any], out: str | None) -> list[str]:
     """Return the rest of a summary as lines for people."""
     num_dropped = sum(split["num_dropped"] for split in summary["splits"].values())
     lines = [
