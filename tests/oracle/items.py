@@ -74,7 +74,7 @@ class Items:
         size = len(self.words[text])
         seeds = [j for j, gram in enumerate(grams) if gram in own and self.held[gram] <= 64]
         hits = [j for j, gram in enumerate(grams) if gram in own and any(abs(j - seed) <= 2 * size for seed in seeds)]
-        least = max(2, math.ceil(len(own) / 5))
+        least = max(min(2, len(own)), math.ceil(len(own) / 5))
 
         def inside(first):
             return [j for j in hits if first <= j < first + 2 * size]

@@ -51,7 +51,7 @@ impl Matches {
 
 /// N-grams of a candidate, of so many of the text.
 fn least_ngrams(num_own: usize) -> usize {
-    num_own.div_ceil(LEAST_PART).max(LEAST_NGRAMS)
+    num_own.div_ceil(LEAST_PART).max(LEAST_NGRAMS.min(num_own))
 }
 
 /// An n-gram of a text in a document.
