@@ -199,6 +199,12 @@ def test_lists_of_choices_and_own_fields():
     assert [(row["row"], row["field"]) for row in found.evidence.to_pylist()] == [(0, "choices"), (1, "prompt")]
 
 
+def test_lone_surrogates_are_read_as_in_documents():
+    question = f"\ud800 {made_up(20, 1)}"
+    found = likewise.decontaminate([question], {"s": [question], "t": [{"question": question}]})
+    assert found.evidence.column("set").to_pylist() == ["s", "t"]
+
+
 def test_null_documents_follow_the_option():
     table = pa.table({"text": [None, made_up(20, 1), "other"]})
     with pytest.raises(InvalidInput):
@@ -227,14 +233,29 @@ def test_bad_rows_are_told_and_kept(tmp_path, write):
         assert json.loads((out / "errors.jsonl").read_text())["row"] == 2
 
 
+def test_bad_rows_of_all_files_count_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["likewise.corpus.decontaminate_files"], "_GROUP_BYTES", 1)
+    (tmp_path / "parts").mkdir()
+    for number in range(4):
+        (tmp_path / "parts" / f"{number}.jsonl").write_text('{"text": "a text"}\n{broken\n')
+    jsonl(tmp_path / "q.jsonl", [{"question": made_up(20, 1)}])
+    for limit in (3, 4):
+        run, out = FileRun(on_error="skip", max_bad_rows=limit), tmp_path / str(limit)
+        if limit == 3:
+            with pytest.raises(InvalidInput, match="max-bad-rows"):
+                decontaminate_files(tmp_path / "parts", {"q": tmp_path / "q.jsonl"}, out, run=run)
+        else:
+            decontaminate_files(tmp_path / "parts", {"q": tmp_path / "q.jsonl"}, out, run=run)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         ({"items": {}}, "at least one evaluation set"),
         ({"items": ["a"]}, "mapping of names"),
         ({"items": {"s": "one"}}, "one str"),
-        ({"items": {"s": [{"prompt": "x"}]}}, "no field question, answer, passage or text"),
-        ({"items": {"s": [{"question": "x"}]}, "item_fields": ["question", "target"]}, "no field 'target'"),
+        ({"items": {"s": [{"prompt": "x"}]}}, "the field question, answer, passage or text"),
+        ({"items": {"s": [{"question": "x"}]}, "item_fields": ["question", "target"]}, "the field 'target'"),
         ({"items": {"s": ["x"]}, "threshold": 1.5}, "threshold"),
         ({"items": {"s": ["x"]}, "min_share": float("nan")}, "min_share"),
         ({"items": {"s": ["x"]}, "min_ngrams": 0}, "min_ngrams"),
@@ -253,7 +274,7 @@ def test_refusals_of_files(tmp_path):
     pq.write_table(pa.Table.from_pylist(documents), tmp_path / "t.parquet")
     refused = [
         (lambda: decontaminate_files(corpus, {"s": "-"}, tmp_path / "o"), "standard input"),
-        (lambda: decontaminate_files(corpus, {"s": corpus}, tmp_path / "o", item_fields=["x"]), "no field 'x'"),
+        (lambda: decontaminate_files(corpus, {"s": corpus}, tmp_path / "o", item_fields=["x"]), "the field 'x'"),
         (lambda: decontaminate_files(tmp_path / "t.parquet", paths, tmp_path / "o", write="cut"), "JSON Lines only"),
         (lambda: decontaminate_files(corpus, paths, tmp_path / "o", run=FileRun(memory_bytes="1GB")), "memory"),
         (lambda: decontaminate_files(corpus, paths, tmp_path / "o", write="all"), "write"),
@@ -292,6 +313,8 @@ def test_the_command(tmp_path):
     )
     assert json.loads(done.out)["items"].keys() == {"quiz"}
     assert done.err == ""
+    twice = likewise_command("decontaminate", corpus, "--against", corpus, "--against", corpus, "-o", tmp_path / "o3")
+    assert "two evaluation sets are named 'corpus'" in twice.err
     failed = likewise_command("decontaminate", corpus, "--against", corpus, "-o", tmp_path / "o3", "--threshold", "2")
     assert failed.status == 2
     assert "threshold" in failed.err

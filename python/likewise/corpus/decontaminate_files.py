@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from likewise.io.output.directory import CONTAMINATED, ERRORS, ITEMS, KEPT, Outp
 from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import is_remote, local_path
+from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import BadRow
 from likewise.io.stamps import check_unchanged, stamps
@@ -254,15 +256,23 @@ class _Scanned:
             self.counts = Counts(*about["counts"])
             with np.load(self._parts / f"{num_done - 1}.counts.npz") as held:
                 self._items.restore((held["grams"], held["words"], *about["num_counted"]))
+        tally = BadRowTally(run.run_rules().max_bad_rows)
+        for files, group in islice(self.groups(), num_done):
+            for file, size, bad in zip(files, group.sizes.tolist(), group.bad_rows, strict=True):
+                tally.add_rows(file.name, size, sum(row.num_lines for row in bad), bad[0] if bad else None)
         for number in range(num_done, len(self._groups)):
-            self._scan_group(number, run, threads, work, progress)
+            self._scan_group(number, run, threads, tally, work, progress)
+        if (note := tally.finish()) is not None:
+            progress(Warned(note))
 
-    def _scan_group(self, number: int, run: FileRun, threads: int, work: Path, progress: Progress) -> None:
+    def _scan_group(
+        self, number: int, run: FileRun, threads: int, tally: BadRowTally, work: Path, progress: Progress
+    ) -> None:
         import pyarrow as pa
         import pyarrow.feather
 
         first, end = self._groups[number]
-        files, rules = self._files[first:end], run.run_rules()
+        files = self._files[first:end]
         places = {id(file): place for place, file in enumerate(files)}
         sizes = np.zeros(len(files), np.int64)
         bad_rows: list[list[BadRow]] = [[] for _ in files]
@@ -275,7 +285,7 @@ class _Scanned:
             stage="scanning",
             threads=threads,
             on_error="fail" if run.on_error == "fail" else "skip",
-            max_bad_rows=rules.max_bad_rows,
+            tally=tally,
             work=work,
             progress=progress,
         ):
@@ -287,8 +297,6 @@ class _Scanned:
             rows = part.made.rows
             doc_ids.append(part.doc_ids.take(number_column(rows)).cast(pa.string()))
             candidates.append(part.made._replace(rows=rows + part.first_row - first_row))
-        if self.counts.note is not None:
-            progress(Warned(self.counts.note))
         found = Candidates.joined(candidates)
         no_places = [np.zeros(0, np.int64)]
         np.savez(

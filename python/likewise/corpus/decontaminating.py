@@ -22,7 +22,7 @@ from likewise.corpus.items import (
 from likewise.corpus.reading import Counts, each_part
 from likewise.io.html import element, joined, listing
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.source.bad_rows import NO_LIMIT
+from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
 from likewise.io.tables.columns import number_column
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import Recipe
@@ -159,7 +159,7 @@ def decontaminate(
             stage="scanning",
             threads=num_threads(threads),
             on_error="fail" if nulls == "fail" else "skip",
-            max_bad_rows=NO_LIMIT,
+            tally=BadRowTally(NO_LIMIT),
             work=work,
             progress=report,
         ):

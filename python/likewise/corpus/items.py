@@ -288,26 +288,23 @@ def items_in_memory(
     about: list[ItemText] = []
     texts: list[str] = []
     for number, (name, given) in enumerate(_named(sets).items()):
-        table = _as_table(name, given)
-        own = [field for field in (fields or ITEM_FIELDS) if field in table.column_names]
+        columns = _columns_of(name, given)
+        own = [field for field in (fields or ITEM_FIELDS) if field in columns]
         if not own or (fields and len(own) < len(fields)):
-            raise InvalidInput(_no_field(name, fields, own, table.column_names))
-        key = id_field or "id"
-        if id_field is not None and id_field not in table.column_names:
+            raise InvalidInput(_no_field(name, fields, own))
+        if id_field is not None and id_field not in columns:
             raise InvalidInput(f"the items {name!r} have no column {id_field!r}")
-        ids = table.column(key).to_pylist() if key in table.column_names else range(len(table))
-        columns = [table.column(field).to_pylist() for field in own]
-        for item_id, *values in zip(ids, *columns, strict=True):
+        ids = columns.get(id_field or "id", range(len(columns[own[0]])))
+        for row, (item_id, *values) in enumerate(zip(ids, *(columns[field] for field in own), strict=True)):
             for field, value in zip(own, values, strict=True):
                 if (text := as_item_text(value)) is not None:
-                    about.append(ItemText(number, str(item_id), field))
+                    about.append(ItemText(number, str(row if item_id is None else item_id), field))
                     texts.append(text)
     return Items(list(sets), about, _native.Texts.from_list(texts), rules)
 
 
-def _as_table(name: str, given: Any) -> Any:  # noqa: ANN401
-    import pyarrow as pa
-
+def _columns_of(name: str, given: Any) -> dict[str, Sequence[object]]:  # noqa: ANN401
+    """Return the columns of a set in memory as lists."""
     from likewise.io.tables.offered import as_arrow, as_reader
     from likewise.stages.text import is_arrow, is_stream, is_table
 
@@ -315,22 +312,20 @@ def _as_table(name: str, given: Any) -> Any:  # noqa: ANN401
         raise InvalidInput(f"the items {name!r} are one {type(given).__name__}; give a list")
     if isinstance(given, list | tuple):
         if all(isinstance(one, str) for one in given):
-            return pa.table({"text": pa.array(given, pa.string())})
+            return {"text": given}
         if all(isinstance(one, Mapping) for one in given):
             names = {key: None for one in given for key in one}
-            return pa.table({key: [_shown(one.get(key)) for one in given] for key in names})
+            return {key: [one.get(key) for one in given] for key in names}
         raise InvalidInput(f"the items {name!r} are neither texts nor mappings of fields")
     found = as_arrow(given, (), ())
     if is_arrow(found) and is_stream(found):
-        return as_reader(found).read_all()
-    if is_arrow(found) and is_table(found):
-        return found if isinstance(found, pa.Table) else pa.table(found)
-    raise InvalidInput(f"the items {name!r} are no table, list of texts, or list of mappings")
+        found = as_reader(found).read_all()
+    if not (is_arrow(found) and is_table(found)):
+        raise InvalidInput(f"the items {name!r} are not a table, a list of texts, or a list of mappings")
+    import pyarrow as pa
 
-
-def _shown(value: object) -> object:
-    """Return a value of a mapping, of which a column may have several types, as text or a list of texts."""
-    return value if value is None or isinstance(value, str | list) else str(value)
+    table = found if isinstance(found, pa.Table) else pa.table(found)
+    return dict(zip(table.column_names, (column.to_pylist() for column in table.columns), strict=True))
 
 
 def as_item_text(value: object) -> str | None:
@@ -348,12 +343,12 @@ def _named(sets: object) -> Mapping[str, Any]:
     return sets
 
 
-def _no_field(name: str, fields: Sequence[str] | None, own: Sequence[str], has: Sequence[str]) -> str:
+def _no_field(name: str, fields: Sequence[str] | None, own: Sequence[str]) -> str:
     if fields:
-        missing = next(field for field in fields if field not in own)
-        return f"the items {name!r} have no field {missing!r}; they have {', '.join(has) or 'none'}"
+        missing = next((field for field in fields if field not in own), fields[0])
+        return f"no item of {name!r} has a text in the field {missing!r}"
     wanted = f"{', '.join(ITEM_FIELDS[:-1])} or {ITEM_FIELDS[-1]}"
-    return f"the items {name!r} have no field {wanted}; name the fields with item_fields (--item-field)"
+    return f"no item of {name!r} has a text in the field {wanted}; name the fields with item_fields (--item-field)"
 
 
 def items_in_files(
@@ -430,9 +425,9 @@ def _fields_of_set(
         if num_items:
             own = [first, *(field for field, is_there in has_value.items() if is_there)]
             if fields and len(own) < len(wanted):
-                raise InvalidInput(_no_field(name, fields, own, own))
+                raise InvalidInput(_no_field(name, fields, own))
             return own
-    raise InvalidInput(_no_field(name, fields, [], ()))
+    raise InvalidInput(_no_field(name, fields, []))
 
 
 def _pieces(

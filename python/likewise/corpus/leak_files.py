@@ -42,7 +42,7 @@ WRITES = ("evidence", "kept")
 _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
 
 
-def splits_named(arguments: Sequence[str]) -> dict[str, list[str]]:
+def splits_named(arguments: Sequence[str], option: str = "splits", what: str = "splits") -> dict[str, list[str]]:
     """Return the paths of each split, as a command line names them.
 
     Parameters
@@ -50,6 +50,8 @@ def splits_named(arguments: Sequence[str]) -> dict[str, list[str]]:
     arguments : sequence of str
         Each ``NAME=PATH`` or a path, whose file name without endings is then the name of the split. Paths of one NAME
         are one split. A directory of a DatasetDict without a NAME is all its splits.
+    option, what : str
+        The option that takes them, and what errors call them.
 
     Raises
     ------
@@ -64,7 +66,7 @@ def splits_named(arguments: Sequence[str]) -> dict[str, list[str]]:
         named = None if Path(argument).exists() else _NAMED.fullmatch(argument)
         if named is not None:
             if named[1] in by_file_name:
-                raise InvalidParameter("splits", f"the name {named[1]!r} is given twice; choose another NAME=PATH")
+                raise InvalidParameter(option, f"the name {named[1]!r} is given twice; choose another NAME=PATH")
             splits.setdefault(named[1], []).append(named[2])
             continue
         of_dataset = _splits_of_dataset(Path(argument))
@@ -72,7 +74,7 @@ def splits_named(arguments: Sequence[str]) -> dict[str, list[str]]:
         for name, path in found.items():
             if name in splits:
                 raise InvalidParameter(
-                    "splits", f"two splits are named {name!r}; name them with NAME=PATH, such as test={path}"
+                    option, f"two {what} are named {name!r}; name them with NAME=PATH, such as test={path}"
                 )
             by_file_name.add(name)
             splits[name] = [path]

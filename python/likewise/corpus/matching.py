@@ -26,7 +26,7 @@ from likewise.hamming.ids import first_double, id_keys
 from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import file_for
-from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit
+from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import Source
 from likewise.io.tables.columns import number_column
 from likewise.progress import Progress, Warned, shows_progress, taken
@@ -269,6 +269,7 @@ class Asking:
         progress: Progress,
     ) -> Iterator[Part[_Made]]:
         asked = self._asked
+        tally = BadRowTally(asked.max_bad_rows)
         yield from each_part(
             sources,
             make,
@@ -276,12 +277,12 @@ class Asking:
             stage=stage,
             threads=asked.threads,
             on_error=asked.on_error,
-            max_bad_rows=asked.max_bad_rows,
+            tally=tally,
             work=work,
             progress=progress,
         )
-        if counts.note is not None:
-            progress(Warned(counts.note))
+        if (note := tally.finish()) is not None:
+            progress(Warned(note))
 
     def answers(self, sources: Sequence[Source], work: Path, progress: Progress) -> Iterator[Any]:
         """Yield the answers for all queries, in order, as Arrow tables."""

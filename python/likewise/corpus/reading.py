@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.batch.read.fields import refusal
-from likewise.io.source.bad_rows import BadRowLimit, BadRowTally
+from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.source import BadRow, Job, Piece, Source
 from likewise.io.tables.columns import text_column
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
@@ -66,14 +66,11 @@ class Counts:
     ----------
     num_documents, num_bad_rows, num_blank_lines : int
         So far.
-    note : str, optional
-        What a user should know of the bad rows.
     """
 
     num_documents: int = 0
     num_bad_rows: int = 0
     num_blank_lines: int = 0
-    note: str | None = None
 
 
 def each_part(
@@ -84,7 +81,7 @@ def each_part(
     stage: str,
     threads: int,
     on_error: str,
-    max_bad_rows: BadRowLimit,
+    tally: BadRowTally,
     work: Path,
     progress: Progress,
 ) -> Iterator[Part[_Made]]:
@@ -104,8 +101,8 @@ def each_part(
         Threads at work at once.
     on_error : {"fail", "skip"}
         What to do about bad rows.
-    max_bad_rows : BadRowLimit
-        The most of them.
+    tally : BadRowTally
+        Counts them. The caller finishes it, behind the last call for one answer.
     work : Path
         A directory for what must be put aside.
     progress : callable
@@ -118,7 +115,6 @@ def each_part(
     """
     began = time.perf_counter()
     progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
-    tally = BadRowTally(max_bad_rows)
     waiting: deque[tuple[Source, Job, Future[list[tuple[Piece, _Made]]]]] = deque()
     first_lines: dict[int, int] = {}
     done = 0
@@ -150,7 +146,6 @@ def each_part(
                 waiting.append((source, job, pool.submit(_worked, job, make, inner_threads)))
                 yield from finished(_JOBS_A_THREAD * threads)
         yield from finished(0)
-        counts.note = tally.finish()
     finally:
         pool.shutdown(cancel_futures=True)
     progress(StageFinished(stage, time.perf_counter() - began))

@@ -119,7 +119,7 @@ def command(
     with shown(not quiet) as report:
         summary = decontaminate_files(
             inputs,
-            splits_named(against),
+            splits_named(against, "against", "evaluation sets"),
             out,
             rules,
             run=run,
