@@ -147,6 +147,42 @@ def test_cutting_takes_the_stretches_and_nothing_else(tmp_path):
     assert again["num_contaminated"] == 0
 
 
+def test_rows_are_annotated_in_every_format(tmp_path):
+    sets, documents = collection(6)
+    corpus, paths = write(tmp_path, sets, documents)
+    table = pa.Table.from_pylist(documents)
+    pq.write_table(table, tmp_path / "table.parquet")
+    pa.csv.write_csv(table, tmp_path / "table.csv")
+    expected = {}
+    for row in likewise.decontaminate(table, sets).evidence.to_pylist():
+        if row["similarity"] > expected.get(row["doc_id"], {"similarity": 0})["similarity"]:
+            expected[row["doc_id"]] = row
+    with corpus.open("a", encoding="utf-8") as file:
+        file.write("{broken\n")
+    for name in ("corpus.jsonl", "table.parquet", "table.csv"):
+        out, run = tmp_path / f"out-{name}", FileRun(on_error="keep", max_bad_rows=1.0)
+        decontaminate_files(tmp_path / name, paths, out, run=run, write="annotated", write_prefix="eval_")
+        path = out / "annotated" / name
+        if name == "corpus.jsonl":
+            *lines, bad = path.read_text(encoding="utf-8").splitlines()
+            assert bad == "{broken"
+            rows = list(map(json.loads, lines))
+        else:
+            rows = (pq.read_table(path) if name.endswith("parquet") else pa.csv.read_csv(path)).to_pylist()
+        assert [row["id"] for row in rows] == [one["id"] for one in documents]
+        for row in rows:
+            best = expected.get(row["id"])
+            assert row["eval_is_contaminated"] == (best is not None)
+            found = [row[f"eval_{name}"] or None for name in ("item_set", "item_id", "item_field", "similarity")]
+            names = ("set", "item_id", "field", "similarity")
+            assert list(map(str, found)) == ([str(best[n]) for n in names] if best else ["None"] * 4)
+    jsonl(tmp_path / "taken.jsonl", [{**one, "item_id": 1} for one in documents])
+    with pytest.raises(InvalidParameter, match="item_id"):
+        decontaminate_files(tmp_path / "taken.jsonl", paths, tmp_path / "o", write="annotated")
+    with pytest.raises(InvalidParameter, match="write_prefix"):
+        decontaminate_files(corpus, paths, tmp_path / "o", write_prefix="x")
+
+
 def test_a_run_goes_on_behind_what_was_scanned(tmp_path, monkeypatch):
     files, module = (sys.modules[f"likewise.corpus.{name}"] for name in ("decontaminate_files", "items"))
     sets, documents = collection(5)

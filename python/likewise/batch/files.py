@@ -59,7 +59,7 @@ from likewise.io.output.evidence import write_evidence
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.refusals import place_named
 from likewise.io.remote import is_remote, local_path
-from likewise.io.source.added import added_names
+from likewise.io.source.added import AddedFields
 from likewise.io.source.files import Kept
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.progress import Progress, StageFinished, StageStarted, shows_progress, taken
@@ -95,7 +95,7 @@ class _Asked:
     def check(self) -> None:
         """Raise InvalidParameter if options do not go together."""
         check_choice("write", self.write, WRITES)
-        added_names(self.write_prefix)
+        AddedFields(self.write_prefix)
         if self.write_prefix and self.write != "annotated":
             raise InvalidParameter("write_prefix", "requires --write annotated")
         if self.date_field is not None and self.write != "groups":
@@ -417,7 +417,7 @@ def dedup_files(
         references = find_references(against, recipe, run, target, report)
         reading = _Reading(found, references)
         if write == "annotated":
-            check_annotated(found.files, write_prefix)
+            check_annotated(found.files, AddedFields(write_prefix))
         identity = asked.identity(recipe, reading) | beside.identity()
         unfinished = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)
         # Whatever may refuse the command comes before the directory is entered, which deletes what is in its way.

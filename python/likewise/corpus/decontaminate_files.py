@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,12 @@ from likewise.corpus.items import items_in_files as read_items
 from likewise.corpus.reading import Counts, each_part
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import Inputs
-from likewise.io.kept import json_lines, write_descriptions, write_kept
-from likewise.io.output.directory import CONTAMINATED, ERRORS, ITEMS, KEPT, OutputDirectory, check_free
+from likewise.io.kept import check_annotated, json_lines, write_descriptions, write_kept
+from likewise.io.output.directory import ANNOTATED, CONTAMINATED, ERRORS, ITEMS, KEPT, OutputDirectory, check_free
 from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import is_remote, local_path
+from likewise.io.source.added import Added, AddedFields
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import BadRow
@@ -40,7 +42,15 @@ from likewise.io.tables.columns import constant_column, number_column
 from likewise.progress import Progress, StageFinished, StageStarted, Warned, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 
-WRITES = ("kept", "cut", "evidence")
+WRITES = ("kept", "cut", "annotated", "evidence")
+# Fields that are added to each row.
+_FIELDS = {
+    "is_contaminated": "bool",
+    "item_set": "string",
+    "item_id": "string",
+    "item_field": "string",
+    "similarity": "float64",
+}
 # Files that are scanned between two points from which a run can continue.
 _GROUP_BYTES = 256 << 20
 
@@ -56,6 +66,7 @@ def decontaminate_files(
     item_fields: Sequence[str] | None = None,
     item_id_field: str | None = None,
     write: str = "kept",
+    write_prefix: str = "",
     overwrite: bool = False,
     fresh: bool = False,
     progress: Progress | bool | None = None,
@@ -70,16 +81,19 @@ def decontaminate_files(
         Files, directories or globs of each evaluation set.
     output : path
         Directory for ``contaminated.parquet`` (a row for each place where an item was found), ``items.parquet`` (a row
-        for each text of an item), ``summary.json`` and, by `write`, ``kept/``.
+        for each text of an item), ``summary.json`` and, by `write`, ``kept/`` or ``annotated/``.
     rules : ContainmentRules, optional
         When a document contains an item.
     run : FileRun, optional
         How files are read. Ids are not checked for being unique.
     item_fields, item_id_field
         As for :func:`likewise.decontaminate`; the first field that a set has must be a text in every item.
-    write : {"kept", "cut", "evidence"}
+    write : {"kept", "cut", "annotated", "evidence"}
         ``kept`` writes the documents that contain no item. ``cut`` writes all documents without the stretches found;
-        the files must be JSON Lines, and documents of which nothing is left are dropped.
+        the files must be JSON Lines, and documents of which nothing is left are dropped. ``annotated`` writes all rows
+        with the fields is_contaminated, item_set, item_id, item_field and similarity, of the most similar item.
+    write_prefix : str
+        Prefix for the names of the fields that ``annotated`` adds.
     overwrite, fresh, progress
         As for :func:`likewise.dedup_files`.
 
@@ -106,7 +120,12 @@ def decontaminate_files(
     if run.memory_bytes is not None:
         raise InvalidParameter("memory", "does not apply; memory follows from the size of the items")
     if write == "evidence" and run.on_error == "keep":
-        raise InvalidParameter("on_error", "keep copies bad rows to the output; it requires --write kept or cut")
+        raise InvalidParameter(
+            "on_error", "keep copies bad rows to the output; it requires --write kept, cut or annotated"
+        )
+    added = AddedFields(write_prefix, _FIELDS)
+    if write_prefix and write != "annotated":
+        raise InvalidParameter("write_prefix", "requires --write annotated")
     if is_remote(output):
         return run_to_store(
             str(output),
@@ -120,6 +139,7 @@ def decontaminate_files(
                 item_fields=item_fields,
                 item_id_field=item_id_field,
                 write=write,
+                write_prefix=write_prefix,
                 progress=progress,
             ),
             overwrite=overwrite,
@@ -130,6 +150,8 @@ def decontaminate_files(
         found = stack.enter_context(found_inputs(_listed(inputs), Recipe.exact(), run, target, report))
         if write == "cut":
             json_lines(found.files)
+        elif write == "annotated":
+            check_annotated(found.files, added)
         before = stamps(found)
         scratch = stack.enter_context(scratch_directory())
         item_run = FileRun(
@@ -149,6 +171,7 @@ def decontaminate_files(
             "items": f"{_digest(own)}",
             "rules": asdict(rules),
             "write": write,
+            "write_prefix": write_prefix,
             "version": _native.__version__,
             **run.identity(),
         }
@@ -163,13 +186,14 @@ def decontaminate_files(
             report(StageStarted("writing", 0, "bytes"))
             result = _write_evidence(scanned, own, directory.work)
             _write_bad_rows(found, scanned, directory.work / ERRORS)
+            place = directory.work / (ANNOTATED if write == "annotated" else KEPT)
             num_written = None
-            if write == "kept":
-                num_written = _write_kept(found, scanned, result, run, context.threads, directory.work / KEPT)
-            elif write == "cut":
-                num_written = _write_cut(found, scanned, result, run, context.threads, directory.work / KEPT, scratch)
-            if num_written is not None:
-                write_descriptions(found, directory.work / KEPT, num_written, _digest(own))
+            if write == "cut":
+                num_written = _write_cut(found, scanned, result, run, context.threads, place, scratch)
+                write_descriptions(found, place, num_written, _digest(own))
+            elif write != "evidence":
+                fields = added if write == "annotated" else None
+                _write_rows(found, scanned, result, run, context.threads, place, fields, _digest(own))
             report(StageFinished("writing", Timing.now() - began))
         check_unchanged(found, before)
         summary = own.facts(scanned.counts.num_documents, len(result.rows), result.num_windows)
@@ -348,14 +372,34 @@ class _Scanned:
 
 @dataclass(frozen=True, eq=False)
 class _Result:
-    """Windows that contain an item: distinct rows of their documents, and of all windows rows, starts and ends."""
+    """Windows that contain an item.
+
+    Parameters
+    ----------
+    rows : ndarray of int64
+        Documents, rising.
+    windows : tuple of ndarray of int64
+        Of all windows the row, the start and the end, rising.
+    best : pyarrow.Table
+        Of each document set, id and field of its most similar item, and the similarity.
+    """
 
     rows: NDArray[np.int64]
     windows: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    best: Any
 
     @property
     def num_windows(self) -> int:
         return len(self.windows[0])
+
+    def columns(self, rows: NDArray[np.int64], part: slice) -> tuple[NDArray[np.bool_], list[Any]]:
+        """Return which of some rows are documents (-1 is none), and the values of the fields that are added to them."""
+        some = rows[part]
+        places = np.minimum(np.searchsorted(self.rows, some), max(len(self.rows) - 1, 0))
+        is_document = some >= 0
+        is_found = self.rows[places] == some if len(self.rows) else np.zeros(len(some), bool)
+        taken = number_column(places, ~is_found)
+        return is_document, [number_column(is_found, ~is_document), *(one.take(taken) for one in self.best.columns)]
 
     def in_rows(self, first: int, end: int) -> NDArray[np.int64]:
         """Return the rows from `first` to before `end` that contain an item."""
@@ -363,14 +407,18 @@ class _Result:
 
 
 def _write_evidence(scanned: _Scanned, items: Items, work: Path) -> _Result:
+    import pyarrow as pa
+
     first_row, windows = 0, []
+    best: list[Any] = []
     with RowWriter(str(work / CONTAMINATED), "evidence", evidence_schema(has_files=True)) as writer:
         for files, group in scanned.groups():
             found = items.found(group.candidates)
-            writer.write_table(
-                _evidence_of(files, group, found._replace(rows=found.rows + first_row), items, first_row)
-            )
-            windows.append([found.rows + first_row, found.starts.astype(np.int64), found.ends.astype(np.int64)])
+            found = found._replace(rows=found.rows + first_row)
+            table = _evidence_of(files, group, found, items, first_row)
+            writer.write_table(table)
+            best.append(_best_of(table))
+            windows.append([found.rows, found.starts.astype(np.int64), found.ends.astype(np.int64)])
             first_row += int(group.sizes.sum())
         writer.finish()
     with RowWriter(str(work / ITEMS), "items", item_schema()) as writer:
@@ -380,7 +428,15 @@ def _write_evidence(scanned: _Scanned, items: Items, work: Path) -> _Result:
     # By place, for cutting: two items may stand in one place.
     order = np.lexsort((joined[2], joined[1], joined[0]))
     rows, starts, ends = (column[order] for column in joined)
-    return _Result(np.unique(rows), (rows, starts, ends))
+    return _Result(np.unique(rows), (rows, starts, ends), pa.concat_tables(best).combine_chunks())
+
+
+def _best_of(table: Any) -> Any:  # noqa: ANN401
+    """Return of each document the set, item, field and similarity of its most similar item, of several the first."""
+    rows, similarity = (table.column(name).to_numpy() for name in ("row", "similarity"))
+    order = np.lexsort((-similarity, rows))
+    firsts = np.append(True, rows[order][1:] != rows[order][:-1])[: len(rows)]
+    return table.take(number_column(order[firsts])).select(["set", "item_id", "field", "similarity"])
 
 
 def _evidence_of(files: Sequence[InputFile], group: _Group, found: Found, items: Items, first_row: int) -> Any:  # noqa: ANN401
@@ -422,23 +478,36 @@ def _files(scanned: _Scanned) -> Iterator[tuple[InputFile, int, NDArray[np.int64
             first, first_row = first + size, first_row + size
 
 
-def _write_kept(
-    found: Inputs, scanned: _Scanned, result: _Result, run: FileRun, threads: int, target: Path
-) -> list[int]:
+def _write_rows(
+    found: Inputs,
+    scanned: _Scanned,
+    result: _Result,
+    run: FileRun,
+    threads: int,
+    target: Path,
+    fields: AddedFields | None,
+    answer: str,
+) -> None:
+    """Write the documents that contain no item, or all of them with fields."""
     target.mkdir()
-    num_written = []
+    num_written, added = [], None
     for file, first_row, offsets, lengths, bad_rows in _files(scanned):
-        stays = np.ones(len(offsets), bool)
-        stays[result.in_rows(first_row, first_row + len(offsets)) - first_row] = False
-        places, sizes = offsets[stays], lengths[stays]
+        rows = np.arange(first_row, first_row + len(offsets))
+        if fields is None:
+            stays = np.ones(len(offsets), bool)
+            stays[result.in_rows(first_row, first_row + len(offsets)) - first_row] = False
+            rows, offsets, lengths = rows[stays], offsets[stays], lengths[stays]
         if run.on_error == "keep" and (bad := [row for row in bad_rows if row.length]):
-            places = np.concatenate([places, [row.offset for row in bad]])
-            sizes = np.concatenate([sizes, [row.length for row in bad]])
-            order = np.argsort(places, kind="stable")
-            places, sizes = places[order], sizes[order]
-        write_kept(file, target / file.name, Kept(places.astype(np.uint64), sizes.astype(np.uint32), threads))
-        num_written.append(len(places))
-    return num_written
+            offsets = np.concatenate([offsets, [row.offset for row in bad]])
+            lengths = np.concatenate([lengths, [row.length for row in bad]])
+            order = np.argsort(offsets, kind="stable")
+            rows = np.concatenate([rows, np.full(len(bad), -1)])[order]
+            offsets, lengths = offsets[order], lengths[order]
+        added = None if fields is None else Added(fields, partial(result.columns, rows))
+        kept = Kept(offsets.astype(np.uint64), lengths.astype(np.uint32), threads, None, added)
+        write_kept(file, target / file.name, kept)
+        num_written.append(len(offsets))
+    write_descriptions(found, target, num_written, answer, added)
 
 
 def _write_cut(

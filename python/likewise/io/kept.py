@@ -14,7 +14,7 @@ from likewise.io.inputs import Inputs
 from likewise.io.lines.csv import CsvFile
 from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.lines.lines import LineFile
-from likewise.io.source.added import Added, check_names, check_takes_fields
+from likewise.io.source.added import Added, AddedFields, check_takes_fields
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.tables.datasets import write_companions
 
@@ -27,12 +27,12 @@ def write_kept(file: InputFile, target: Path, kept: Kept) -> None:
     file.write_kept(target, kept)
 
 
-def check_annotated(files: Sequence[InputFile], prefix: str) -> None:
+def check_annotated(files: Sequence[InputFile], fields: AddedFields) -> None:
     """Raise InvalidParameter if fields cannot be added to the rows of files, as far as their beginnings show."""
     for file in files:
         check_takes_fields(file.name, takes_fields=file.takes_fields)
         if not isinstance(file, LineFile) or (file.is_plain and file.num_bytes):
-            check_names(file.field_names(0, file.record_bytes(0)), prefix, file.name)
+            fields.check(file.field_names(0, file.record_bytes(0)), file.name)
 
 
 def write_descriptions(

@@ -11,7 +11,7 @@ from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.decide.labels import Groups, Labels
 from likewise.batch.read.documents import Documents
-from likewise.io.source.added import Added
+from likewise.io.source.added import Added, AddedFields
 from likewise.io.tables.columns import null_where, number_column, text_column
 
 _AT_ONCE = 1 << 18
@@ -77,7 +77,7 @@ class DocumentGroups:
             rows = number_column(np.cumsum(is_document) - 1, ~is_document)
             return is_document, [column.take(rows) for column in found]
 
-        return Added(prefix, columns)
+        return Added(AddedFields(prefix), columns)
 
     def _columns(self, rows: slice) -> list[Any]:
         labels = self._groups.labels(rows)

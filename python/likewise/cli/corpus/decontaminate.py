@@ -50,11 +50,18 @@ Examples:
 )
 @click.option(
     "--write",
-    type=click.Choice(["kept", "cut", "evidence"]),
+    type=click.Choice(["kept", "cut", "annotated", "evidence"]),
     default="kept",
     show_default=True,
     help="What to write in addition to the evidence. kept: documents that contain no item. cut: all documents without "
-    "the stretches found (JSON Lines only). evidence: nothing else.",
+    "the stretches found (JSON Lines only). annotated: all rows, with the fields is_contaminated, item_set, item_id, "
+    "item_field and similarity. evidence: nothing else.",
+)
+@click.option(
+    "--write-prefix",
+    default="",
+    metavar="PREFIX",
+    help="Prefix for the names of the fields that --write annotated adds.",
 )
 @click.option(
     "--threshold",
@@ -98,6 +105,7 @@ def command(
     against: tuple[str, ...],
     out: str,
     write: str,
+    write_prefix: str,
     threshold: float,
     min_share: float,
     min_ngrams: int,
@@ -126,6 +134,7 @@ def command(
             item_fields=item_field or None,
             item_id_field=item_id_field,
             write=write,
+            write_prefix=write_prefix,
             overwrite=overwrite,
             fresh=fresh,
             progress=report,

@@ -14,7 +14,7 @@ from likewise import _native
 from likewise.errors import InvalidInput
 from likewise.io.lines.csv_records import csv_records
 from likewise.io.lines.lines import LineFile, piece_of
-from likewise.io.source.added import Added, check_names
+from likewise.io.source.added import Added
 from likewise.io.source.source import Job, Piece
 
 # So many bytes of TSV show whether it has quoted fields.
@@ -158,7 +158,7 @@ class CsvFile(LineFile):
         names = self.header()
         if not names:
             return head
-        check_names(names, added.prefix, self.name)
+        added.fields.check(names, self.name)
         bare = head.rstrip(b"\r\n")
         end = head[len(bare) :] or b"\n"
         return self.delimiter.encode().join([bare, *(name.encode() for name in added.names)]) + end

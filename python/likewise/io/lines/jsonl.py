@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.io.lines.lines import LineFile, piece_of
-from likewise.io.source.added import Added, check_names
+from likewise.io.source.added import Added
 from likewise.io.source.source import Job, Piece
 
 # Escapes by which a name could be spelled that needs none: those of ASCII letters, digits, _ and -.
@@ -80,7 +80,7 @@ class JsonlFile(LineFile):
                 yield line
                 continue
             if may_clash and (names.search(line) or _ESCAPED.search(line)):
-                check_names(list(json.loads(line.decode("utf-8-sig", "replace"))), added.prefix, self.name)
+                added.fields.check(list(json.loads(line.decode("utf-8-sig", "replace"))), self.name)
             yield b"%b, %b}" % (line.rstrip()[:-1], (template % values).encode())
 
     def _read(self, offset: int, length: int) -> Iterator[Piece]:

@@ -1,8 +1,8 @@
 """Fields that a run adds to each row of its inputs: names, types, and values row by row."""
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import InvalidParameter
 
-#: The fields, and their types in tables.
+#: The fields of a run that decides duplicates, and their types in tables.
 FIELDS = {
     "is_kept": "bool",
     "group": "string",
@@ -21,33 +21,71 @@ FIELDS = {
 _FORMATS = "JSON Lines, CSV, TSV, Parquet and Arrow files"
 
 
+@dataclass(frozen=True)
+class AddedFields:
+    """Names and types of the fields that are added.
+
+    Parameters
+    ----------
+    prefix : str
+        What their names begin with.
+    kinds : mapping of str to str
+        Their types in tables by their names without prefix, in order.
+    """
+
+    prefix: str
+    kinds: Mapping[str, str] = field(default_factory=lambda: FIELDS)
+
+    def __post_init__(self) -> None:
+        """Raise InvalidParameter if the prefix has other characters than ASCII letters, digits, ``_`` and ``-``."""
+        if not (self.prefix.isascii() and all(one.isalnum() or one in "_-" for one in self.prefix)):
+            raise InvalidParameter(
+                "write_prefix", f"{self.prefix!r} has characters other than letters, digits, _ and -"
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(self.prefix + name for name in self.kinds)
+
+    def check(self, names: Sequence[str], file: str) -> None:
+        """Raise InvalidParameter if one of these fields of a file has a name that is to be added."""
+        for own, name in zip(self.kinds, self.names, strict=True):
+            if name in names:
+                raise InvalidParameter(
+                    "write_prefix",
+                    f"{file} already has a field {name!r}, the name of the added field {own!r}; choose another prefix "
+                    "with --write-prefix",
+                )
+
+
 @dataclass(frozen=True, eq=False)
 class Added:
     """Fields that are written behind those of each row.
 
     Parameters
     ----------
-    prefix : str
-        What their names begin with.
+    fields : AddedFields
+        Their names and types.
     columns : callable
         Takes a slice of the rows that are written. Returns whether each is a document (bad rows are not), and the
         values as Arrow arrays, null for bad rows.
     """
 
-    prefix: str
+    fields: AddedFields
     columns: Callable[[slice], tuple[NDArray[np.bool_], list[Any]]]
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names, in order."""
-        return added_names(self.prefix)
+        return self.fields.names
 
     def schema(self, schema: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
         """Return the schema of a table with these fields behind its own."""
         import pyarrow as pa
 
         metadata = dict(schema.metadata or {})
-        for name, kind in zip(self.names, FIELDS.values(), strict=True):
+        for name, kind in zip(self.names, self.fields.kinds.values(), strict=True):
             schema = schema.append(pa.field(name, pa.type_for_alias(kind)))
         try:
             about = json.loads(metadata.get(b"huggingface", b"null"))
@@ -58,31 +96,10 @@ class Added:
 
     def features(self) -> dict[str, object]:
         """Return the fields as Hugging Face datasets describe them."""
-        return {name: {"dtype": kind, "_type": "Value"} for name, kind in zip(self.names, FIELDS.values(), strict=True)}
-
-
-def added_names(prefix: str) -> tuple[str, ...]:
-    """Return the names of the fields with this prefix.
-
-    Raises
-    ------
-    InvalidParameter
-        If the prefix has other characters than ASCII letters, digits, ``_`` and ``-``.
-    """
-    if not (prefix.isascii() and all(one.isalnum() or one in "_-" for one in prefix)):
-        raise InvalidParameter("write_prefix", f"{prefix!r} has characters other than letters, digits, _ and -")
-    return tuple(prefix + name for name in FIELDS)
-
-
-def check_names(names: Sequence[str], prefix: str, file: str) -> None:
-    """Raise InvalidParameter if one of these fields of a file has a name that is to be added."""
-    for own, name in zip(FIELDS, added_names(prefix), strict=True):
-        if name in names:
-            raise InvalidParameter(
-                "write_prefix",
-                f"{file} already has a field {name!r}, the name of the added field {own!r}; choose another prefix with "
-                "--write-prefix",
-            )
+        return {
+            name: {"dtype": kind, "_type": "Value"}
+            for name, kind in zip(self.names, self.fields.kinds.values(), strict=True)
+        }
 
 
 def check_takes_fields(name: str, *, takes_fields: bool) -> None:

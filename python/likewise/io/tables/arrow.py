@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likewise.errors import InvalidInput
-from likewise.io.source.added import check_names
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import Job, Piece, ReadRules, Unnamed
 from likewise.io.tables.columns import taken_rows
@@ -56,7 +55,7 @@ class ArrowFile(InputFile):
         added = kept.added
         with self._batches() as (schema, batches, is_file), target.open("xb") as sink:
             if added is not None:
-                check_names(schema.names, added.prefix, self.name)
+                added.fields.check(schema.names, self.name)
                 schema = added.schema(schema)
             # The metadata of a file's footer cannot be read by PyArrow; that of the schema is kept.
             make = pa.ipc.new_file if is_file else pa.ipc.new_stream

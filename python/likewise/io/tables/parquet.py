@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likewise.errors import InvalidInput
-from likewise.io.source.added import check_names
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import Job, Piece
 from likewise.io.tables.parquet_kept import Batches, KeptRows, write_parquet
@@ -103,7 +102,7 @@ class ParquetFile(InputFile):
             source = Batches(self.name, file.metadata, file.schema_arrow, self._footer(), self._read_again)
             name = self.rules.text_fields[0] if len(self.rules.text_fields) == 1 else None
             if kept.added is not None:
-                check_names(file.schema_arrow.names, kept.added.prefix, self.name)
+                kept.added.fields.check(file.schema_arrow.names, self.name)
             rows = KeptRows(source, kept.offsets.astype(np.int64), name, kept.texts, kept.added)
             write_parquet(target, rows, threads=kept.threads)
 
