@@ -62,7 +62,7 @@ impl Stream {
         match stream.release {
             Some(_) => Ok(stream),
             None => Err(Failure::input(
-                "the Arrow stream was consumed before; pass it anew",
+                "the Arrow stream was already consumed; pass a new one",
             )),
         }
     }
@@ -141,7 +141,7 @@ pub fn read_column(data: &Bound<'_, PyAny>, kind: Kind) -> Result<Column, Failur
         };
         if array.is_released() {
             return Err(Failure::input(
-                "the Arrow array was consumed before; pass it anew",
+                "the Arrow array was already consumed; pass a new one",
             ));
         }
         check_type(&schema, kind)?;
@@ -168,7 +168,9 @@ pub fn read_column(data: &Bound<'_, PyAny>, kind: Kind) -> Result<Column, Failur
 fn as_capsule<'py>(object: &Bound<'py, PyAny>) -> Result<Bound<'py, PyCapsule>, Failure> {
     match object.cast::<PyCapsule>() {
         Ok(capsule) => Ok(capsule.clone()),
-        Err(_) => Err(Failure::input("the Arrow object did not give a capsule")),
+        Err(_) => Err(Failure::input(
+            "the Arrow object did not return a PyCapsule",
+        )),
     }
 }
 

@@ -127,7 +127,10 @@ pub fn decide_range(
     let Some(num) = (hi as usize).checked_sub(states.len()) else {
         return Err(Failure::parameter(
             "hi",
-            format!("{hi} is below the {} positions decided", states.len()),
+            format!(
+                "{hi} is less than the number of decided positions ({})",
+                states.len()
+            ),
         ));
     };
     let found = run(py, 16 * later.len() + 17 * num, |_| {

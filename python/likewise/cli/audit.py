@@ -60,8 +60,7 @@ Examples:
     "--inputs",
     multiple=True,
     metavar="PATH",
-    help="The documents that another tool read. With OUT: current directory of the inputs, if they were moved. "
-    "Repeatable.",
+    help="The documents that another tool read. With OUT: new location of the inputs, if they were moved. Repeatable.",
 )
 @click.option("--kept", multiple=True, metavar="PATH", help="The documents that another tool kept. Repeatable.")
 @click.option(

@@ -74,7 +74,7 @@ pub fn rewrite_rows(
     if rules.text_fields.len() != 1 {
         return Err(Error::invalid(
             "text_fields",
-            "one field can be written anew".to_owned(),
+            "must name exactly one field".to_owned(),
         ));
     }
     rules.tree()?;

@@ -207,7 +207,7 @@ class Stages:
         try:
             facts: dict[str, Any] = json.loads(lines[0])
         except ValueError as error:
-            raise InvalidInput("not a stage marker of Likewise", self._path(f"{name}.done")) from error
+            raise InvalidInput("not a Likewise stage marker", self._path(f"{name}.done")) from error
         return facts
 
     def mark(self, name: str, facts: Mapping[str, Any]) -> None:

@@ -148,9 +148,9 @@ _NAMED = {
     "recall": facts(
         type=float,
         metavar="P",
-        help="Probability of finding a pair exactly at the threshold. For SimHash by distance alone: probability of "
-        "finding a pair at distance K, using bands of sampled bits.  "
-        "[default: 0.95; distance alone: 1, exact search]",
+        help="Probability of finding a pair exactly at the threshold. For SimHash by Hamming distance only: "
+        "probability of finding a pair at distance K, using bands of sampled bits.  "
+        "[default: 0.95; Hamming distance only: 1, exact search]",
     ),
     "bands": facts(type=int, metavar="N", help="Number of bands, overriding --recall."),
     "rows": facts(type=int, metavar="N", help="Slots per band; SimHash: bits per band."),
@@ -162,8 +162,8 @@ _NAMED = {
     "short_threshold": facts(
         type=float,
         metavar="T",
-        help="SimHash by distance alone: minimum Jaccard similarity for texts with fewer than 64 features.  [default: "
-        "0.8]",
+        help="SimHash by Hamming distance only: minimum Jaccard similarity for texts with fewer than 64 features.  "
+        "[default: 0.8]",
     ),
     "short_margin": facts(
         type=float,

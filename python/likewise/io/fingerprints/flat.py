@@ -68,7 +68,7 @@ def flat_from_parquet(path: Path, target: Path) -> FlatFile:
     with file:
         metadata = file.schema_arrow.metadata or {}
         if _RECIPE_KEY not in metadata or "sketch" not in file.schema_arrow.names:
-            raise InvalidInput("the file has no sketches with a recipe", str(path))
+            raise InvalidInput("the file does not contain sketches with a stored recipe", str(path))
         recipe = recipe_of_metadata(metadata[_RECIPE_KEY], path)
         if not isinstance(recipe.sketch, SimHash):
             raise InvalidInput("MinHash signatures are not supported; use band_pairs", str(path))

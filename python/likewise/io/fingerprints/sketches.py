@@ -162,7 +162,7 @@ def _read_parquet(path: Path) -> SketchFile:
         raise InvalidInput(f"not a Parquet file: {error}", str(path)) from error
     metadata = table.schema.metadata or {}
     if _RECIPE_KEY not in metadata or "sketch" not in table.column_names:
-        raise InvalidInput("the file has no sketches with a recipe", str(path))
+        raise InvalidInput("the file does not contain sketches with a stored recipe", str(path))
     check_columns(table.schema, ["is_empty", "num_features"], path)
     for name in ("sketch", "is_empty", "num_features"):
         check_no_nulls(table.column(name), name, path)
