@@ -122,7 +122,7 @@ def test_wrong_arrow_objects_are_named():
         def __arrow_c_array__(self, requested_schema=None):
             return (1, 2)
 
-    with pytest.raises(InvalidInput, match="capsule"):
+    with pytest.raises(InvalidInput, match="PyCapsule"):
         Texts.from_arrow(Broken())
     schema, array = pa.array(["a"]).__arrow_c_array__()
 
