@@ -189,7 +189,7 @@ def test_what_does_not_fit_is_refused(tmp_path, monkeypatch):
 
 _KILLED = """
 import sys, numpy as np
-from likewise import hamming_stream as module
+from likewise.hamming import stream as module
 module._FIRST_ROWS = module._MOST_ROWS = 2000
 module._PAIRS_A_STEP = 50
 folder = sys.argv[1]
