@@ -36,7 +36,7 @@ METHODS: dict[str, tuple[str, dict[str, object]]] = {
     "MinHash": ("minhash", {}),
     "Bloom filter": ("bloom", {}),
     "SimHash, verified": ("simhash", {"measure": "cosine"}),
-    "SimHash, distance alone": ("simhash", {}),
+    "SimHash, Hamming only": ("simhash", {}),
 }
 
 

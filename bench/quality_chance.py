@@ -23,7 +23,7 @@ SEED = 1
 
 
 def measure(data: Path, recipes: dict[str, likewise.Recipe]) -> list[dict[str, object]]:
-    """A row for each recipe that goes by distance alone, corpus and length; none of corpora that are absent."""
+    """A row for each Hamming-only recipe, corpus and length; none of corpora that are absent."""
     rows: list[dict[str, object]] = []
     for corpus, file in CORPORA.items():
         if not (data / file).exists():

@@ -184,7 +184,7 @@ def _unrelated(sets: Row, names: list[str]) -> str:
             rows.append([_label(recipe), *cells])
     note = (
         "Number of standard deviations between the mean distance of negative pairs and the radius.\n"
-        "In parentheses: negative pairs within the radius by distance alone, per million (including templates)."
+        "In parentheses: negative pairs within the Hamming radius, per million (including templates)."
     )
     return _table(rows) + "\n\n" + note
 

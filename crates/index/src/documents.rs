@@ -235,7 +235,7 @@ impl Sketching {
     }
 }
 
-/// The feature set that is measured: by distance alone each feature counts once.
+/// The feature set that is measured: in Hamming-only recipes each feature counts once.
 pub fn measured_set(rules: &Rules, features: &[u64], weights: &[u32]) -> FeatureSet {
     match rules.is_distance_only() {
         true => FeatureSet::new(features, &[]),

@@ -66,7 +66,7 @@ impl Keys {
     }
 
     /// Hash of the key of a document's class, where classes are looked up by one: of empty texts, and where pairs are measured on
-    /// feature sets. By distance alone equal fingerprints are found by the search for near ones.
+    /// feature sets. In Hamming-only recipes equal fingerprints are found by the search for near ones.
     pub fn class_hash(&self, rules: &Rules, shape: u8, digest: u128) -> Option<u64> {
         if shape & 3 == Shape::Empty as u8 {
             return Some(EMPTY_CLASS);

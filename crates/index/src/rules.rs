@@ -79,7 +79,7 @@ impl Rules {
         matches!(self.matching, Matching::Distance { .. })
     }
 
-    /// Whether a document has so few features that, by distance alone, they may decide too: its class is told by them, and they are kept.
+    /// Whether a document has so few features that they may decide too in a Hamming-only recipe: they identify its class and are kept.
     pub fn is_short(&self, num_features: u32) -> bool {
         match self.matching {
             Matching::Distance { short_threshold } => {

@@ -95,7 +95,7 @@ def store_pairs(
     Notes
     -----
     A search of its own, so that it cannot change a verdict: with the bands, or the cosine's radius, of the run, which
-    find a pair below the threshold less surely than one at it. By distance alone all pairs are found. From the
+    find a pair below the threshold less surely than one at it. Hamming-only recipes find all pairs. From the
     threshold on the pairs are those that the run compared (of Bloom filters a few more).
     """
     import pyarrow.parquet as pq

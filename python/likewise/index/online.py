@@ -64,7 +64,7 @@ class Index:
         different one.
     store : {"sketch", "shingles", "text"}, optional
         The data to store for each document in addition to its sketch. Recipes that measure pairs store the feature
-        sets (``shingles``, the default) or the texts (``text``). Recipes that compare by distance alone store only the
+        sets (``shingles``, the default) or the texts (``text``). Hamming-only recipes store only the
         features of short texts by default (``sketch``).
     durability : str
         When additions are safe from power loss. ``commit``: when the call returns. ``interval:200ms``: at most that
@@ -226,7 +226,7 @@ class Index:
         signatures : array of uint64 or int64, list of int, or Sketches
             SimHash fingerprints, as accepted by :meth:`likewise.Sketches.from_signatures`.
         recipe : Recipe or str
-            The recipe that creates the same fingerprints. It must compare by distance alone (`within`).
+            The recipe that creates the same fingerprints. It must be Hamming-only (`within` without `threshold`).
         ids : list of str or int, Arrow data, or iterable
             The ids of the documents.
         path : path-like, optional
@@ -499,8 +499,8 @@ class Index:
         -----
         The threshold of the recipe does not apply, but the limits of its search do. SimHash finds all documents within
         the distance of the recipe. MinHash finds documents that share one of b bands of r slots. It finds a document
-        of similarity s with probability 1 - (1 - s**r)**b, or lower if buckets are full. If the recipe compares by
-        distance alone, the fingerprints of short documents are also compared, without their features.
+        of similarity s with probability 1 - (1 - s**r)**b, or lower if buckets are full. In a
+        Hamming-only index, the fingerprints of short documents are also compared, without their features.
         """
         return self.neighbors_batch(batch_of_one(text), k, min_similarity)[0]
 

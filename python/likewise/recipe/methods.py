@@ -31,7 +31,7 @@ class Asked:
     weights : str
         Weight of a feature.
     threshold : float
-        Minimum similarity for a match; 1 if the distance alone determines a match.
+        Minimum similarity for a match; 1 for Hamming-only recipes.
     """
 
     measure: str
@@ -239,7 +239,7 @@ class SimHashMeasured(SimHash):
 
 @dataclass(frozen=True, kw_only=True)
 class SimHashDistance(SimHash, _Banded):
-    """Fingerprints whose distance alone determines a match, except for short documents.
+    """Fingerprints whose distance determines a match by itself, except for short documents.
 
     Parameters
     ----------

@@ -495,13 +495,13 @@ class Recipe:
     ) -> Self:
         """Make a recipe that finds all fingerprints within a Hamming distance.
 
-        Without `threshold`, the distance alone determines a match (``measure="hamming"``). With `threshold`, or
+        Without `threshold`, the recipe is Hamming-only: the distance determines a match (``measure="hamming"``). With `threshold`, or
         ``measure="cosine"``, each candidate is also verified, by weighted cosine unless `measure` is given.
 
         Parameters
         ----------
         within : int, optional
-            Radius in bits. By distance alone, the default is 20 of 128 bits over character 5-grams. If you set a radius
+            Radius in bits. Without `threshold`, the default is 20 of 128 bits over character 5-grams. If you set a radius
             of at most 10, the defaults are 64 bits over word 2-grams, as in the literature. With `threshold`, the
             radius is derived from threshold and recall.
         threshold : float or "auto", optional
@@ -512,13 +512,13 @@ class Recipe:
             the bits; with tokens "auto" or "word", it is 24 of 128. For narrower fingerprints, another shingle or other
             weights, it is 3 of 64.
         recall : float, optional
-            By distance alone, the search is exact unless `recall` is given: then only pairs that agree in a band of
+            Without `threshold`, the search is exact unless `recall` is given: then only pairs that agree in a band of
             sampled bits are compared, and a pair at distance `within` is found with this probability. With `threshold`:
             the minimum probability that a pair at the threshold is within the radius; the default is 0.95.
         bands, rows : int, optional
             Number of bands and of sampled bits per band, instead of those chosen for `recall`.
         short_threshold : float, optional
-            By distance alone: minimum Jaccard similarity of a pair in which a document has fewer than 64 features; the
+            Hamming-only recipes: minimum Jaccard similarity of a pair in which a document has fewer than 64 features; the
             default is 0.8.
         **options
             Further fields of :class:`Recipe`: features and text rules, measure, keep, group.
@@ -811,7 +811,7 @@ class Recipe:
 
     @property
     def is_distance_only(self) -> bool:
-        """Whether the Hamming distance alone determines a match."""
+        """Whether the Hamming distance determines a match by itself."""
         return self.measure == "hamming"
 
     @property
@@ -888,7 +888,7 @@ class Recipe:
         Raises
         ------
         InvalidParameter
-            If it is not chosen yet, or the distance alone determines a match.
+            If it is not chosen yet, or the recipe is Hamming-only.
         """
         if self.threshold is None or isinstance(self.threshold, str):
             raise InvalidParameter(
@@ -950,7 +950,7 @@ class Recipe:
 
     @property
     def least_similarity(self) -> float:
-        """The minimum similarity for a match; by distance alone 1 - within / bits, and for equal texts 1."""
+        """The minimum similarity for a match; for Hamming-only recipes 1 - within / bits, and for equal texts 1."""
         if isinstance(self.sketch, SimHashDistance):
             return 1.0 - self.sketch.within / self.sketch.bits
         return 1.0 if self.threshold is None else self.similarity_threshold

@@ -125,8 +125,8 @@ class Sketches:
         Returns
         -------
         Sketches
-            The sketches. Their texts are unknown, so all documents count as long, and fingerprints are compared by
-            distance alone.
+            The sketches. Their texts are unknown, so all documents count as long, and only their fingerprints
+            are compared.
 
         Raises
         ------

@@ -39,7 +39,7 @@ class Candidate:
     Parameters
     ----------
     measure : {"jaccard", "cosine", "hamming"}
-        Jaccard by MinHash or exactly; cosine by SimHash and verified; distance alone.
+        Jaccard by MinHash or exactly; cosine by SimHash and verified; Hamming-only SimHash.
     tokens, shingle, weights
         As of a recipe.
     rules : mapping

@@ -4,7 +4,7 @@
 //! rounds alike. Searches look for pairs from the plain threshold on: the margin only raises it, so no search depends
 //! on it.
 
-/// A pair of a recipe by distance alone is compared by its plain features too where the smaller document has fewer of them.
+/// In a Hamming-only recipe, a pair is also compared by its plain features if the smaller document has fewer of them.
 pub const SHORT_FEATURES: u32 = 64;
 
 /// The similarity that a pair must reach: more than the threshold where a document is short.

@@ -188,7 +188,7 @@ impl<'a> Lookup<'a> {
             .get_or_insert_with(|| (sketching.make_extractor)(sketching.isa))
     }
 
-    /// Whether a row has so few features that, by distance alone, they may decide too. Asks no store of a row that a layer holds.
+    /// Whether a row has so few features that they may decide too in a Hamming-only recipe. Reads no store for a row that a layer holds.
     pub fn is_short(&mut self, row: u32) -> Result<bool, Error> {
         match self.state.layer_of(row) {
             Some(Layer::Segment(segment)) => Ok(segment.is_short(row)?),

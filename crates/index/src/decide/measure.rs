@@ -146,7 +146,7 @@ impl Lookup<'_> {
         Ok(best)
     }
 
-    /// By distance alone the nearest come first, so that the first that matches is the best.
+    /// In Hamming-only recipes the nearest come first, so that the first that matches is the best.
     fn best_by_distance(
         &mut self,
         asked: &Asked<'_>,

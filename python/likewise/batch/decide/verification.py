@@ -63,7 +63,7 @@ class Verifier:
         self._documents = documents
         self._order = collapsed.order
         self._recipe = recipe
-        # What decides by distance alone.
+        # What decides in Hamming-only recipes.
         self._near = recipe.sketch if isinstance(recipe.sketch, SimHashDistance) else None
         self._margin = recipe.short_margin or 0.0
         self._threads = threads

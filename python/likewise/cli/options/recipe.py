@@ -148,7 +148,7 @@ _NAMED = {
     "recall": facts(
         type=float,
         metavar="P",
-        help="Probability of finding a pair exactly at the threshold. For SimHash by Hamming distance only: "
+        help="Probability of finding a pair exactly at the threshold. For Hamming-only SimHash: "
         "probability of finding a pair at distance K, using bands of sampled bits.  "
         "[default: 0.95; Hamming distance only: 1, exact search]",
     ),
@@ -162,8 +162,7 @@ _NAMED = {
     "short_threshold": facts(
         type=float,
         metavar="T",
-        help="SimHash by Hamming distance only: minimum Jaccard similarity for texts with fewer than 64 features.  "
-        "[default: 0.8]",
+        help="Hamming-only SimHash: minimum Jaccard similarity for texts with fewer than 64 features.  [default: 0.8]",
     ),
     "short_margin": facts(
         type=float,

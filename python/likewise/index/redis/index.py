@@ -54,7 +54,7 @@ class RedisIndex:
     url : str
         ``redis://``, ``rediss://``, ``unix://`` or ``valkey://``.
     recipe : Recipe or str, optional
-        A SimHash recipe by distance alone, with `within` up to 7 (layout classic: 3). An existing index stores its
+        A Hamming-only SimHash recipe, with `within` up to 7 (layout classic: 3). An existing index stores its
         recipe and rejects a different one. A new index is created only if a recipe is given.
     prefix : str
         Prefix of the keys, which is written in braces. One server can have several indexes.

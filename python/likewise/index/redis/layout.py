@@ -93,7 +93,7 @@ class Layout:
 
 
 def layout_of(recipe: Recipe, kind: str) -> Layout:
-    """Return the layout for a recipe by distance alone.
+    """Return the layout for a Hamming-only recipe.
 
     Two fingerprints within k bits, of b disjoint blocks with radii r that satisfy sum(r + 1) >= k + 1, are within its
     radius in one of the blocks, or else they would differ in k + 1 bits.

@@ -103,7 +103,7 @@ def exact_matches(
 
     Notes
     -----
-    No sketch, band or radius has a say in it, but for runs by distance alone, which match fingerprints. A pair is
+    No sketch, band or radius has a say in it, except in Hamming-only runs, which match fingerprints. A pair is
     measured if the other document has one of the sampled one's rarest features, without which it cannot match
     (:class:`RarestFeatures`); of fingerprints all pairs are measured. Memory: some 200 MB beside the sample's features;
     cost: a pass over all texts for each 8e6 features of the sample, or s times n distances.
