@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 MOST_LOST = 0.01
 # On these pages, made from templates, what half of them share is no evidence: plain sets reach .949 at their best.
 LEAST_ON_TEMPLATES = 0.99
-# Features and radius of the best fingerprints of 128 bits, by distance alone.
+# Features and radius of the best fingerprints of 128 bits, by Hamming distance.
 BEST_FINGERPRINTS = {
     "en-cpp-errors": ("auto", 1, 25),
     "zh-docs-tidb": ("char", 3, 35),

@@ -495,15 +495,16 @@ class Recipe:
     ) -> Self:
         """Make a recipe that finds all fingerprints within a Hamming distance.
 
-        Without `threshold`, the recipe is Hamming-only: the distance determines a match (``measure="hamming"``). With `threshold`, or
-        ``measure="cosine"``, each candidate is also verified, by weighted cosine unless `measure` is given.
+        Without `threshold`, the recipe is Hamming-only: the distance determines a match (``measure="hamming"``). With
+        `threshold` or ``measure="cosine"``, each candidate is also verified, by weighted cosine unless `measure` is
+        given.
 
         Parameters
         ----------
         within : int, optional
-            Radius in bits. Without `threshold`, the default is 20 of 128 bits over character 5-grams. If you set a radius
-            of at most 10, the defaults are 64 bits over word 2-grams, as in the literature. With `threshold`, the
-            radius is derived from threshold and recall.
+            Radius in bits. Without `threshold`, the default is 20 of 128 bits over character 5-grams. If you set a
+            radius of at most 10, the defaults are 64 bits over word 2-grams, as in the literature. With `threshold`,
+            the radius is derived from threshold and recall.
         threshold : float or "auto", optional
             Minimum similarity for a match; the default for ``measure="cosine"`` is 0.8. The default features are then
             word 2-grams.
@@ -518,8 +519,8 @@ class Recipe:
         bands, rows : int, optional
             Number of bands and of sampled bits per band, instead of those chosen for `recall`.
         short_threshold : float, optional
-            Hamming-only recipes: minimum Jaccard similarity of a pair in which a document has fewer than 64 features; the
-            default is 0.8.
+            Hamming-only recipes: minimum Jaccard similarity of a pair in which a document has fewer than 64 features;
+            the default is 0.8.
         **options
             Further fields of :class:`Recipe`: features and text rules, measure, keep, group.
 

@@ -1,4 +1,4 @@
-"""Own tokens with own real weights by distance alone: worked verdicts, in an index and in a run."""
+"""Own tokens with own real weights by Hamming distance: worked verdicts, in an index and in a run."""
 
 import numpy as np
 import pytest

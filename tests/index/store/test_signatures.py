@@ -1,4 +1,4 @@
-"""Indexes of stored signatures: the forms they come in, verdicts by distance alone, what is refused."""
+"""Indexes of stored signatures: the forms they come in, verdicts by Hamming distance, what is refused."""
 
 import numpy as np
 import pytest

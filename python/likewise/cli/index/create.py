@@ -17,8 +17,8 @@ _HELP = """Create an empty index with a recipe.
 
 PATH is a new directory. The recipe of an index, with its weight tables and word lists, cannot be changed later. The
 method is simhash or minhash; the first of several copies is kept. --store sets what is stored per document: sketch
-(Hamming-only recipes: the fingerprint, and the features of short texts), shingles (all features, to measure similarity) or
-text (compressed text). On a server, all clients may create the same index at startup.
+(Hamming-only recipes: the fingerprint, and the features of short texts), shingles (all features, to measure
+similarity) or text (compressed text). On a server, all clients may create the same index at startup.
 
 The default recipe is the preset online: unweighted word 3-grams, Jaccard similarity 0.55, higher for short documents.
 Use --like to take the threshold and weights that a run chose from a sample.
