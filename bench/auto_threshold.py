@@ -24,7 +24,7 @@ import numpy as np
 import likewise
 from labeled import IGNORED, POSITIVE, is_there, load
 from likewise import Recipe
-from likewise.batch import dedup_files
+from likewise.batch.files import dedup_files
 
 SETS = (
     "en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc", "edits-controlled", "en-plag-answers", "code-irplag",

@@ -27,7 +27,8 @@ PAGE = HERE.parent / "docs" / "benchmarks" / "scale.md"
 CHILD = """
 import sys
 from likewise import Recipe
-from likewise.batch import dedup_files, files, resume
+from likewise.batch import files, resume
+from likewise.batch.files import dedup_files
 path, out, mode = sys.argv[1:]
 if mode == "without":
     files.open_parts = lambda *_: None

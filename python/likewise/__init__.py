@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from likewise import measures as measures
     from likewise import redis as redis
     from likewise import spark as spark
-    from likewise.batch import Deduplication, dedup, dedup_files, pairs
+    from likewise.batch.files import dedup_files
+    from likewise.batch.texts import Deduplication, dedup, pairs
     from likewise.corpus import decontaminate, leaks, match
     from likewise.errors import InvalidInput, InvalidParameter, LikewiseError, RecipeMismatch
     from likewise.hamming.index import HammingIndex
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AsyncClient": "likewise.service.client",
     "Client": "likewise.service.client",
-    "Deduplication": "likewise.batch",
+    "Deduplication": "likewise.batch.texts",
     "InvalidInput": "likewise.errors",
     "InvalidParameter": "likewise.errors",
     "LikewiseError": "likewise.errors",
@@ -50,8 +51,8 @@ _HOMES = {
     "band_pairs": "likewise.stages.bands",
     "compare": "likewise.measures.comparison",
     "decontaminate": "likewise.corpus",
-    "dedup": "likewise.batch",
-    "dedup_files": "likewise.batch",
+    "dedup": "likewise.batch.texts",
+    "dedup_files": "likewise.batch.files",
     "HammingIndex": "likewise.hamming.index",
     "Index": "likewise.index",
     "hamming_distance": "likewise.hamming.pairs",
@@ -59,7 +60,7 @@ _HOMES = {
     "hamming_pairs": "likewise.hamming.pairs",
     "leaks": "likewise.corpus",
     "match": "likewise.corpus",
-    "pairs": "likewise.batch",
+    "pairs": "likewise.batch.texts",
     "sketch": "likewise.stages.sketch",
     "tune": "likewise.tuning",
 }

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun, IndexUse
+from likewise.batch.against.index import IndexUse
+from likewise.batch.options import FileRun
 from likewise.batch.read import ingest, resume
 from likewise.errors import InvalidInput, InvalidParameter
 from tests.batch.labels import grouped_texts, labels_of

@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun, IndexUse
+from likewise.batch.against.index import IndexUse
+from likewise.batch.options import FileRun
 from likewise.cli.dedup import summary_lines
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.runs.report import report

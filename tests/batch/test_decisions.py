@@ -7,7 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun, IndexUse, dedup_files
+from likewise.batch.against.index import IndexUse
+from likewise.batch.files import dedup_files
+from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.progress import Warned
 from tests import command

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun
+from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.stages.features import features as text_features
 from likewise.stages.weights import count_weights

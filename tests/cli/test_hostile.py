@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun, stream_dedup
+from likewise.batch.files import stream_dedup
+from likewise.batch.options import FileRun
 from likewise.io.output import alignment, scratch
 from tests.command import jsonl, likewise_command, started
 from tests.golden.texts import made_up

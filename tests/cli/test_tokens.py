@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import likewise
-from likewise.batch import FileRun
+from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.recipe.word_lists import WordList
 from likewise.stages.features import features, tokens

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 import likewise
-from likewise.batch import pair_files, sketch_files
+from likewise.batch.pair_files import pair_files, sketch_files
 from likewise.batch.read import weighing
 from likewise.errors import InvalidParameter
 from likewise.progress import Warned

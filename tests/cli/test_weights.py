@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun, weigh_files
+from likewise.batch.options import FileRun
+from likewise.batch.weights import weigh_files
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.stages.weights import count_weights
 from tests import command

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun
+from likewise.batch.options import FileRun
 from likewise.corpus import ContainmentRules, decontaminate_files
 from likewise.errors import InvalidInput, InvalidParameter
 from tests.command import likewise_command

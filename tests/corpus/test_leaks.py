@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun
+from likewise.batch.options import FileRun
 from likewise.corpus import leak_files, leak_table, splits_named
 from likewise.errors import InvalidInput, InvalidParameter
 from tests.command import jsonl, likewise_command

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun
+from likewise.batch.options import FileRun
 from likewise.corpus import match_files
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.stages.weights import count_weights

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun, dedup_files
+from likewise.batch.files import dedup_files
+from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput
 from likewise.runs.diff import run_differences
 from tests.command import likewise_command

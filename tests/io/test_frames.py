@@ -6,7 +6,8 @@ import struct
 import pyarrow.parquet as pq
 import pytest
 
-from likewise.batch import FileRun, dedup_files
+from likewise.batch.files import dedup_files
+from likewise.batch.options import FileRun
 from likewise.errors import LikewiseError
 from tests.golden.texts import made_up
 from tests.io.files import unpacked

@@ -3,7 +3,7 @@
 import pytest
 
 from likewise import Recipe, dedup_files
-from likewise.batch import FileRun
+from likewise.batch.options import FileRun
 from likewise.io.kept_copies import kept_copies, kept_documents
 from likewise.io.output.summaries import read_summary
 from likewise.runs.diff import compare_runs, run_differences

@@ -12,9 +12,11 @@ import pandas as pd
 import pytest
 
 from likewise import Recipe, dedup_files
-from likewise.batch import FileRun, pair_files, weigh_files
+from likewise.batch.options import FileRun
+from likewise.batch.pair_files import pair_files
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.batch.read import ingest
+from likewise.batch.weights import weigh_files
 from likewise.cli.dedup import summary_lines
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.lines.csv import shows_quotes

@@ -13,7 +13,8 @@ import pytest
 
 import likewise
 from likewise._native import ParquetJoin
-from likewise.batch import FileRun, dedup_files
+from likewise.batch.files import dedup_files
+from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput
 from likewise.io.tables import parquet_kept
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise import Recipe
-from likewise.batch import dedup_files
+from likewise.batch.files import dedup_files
 
 TEXTS = ["one fine day", "One  fine day", "another story", "x y z", "x  y z", "the last"]
 N = len(TEXTS)

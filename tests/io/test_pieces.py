@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from likewise.batch import FileRun, dedup_files
+from likewise.batch.files import dedup_files
+from likewise.batch.options import FileRun
 from likewise.batch.read import ingest
 from likewise.io.lines.csv import CsvFile
 from likewise.io.tables import parquet

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import dedup_files, pair_files, sketch_files
+from likewise.batch.files import dedup_files
+from likewise.batch.pair_files import pair_files, sketch_files
 from likewise.corpus import decontaminate_files, leak_files
 from likewise.errors import InvalidInput
 from likewise.io.remote import fetch, is_remote, local_path, remote_files

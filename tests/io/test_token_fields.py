@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun
+from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.directory import EVIDENCE
 from tests.command import likewise_command

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun, dedup_files
+from likewise.batch.files import dedup_files
+from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput
 from tests.command import likewise_command
 from tests.io.archives import by_member, http, members, page, record, record_id

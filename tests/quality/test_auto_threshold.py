@@ -10,9 +10,10 @@ import pytest
 
 import likewise
 from likewise import Recipe
-from likewise.batch import FileRun, dedup_files
 from likewise.batch.decide import auto_threshold
 from likewise.batch.decide.auto_threshold import MOST_PARTNERS
+from likewise.batch.files import dedup_files
+from likewise.batch.options import FileRun
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
 from tests.oracle import valley as oracle

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import likewise
-from likewise.batch import FileRun
+from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.recipe.recipe import Recipe
 from likewise.tuning import Label, Labels, read_labels, tune_files

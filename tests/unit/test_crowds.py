@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 import likewise
-from likewise.batch import dedup_files
 from likewise.batch.budget.room import Room
+from likewise.batch.files import dedup_files
 from likewise.batch.read import ingest
 from likewise.batch.search import crowds as crowd_search
 from likewise.errors import InvalidParameter
@@ -208,7 +208,7 @@ def test_an_index_keeps_levels(tmp_path):
     with likewise.Index(tmp_path / "seen.lw", recipe) as index:
         assert index.recipe.sketch.overflow == "levels"
     (tmp_path / "in.jsonl").write_text('{"text": "a b c d"}\n', encoding="utf-8")
-    from likewise.batch import IndexUse
+    from likewise.batch.against.index import IndexUse
 
     use = IndexUse(against=tmp_path / "seen.lw")
     summary = dedup_files(tmp_path / "in.jsonl", tmp_path / "out", recipe, index=use)

@@ -8,10 +8,12 @@ import pytest
 
 import likewise
 from likewise import Recipe
-from likewise.batch import FileRun, dedup_files, pair_files
-from likewise.batch import weights as file_weights
 from likewise.batch.budget.timing import Timing
-from likewise.batch.weights import weighed_files
+from likewise.batch.files import dedup_files
+from likewise.batch.options import FileRun
+from likewise.batch.pair_files import pair_files
+from likewise.batch.read import weighing as file_weights
+from likewise.batch.read.weighing import weighed_files
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import find_inputs
 from likewise.progress import no_progress
@@ -142,7 +144,7 @@ def test_a_continued_run_knows_what_was_counted(num_documents, tmp_path, monkeyp
 
     def weighed():
         files = find_inputs([tmp_path / "in.jsonl"], run.read_rules(DEFAULT)).files
-        return weighed_files(files, DEFAULT, run.run_rules(), Timing(), no_progress, tmp_path / "parts")
+        return weighed_files(files, DEFAULT, run.run_rules().threads, Timing(), no_progress, tmp_path / "parts")
 
     counted = weighed()
     assert counted.weights == ("none" if num_documents < 100 else "idf")

@@ -6,7 +6,8 @@ import pytest
 
 import likewise
 from likewise import Recipe
-from likewise.batch import dedup_files, pair_files
+from likewise.batch.files import dedup_files
+from likewise.batch.pair_files import pair_files
 from likewise.errors import InvalidParameter
 from likewise.measures import measure, similarity
 from likewise.recipe import as_recipe

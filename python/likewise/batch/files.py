@@ -29,9 +29,9 @@ from likewise.batch.options import FileRun
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.references import References
 from likewise.batch.read.resume import PARTS_VERSION
+from likewise.batch.read.weighing import weighed_files
 from likewise.batch.run import RunContext, evidence_of_overruled, evidence_tables
 from likewise.batch.stored_pairs import check_floor, write_near_pairs
-from likewise.batch.weights import weighed_files
 from likewise.batch.write.annotations import DocumentGroups
 from likewise.batch.write.counts import counts_by, with_values
 from likewise.batch.write.groups import write_groups
@@ -253,7 +253,7 @@ def _decided(
     """Decide on this machine, or by the engine that is asked for; documents are there while the context lasts."""
     work, timing, progress = directory.work, context.timing, context.progress
     if asked.engine is not None:
-        recipe = weighed_files(reading.all.files, recipe, context.rules, timing, progress, directory.parts)
+        recipe = weighed_files(reading.all.files, recipe, context.threads, timing, progress, directory.parts)
         decided = asked.engine.decided(reading.found.files, recipe, context, work=work)
         with decided as (documents, decision):
             yield _Decided(documents, recipe, context, decision, (), {})

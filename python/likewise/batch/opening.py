@@ -1,30 +1,34 @@
 """What every run opens before it decides: inputs, a bound of memory, sketched documents, and the recipe."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from likewise.batch.against.index import IndexUse
-from likewise.batch.against.references import recipe_of_references
 from likewise.batch.decide.auto_threshold import with_chosen_threshold
-from likewise.batch.engine import Engine
-from likewise.batch.memory import BoundedRun
-from likewise.batch.options import FileRun
-from likewise.batch.read.documents import Documents
-from likewise.batch.read.references import References
 from likewise.batch.read.resume import RunParts, open_parts
 from likewise.batch.read.sketched import HeldDocuments
+from likewise.batch.read.weighing import weighed_files
 from likewise.batch.run import RunContext, RunRules, open_documents
 from likewise.batch.search.bloom import with_bands_where_many
-from likewise.batch.weights import weighed_files
 from likewise.errors import InvalidParameter
-from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.source import Source
 from likewise.progress import Planned, Progress
 from likewise.recipe.given import RecipeFields, as_recipe
 from likewise.recipe.recipe import Recipe
+
+if TYPE_CHECKING:
+    from likewise.batch.against.index import IndexUse
+    from likewise.batch.engine import Engine
+    from likewise.batch.memory import BoundedRun
+    from likewise.batch.options import FileRun
+    from likewise.batch.read.documents import Documents
+    from likewise.batch.read.references import References
+    from likewise.io.inputs import Inputs
 
 
 def recipe_of_files(
@@ -45,6 +49,8 @@ def recipe_of_files(
     InvalidParameter
         As :func:`likewise.recipe.given.as_recipe`.
     """
+    from likewise.batch.against.references import recipe_of_references
+
     if recipe is None and fields.keys() <= {"keep"}:
         recipe = recipe_of_references(None if index is None else index.against, against)
     return as_recipe(recipe, fields, base="default" if engine is None else "online")
@@ -55,6 +61,8 @@ def found_inputs(
     inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
 ) -> Iterator[Inputs]:
     """Find the inputs of a run, as a context: a copy of standard input lives as long as it."""
+    from likewise.io.inputs import find_inputs
+
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
     with scratch_directory() as work:
         yield find_inputs(
@@ -81,6 +89,8 @@ def bounded_run(
     beside: IndexUse | None = None,
 ) -> BoundedRun:
     """Return what memory the run keeps to, and tell its plan."""
+    from likewise.batch.memory import BoundedRun
+
     memory_bytes = run.memory_bound()
     if memory_bytes is not None and beside is not None and (beside.create is not None or beside.against is not None):
         raise InvalidParameter("memory", "does not limit the memory of an index; remove --memory or the index")
@@ -167,11 +177,11 @@ def opened_run(
     """
     timing, progress = context.timing, context.progress
     if bounded is None:
-        recipe = weighed_files(sources, recipe, context.rules, timing, progress, parts)
+        recipe = weighed_files(sources, recipe, context.threads, timing, progress, parts)
     else:
         context = context.with_threads(bounded.threads(context.threads))
         room, held = bounded.room, HeldDocuments(bounded.room.held_bytes)
-        recipe = weighed_files(sources, recipe, context.rules, timing, progress, parts, room.weighing_bytes, held)
+        recipe = weighed_files(sources, recipe, context.threads, timing, progress, parts, room.weighing_bytes, held)
     left = None if parts is None else open_parts(parts, recipe, sources, progress)
     with open_documents(
         sources,

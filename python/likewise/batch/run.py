@@ -1,10 +1,12 @@
 """One run from sources to verdicts: the stages in their order."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,6 @@ from numpy.typing import NDArray
 from likewise.arrays import slices
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision, decide
-from likewise.batch.memory import BoundedRun
 from likewise.batch.read.collapse import Collapsed, collapse
 from likewise.batch.read.columns import IngestRules
 from likewise.batch.read.documents import Documents
@@ -20,7 +21,6 @@ from likewise.batch.read.fields import num_without_field
 from likewise.batch.read.ingest import ON_ERROR, ingest
 from likewise.batch.read.priority import fields_read, keep_needs, with_references_first
 from likewise.batch.read.references import References
-from likewise.batch.read.resume import RunParts
 from likewise.batch.read.sketched import HeldDocuments
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
@@ -29,6 +29,10 @@ from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit
 from likewise.io.source.source import Source
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
+
+if TYPE_CHECKING:
+    from likewise.batch.memory import BoundedRun
+    from likewise.batch.read.resume import RunParts
 
 DuplicateIds = Literal["fail", "allow"]
 DUPLICATE_IDS: tuple[DuplicateIds, ...] = get_args(DuplicateIds)
@@ -85,7 +89,7 @@ class RunContext:
         """Threads at work at once."""
         return self.rules.threads
 
-    def with_threads(self, threads: int) -> "RunContext":
+    def with_threads(self, threads: int) -> RunContext:
         """Return the same with another number of threads."""
         return replace(self, rules=replace(self.rules, threads=threads))
 

@@ -51,7 +51,7 @@ def command(
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run the command."""
-    from likewise.batch import FileRun
+    from likewise.batch.options import FileRun
     from likewise.errors import InvalidParameter
     from likewise.measures.comparison import compare
     from likewise.recipe.text import BYTE_TOKENS

@@ -184,7 +184,8 @@ def command(
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run the command."""
-    from likewise.batch import IndexUse, dedup_files, stream_dedup
+    from likewise.batch.against.index import IndexUse
+    from likewise.batch.files import dedup_files, stream_dedup
     from likewise.errors import InvalidParameter
 
     asked, references = _told_apart(against)

@@ -77,7 +77,7 @@ def command(
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run the command."""
-    from likewise.batch import pair_files
+    from likewise.batch.pair_files import pair_files
     from likewise.errors import InvalidParameter
 
     recipe, run = take_recipe_beside(options, None, against, "default", quiet=quiet), take_run(options)

@@ -31,7 +31,7 @@ Examples:
 @QUIET
 def command(inputs: tuple[str, ...], out: str, quiet: bool, **options: Any) -> None:  # noqa: FBT001, ANN401
     """Run the command."""
-    from likewise.batch import sketch_files
+    from likewise.batch.pair_files import sketch_files
     from likewise.errors import InvalidInput
     from likewise.io.output.whole import WholeFile
     from likewise.io.remote import file_for

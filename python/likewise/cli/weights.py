@@ -51,8 +51,8 @@ def command(
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Run the command."""
-    from likewise.batch import weigh_files
     from likewise.batch.read.weighing import doubts_of
+    from likewise.batch.weights import weigh_files
     from likewise.errors import InvalidParameter
     from likewise.io.output.whole import WholeFile
     from likewise.recipe.presets import with_preset

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch import FileRun
 from likewise.batch.about_inputs import told_if_left
 from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import found_inputs
+from likewise.batch.options import FileRun
 from likewise.batch.parts.collection import Collection, Repeats
 from likewise.batch.parts.writing import Rewriter, write_documents
 from likewise.batch.write.remote import run_to_store

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch import FileRun
 from likewise.batch.opening import found_inputs
+from likewise.batch.options import FileRun
 from likewise.batch.read.fields import refusal
 from likewise.checks import check_integer
 from likewise.errors import InvalidInput, InvalidParameter

@@ -12,11 +12,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from likewise._native import __version__
-from likewise.batch import FileRun
 from likewise.batch.about_inputs import told_if_left
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts
 from likewise.batch.opening import OpenedRun, bounded_run, found_inputs, opened_run
+from likewise.batch.options import FileRun
 from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.run import RunContext
 from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows

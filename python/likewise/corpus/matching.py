@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch import FileRun
 from likewise.batch.budget.timing import Timing
 from likewise.batch.in_memory import document_source
 from likewise.batch.opening import found_inputs
+from likewise.batch.options import FileRun
 from likewise.checks import check_integer, num_threads
 from likewise.corpus.reading import Counts, Part, each_part
 from likewise.errors import InvalidInput, InvalidParameter

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from likewise.batch import dedup
+from likewise.batch.texts import dedup
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.integrations.opening import open_index

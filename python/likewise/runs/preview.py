@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from likewise.batch import FileRun, IndexUse, dedup_files
+from likewise.batch.against.index import IndexUse
 from likewise.batch.decide.stays import Decisions
 from likewise.batch.engine import Engine
+from likewise.batch.files import dedup_files
+from likewise.batch.options import FileRun
 from likewise.errors import LikewiseError
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.scratch import scratch_directory

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.arrays import slices
 from likewise.batch.budget.timing import Timing
+from likewise.batch.read.weighing import weighed_files
 from likewise.batch.run import RunContext, RunRules, open_documents
-from likewise.batch.weights import weighed_files
 from likewise.checks import counted
 from likewise.errors import InvalidInput
 from likewise.hamming.pairs import hamming_distance
@@ -83,7 +83,7 @@ class Collection:
         threads = self.rules.threads
         recipe = candidate.features()
         if recipe.needs_counting:
-            recipe = weighed_files(self.sources, recipe, self.rules, Timing(), no_progress)
+            recipe = weighed_files(self.sources, recipe, self.rules.threads, Timing(), no_progress)
         near = recipe.sketch
         if not isinstance(near, SimHashDistance):
             if len(pairs) >= _LEAST_PAIRS_AT_ONCE and len(pairs) * 4 >= len(self.texts) ** 2:

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch import FileRun
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
 from likewise.batch.opening import found_inputs
+from likewise.batch.options import FileRun
 from likewise.batch.run import RunRules
 from likewise.checks import counted, num_threads
 from likewise.errors import InvalidInput

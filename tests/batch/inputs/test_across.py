@@ -6,7 +6,7 @@ import pytest
 
 import likewise
 from likewise import Recipe
-from likewise.batch import pair_files
+from likewise.batch.pair_files import pair_files
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
 

@@ -8,7 +8,7 @@ import pytest
 
 import likewise
 from likewise import InvalidInput, Recipe
-from likewise.batch import dedup_files
+from likewise.batch.files import dedup_files
 from likewise.batch.options import FileRun
 from likewise.batch.read import ingest
 from likewise.batch.read.sketched import HeldDocuments

@@ -16,7 +16,7 @@ SCRIPT = """
 import itertools, json, sys, threading, time
 import numpy as np, pyarrow as pa
 import likewise
-from likewise.batch import dedup  # loads what the first call would
+from likewise.batch.texts import dedup  # loads what the first call would
 
 def anonymous():
     with open("/proc/self/status") as status:

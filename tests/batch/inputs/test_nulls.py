@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import likewise
-from likewise.batch import FileRun, dedup_files
+from likewise.batch.files import dedup_files
+from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.stages.features import features
 from tests.command import likewise_command

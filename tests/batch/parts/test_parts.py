@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun
+from likewise.batch.options import FileRun
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.runs.diff import run_differences

@@ -14,9 +14,11 @@ import pyarrow.ipc
 import pyarrow.parquet  # noqa: F401
 
 import likewise
-from likewise.batch import FileRun, IndexUse, files
+from likewise.batch import files
 from likewise.batch.against import index as indexed
+from likewise.batch.against.index import IndexUse
 from likewise.batch.decide import verdict_log
+from likewise.batch.options import FileRun
 from likewise.batch.read import ingest, resume
 from likewise.batch.search import search as candidates
 from likewise.index.batch_run import BatchRun

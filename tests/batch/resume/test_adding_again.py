@@ -8,8 +8,9 @@ import pytest
 
 import likewise
 from likewise import _native
-from likewise.batch import FileRun, IndexUse
+from likewise.batch.against.index import IndexUse
 from likewise.batch.files import stream_dedup
+from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput
 from tests.batch.resume.test_resume import forker, same, write_inputs  # noqa: F401 - a fixture
 from tests.command import jsonl

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import likewise
-from likewise.batch import FileRun
+from likewise.batch.options import FileRun
 from likewise.batch.read import ingest
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from tests.batch.resume.test_resume import write_inputs

@@ -171,7 +171,7 @@ def test_verdicts_are_not_found_again(tmp_path, forker, texts, recipe):
 
 def test_counted_weights_are_not_counted_again(tmp_path, texts, monkeypatch):
     from likewise.batch import files
-    from likewise.batch import weights as file_weights
+    from likewise.batch.read import weighing as file_weights
 
     inputs = write_inputs(tmp_path / "in", texts, "jsonl")
     recipe = likewise.Recipe.minhash(0.6, shingle=2, weights="idf")
@@ -315,7 +315,8 @@ def test_control_c_leaves_parts_for_the_same_command(tmp_path, forker, texts, mo
 
 
 def test_standard_input_is_known_by_all_its_bytes(tmp_path, texts, monkeypatch):
-    from likewise.batch import FileRun, files
+    from likewise.batch import files
+    from likewise.batch.options import FileRun
     from likewise.batch.read import ingest, resume
 
     monkeypatch.setattr(ingest, "PIECE_BYTES", 6_000)

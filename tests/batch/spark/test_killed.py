@@ -29,7 +29,7 @@ TIMEOUT_S = 400
 # Buckets of the first level are full, so that there are many stages.
 RECIPE = Recipe.minhash(0.7, bands=4, rows=1)
 # Everything that a run of it makes, but its identity.
-NUM_STAGES = 11
+NUM_STAGES = 10
 CHILD = """
 import sys
 import likewise, pyarrow.parquet as pq
@@ -192,6 +192,6 @@ def test_the_command_survives_killed_workers(spark, lines, tmp_path):
         assert child.returncode == 0, errors
     assert len(killing.killed) == 3
     # It was said at once what takes so long.
-    assert "plan: Spark on local[*,4] starts" in errors
+    assert "plan: Spark on local[*,4] is starting" in errors
     likewise.dedup_files(lines, tmp_path / "local", Recipe.minhash(0.7))
     assert run_differences(tmp_path / "local", tmp_path / "out")[0] == []

@@ -11,7 +11,7 @@ import pytest
 import likewise
 from likewise import InvalidInput, Recipe, dedup_files
 from likewise._native import Texts
-from likewise.batch import FileRun
+from likewise.batch.options import FileRun
 from likewise.recipe.word_lists import WordList
 from likewise.runs.audit import audit, truth
 from likewise.runs.audit import rarest as rarest_module

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise import InvalidInput, InvalidParameter, Recipe, RecipeMismatch, dedup_files
-from likewise.batch import IndexUse
+from likewise.batch.against.index import IndexUse
 from likewise.runs.audit import audit, read_certificate
 from tests.command import likewise_command
 from tests.golden.texts import made_up

@@ -1,5 +1,7 @@
 """The first of two passes: what a recipe must know of all documents before anything is sketched."""
 
+import contextlib
+import json
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -10,8 +12,9 @@ from likewise import checks as counts
 from likewise.batch.budget.timing import Timing
 from likewise.batch.read import ingest
 from likewise.batch.read.priority import keep_needs
+from likewise.batch.read.resume import PART_BYTES
 from likewise.batch.read.sketched import HeldDocuments
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowLimit, BadRowTally
 from likewise.io.source.source import Job, Source
@@ -26,6 +29,7 @@ from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Weights
 # Of fewer nothing can be rarer than something else.
 _LEAST_DOCUMENTS = 2
 _JOBS_A_THREAD = 3
+_COUNTED, _TABLE = "counted.json", "weights.lww"
 
 
 def weighed(
@@ -272,3 +276,62 @@ def _count(
             pieces.append(held.piece(piece, features))
     if held is not None:
         held.add(*place, pieces)
+
+
+def weighed_files(
+    files: Sequence[Source],
+    recipe: Recipe,
+    threads: int,
+    timing: Timing,
+    progress: Progress,
+    parts: Path | None = None,
+    memory_bytes: int = DEFAULT_MEMORY_BYTES,
+    held: HeldDocuments | None = None,
+) -> Recipe:
+    """Return the recipe with its weights and the size of its filters, for each of which files may be read once more.
+
+    Where a directory for parts is given, what was counted stays there for a run that continues this one. `held` takes
+    the features that are cut here.
+
+    Raises
+    ------
+    RecipeMismatch
+        If the recipe names a table and the count comes to another.
+    """
+    needs_reading = recipe.needs_counting or recipe.needs_filter_bits
+    if parts is not None and needs_reading and (known := _known(parts, recipe)) is not None:
+        return known
+    found = counted(
+        files,
+        recipe,
+        threads=threads,
+        timing=timing,
+        progress=progress,
+        memory_bytes=memory_bytes,
+        held=held,
+    )
+    if parts is not None and needs_reading and sum(file.num_bytes for file in files) >= PART_BYTES:
+        _keep(parts, found)
+    return found
+
+
+def _keep(parts: Path, recipe: Recipe) -> None:
+    parts.mkdir(exist_ok=True)
+    if recipe.table is not None:
+        recipe.table.write(parts / _TABLE)
+    facts = json.dumps({"filter_bits": recipe.fields["filter_bits"], "has_table": recipe.table is not None})
+    unfinished = parts / "counted.unfinished"
+    unfinished.write_text(facts, encoding="utf-8", newline="\n")
+    unfinished.replace(parts / _COUNTED)
+
+
+def _known(parts: Path, recipe: Recipe) -> Recipe | None:
+    """Return the recipe with what an earlier run counted, if that is there and whole."""
+    with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError, LikewiseError):
+        facts = json.loads((parts / _COUNTED).read_text(encoding="utf-8"))
+        if facts["has_table"]:
+            recipe = recipe.with_table(Weights.read(parts / _TABLE))
+        elif recipe.needs_counting:
+            recipe = of_few_documents(recipe)
+        return recipe.replace(filter_bits=facts["filter_bits"]) if recipe.needs_filter_bits else recipe
+    return None

@@ -14,7 +14,7 @@ from likewise.cli.options.terminal import skipped_line
 
 if TYPE_CHECKING:
     from likewise._native import Texts
-    from likewise.batch import FileRun
+    from likewise.batch.options import FileRun
     from likewise.io.source.bad_rows import BadRowTally
     from likewise.io.source.source import Piece
     from likewise.recipe.recipe import Recipe

@@ -14,7 +14,7 @@ from likewise.cli.options.text_options import TEXT_OPTIONS, facts, named_options
 from likewise.cli.options.weight_option import take_weights
 
 if TYPE_CHECKING:
-    from likewise.batch import FileRun
+    from likewise.batch.options import FileRun
     from likewise.recipe.recipe import Recipe
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -492,7 +492,7 @@ def fields_line(recipe: "Recipe") -> str:
 
 def take_run(options: dict[str, Any]) -> "FileRun":
     """Return how files are read, from a command's options, which are taken out of `options`."""
-    from likewise.batch import FileRun
+    from likewise.batch.options import FileRun
 
     return FileRun(
         text_fields=tuple(options.pop("text_field")) or ("text",),

@@ -11,15 +11,16 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch import Deduplication, FileRun
 from likewise.batch.against.references import find_references, is_finished_run
 from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import bounded_run, opened_run
+from likewise.batch.options import FileRun
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.kept_sketches import recipe_of_run
 from likewise.batch.read.references import References
 from likewise.batch.run import RunContext, RunRules, ordered
+from likewise.batch.texts import Deduplication
 from likewise.checks import num_threads
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.inputs import Inputs, find_inputs

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch import Deduplication
 from likewise.batch.in_memory import document_source
 from likewise.batch.read.collapse import Collapsed
+from likewise.batch.texts import Deduplication
 from likewise.checks import check_integer
 from likewise.errors import InvalidParameter
 from likewise.io.stamps import check_unchanged, stamps

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch import FileRun
 from likewise.batch.budget.timing import Timing
+from likewise.batch.options import FileRun
 from likewise.batch.read.documents import Documents
 from likewise.batch.run import RunContext, open_documents
 from likewise.errors import InvalidInput

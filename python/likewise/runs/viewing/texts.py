@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch import FileRun
+from likewise.batch.options import FileRun
 from likewise.errors import LikewiseError
 from likewise.io.inputs import find_inputs
 from likewise.io.output.scratch import scratch_directory

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from likewise.batch import FileRun
 from likewise.batch.budget.timing import Timing
-from likewise.batch.weights import weighed_files
+from likewise.batch.options import FileRun
+from likewise.batch.read.weighing import weighed_files
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.inputs import find_inputs
 from likewise.io.output.directory import DECISIONS, EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
@@ -216,7 +216,7 @@ class RunView:
                 file_format=self._run.format_for(asked),
                 delimiter=self._run.delimiter,
             )
-            self._recipe = weighed_files(found.files, asked, self._run.run_rules(), Timing(), self._progress)
+            self._recipe = weighed_files(found.files, asked, self._run.run_rules().threads, Timing(), self._progress)
         except (LikewiseError, OSError):
             # A table of another collection was given, or what is read now is not what was read then.
             return

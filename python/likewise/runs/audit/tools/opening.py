@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
-from likewise.batch import FileRun
 from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import bounded_run, found_inputs, opened_run
+from likewise.batch.options import FileRun
 from likewise.batch.read.collapse import collapse
 from likewise.batch.read.priority import priority_order
 from likewise.batch.run import RunContext

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batch import FileRun
+from likewise.batch.options import FileRun
 from likewise.batch.write.summary import check_of
 from likewise.checks import check_integer
 from likewise.errors import InvalidParameter
