@@ -17,6 +17,7 @@ _COMMANDS = {
     "pairs": "List all verified pairs of near-duplicates.",
     "leaks": "Find near-duplicates between the splits of a dataset.",
     "decontaminate": "Find items of evaluation sets inside documents, and remove them.",
+    "copies": "Find copies of given documents in corpora, runs and indexes.",
     "match": "Find the reference that each document contains or resembles.",
     "compare": "Compare two documents: similarity and differences.",
     "sketch": "Write SimHash fingerprints or MinHash signatures.",
@@ -33,6 +34,7 @@ _COMMANDS = {
 
 # Commands whose module is in a package.
 _MODULES = {
+    "copies": "corpus.copies",
     "decontaminate": "corpus.decontaminate",
     "leaks": "corpus.leaks",
     "match": "corpus.match",

@@ -1,5 +1,6 @@
 """Questions between two collections, such as which references each query contains."""
 
+from likewise.corpus.copying import Copies, find_copies
 from likewise.corpus.decontaminate_files import decontaminate_files
 from likewise.corpus.decontaminating import Decontamination, decontaminate, decontamination_line, set_table
 from likewise.corpus.items import ContainmentRules
@@ -9,11 +10,13 @@ from likewise.corpus.matching import match, match_files
 
 __all__ = [
     "ContainmentRules",
+    "Copies",
     "Decontamination",
     "Leaks",
     "decontaminate",
     "decontaminate_files",
     "decontamination_line",
+    "find_copies",
     "leak_files",
     "leak_table",
     "leaks",

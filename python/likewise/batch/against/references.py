@@ -7,6 +7,7 @@ documents is read in the format of the parts of a resumed run.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from likewise.io.inputs import find_inputs
 from likewise.io.lines.csv import take_quotes
 from likewise.io.output.directory import KEPT, SUMMARY
 from likewise.io.output.summaries import read_summary
+from likewise.io.source.files import InputFile
 from likewise.progress import Progress, Warned
 from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe
@@ -69,6 +71,51 @@ def find_references(
         If a run kept sketches by another recipe, naming the fields.
     """
     return References(tuple(_reference(Path(name), recipe, run, output, progress) for name in against))
+
+
+def kept_files(
+    path: Path, recipe: Recipe, run: FileRun, output: Path | None = None
+) -> tuple[tuple[InputFile, ...], dict[str, Any]]:
+    """Return the kept files of a finished run, to be read as that run did, and its summary.
+
+    Raises
+    ------
+    InvalidInput
+        If the run wrote no kept files, or one of them is missing.
+    """
+    summary = read_summary(path)
+    options = summary["options"]
+    if options.get("write") != "kept" or not (path / KEPT).is_dir():
+        raise InvalidInput(
+            f"this run wrote no kept documents (--write {options.get('write')}), so its documents cannot be read",
+            str(path),
+        )
+    as_then = FileRun(
+        text_fields=tuple(options["text_field"]),
+        tokens_field=options.get("tokens_field"),
+        id_field=options["id_field"],
+        max_document_bytes=options["max_document"],
+        file_format=options["format"],
+        delimiter=options["delimiter"],
+        quote=options["quote"],
+        fields=run.fields,
+        max_unpacked_bytes=run.max_unpacked_bytes,
+        max_unpack_ratio=run.max_unpack_ratio,
+    )
+    if not any(entry["num_kept"] for entry in summary["inputs"]):
+        return (), summary
+    for name in (entry["path"] for entry in summary["inputs"] if entry["num_kept"]):
+        if not (path / KEPT / name).exists():
+            raise InvalidInput("a kept file of this run is missing; repeat the run", str(path / KEPT / name))
+    found = find_inputs(
+        [path / KEPT],
+        as_then.read_rules(recipe),
+        file_format=as_then.format_for(recipe),
+        delimiter=as_then.delimiter,
+        output=output,
+    )
+    take_quotes(found.files, summary["inputs"])
+    return found.files, summary
 
 
 def check_references(against: Sequence[str | Path], recipe: Recipe, *, keep_sketches: bool) -> None:
@@ -124,43 +171,14 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
         rules, form = run.read_rules(recipe), run.format_for(recipe)
         found = find_inputs([path], rules, file_format=form, delimiter=run.delimiter, output=output)
         return Reference(found.files)
-    summary = read_summary(path)
-    options = summary["options"]
-    if options.get("write") != "kept" or not (path / KEPT).is_dir():
-        raise InvalidInput(
-            f"this run wrote no kept documents (--write {options.get('write')}), so it cannot be used with --against",
-            str(path),
-        )
-    as_then = FileRun(
-        text_fields=tuple(options["text_field"]),
-        tokens_field=options.get("tokens_field"),
-        id_field=options["id_field"],
-        max_document_bytes=options["max_document"],
-        file_format=options["format"],
-        delimiter=options["delimiter"],
-        quote=options["quote"],
-        fields=run.fields,
-        max_unpacked_bytes=run.max_unpacked_bytes,
-        max_unpack_ratio=run.max_unpack_ratio,
-    )
-    if not any(entry["num_kept"] for entry in summary["inputs"]):
+    files, summary = kept_files(path, recipe, run, output)
+    if not files:
         return Reference(())
-    for name in (entry["path"] for entry in summary["inputs"] if entry["num_kept"]):
-        if not (path / KEPT / name).exists():
-            raise InvalidInput("a kept file of this run is missing; repeat the run", str(path / KEPT / name))
-    found = find_inputs(
-        [path / KEPT],
-        as_then.read_rules(recipe),
-        file_format=as_then.format_for(recipe),
-        delimiter=as_then.delimiter,
-        output=output,
-    )
-    take_quotes(found.files, summary["inputs"])
-    sketches = open_kept_sketches(path, found.files, recipe)
+    sketches = open_kept_sketches(path, files, recipe)
     if sketches is None:
         progress(
             Warned(
                 f"{path} has no stored sketches (--keep-sketches), so its kept documents are read and sketched again"
             )
         )
-    return Reference(found.files, sketches, keep_needs(summary["recipe"].get("keep", "first"))[1])
+    return Reference(files, sketches, keep_needs(summary["recipe"].get("keep", "first"))[1])

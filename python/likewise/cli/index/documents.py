@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -242,3 +243,10 @@ def write_verdicts(verdicts: Any, ids: list[str | None], tally: Tally) -> None: 
         rows.append(row)
     tally.num_documents += len(rows)
     write_lines(rows)
+
+
+def ids_in(name: str) -> list[str]:
+    """Return the ids in a file, one per line; - is standard input."""
+    data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    lines = (line.rstrip(b"\r").decode("utf-8", "replace") for line in data.split(b"\n"))
+    return [line for line in lines if line]

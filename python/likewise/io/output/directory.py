@@ -28,6 +28,9 @@ EVIDENCE = "removed.parquet"
 OVERRULED = "overruled.parquet"
 PAIRS = "pairs.parquet"
 LEAKS = "leaks.parquet"
+COPIES = "copies.parquet"
+GIVEN = "given.parquet"
+LISTS = "delete"
 CONTAMINATED = "contaminated.parquet"
 ITEMS = "items.parquet"
 ERRORS = "errors.jsonl"
@@ -41,7 +44,22 @@ SUMMARY = "summary.json"
 SKETCHES = "sketches"
 # In the order in which they get their names: who sees the summary sees all.
 FINAL_NAMES = (
-    *(KEPT, ANNOTATED, UNIQUE, GROUPS, SKETCHES, EVIDENCE, OVERRULED, PAIRS, LEAKS, CONTAMINATED, ITEMS),
+    *(
+        KEPT,
+        ANNOTATED,
+        UNIQUE,
+        GROUPS,
+        SKETCHES,
+        EVIDENCE,
+        OVERRULED,
+        PAIRS,
+        LEAKS,
+        COPIES,
+        GIVEN,
+        LISTS,
+        CONTAMINATED,
+        ITEMS,
+    ),
     *(ERRORS, EMPTIED, REPORT, AUDIT),
     SUMMARY,
 )

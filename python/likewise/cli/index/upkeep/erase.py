@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from likewise.checks import counted
+from likewise.cli.index.documents import ids_in
 from likewise.cli.index.target import open_index, split_target, target_options
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET
@@ -68,7 +69,7 @@ def command(
             check_key(key)
         except InvalidParameter as error:
             raise InvalidInput(f"the key {error.message}", str(key_file)) from error
-    ids = _ids_of(ids_file)
+    ids = ids_in(ids_file)
     with open_index(path, url, prefix) as index:
         if certificate is None:
             erasure = index.erase(ids)
@@ -88,12 +89,6 @@ def command(
         promoted = f"; {counted(len(erasure.promoted), 'duplicate')} now kept" if erasure.promoted else ""
         moved = f"; {counted(len(erasure.moved), 'duplicate')} reassigned" if erasure.moved else ""
         click.echo(f"{counted(len(erasure.erased), 'document')} erased{absent}{promoted}{moved}", err=True)
-
-
-def _ids_of(name: str) -> list[str]:
-    data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    lines = (line.rstrip(b"\r").decode("utf-8", "replace") for line in data.split(b"\n"))
-    return [line for line in lines if line]
 
 
 def _check_target(certificate: Path, index: Path) -> None:

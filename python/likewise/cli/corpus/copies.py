@@ -1,0 +1,171 @@
+"""``likewise copies``: where copies of given documents stand."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from likewise.checks import counted
+from likewise.cli.options.help import LongCommand
+from likewise.cli.options.recipe import QUIET, document_options, take_run
+from likewise.cli.options.summary import bad_line
+from likewise.cli.options.terminal import printable, table_lines
+from likewise.progress import shown
+
+_HELP = """Find copies of given documents in corpora, runs and indexes.
+
+DOCUMENT is a file of documents in any format that dedup reads, or a text. --ids gives documents by id; they are looked
+up in all places. A place is a corpus (file, directory or glob), the output directory of a finished run, the directory
+of an index, or the URL of a Redis server.
+
+Kinds of copies: exact (equal after normalization), near, containing (the given document is less than 80 % as long), and
+duplicate (a run or an index removed the document as a duplicate of a copy). In corpora and runs, texts are compared as
+by decontaminate; an index is asked by its recipe and does not find containing copies.
+
+OUT will contain copies.parquet (one row per copy), given.parquet, summary.json, and delete/ with the ids to delete from
+each place.
+
+\b
+Examples:
+  likewise copies withdrawn.txt --in corpus.jsonl --in out --in seen.lw -o found
+  likewise copies --ids ids.txt --in corpus.jsonl -o found
+  likewise copies "A sentence of at least twelve words, copied from the page of the complaint." --in corpus/
+"""
+_MOST_SHOWN = 20
+
+
+@click.command("copies", cls=LongCommand, help=_HELP)
+@click.argument("documents", nargs=-1, metavar="[DOCUMENT...]")
+@click.option("--in", "places", multiple=True, required=True, metavar="PLACE", help="Place to search; repeatable.")
+@click.option("--ids", "ids_file", metavar="FILE", help="Ids of given documents, one per line; - for standard input.")
+@click.option("-o", "--out", metavar="OUT", help="Output directory. Without it, nothing is written.")
+@click.option(
+    "--threshold",
+    type=float,
+    default=0.75,
+    show_default=True,
+    metavar="S",
+    help="Minimum weighted share of the given document's words that the other one has in the same order, 0 to 1.",
+)
+@click.option(
+    "--min-share",
+    type=float,
+    default=0.2,
+    show_default=True,
+    metavar="S",
+    help="Minimum weighted share of the given document's n-grams (five words) that the other one has, 0 to 1.",
+)
+@click.option(
+    "--min-ngrams",
+    type=int,
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="For a given document with fewer distinct n-grams, only exact copies are found.",
+)
+@document_options
+@click.option("--overwrite", is_flag=True, help="Replace a finished search in OUT.")
+@QUIET
+@click.option("--json", "as_json", is_flag=True, help="Print the summary, given documents and copies as JSON.")
+def command(
+    documents: tuple[str, ...],
+    places: tuple[str, ...],
+    ids_file: str | None,
+    out: str | None,
+    threshold: float,
+    min_share: float,
+    min_ngrams: int,
+    overwrite: bool,  # noqa: FBT001 - click's call
+    quiet: bool,  # noqa: FBT001
+    as_json: bool,  # noqa: FBT001
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Run the command."""
+    from likewise.cli.index.documents import ids_in
+    from likewise.corpus import ContainmentRules, find_copies
+    from likewise.errors import InvalidParameter
+
+    if out == "-":
+        raise InvalidParameter("out", "must be a directory")
+    if not documents and ids_file is None:
+        raise click.UsageError("Missing argument 'DOCUMENT...' (or --ids).")
+    rules, run = ContainmentRules(threshold, min_share, min_ngrams), take_run(options)
+    texts, files = _texts_and_files(documents)
+    with shown(not quiet) as report:
+        found = find_copies(
+            places,
+            texts=texts,
+            files=files,
+            ids=() if ids_file is None else ids_in(ids_file),
+            output=out,
+            rules=rules,
+            run=run,
+            overwrite=overwrite,
+            progress=report,
+        )
+    if as_json:
+        tables = {"given": found.given.to_pylist(), "copies": found.copies.to_pylist()}
+        json.dump({**found.summary, **tables}, sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+    elif not quiet:
+        _show(found, out)
+
+
+def _texts_and_files(documents: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Tell texts from names of files: what has no white space, or is there, is a name."""
+    texts: list[str] = []
+    files: list[str] = []
+    for document in documents:
+        is_name = not any(character.isspace() for character in document) and document.isascii()
+        (files if is_name or _is_there(document) else texts).append(document)
+    return texts, files
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _show(found: Any, out: str | None) -> None:  # noqa: ANN401 - imported when used
+    from likewise.corpus.copying import copies_line, list_name
+
+    summary = found.summary
+    kinds = ("exact", "near", "containing", "duplicate")
+    rows = [["place", "", "documents", *kinds]]
+    for place in summary["places"]:
+        counts = [f"{place['num_copies'][kind]:,}" for kind in kinds]
+        rows.append([place["place"], place["kind"], f"{place['num_documents']:,}", *counts])
+    for line in table_lines(rows):
+        click.echo(printable(line))
+    for row in found.copies.slice(0, _MOST_SHOWN).to_pylist():
+        where = row["doc_id"] if row["file"] is None else f"{row['doc_id']} ({row['file']})"
+        how = "" if row["similarity"] is None else f" {row['similarity']:.3f}"
+        via = "" if row["via"] is None else f" of {row['via']}"
+        click.echo(printable(f"{row['given']}: {row['kind']}{how}{via}: {where} in {row['place']}"))
+    if found.copies.num_rows > _MOST_SHOWN:
+        click.echo(f"... and {counted(found.copies.num_rows - _MOST_SHOWN, 'more copy', 'more copies')}")
+    lines = [copies_line(summary)]
+    if summary["num_too_short"]:
+        lines.append(
+            f"{counted(summary['num_too_short'], 'given document')} too short for other than exact copies in files"
+        )
+    if summary["num_without_text"]:
+        lines.append(
+            f"{counted(summary['num_without_text'], 'given document')} known by id only; give the text to search files"
+        )
+    if summary["num_bad_rows"] or summary["num_blank_lines"]:
+        lines.append(bad_line(summary))
+    for number, place in enumerate(summary["places"], 1):
+        counts = place["num_copies"]
+        if out is not None and place["kind"] == "index" and sum(counts.values()):
+            ids = Path(out) / "delete" / f"{list_name(number, place['place'])}.txt"
+            lines.append(f"to erase: likewise index erase {place['place']} --ids {ids}")
+    lines += [f"not searched: {place}" for place in summary["not_reached"]]
+    where = "nothing was written (no -o)" if out is None else f"results in {out}"
+    lines.append(f"{summary['timings']['total_s']:.2f} s; {where}")
+    for line in lines:
+        click.echo(printable(line), err=True)

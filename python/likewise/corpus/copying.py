@@ -1,0 +1,581 @@
+"""Where do copies of given documents stand? In corpora, in the outputs of runs, and in indexes."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.batch.budget.timing import Timing
+from likewise.batch.opening import found_inputs
+from likewise.batch.options import FileRun
+from likewise.batch.write.summary import write_summary
+from likewise.checks import counted
+from likewise.corpus.items import Candidates, ContainmentRules, Items, ItemText
+from likewise.corpus.places import Copy, IndexPlace, Place, RunPlace, opened_places
+from likewise.corpus.reading import Counts, Part, each_part
+from likewise.errors import InvalidInput
+from likewise.io.output.directory import COPIES, GIVEN, LISTS, OutputDirectory, check_free
+from likewise.io.output.row_files import RowWriter
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.remote import local_path
+from likewise.io.source.bad_rows import BadRowTally
+from likewise.io.source.files import InputFile
+from likewise.io.tables.columns import number_column
+from likewise.progress import Progress, Warned, shows_progress, taken
+from likewise.recipe.recipe import Recipe
+from likewise.stages.sketch import EMPTY
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# A document of which the given one is a smaller share, in bytes, contains it.
+_LEAST_COVERAGE = 0.8
+_Made = TypeVar("_Made")
+_KINDS = ("exact", "near", "containing", "duplicate")
+# Where copies may stand that no search here finds.
+NOT_REACHED = (
+    "backups, snapshots, exports and replicas; copies that other systems made; caches and logs",
+    "runs and indexes that were not given with --in, and evidence, reports and pages of those that were",
+    "copies that were changed more than the threshold allows",
+)
+_EXACT = Recipe.exact()
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Result of :func:`find_copies`.
+
+    Parameters
+    ----------
+    copies : pyarrow.Table
+        A row for each copy, by place and, within one, in order of documents: given (id of the given document), place,
+        place_kind (``corpus``, ``run``, ``index``), doc_id, file, offset, length (of the row in its file), kind,
+        similarity, share, longest_run, span_start, span_end (bytes of the UTF-8 of the document), via. Kinds are
+        ``exact`` (equal after normalization), ``near``, ``containing`` (the given document is less than 80 % as long),
+        and ``duplicate``: a document that a run or an index removed as a duplicate of the document `via`, with its
+        similarity to that one.
+    given : pyarrow.Table
+        A row for each given document: given, num_words, num_ngrams (distinct), status (``found``, ``not found``, ``too
+        short``: only exact copies are found), num_copies.
+    summary : dict
+        Counts by place, seconds, and what the search does not reach.
+    """
+
+    copies: "pa.Table"
+    given: "pa.Table"
+    summary: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return f"<Copies: {copies_line(self.summary)}>"
+
+
+def copies_line(summary: Mapping[str, Any]) -> str:
+    """Return the result in one line."""
+    num = sum(sum(place["num_copies"].values()) for place in summary["places"])
+    of = f"{summary['num_given_found']:,} of {counted(summary['num_given'], 'given document')}"
+    return f"{counted(num, 'copy', 'copies')}; {of} found"
+
+
+@shows_progress
+def find_copies(
+    places: Sequence[str | Path] | str | Path,
+    *,
+    texts: Sequence[str] | Mapping[str, str] = (),
+    files: Sequence[str | Path] | str | Path = (),
+    ids: Sequence[str] = (),
+    output: str | Path | None = None,
+    rules: ContainmentRules | None = None,
+    run: FileRun | None = None,
+    overwrite: bool = False,
+    progress: Progress | bool | None = None,
+) -> Copies:
+    """Find exact, near and containing copies of documents in corpora, outputs of runs, and indexes.
+
+    Parameters
+    ----------
+    places : path or sequence of paths
+        Corpora (files, directories, globs in any format that :func:`likewise.dedup_files` reads), output directories
+        of finished runs, directories of indexes, and URLs of Redis servers (``redis://``).
+    texts : sequence of str, or mapping of id to str
+        Given documents. Texts without an id are called ``text 1``, ``text 2``, ...
+    files : path or sequence of paths
+        Files of given documents.
+    ids : sequence of str
+        Ids of given documents, which are looked up in all places.
+    output : path, optional
+        Directory for ``copies.parquet``, ``given.parquet``, ``summary.json`` and ``delete/``: for each place a list of
+        the ids of exact and near copies and duplicates, and one of the documents that contain a copy.
+    rules : ContainmentRules, optional
+        When a document contains another one. In an index its own recipe decides.
+    run : FileRun, optional
+        How corpora and files of given documents are read. Ids are not checked for being unique.
+    overwrite : bool
+        Replace a finished search in `output`.
+    progress : bool or callable, optional
+        True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
+
+    Returns
+    -------
+    Copies
+        The copies, the given documents, and counts.
+
+    Raises
+    ------
+    InvalidInput
+        If nothing is given, a given document is empty, a place cannot be read, a row is bad (see
+        :func:`likewise.dedup_files`), or no place has a document with one of the `ids`.
+
+    Notes
+    -----
+    Corpora and kept files of runs are read once, and twice if `ids` are given, as by :func:`likewise.decontaminate`:
+    memory is about 60 bytes for each word of the given documents, and what is found. An index is asked for the matches
+    of its recipe; it does not find documents that contain a given one.
+    """
+    rules, run, report, timing = rules or ContainmentRules(), run or FileRun(), taken(progress), Timing()
+    target = None if output is None else Path(local_path(output))
+    if target is not None:
+        check_free(target, overwrite=overwrite)
+    with ExitStack() as stack:
+        work = stack.enter_context(scratch_directory())
+        opened = opened_places(listed(places), run, target, report, stack)
+        given = _Given(texts)
+        given.add_files(listed(files), run, work, report)
+        search = _Search(opened, run, work, report)
+        with timing.wall("looking_up_ids"):
+            rows = list(given.add_ids(list(dict.fromkeys(ids)), search))
+        if not given.names:
+            raise InvalidInput("no document is given; give a text, a file, or ids")
+        items = given.items(rules)
+        with timing.wall("scanning"):
+            rows += search.in_files(items, given)
+        with timing.wall("asking_indexes"):
+            rows += search.in_indexes(given)
+        result = _result(rows, given, items, search, timing)
+        if target is not None:
+            identity = {"command": "copies", "version": _native.__version__}
+            with OutputDirectory(target, identity, overwrite=overwrite, fresh=True) as directory:
+                _write(result, opened, directory.work)
+                directory.finish()
+    return result
+
+
+def listed(paths: Sequence[str | Path] | str | Path) -> list[str | Path]:
+    """Return one path, or several, as a list."""
+    return [paths] if isinstance(paths, str | Path) else list(paths)
+
+
+class _Row(NamedTuple):
+    """A copy: the number of the given document and of the place, the order within the place, and what was found."""
+
+    given: int
+    place: int
+    order: int
+    copy: Copy
+    share: float | None = None
+    longest_run: int | None = None
+    span: tuple[int, int] | None = None
+
+
+class _Given:
+    """The given documents: their names, and their texts as far as they are known.
+
+    Parameters
+    ----------
+    texts : sequence of str, or mapping of id to str
+        The first of them.
+    """
+
+    def __init__(self, texts: Sequence[str] | Mapping[str, str]) -> None:
+        self.names: list[str] = []
+        self.texts: list[str | None] = []
+        if isinstance(texts, str):
+            raise InvalidInput("texts is one text; give a list")
+        named = (
+            texts.items() if isinstance(texts, Mapping) else ((f"text {i}", text) for i, text in enumerate(texts, 1))
+        )
+        for name, text in named:
+            if not isinstance(text, str):
+                raise InvalidInput(f"{name} is a {type(text).__name__}, not a text")
+            self._add(str(name), text)
+
+    def _add(self, name: str, text: str | None) -> int:
+        if text is not None and not text.strip():
+            raise InvalidInput(f"the given document {name!r} is empty")
+        self.names.append(name)
+        self.texts.append(text)
+        return len(self.names) - 1
+
+    def add_files(self, files: Sequence[str | Path], run: FileRun, work: Path, progress: Progress) -> None:
+        """Add the documents of files."""
+        if not files:
+            return
+        with found_inputs(files, _EXACT, run, None, progress) as found:
+            parts = each_part(
+                found.files, _texts, Counts(), **_reading(run), stage="reading", work=work, progress=progress
+            )
+            for part in parts:
+                for doc_id, text in zip(part.doc_ids.to_pylist(), part.made.to_list(), strict=True):
+                    self._add(doc_id, text)
+
+    def add_ids(self, ids: Sequence[str], search: "_Search") -> Iterator[_Row]:
+        """Add the documents with some ids, and yield what runs and indexes know of these ids.
+
+        Raises
+        ------
+        InvalidInput
+            If no place has a document with one of them.
+        """
+        if not ids:
+            return
+        known: dict[str, int] = {}
+        # A document may stand in several places, and an id may have several texts.
+        for doc_id, text in dict.fromkeys(search.documents_of(ids)):
+            known[doc_id] = self._add(doc_id, text)
+        for doc_id, place, order, copy in search.groups_of(ids):
+            if doc_id not in known:
+                known[doc_id] = self._add(doc_id, None)
+            yield _Row(known[doc_id], place, order, copy)
+        absent = [doc_id for doc_id in ids if doc_id not in known]
+        if absent:
+            more = f" and {len(absent) - 1:,} more" if len(absent) > 1 else ""
+            raise InvalidInput(f"no place has a document with the id {absent[0]!r}{more}")
+
+    def items(self, rules: ContainmentRules) -> Items:
+        """Return the texts as items; the id of an item is the number of its document."""
+        about = [ItemText(0, str(number), "text") for number, text in enumerate(self.texts) if text is not None]
+        texts = [text for text in self.texts if text is not None]
+        return Items(["given"], about, _native.Texts.from_list(texts), rules)
+
+    def known(self) -> list[int]:
+        """Return the numbers of the documents whose texts are known, in the order of the items."""
+        return [number for number, text in enumerate(self.texts) if text is not None]
+
+
+def _texts(texts: _native.Texts, _threads: int) -> _native.Texts:
+    return texts
+
+
+def _reading(run: FileRun) -> dict[str, Any]:
+    rules = run.run_rules()
+    on_error = "fail" if run.on_error == "fail" else "skip"
+    return {"threads": rules.threads, "on_error": on_error, "tally": BadRowTally(rules.max_bad_rows)}
+
+
+class _Scanned(NamedTuple):
+    """What was found in some documents: windows, rows of equal texts and which given text each equals, sizes."""
+
+    candidates: Candidates
+    exact_rows: NDArray[np.int64]
+    exact_items: NDArray[np.int64]
+    num_bytes: NDArray[np.int64]
+
+
+class _Hits(NamedTuple):
+    """Documents with a copy: of each its source, its position among the documents of it, and its place there."""
+
+    source: list[NDArray[np.int64]]
+    position: list[NDArray[np.int64]]
+    offset: list[NDArray[np.int64]]
+    length: list[NDArray[np.int64]]
+    num_bytes: list[NDArray[np.int64]]
+    doc_id: list[list[str]]
+
+
+class _Search:
+    """Looks for documents in all places.
+
+    Parameters
+    ----------
+    places : sequence of Place
+        Opened.
+    run : FileRun
+        How files are read.
+    work : Path
+        A directory for what must be put aside.
+    progress : callable
+        Takes events.
+    """
+
+    def __init__(self, places: Sequence[Place], run: FileRun, work: Path, progress: Progress) -> None:
+        self.places, self._run, self._work, self._progress = places, run, work, progress
+        self._sources: list[InputFile] = []
+        self._place_of: list[int] = []
+        for number, place in enumerate(places):
+            if not isinstance(place, IndexPlace):
+                self._sources += place.files
+                self._place_of += [number] * len(place.files)
+        self.counts = Counts()
+        self.num_documents = [0] * len(places)
+
+    def _parts(
+        self, make: Callable[[_native.Texts, int], _Made], counts: Counts, stage: str
+    ) -> "Iterator[Part[_Made]]":
+        reading = _reading(self._run)
+        yield from each_part(
+            self._sources, make, counts, **reading, stage=stage, work=self._work, progress=self._progress
+        )
+        if (note := reading["tally"].finish()) is not None:
+            self._progress(Warned(note))
+
+    def documents_of(self, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Yield id and text of the documents in files with some ids."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        wanted = pa.array(ids, pa.string())
+        for part in self._parts(_texts, Counts(), "looking up ids"):
+            column = part.doc_ids.cast(pa.string())
+            for row in np.flatnonzero(pc.is_in(column, value_set=wanted).to_numpy(zero_copy_only=False)).tolist():
+                text = part.made[row]
+                if isinstance(text, str) and text.strip():
+                    yield column[row].as_py(), text
+
+    def groups_of(self, ids: Sequence[str]) -> Iterator[tuple[str, int, int, Copy]]:
+        """Yield what runs removed, and what indexes know, of some ids: id, place, order, copy."""
+        for number, place in enumerate(self.places):
+            if isinstance(place, RunPlace):
+                for order, (doc_id, copy) in enumerate(place.of_ids(ids)):
+                    yield doc_id, number, order, copy
+            elif isinstance(place, IndexPlace):
+                found = ((doc_id, copy) for doc_id in ids for copy in place.of_id(doc_id))
+                for order, (doc_id, copy) in enumerate(found):
+                    yield doc_id, number, order, copy
+
+    def in_files(self, items: Items, given: _Given) -> list[_Row]:
+        """Return the copies in corpora and runs."""
+        known, hits = np.array(given.known(), np.int64), _Hits([], [], [], [], [], [])
+        if not len(known) or not self._sources:
+            return []
+        digests = _digests(items.texts, 1)
+        numbers = {id(source): number for number, source in enumerate(self._sources)}
+        sizes = [0] * len(self._sources)
+        candidates, exact, first_hit = [], [], 0
+
+        def scanned(texts: _native.Texts, threads: int) -> _Scanned:
+            found = _equal(_digests(texts, threads), digests)
+            return _Scanned(items.scan(texts, threads), *found, np.asarray(texts.lengths()).astype(np.int64))
+
+        for part in self._parts(scanned, self.counts, "scanning"):
+            made, number = part.made, numbers[id(part.source)]
+            rows = np.unique(np.concatenate([made.candidates.rows, made.exact_rows]))
+            candidates.append(made.candidates._replace(rows=first_hit + np.searchsorted(rows, made.candidates.rows)))
+            exact.append((first_hit + np.searchsorted(rows, made.exact_rows), made.exact_items))
+            hits.source.append(np.full(len(rows), number))
+            hits.position.append(sizes[number] + rows)
+            hits.offset.append(part.offsets[rows])
+            hits.length.append(part.lengths[rows])
+            hits.num_bytes.append(made.num_bytes[rows])
+            hits.doc_id.append(part.doc_ids.take(number_column(rows)).to_pylist())
+            first_hit += len(rows)
+            sizes[number] += len(part)
+            self.num_documents[self._place_of[number]] += len(part)
+        if not first_hit:
+            return []
+        rows_found = self._found(items, known, hits, Candidates.joined(candidates), exact)
+        return rows_found + list(self._removed_with(rows_found))
+
+    def _found(
+        self,
+        items: Items,
+        known: NDArray[np.int64],
+        hits: _Hits,
+        candidates: Candidates,
+        exact: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    ) -> list[_Row]:
+        """Return the copies among the documents that were hit, in their order."""
+        found = items.found(candidates)
+        windows, of_item = items.expanded(found.texts)
+        equal = set(zip(*(np.concatenate(column).tolist() for column in zip(*exact, strict=True)), strict=True))
+        source, position, offset, length, num_bytes = (
+            np.concatenate(column).tolist()
+            for column in (hits.source, hits.position, hits.offset, hits.length, hits.num_bytes)
+        )
+        doc_id = [one for part in hits.doc_id for one in part]
+        sizes = np.asarray(items.texts.lengths()).tolist()
+
+        def row(hit: int, item: int, kind: str, span: tuple[int, int], about: tuple[float, float, int | None]) -> _Row:
+            file, number = self._sources[source[hit]].name, self._place_of[source[hit]]
+            place = self.places[number]
+            run_row = place.row(file, position[hit]) if isinstance(place, RunPlace) else None
+            copy = Copy(doc_id[hit], kind, about[0], None, file, offset[hit], length[hit], run_row)
+            return _Row(int(known[item]), number, hit, copy, *about[1:], span)
+
+        rows = [row(hit, item, "exact", (0, num_bytes[hit]), (1.0, 1.0, None)) for hit, item in equal]
+        for window, item in zip(windows.tolist(), of_item.tolist(), strict=True):
+            hit, span = int(found.rows[window]), (int(found.starts[window]), int(found.ends[window]))
+            if (hit, item) in equal:
+                continue
+            kind = "near" if sizes[item] >= _LEAST_COVERAGE * num_bytes[hit] else "containing"
+            about = float(found.similarity[window]), float(found.share[window]), int(found.runs[window])
+            rows.append(row(hit, item, kind, span, about))
+        return sorted(rows, key=lambda row: (row.order, row.given, row.span))
+
+    def _removed_with(self, rows: Sequence[_Row]) -> Iterator[_Row]:
+        """Yield what runs removed as duplicates of kept documents with a copy."""
+        for number, place in enumerate(self.places):
+            if isinstance(place, RunPlace):
+                # Once for each given document and kept document, though it may stand there several times.
+                own = {(row.given, row.copy.row): row for row in rows if row.place == number}.values()
+                found = place.duplicates([int(row.copy.row or 0) for row in own])
+                for row in own:
+                    for copy in found.get(int(row.copy.row or 0), ()):
+                        yield _Row(row.given, number, row.order, copy)
+
+    def in_indexes(self, given: _Given) -> list[_Row]:
+        """Return the copies in indexes of the documents whose texts are known."""
+        known = given.known()
+        rows = []
+        for number, place in enumerate(self.places):
+            if isinstance(place, IndexPlace):
+                self.num_documents[number] = len(place.index)
+                found = place.copies([str(given.texts[one]) for one in known])
+                rows += [_Row(known[which], number, order, copy) for order, (which, copy) in enumerate(found)]
+        return rows
+
+
+def _digests(texts: _native.Texts, threads: int) -> NDArray[np.void]:
+    """Return of each text a digest that equal normalized texts share; of empty ones one of zeros."""
+    batch = _native.digest_texts(texts, _EXACT.text_rules, threads=threads)
+    digests = np.array(batch.digests).reshape(-1, 2)
+    digests[np.asarray(batch.shapes) == EMPTY] = 0
+    return np.ascontiguousarray(digests).view(np.dtype((np.void, 16))).ravel()
+
+
+def _equal(digests: NDArray[np.void], given: NDArray[np.void]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return rows and the numbers of the given digests that they equal."""
+    rows, numbers = [], []
+    of_digest: dict[bytes, list[int]] = {}
+    for number, digest in enumerate(given.tolist()):
+        of_digest.setdefault(bytes(digest), []).append(number)
+    # Texts without visible characters are no copies of each other.
+    of_digest.pop(bytes(16), None)
+    for row in np.flatnonzero(np.isin(digests, given)).tolist():
+        for number in of_digest.get(bytes(digests[row].item()), ()):
+            rows.append(row)
+            numbers.append(number)
+    return np.array(rows, np.int64), np.array(numbers, np.int64)
+
+
+def _result(rows: list[_Row], given: _Given, items: Items, search: _Search, timing: Timing) -> Copies:
+    import pyarrow as pa
+
+    rows = _once(rows)
+    columns: dict[str, list[Any]] = {name: [] for name in copy_schema().names}
+    counts = [dict.fromkeys(_KINDS, 0) for _ in search.places]
+    num_copies = [0] * len(given.names)
+    for row in rows:
+        place, copy = search.places[row.place], row.copy
+        values = {
+            **{"given": given.names[row.given], "place": place.name, "place_kind": place.kind},
+            **{"doc_id": copy.doc_id, "file": copy.file, "offset": copy.offset, "length": copy.length},
+            **{"kind": copy.kind, "similarity": copy.similarity, "via": copy.via},
+            **{"share": row.share, "longest_run": row.longest_run},
+            **dict(zip(("span_start", "span_end"), row.span or (None, None), strict=True)),
+        }
+        for name, value in values.items():
+            columns[name].append(value)
+        counts[row.place][copy.kind] += 1
+        num_copies[row.given] += 1
+    known = given.known()
+    sizes = {number: row for number, row in zip(known, items.item_table().to_pylist(), strict=True)}
+    about = []
+    for number, name in enumerate(given.names):
+        own = sizes.get(number, {"num_words": None, "num_ngrams": None, "status": None})
+        status = "found" if num_copies[number] else "not found"
+        if own["status"] == "too short":
+            status = "too short"
+        facts = {"num_words": own["num_words"], "num_ngrams": own["num_ngrams"], "status": status}
+        about.append({"given": name, **facts, "num_copies": num_copies[number]})
+    summary = {
+        "num_given": len(given.names),
+        "num_given_found": sum(1 for num in num_copies if num),
+        "num_too_short": sum(1 for one in about if one["status"] == "too short"),
+        "num_without_text": len(given.names) - len(known),
+        "places": [
+            {"place": place.name, "kind": place.kind, "num_documents": num, "num_copies": count}
+            for place, num, count in zip(search.places, search.num_documents, counts, strict=True)
+        ],
+        "num_bad_rows": search.counts.num_bad_rows,
+        "num_blank_lines": search.counts.num_blank_lines,
+        "not_reached": list(NOT_REACHED),
+        "threshold": items.rules.threshold,
+        "min_share": items.rules.min_share,
+        "min_ngrams": items.rules.min_ngrams,
+        "version": _native.__version__,
+        "timings": timing.to_dict(),
+    }
+    return Copies(pa.table(columns, copy_schema()), pa.Table.from_pylist(about, given_schema()), summary)
+
+
+def _once(rows: list[_Row]) -> list[_Row]:
+    """Return the rows in order of places, each document of a run or an index once for each given document.
+
+    A run's evidence and its kept files may both say that a document is a copy; what was measured on texts goes first.
+    """
+    order = {kind: number for number, kind in enumerate(_KINDS)}
+    seen: set[tuple[int, int, int | str]] = set()
+    chosen = []
+    for row in sorted(rows, key=lambda row: (row.span is None, order[row.copy.kind])):
+        key = row.given, row.place, row.copy.doc_id if row.copy.row is None else row.copy.row
+        # Of a corpus, several stretches of a document may be copies.
+        if row.span is not None or key not in seen:
+            chosen.append(row)
+        seen.add(key)
+    return sorted(chosen, key=lambda row: (row.place, row.given, order[row.copy.kind], row.order, row.span or (0, 0)))
+
+
+def copy_schema() -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return the columns of the copies."""
+    import pyarrow as pa
+
+    names = ("given", "place", "place_kind", "doc_id", "file")
+    return pa.schema(
+        {
+            **{name: pa.string() for name in names},
+            **{"offset": pa.int64(), "length": pa.int64(), "kind": pa.string()},
+            **{"similarity": pa.float64(), "share": pa.float64(), "longest_run": pa.int64()},
+            **{"span_start": pa.int64(), "span_end": pa.int64(), "via": pa.string()},
+        }
+    )
+
+
+def given_schema() -> Any:  # noqa: ANN401
+    """Return the columns of the given documents."""
+    import pyarrow as pa
+
+    counts = {"num_words": pa.int64(), "num_ngrams": pa.int64()}
+    return pa.schema({"given": pa.string(), **counts, "status": pa.string(), "num_copies": pa.int64()})
+
+
+def _write(result: Copies, places: Sequence[Place], work: Path) -> None:
+    for name, table in ((COPIES, result.copies), (GIVEN, result.given)):
+        with RowWriter(str(work / name), name.removesuffix(".parquet"), table.schema) as writer:
+            writer.write_table(table)
+            writer.finish()
+    (work / LISTS).mkdir()
+    lists: dict[str, dict[str, list[str]]] = {place.name: {"": [], ".containing": []} for place in places}
+    for name, doc_id, kind in zip(
+        *(result.copies.column(column).to_pylist() for column in ("place", "doc_id", "kind")), strict=True
+    ):
+        lists[name][".containing" if kind == "containing" else ""].append(doc_id)
+    for number, place in enumerate(places, 1):
+        for suffix, ids in lists[place.name].items():
+            # One id per line: an id with a line break is in copies.parquet only.
+            lines = [doc_id for doc_id in dict.fromkeys(ids) if "\n" not in doc_id and "\r" not in doc_id]
+            if lines:
+                text = "".join(f"{line}\n" for line in lines)
+                path = work / LISTS / f"{list_name(number, place.name)}{suffix}.txt"
+                path.write_text(text, encoding="utf-8", newline="\n")
+    write_summary(work, result.summary)
+
+
+def list_name(number: int, place: str) -> str:
+    """Return the name of the lists of a place, without ending: its number, from 1, and its last part."""
+    own = re.sub(r"[^\w.-]+", "_", place.rstrip("/").rpartition("/")[2])
+    return f"{number}-{own}"

@@ -1,0 +1,260 @@
+"""Places that are searched for copies: corpora, outputs of finished runs, and indexes."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.batch.against.references import is_finished_run, kept_files
+from likewise.batch.opening import found_inputs
+from likewise.batch.options import FileRun
+from likewise.errors import InvalidInput, LikewiseError
+from likewise.io.output.directory import EVIDENCE
+from likewise.io.output.evidence import INPUT
+from likewise.io.source.files import InputFile
+from likewise.progress import Progress
+from likewise.recipe.recipe import Recipe
+
+if TYPE_CHECKING:
+    from likewise.index import Index
+
+CORPUS, RUN, INDEX = "corpus", "run", "index"
+# Matches of one text in an index: kept documents rarely match each other.
+_MOST_MATCHES = 1_000
+_SERVERS = ("redis://", "rediss://", "unix://")
+_COLUMNS = (
+    "row",
+    "doc_id",
+    "file",
+    "offset",
+    "length",
+    "kept_row",
+    "kept_id",
+    "kept_file",
+    "kept_offset",
+    "similarity",
+)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A document that an index, or the evidence of a run, says to be a copy.
+
+    Parameters
+    ----------
+    doc_id, kind : str
+        Its id; ``exact``, ``near`` or ``duplicate``.
+    similarity : float or None
+        To the given document, or to `via`.
+    via : str, optional
+        Id of the document that it was removed as a duplicate of.
+    file, offset, length : optional
+        Where it stands: in a corpus, a kept file or, if it was removed, an input of the run.
+    row : int, optional
+        Its row in the run.
+    """
+
+    doc_id: str
+    kind: str
+    similarity: float | None
+    via: str | None = None
+    file: str | None = None
+    offset: int | None = None
+    length: int | None = None
+    row: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CorpusPlace:
+    """Files.
+
+    Parameters
+    ----------
+    name : str
+        As given.
+    files : sequence of InputFile
+        The files.
+    """
+
+    name: str
+    files: Sequence[InputFile]
+    kind = CORPUS
+
+
+@dataclass(frozen=True, eq=False)
+class RunPlace:
+    """The kept files of a finished run, and what it removed.
+
+    Parameters
+    ----------
+    name : str
+        As given.
+    files : sequence of InputFile
+        The kept files.
+    summary : dict
+        Of the run.
+    """
+
+    name: str
+    files: Sequence[InputFile]
+    summary: dict[str, Any]
+    kind = RUN
+
+    @cached_property
+    def _evidence(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+        import pyarrow.parquet as pq
+
+        path = Path(self.name) / EVIDENCE
+        try:
+            table = pq.read_table(path, columns=[*_COLUMNS, "kept_source"])
+        except (OSError, ValueError, KeyError) as error:
+            raise InvalidInput(f"cannot read the evidence of the run: {error}", str(path)) from error
+        return table.sort_by("row")
+
+    @cached_property
+    def _kept_rows(self) -> dict[str, NDArray[np.int64]]:
+        """Of each input the rows that the run kept."""
+        removed = self._evidence.column("row").to_numpy()
+        rows, first = {}, 0
+        for entry in self.summary["inputs"]:
+            end = first + entry["num_documents"]
+            own = removed[np.searchsorted(removed, first) : np.searchsorted(removed, end)]
+            rows[entry["path"]] = np.setdiff1d(np.arange(first, end), own, assume_unique=True)
+            first = end
+        return rows
+
+    def row(self, file: str, position: int) -> int:
+        """Return the row of the run that a document of a kept file had, by its position among the file's documents."""
+        return int(self._kept_rows[file][position])
+
+    def duplicates(self, kept_rows: Sequence[int]) -> dict[int, list[Copy]]:
+        """Return what was removed as duplicates of some kept documents, by their rows."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = self._evidence
+        is_wanted = pc.is_in(table.column("kept_row"), value_set=pa.array(kept_rows, pa.int64()))
+        is_own = pc.equal(table.column("kept_source"), INPUT)
+        found: dict[int, list[Copy]] = {}
+        for row in table.filter(pc.and_(is_own, is_wanted)).to_pylist():
+            own = Copy(row["doc_id"], "duplicate", row["similarity"], row["kept_id"], **_place(row))
+            found.setdefault(row["kept_row"], []).append(own)
+        return found
+
+    def of_ids(self, ids: Sequence[str]) -> Iterator[tuple[str, Copy]]:
+        """Yield the groups of removed documents with some ids: the document, the kept one, and other duplicates."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = self._evidence
+        chosen = table.filter(pc.is_in(table.column("doc_id"), value_set=pa.array(ids, pa.string()))).to_pylist()
+        others = self.duplicates([row["kept_row"] for row in chosen if row["kept_source"] == INPUT])
+        for row in chosen:
+            yield row["doc_id"], Copy(row["doc_id"], "exact", 1.0, None, **_place(row))
+            if row["kept_source"] == INPUT:
+                place = {"file": row["kept_file"], "offset": row["kept_offset"], "row": row["kept_row"]}
+                yield row["doc_id"], Copy(row["kept_id"], "near", row["similarity"], None, **place)
+                for copy in others[row["kept_row"]]:
+                    if copy.row != row["row"]:
+                        yield row["doc_id"], copy
+
+
+def _place(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in ("file", "offset", "length", "row")}
+
+
+@dataclass(frozen=True, eq=False)
+class IndexPlace:
+    """An index in a directory or on a server.
+
+    Parameters
+    ----------
+    name : str
+        Path or URL.
+    index : Index
+        Opened.
+    """
+
+    name: str
+    index: "Index"
+    kind = INDEX
+
+    def copies(self, texts: Sequence[str]) -> Iterator[tuple[int, Copy]]:
+        """Yield the documents that match each text by the recipe, and their duplicates."""
+        try:
+            found = self.index.neighbors_batch(list(texts), _MOST_MATCHES)
+        except LikewiseError as error:
+            raise InvalidInput(f"the index cannot compare these texts: {error}", self.name) from error
+        for number, neighbors in enumerate(found):
+            for other in neighbors:
+                if other.matches:
+                    yield number, Copy(other.doc_id, "near", other.similarity)
+                    for copy in self._duplicates(other.doc_id):
+                        yield number, copy
+
+    def of_id(self, doc_id: str) -> Iterator[Copy]:
+        """Yield a document by its id, and the other documents of its group; nothing if there is none."""
+        document = self.index.get(doc_id)
+        if document is None:
+            return
+        yield Copy(doc_id, "exact", 1.0)
+        kept_id = doc_id if document.kept_id is None else document.kept_id
+        if kept_id != doc_id and self.index.get(kept_id) is not None:
+            yield Copy(kept_id, "near", document.similarity)
+        for copy in self._duplicates(kept_id):
+            if copy.doc_id != doc_id:
+                yield copy
+
+    def _duplicates(self, kept_id: str) -> Iterator[Copy]:
+        for member in self.index.group(kept_id).member_ids:
+            document = self.index.get(member)
+            if member != kept_id and document is not None:
+                yield Copy(member, "duplicate", document.similarity, kept_id)
+
+
+Place = CorpusPlace | RunPlace | IndexPlace
+
+
+def opened_places(
+    names: Sequence[str | Path], run: FileRun, output: Path | None, progress: Progress, stack: ExitStack
+) -> list[Place]:
+    """Open places by what they are; what must be closed is closed by `stack`.
+
+    Raises
+    ------
+    InvalidInput
+        If there is nothing at a place, or it is named twice.
+    """
+    if not names:
+        raise InvalidInput("no place to search; give corpora, runs or indexes")
+    places: list[Place] = []
+    for given in names:
+        name = str(given)
+        if any(place.name == name for place in places):
+            raise InvalidInput("this place is given twice", name)
+        places.append(_opened(name, run, output, progress, stack))
+    return places
+
+
+def _opened(name: str, run: FileRun, output: Path | None, progress: Progress, stack: ExitStack) -> Place:
+    if name.startswith(_SERVERS):
+        import importlib
+
+        server = importlib.import_module("likewise.redis")
+        return IndexPlace(name, stack.enter_context(server.RedisIndex(name, read_only=True)))
+    if "://" not in name and Path(name).is_dir():
+        from likewise.index import Index
+        from likewise.index.opening import exists
+
+        if exists(Path(name)):
+            return IndexPlace(name, stack.enter_context(Index(name, read_only=True)))
+        if is_finished_run(Path(name)):
+            files, summary = kept_files(Path(name), Recipe.exact(), run, output)
+            return RunPlace(name, files, summary)
+    found = stack.enter_context(found_inputs([name], Recipe.exact(), run, output, progress))
+    return CorpusPlace(name, found.files)
