@@ -178,6 +178,7 @@ def test_groups_with_first_and_last_dates(tmp_path):
                 "kept_source": "input",
                 "group_size": len(group),
                 "members": [rows[number]["id"] for number in group],
+                **{"kept_run": None, "kept_position": None, "num_copies": len(group), "num_runs": 1},
                 "first_seen": dates[0][1] if dates else None,
                 "last_seen": dates[-1][1] if dates else None,
             }

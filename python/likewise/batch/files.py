@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Unpack
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from likewise._native import __version__
 from likewise.batch.about_inputs import about_inputs, told_if_left
+from likewise.batch.against.earlier import earlier_groups
 from likewise.batch.against.index import BesideIndex, IndexUse, recipe_beside
 from likewise.batch.against.references import (
     about_references,
@@ -34,7 +35,7 @@ from likewise.batch.run import RunContext, evidence_of_overruled, evidence_table
 from likewise.batch.stored_pairs import check_floor, write_near_pairs
 from likewise.batch.write.annotations import DocumentGroups
 from likewise.batch.write.counts import counts_by, with_values
-from likewise.batch.write.groups import write_groups
+from likewise.batch.write.groups import GroupColumns, weight_of_count, write_groups
 from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.sketches import write_kept_sketches
@@ -77,9 +78,9 @@ class _Asked:
 
     run: FileRun
     write: str
+    has_groups: bool
     write_prefix: str
-    date_field: str | None
-    count_by: str | None
+    columns: GroupColumns
     keep_sketches: bool
     store_pairs: float | None
     index: IndexUse | None
@@ -88,21 +89,27 @@ class _Asked:
     stays: StayingIds | None
 
     @property
+    def count_by(self) -> str | None:
+        """Field whose values are counted."""
+        return self.columns.count_by
+
+    @property
     def is_against(self) -> bool:
         """Whether there are documents that are not of the inputs."""
         return bool(self.against) or (self.index is not None and self.index.against is not None)
 
     def check(self) -> None:
         """Raise InvalidParameter if options do not go together."""
-        check_choice("write", self.write, WRITES)
         AddedFields(self.write_prefix)
         if self.write_prefix and self.write != "annotated":
             raise InvalidParameter("write_prefix", "requires --write annotated")
-        if self.date_field is not None and self.write != "groups":
-            raise InvalidParameter("date_field", "requires --write groups")
+        for option in ("date_field", "weight"):
+            if getattr(self.columns, option) is not None and not self.has_groups:
+                raise InvalidParameter("count_weight" if option == "weight" else option, "requires --write groups")
+        weight_of_count(self.columns.weight)
         if self.engine is not None:
             others = {"keep_sketches": self.keep_sketches, "store_pairs": self.store_pairs is not None}
-            others |= {"date_field": self.date_field is not None, "count_by": self.count_by is not None}
+            others |= {"date_field": self.columns.date_field is not None, "count_by": self.count_by is not None}
             others |= {"decisions": self.stays is not None}
             check_engine(self.index, self.against, others | {"memory": self.run.memory_bytes is not None})
         if self.stays is not None and self.index not in (None, IndexUse()):
@@ -128,6 +135,7 @@ class _Asked:
             "recipe": recipe.to_dict(),
             "inputs": reading.stamps,
             "write": self.write,
+            **({"groups": asdict(self.columns)} if self.has_groups else {}),
             "version": __version__,
             "parts": PARTS_VERSION,
             **self.run.identity(),
@@ -153,6 +161,17 @@ class _Asked:
             writes_copies=self.write in _COPIES,
             beside=self.index,
         )
+
+
+def _written(write: object) -> tuple[str, bool]:
+    """Return what is written for each input, and whether groups are."""
+    names = [name.strip() for name in write.split(",")] if isinstance(write, str) else [write]
+    for name in names:
+        check_choice("write", name, WRITES)
+    copies = [str(name) for name in names if name != "groups"]
+    if len(copies) > 1 or len(set(names)) < len(names):
+        raise InvalidParameter("write", f"{write!r} names two outputs; only groups can be combined with another one")
+    return (copies[0] if copies else "groups"), "groups" in names
 
 
 class _Reading:
@@ -204,8 +223,12 @@ class _Decided:
                 write_evidence([evidence_of_overruled(documents, recipe, decision)], work / OVERRULED)
             if asked.write in _COPIES:
                 self._write_copies(asked, reading, work / _COPIES[asked.write])
-            elif asked.write == "groups":
-                write_groups(documents, decision, self.kept_ids, asked.date_field, work / GROUPS)
+            if asked.has_groups:
+                columns = asked.columns
+                earlier = earlier_groups(
+                    reading.references, documents, columns.date_field, columns.count_by, self.context.progress
+                )
+                write_groups(documents, decision, self.kept_ids, columns, earlier, work / GROUPS)
             if asked.keep_sketches:
                 write_kept_sketches(documents, decision, reading.found.files, recipe, work)
         self.context.progress(StageFinished("writing", Timing.now() - began))
@@ -289,6 +312,7 @@ def dedup_files(
     write_prefix: str = "",
     date_field: str | None = None,
     count_by: str | None = None,
+    count_weight: str | None = None,
     decisions: Decisions | None = None,
     overwrite: bool = False,
     fresh: bool = False,
@@ -317,14 +341,19 @@ def dedup_files(
         What to write in addition to the evidence. ``kept``: the kept documents, in ``kept/``. ``annotated``: all rows
         with the fields is_kept, group, duplicate_of, similarity and group_size, in ``annotated/``. ``unique``: kept
         documents without duplicates, in ``unique/``. ``groups``: one row for each group, in ``groups.parquet``.
-        ``evidence``: nothing else.
+        ``evidence``: nothing else. ``groups`` can be combined with another one: ``"kept,groups"``.
     write_prefix : str
         Prefix for the names of the fields that ``annotated`` adds.
     date_field : str, optional
-        Field with numbers or ISO 8601 dates. With ``groups``, adds the columns first_seen and last_seen.
+        Field with numbers or ISO 8601 dates. With ``groups``, adds the columns first_seen and last_seen, over all runs
+        in `against` that wrote groups.
     count_by : str, optional
         Field whose values are counted in the summary: documents and removed documents of each value, and the pairs of
-        values of removed and kept documents. The evidence has both values as ``value`` and ``kept_value``.
+        values of removed and kept documents. The evidence has both values as ``value`` and ``kept_value``. With
+        ``groups``, adds the columns new_values (of this run) and values (of all runs).
+    count_weight : {"log", "sqrt", "inverse", "cap:N"}, optional
+        With ``groups``, adds the column weight, a function of the number n of copies in all runs: 1 + ln n, the square
+        root, 1 / n, or n up to N.
     decisions : path or mapping of str to str, optional
         Documents to keep whatever they match: a CSV file of doc_id and decision (``keep``), such as the page of a run
         exports, or a mapping of ids. ``overruled.parquet`` then names the kept document that each of them matches best.
@@ -377,8 +406,20 @@ def dedup_files(
         run, fields=tuple(name for name in dict.fromkeys((*run.fields, date_field, count_by)) if name is not None)
     )
     stays = None if decisions is None else StayingIds(decisions)
+    copies, has_groups = _written(write)
+    columns = GroupColumns(date_field, count_by, count_weight)
     asked = _Asked(
-        run, write, write_prefix, date_field, count_by, keep_sketches, store_pairs, index, tuple(against), engine, stays
+        run,
+        copies,
+        has_groups,
+        write_prefix,
+        columns,
+        keep_sketches,
+        store_pairs,
+        index,
+        tuple(against),
+        engine,
+        stays,
     )
     asked.check()
     if is_remote(output):
@@ -394,6 +435,7 @@ def dedup_files(
                 write_prefix=write_prefix,
                 date_field=date_field,
                 count_by=count_by,
+                count_weight=count_weight,
                 decisions=decisions,
                 index=index,
                 against=against,
@@ -416,7 +458,7 @@ def dedup_files(
             tell_direction(recipe, report)
         references = find_references(against, recipe, run, target, report)
         reading = _Reading(found, references)
-        if write == "annotated":
+        if copies == "annotated":
             check_annotated(found.files, AddedFields(write_prefix))
         identity = asked.identity(recipe, reading) | beside.identity()
         unfinished = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)

@@ -69,14 +69,13 @@ Examples:
 @MEMORY
 @click.option(
     "--write",
-    type=click.Choice(["kept", "annotated", "evidence", "groups", "unique"]),
     default="kept",
     show_default=True,
     metavar="WHAT",
     help="What to write in addition to the evidence. kept: kept documents. annotated: all rows, with the fields "
     "is_kept, group, "
     "duplicate_of, similarity and group_size. unique: kept documents without duplicates. groups: one row per group, in "
-    "groups.parquet. evidence: nothing else.",
+    "groups.parquet; can be combined with another one, as in kept,groups. evidence: nothing else.",
 )
 @click.option(
     "--write-prefix",
@@ -87,13 +86,20 @@ Examples:
 @click.option(
     "--date-field",
     metavar="FIELD",
-    help="Field with numbers or ISO 8601 dates. With --write groups, adds the columns first_seen and last_seen.",
+    help="Field with numbers or ISO 8601 dates. With --write groups, adds the columns first_seen and last_seen, "
+    "over all runs in --against that wrote groups.",
 )
 @click.option(
     "--count-by",
     metavar="FIELD",
     help="Field, such as a source, whose values are counted in the summary and the report: documents and removed "
-    "documents of each value, and which value duplicates which.",
+    "documents of each value, and which value duplicates which. With --write groups, adds the counts of each group.",
+)
+@click.option(
+    "--count-weight",
+    metavar="FUNCTION",
+    help="With --write groups, add the column weight, a function of the number n of copies in all runs: log "
+    "(1 + ln n), sqrt, inverse (1 / n) or cap:N (n up to N).",
 )
 @click.option(
     "--decisions",
@@ -167,6 +173,7 @@ def command(
     write_prefix: str,
     date_field: str | None,
     count_by: str | None,
+    count_weight: str | None,
     decisions: Path | None,
     index: Path | None,
     against: tuple[Path, ...],
@@ -220,6 +227,7 @@ def command(
             "write_prefix": write_prefix != "",
             "date_field": date_field is not None,
             "count_by": count_by is not None,
+            "count_weight": count_weight is not None,
             "decisions": decisions is not None,
             "keep_sketches": keep_sketches,
             "store_pairs": store_pairs is not None,
@@ -243,6 +251,7 @@ def command(
                 write_prefix=write_prefix,
                 date_field=date_field,
                 count_by=count_by,
+                count_weight=count_weight,
                 decisions=decisions,
                 overwrite=overwrite,
                 fresh=fresh,

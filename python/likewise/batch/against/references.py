@@ -173,7 +173,7 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
         return Reference(found.files)
     files, summary = kept_files(path, recipe, run, output)
     if not files:
-        return Reference(())
+        return Reference((), run=path)
     sketches = open_kept_sketches(path, files, recipe)
     if sketches is None:
         progress(
@@ -181,4 +181,4 @@ def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, pr
                 f"{path} has no stored sketches (--keep-sketches), so its kept documents are read and sketched again"
             )
         )
-    return Reference(files, sketches, keep_needs(summary["recipe"].get("keep", "first"))[1])
+    return Reference(files, sketches, keep_needs(summary["recipe"].get("keep", "first"))[1], path)

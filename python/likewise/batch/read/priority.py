@@ -108,6 +108,10 @@ class Date:
     rest: Decimal
 
 
+#: What ranks: a number exactly as it is written, or a date.
+Value = Decimal | Date
+
+
 def field_ranks(documents: Documents, field: str, option: str, *, largest_first: bool = False) -> NDArray[np.int64]:
     """Return the rank of each document by a field of numbers or dates, best first; documents without one rank last.
 

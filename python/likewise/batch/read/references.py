@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from likewise.batch.read.kept_sketches import KeptSketches
 from likewise.io.source.files import InputFile
@@ -19,11 +20,14 @@ class Reference:
         What the run that wrote these files kept of sketching their documents.
     ranked_by : tuple of str
         Fields by which that run ranked documents, so that some had them.
+    run : Path, optional
+        The output directory of that run.
     """
 
     files: tuple[InputFile, ...]
     sketches: KeptSketches | None = None
     ranked_by: tuple[str, ...] = ()
+    run: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)

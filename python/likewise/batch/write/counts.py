@@ -39,7 +39,7 @@ def counts_by(documents: Documents, decision: Decision, field: str) -> dict[str,
         ``num_removed``; ``num_pairs`` and ``pairs``, the 1,000 most frequent pairs of the value of a removed document
         and that of the kept one, with ``kept_source`` and ``num_removed``. A value is None where there is none.
     """
-    codes, names = _codes(documents, field)
+    codes, names = value_codes(documents, field)
     first = documents.num_references
     of_documents = np.bincount(codes[first:], minlength=len(names))
     of_removed = np.zeros(len(names), np.int64)
@@ -86,7 +86,7 @@ def with_values(tables: Iterable[Any], documents: Documents, decision: Decision,
     field : str
         Its name.
     """
-    codes, names = _codes(documents, field)
+    codes, names = value_codes(documents, field)
     start = 0
     for table in tables:
         part = slice(start, start + len(table))
@@ -99,7 +99,7 @@ def with_values(tables: Iterable[Any], documents: Documents, decision: Decision,
         yield table
 
 
-def _codes(documents: Documents, field: str) -> tuple[NDArray[np.int64], list[str | None]]:
+def value_codes(documents: Documents, field: str) -> tuple[NDArray[np.int64], list[str | None]]:
     """Return the number of each document's value, and the values."""
     numbers: dict[str | None, int] = {None: 0}
     codes = documents.room.space.growing(np.int64)

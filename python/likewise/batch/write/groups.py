@@ -1,7 +1,12 @@
-"""Groups as rows: members, sizes, and when they were first and last seen."""
+"""Groups as rows: members, sizes, and when they were first and last seen, over all runs."""
 
 import json
-from collections.abc import Iterator, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,71 +16,208 @@ from numpy.typing import NDArray
 from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
-from likewise.batch.read.priority import field_ranks, field_value
+from likewise.batch.read.priority import Value, field_ranks, field_value
+from likewise.batch.write.counts import value_codes
+from likewise.checks import check_choice, check_integer
+from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.output.evidence import AGAINST, INPUT, write_evidence
 from likewise.io.tables.columns import constant_column, nullable_text_column, number_column, text_column
 
+COUNT_WEIGHTS = ("log", "sqrt", "inverse")
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierGroups:
+    """What earlier runs counted of the groups of reference documents.
+
+    Parameters
+    ----------
+    runs : sequence of str
+        Keys of these runs.
+    run_of : ndarray of shape (r,), int64
+        Of each reference document the number of the run that kept it; -1 for one of a file.
+    positions : ndarray of shape (r,), int64
+        Its position among the documents that the run kept.
+    rows : ndarray of shape (n,), int64
+        Reference documents that a run counted, rising; several rows of one are of several runs.
+    groups : pyarrow.Table of n rows
+        group_size and, where the runs wrote them, first_seen, last_seen and new_values.
+    """
+
+    runs: Sequence[str]
+    run_of: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    groups: Any
+
+
+def weight_of_count(name: str | None) -> Callable[[int], float] | None:
+    """Return the function that turns a number of copies into a weight: log, sqrt, inverse, or cap:N.
+
+    Raises
+    ------
+    InvalidParameter
+        If it has another name.
+    """
+    if name is None:
+        return None
+    kind, _, most = name.partition(":")
+    if kind == "cap":
+        if not most.isascii() or not most.isdigit():
+            raise InvalidParameter("count_weight", f"{name!r} has no number; use cap:N, such as cap:5")
+        return partial(min, float(check_integer("count_weight", int(most), 1, 2**31 - 1)))
+    check_choice("count_weight", name, (*COUNT_WEIGHTS, "cap:N"))
+    functions: dict[str, Callable[[int], float]] = {
+        "log": lambda count: 1 + math.log(count),
+        "sqrt": math.sqrt,
+        "inverse": lambda count: 1 / count,
+    }
+    if name not in functions:
+        raise InvalidParameter("count_weight", "cap:N requires a number for N, such as cap:5")
+    return functions[name]
+
+
+@dataclass(frozen=True)
+class GroupColumns:
+    """What is said of groups, beside their members.
+
+    Parameters
+    ----------
+    date_field : str, optional
+        Field of numbers or dates of which the first and last of each group are written.
+    count_by : str, optional
+        Field whose values are counted in each group.
+    weight : str, optional
+        The function of the number of copies that is written as ``weight`` (:func:`weight_of_count`).
+    """
+
+    date_field: str | None = None
+    count_by: str | None = None
+    weight: str | None = None
+
 
 def write_groups(
-    documents: Documents, decision: Decision, kept_ids: Sequence[str], date_field: str | None, path: Path
+    documents: Documents,
+    decision: Decision,
+    kept_ids: Sequence[str],
+    columns: GroupColumns,
+    earlier: EarlierGroups | None,
+    path: Path,
 ) -> None:
     """Write one row for each group as Parquet.
 
     Parameters
     ----------
     documents : Documents
-        All documents, with the field of dates.
+        All documents, with the fields that are asked for.
     decision : Decision
         Verdicts on them.
     kept_ids : sequence of str
         Ids of documents of an index, of removed documents whose kept row is -1, in their order.
-    date_field : str, optional
-        Field of numbers or dates of which the first and last of each group are written.
+    columns : GroupColumns
+        What is said of each group.
+    earlier : EarlierGroups, optional
+        What earlier runs counted, of reference documents. All of these then have rows.
     path : Path
         The new file. Groups of the inputs come first, in the order of their kept documents; then those of reference
         documents.
     """
-    dates = None if date_field is None else _Dates(documents, date_field)
-    write_evidence(_Rows(documents, decision, kept_ids, dates).tables(), path)
+    write_evidence(_Rows(documents, decision, kept_ids, columns, earlier).tables(), path)
 
 
 class _Dates:
     """Values of a field in order."""
 
     def __init__(self, documents: Documents, field: str) -> None:
+        self._field = field
         ranks = field_ranks(documents, field, "date_field")
         texts = documents.field(field)
         distinct, rows = np.unique(ranks, return_index=True)
         # Documents without a value have the last rank, if there are any.
         self._none = len(distinct)
         self._texts: list[str] = []
+        self._values: list[Value] = []
         for rank, row in zip(distinct.tolist(), rows.tolist(), strict=True):
-            if field_value(field, texts[row]) is None:
+            value = field_value(field, texts[row])
+            if value is None:
                 self._none = rank
                 break
             # As it is written: numbers have more digits than a float.
             self._texts.append(json.loads(texts[row], parse_int=str, parse_float=str, parse_constant=str))
+            self._values.append(value)
         self._ranks = ranks
 
-    def ends(self, members: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[Any, Any]:
-        """Return the first and the last value of each group as text columns, null where no member has one."""
-        ranks = self._ranks[members]
-        first = np.minimum.reduceat(ranks, starts)
-        last = np.maximum.reduceat(np.where(ranks == self._none, -1, ranks), starts)
-        return self._column(first), self._column(np.where(last < 0, self._none, last))
+    def ends(
+        self,
+        members: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        alone: NDArray[np.int64] | None,
+        earlier: "list[list[dict[str, Any]]] | None",
+    ) -> tuple[Any, Any]:
+        """Return the first and the last value of each group as text columns, null where no member has one.
 
-    def _column(self, ranks: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has no types
-        return nullable_text_column([None if rank == self._none else self._texts[rank] for rank in ranks.tolist()])
+        `alone` is of each group a further member, or -1; `earlier` are the rows of earlier runs.
+        """
+        first, last = (np.full(len(starts), self._none, np.int64) for _ in range(2))
+        ends = np.append(starts, len(members))[1:]
+        has_own = ends > starts
+        if has_own.any():
+            ranks = self._ranks[members]
+            own = starts[has_own]
+            first[has_own] = np.minimum.reduceat(ranks, own)
+            highest = np.maximum.reduceat(np.where(ranks == self._none, -1, ranks), own)
+            last[has_own] = np.where(highest < 0, self._none, highest)
+        firsts, lasts = ([None if rank == self._none else rank for rank in ranks.tolist()] for ranks in (first, last))
+        # A reference document that no run counted stands for itself.
+        for number, rank in enumerate([] if alone is None else self._ranks[alone].tolist()):
+            if alone is not None and alone[number] >= 0 and rank != self._none:
+                firsts[number] = rank if firsts[number] is None else min(firsts[number], rank)
+                lasts[number] = rank if lasts[number] is None else max(lasts[number], rank)
+        of_first = [None if rank is None else (self._values[rank], self._texts[rank]) for rank in firsts]
+        of_last = [None if rank is None else (self._values[rank], self._texts[rank]) for rank in lasts]
+        for number, rows in enumerate(earlier or ()):
+            for row in rows:
+                for name, found, better in (("first_seen", of_first, min), ("last_seen", of_last, max)):
+                    if (text := row.get(name)) is not None:
+                        values = [one for one in (found[number], (self._parsed(text), text)) if one is not None]
+                        found[number] = better(values, key=lambda one: one[0])
+        return tuple(
+            nullable_text_column([None if one is None else one[1] for one in of]) for of in (of_first, of_last)
+        )
+
+    def _parsed(self, text: str) -> Value:
+        """Return a value that another run wrote; whether it is a number or a date, this run's own ones tell."""
+        for written in (text, json.dumps(text)):
+            try:
+                value = field_value(self._field, written)
+            except (InvalidInput, ValueError):
+                continue
+            if value is not None and (not self._values or type(value) is type(self._values[0])):
+                return value
+        raise InvalidInput(
+            f"an earlier run has {text!r} in the field {self._field!r}, which cannot be compared with the values of "
+            "this run"
+        )
 
 
 class _Rows:
     """The rows of the table of groups, some at a time."""
 
-    def __init__(self, documents: Documents, decision: Decision, kept_ids: Sequence[str], dates: _Dates | None) -> None:
+    def __init__(
+        self,
+        documents: Documents,
+        decision: Decision,
+        kept_ids: Sequence[str],
+        columns: GroupColumns,
+        earlier: EarlierGroups | None,
+    ) -> None:
         self._documents = documents
         self._decision = decision
         self._kept_ids = kept_ids
-        self._dates = dates
+        self._earlier = earlier
+        self._weight = weight_of_count(columns.weight)
+        self._dates = None if columns.date_field is None else _Dates(documents, columns.date_field)
+        self._values = None if columns.count_by is None else value_codes(documents, columns.count_by)
         # Removed documents group by group.
         self._order = np.argsort(decision.kept_rows, kind="stable")
         self._leaders = decision.kept_rows[self._order]
@@ -90,13 +232,15 @@ class _Rows:
         if first == len(documents):
             yield self._table(np.zeros(0, np.int64), INPUT)
         for part in slices(first, at_once):
-            leaders = np.unique(self._leaders[slice(*np.searchsorted(self._leaders, [part.start, part.stop]))])
+            leaders = np.arange(part.start, part.stop)
+            if self._earlier is None:
+                leaders = np.unique(self._leaders[slice(*np.searchsorted(self._leaders, [part.start, part.stop]))])
             if len(leaders):
                 yield self._table(leaders, AGAINST)
         if self._kept_ids:
             yield self._of_index()
 
-    def _table(self, leaders: NDArray[np.int64], source: str) -> Any:  # noqa: ANN401
+    def _table(self, leaders: NDArray[np.int64], source: str) -> Any:  # noqa: ANN401 - PyArrow has no types
         """Return the groups of these documents, which rise."""
         lows, highs = np.searchsorted(self._leaders, leaders), np.searchsorted(self._leaders, leaders, "right")
         num_own = int(source == INPUT)
@@ -110,7 +254,7 @@ class _Rows:
         # Leaders rise and all their duplicates are taken: these are consecutive but for groups of one.
         own = np.concatenate([np.zeros(0, np.int64), *map(np.arange, lows.tolist(), highs.tolist())])
         members[is_removed] = self._decision.removed_rows[self._order[own]]
-        return self._rows(self._documents.doc_ids(leaders), source, members, starts)
+        return self._rows(self._documents.doc_ids(leaders), source, members, starts, leaders)
 
     def _of_index(self) -> Any:  # noqa: ANN401
         rows = np.flatnonzero(self._decision.kept_rows < 0)
@@ -119,20 +263,94 @@ class _Rows:
             groups.setdefault(name, []).append(row)
         members = np.array([row for one in groups.values() for row in one], np.int64)
         starts = np.cumsum([0, *map(len, groups.values())])[:-1]
-        return self._rows(text_column(list(groups)), AGAINST, members, starts)
+        return self._rows(text_column(list(groups)), AGAINST, members, starts, None)
 
-    def _rows(self, ids: Any, source: str, members: NDArray[np.int64], starts: NDArray[np.int64]) -> Any:  # noqa: ANN401
+    def _rows(
+        self,
+        ids: Any,  # noqa: ANN401
+        source: str,
+        members: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        leaders: NDArray[np.int64] | None,
+    ) -> Any:  # noqa: ANN401
         import pyarrow as pa
 
         offsets = np.append(starts, len(members)).astype(np.int32)
+        sizes = np.diff(offsets).astype(np.int64)
         columns = {
             "group": ids,
             "kept_source": constant_column(source, len(ids)),
-            "group_size": number_column(np.diff(offsets).astype(np.int64)),
+            "group_size": number_column(sizes),
             "members": pa.ListArray.from_arrays(number_column(offsets), self._documents.doc_ids(members)),
         }
+        num_copies, num_runs = sizes.copy(), (sizes > 0).astype(np.int64)
+        counted, alone = None, None
+        if source == AGAINST and leaders is not None:
+            columns["kept_run"], columns["kept_position"] = self._kept_by(leaders)
+            counted = self._counted_before(leaders)
+            # A reference document that no run counted stands for itself.
+            alone = np.where([not rows for rows in counted], leaders, -1)
+            num_copies += [sum(row["group_size"] for row in rows) for rows in counted] + (alone >= 0)
+            num_runs += [max(len(rows), 1) for rows in counted]
+        else:
+            columns["kept_run"] = pa.nulls(len(ids), pa.string())
+            columns["kept_position"] = pa.nulls(len(ids), pa.int64())
+        columns["num_copies"], columns["num_runs"] = number_column(num_copies), number_column(num_runs)
         if self._dates is not None:
-            columns["first_seen"], columns["last_seen"] = (
-                self._dates.ends(members, starts) if len(members) else (pa.nulls(0, pa.string()),) * 2
-            )
+            columns["first_seen"], columns["last_seen"] = self._dates.ends(members, starts, alone, counted)
+        if self._values is not None:
+            columns["new_values"], columns["values"] = self._counted_values(members, offsets, alone, counted)
+        if self._weight is not None:
+            weights = [self._weight(count) for count in num_copies.tolist()]
+            columns["weight"] = number_column(np.array(weights, np.float64))
         return pa.table(columns)
+
+    def _kept_by(self, leaders: NDArray[np.int64]) -> tuple[Any, Any]:
+        """Return the run that kept each reference document, and the position there; null of files."""
+        import pyarrow as pa
+
+        if self._earlier is None:
+            return pa.nulls(len(leaders), pa.string()), pa.nulls(len(leaders), pa.int64())
+        run_of = self._earlier.run_of[leaders]
+        keys = [None if number < 0 else self._earlier.runs[number] for number in run_of.tolist()]
+        return nullable_text_column(keys), number_column(self._earlier.positions[leaders], run_of < 0)
+
+    def _counted_before(self, leaders: NDArray[np.int64]) -> list[list[dict[str, Any]]]:
+        """Return what earlier runs counted of each of these reference documents, which rise."""
+        if self._earlier is None or not len(leaders):
+            return [[] for _ in leaders]
+        lows, highs = (np.searchsorted(self._earlier.rows, leaders, side) for side in ("left", "right"))
+        rows = self._earlier.groups.slice(lows[0], highs[-1] - lows[0]).to_pylist()
+        return [rows[low:high] for low, high in zip((lows - lows[0]).tolist(), (highs - lows[0]).tolist(), strict=True)]
+
+    def _counted_values(
+        self,
+        members: NDArray[np.int64],
+        offsets: NDArray[np.int32],
+        alone: NDArray[np.int64] | None,
+        counted: list[list[dict[str, Any]]] | None,
+    ) -> tuple[Any, Any]:
+        """Return how many members of each group have each value: in this run, and in all."""
+        import pyarrow as pa
+
+        assert self._values is not None
+        codes, names = self._values
+        own, total = [], []
+        values = [names[code] for code in codes[members].tolist()]
+        for number, (start, end) in enumerate(pairwise(offsets.tolist())):
+            counts = Counter(values[start:end])
+            own.append(_as_rows(counts))
+            if alone is not None and alone[number] >= 0:
+                counts[names[codes[alone[number]]]] += 1
+            for row in () if counted is None else counted[number]:
+                for one in row.get("new_values") or ():
+                    counts[one["value"]] += one["num_documents"]
+            total.append(_as_rows(counts))
+        kind = pa.list_(pa.struct({"value": pa.string(), "num_documents": pa.int64()}))
+        return pa.array(own, kind), pa.array(total, kind)
+
+
+def _as_rows(counts: Counter[str | None]) -> list[dict[str, Any]]:
+    """Return counts as rows, the most frequent value first."""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0] is None, item[0] or ""))
+    return [{"value": value, "num_documents": count} for value, count in ranked]

@@ -46,6 +46,7 @@ GROUPS: dict[str, frozenset[str]] = {
                 "write_prefix",
                 "date_field",
                 "count_by",
+                "count_weight",
                 "overwrite",
                 "fresh",
                 "dry_run",

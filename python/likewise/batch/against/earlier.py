@@ -1,0 +1,146 @@
+"""What earlier runs counted of the groups of reference documents: their own `groups.parquet`."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.batch.read.documents import Documents
+from likewise.batch.read.references import Reference, References
+from likewise.batch.write.groups import EarlierGroups
+from likewise.errors import InvalidInput
+from likewise.io.output.directory import GROUPS, SUMMARY
+from likewise.io.output.evidence import INPUT
+from likewise.io.output.summaries import read_summary
+from likewise.progress import Progress, Warned
+
+_NEEDED = ("kept_source", "kept_run", "kept_position", "group_size")
+_TAKEN = ("group_size", "first_seen", "last_seen", "new_values")
+
+
+def earlier_groups(
+    references: References,
+    documents: Documents,
+    date_field: str | None,
+    count_by: str | None,
+    progress: Progress,
+) -> EarlierGroups | None:
+    """Return what the runs among the references counted; None where there is no run.
+
+    A run without `groups.parquet` is told: each document that it kept then counts once.
+
+    Raises
+    ------
+    InvalidInput
+        If a run is given twice, its groups do not fit its kept files, or they lack the dates or values asked for.
+    """
+    if all(part.run is None for part in references.parts):
+        return None
+    num = documents.num_references
+    run_of, positions = np.full(num, -1, np.int64), np.zeros(num, np.int64)
+    keys: list[str] = []
+    found: list[tuple[int, Path, Any]] = []
+    # Of each run the row here of each document that it kept.
+    rows_of: dict[str, NDArray[np.int64]] = {}
+    for first_source, part in references.starts():
+        if part.run is None:
+            continue
+        key = key_of_run(part.run)
+        if key in rows_of:
+            raise InvalidInput("this run is given twice with --against", str(part.run))
+        rows = _rows_of_run(part, first_source, documents)
+        run_of[rows], positions[rows] = len(keys), np.arange(len(rows))
+        rows_of[key] = rows
+        if (part.run / GROUPS).is_file():
+            found.append((len(keys), part.run, _groups(part.run, date_field, count_by)))
+        else:
+            told = f"{part.run} wrote no groups, so the copies that it removed are not counted; repeat it with --write "
+            progress(Warned(f"{told}kept,groups to count them"))
+        keys.append(key)
+    tables = list(_counted(found, keys, rows_of))
+    rows = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in tables)])
+    order = np.argsort(rows, kind="stable")
+    return EarlierGroups(keys, run_of, positions, rows[order], _joined([table for _, table in tables]).take(order))
+
+
+def key_of_run(run: Path) -> str:
+    """Return what a finished run is known by, wherever its directory is."""
+    return hashlib.blake2b((run / SUMMARY).read_bytes(), digest_size=8).hexdigest()
+
+
+def _rows_of_run(part: Reference, first_source: int, documents: Documents) -> NDArray[np.int64]:
+    """Return the rows here of the documents that a run kept, in its order, which that of its files may not be."""
+    assert part.run is not None
+    numbers = {file.name: first_source + number for number, file in enumerate(part.files)}
+    rows = [np.zeros(0, np.int64)]
+    for entry in read_summary(part.run)["inputs"]:
+        if not entry["num_kept"]:
+            continue
+        first, end = (int(documents.starts[numbers[entry["path"]] + behind]) for behind in (0, 1))
+        if end - first != entry["num_kept"]:
+            raise InvalidInput(
+                f"the kept files have {end - first:,} documents of {entry['path']}, but the run kept "
+                f"{entry['num_kept']:,}; repeat the run",
+                str(part.run),
+            )
+        rows.append(np.arange(first, end))
+    return np.concatenate(rows)
+
+
+def _groups(run: Path, date_field: str | None, count_by: str | None) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return the groups of a run that have members of its own."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    path = run / GROUPS
+    asked = {"first_seen": ("date-field", date_field), "new_values": ("count-by", count_by)}
+    wanted = [name for name, (_, field) in asked.items() if field is not None]
+    try:
+        names = pq.read_schema(path).names
+        for name in wanted:
+            if name not in names:
+                option, field = asked[name]
+                raise InvalidInput(
+                    f"the groups of this run have no {name}; repeat it with --{option} {field}", str(run)
+                )
+        columns = [name for name in (*_NEEDED, *_TAKEN[1:]) if name in names]
+        table = pq.read_table(path, columns=columns)
+        return table.filter(pc.greater(table.column("group_size"), 0))
+    except (OSError, ValueError, KeyError) as error:
+        raise InvalidInput(f"cannot read the groups of this run: {error}", str(path)) from error
+
+
+def _counted(
+    found: list[tuple[int, Path, Any]], keys: list[str], rows_of: dict[str, NDArray[np.int64]]
+) -> Iterator[tuple[NDArray[np.int64], Any]]:
+    """Yield rows here, and what each run counted of them: of documents that it kept, and that runs before it kept."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for number, run, table in found:
+        is_own = pc.equal(table.column("kept_source"), INPUT)
+        own = table.filter(is_own)
+        rows = rows_of[keys[number]]
+        if len(own) != len(rows):
+            raise InvalidInput(
+                f"the run has {len(own):,} groups, but kept {len(rows):,} documents; repeat the run", str(run / GROUPS)
+            )
+        yield rows, own
+        for key, kept in rows_of.items():
+            other = table.filter(pc.fill_null(pc.equal(table.column("kept_run"), pa.scalar(key)), fill_value=False))
+            if len(other):
+                places = other.column("kept_position").to_numpy()
+                if len(places) and not 0 <= places.min() <= places.max() < len(kept):
+                    raise InvalidInput("the groups are damaged; repeat the run", str(run / GROUPS))
+                yield kept[places], other
+
+
+def _joined(tables: list[Any]) -> Any:  # noqa: ANN401
+    import pyarrow as pa
+
+    taken = [table.select([name for name in _TAKEN if name in table.schema.names]) for table in tables]
+    empty = pa.table({"group_size": pa.array([], pa.int64())})
+    return pa.concat_tables([empty, *taken], promote_options="default").combine_chunks()
