@@ -1,5 +1,6 @@
 """The order of priority: which documents `keep` prefers, ties by row."""
 
+import functools
 import json
 import re
 from collections.abc import Iterable
@@ -160,6 +161,8 @@ def _value(documents: Documents, row: int, field: str, text: str, option: str) -
         raise InvalidInput(error.message, *documents.place(row)) from None
 
 
+# Dates and small numbers come again and again.
+@functools.lru_cache(maxsize=1 << 15)
 def field_value(field: str, text: str, option: str = "keep") -> Decimal | Date | None:
     """Return of a field's JSON the number exactly as it is written, the date, or None for null, NaN and absent.
 

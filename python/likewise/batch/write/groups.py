@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
-from likewise.batch.read.priority import Value, field_ranks, field_value
+from likewise.batch.read.priority import Date, Value, field_ranks, field_value
 from likewise.batch.write.counts import value_codes
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidInput, InvalidParameter
@@ -187,7 +187,8 @@ class _Dates:
 
     def _parsed(self, text: str) -> Value:
         """Return a value that another run wrote; whether it is a number or a date, this run's own ones tell."""
-        for written in (text, json.dumps(text)):
+        is_date = bool(self._values) and isinstance(self._values[0], Date)
+        for written in (json.dumps(text), text) if is_date else (text, json.dumps(text)):
             try:
                 value = field_value(self._field, written)
             except (InvalidInput, ValueError):
