@@ -232,6 +232,10 @@ def test_what_makes_no_sense_is_refused(tmp_path):
     corpus = jsonl(tmp_path / "in.jsonl", [{"id": "a", "text": "one"}])
     (tmp_path / "empty").mkdir()
     likewise.dedup_files(corpus, tmp_path / "evidence", Recipe.minhash(0.6), write="evidence")
+    find_copies(corpus, texts=["one"], output=tmp_path / "found")
+    with pytest.raises(InvalidInput, match="contains a finished run"):
+        find_copies(corpus, texts=["one"], output=tmp_path / "found")
+    find_copies(corpus, texts=["one"], output=tmp_path / "found", overwrite=True)
     for places, options, message in [
         ([], {"texts": ["one"]}, "no place to search"),
         (corpus, {}, "no document is given"),
@@ -241,6 +245,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
         (corpus, {"ids": ["x", "y"]}, "no place has a document with the id 'x' and 1 more"),
         ([corpus, corpus], {"texts": ["one"]}, "this place is given twice"),
         (tmp_path / "evidence", {"texts": ["one"]}, "wrote no kept documents"),
+        (tmp_path / "found", {"texts": ["one"]}, "output of likewise copies, not of a deduplication"),
     ]:
         with pytest.raises(InvalidInput, match=message):
             find_copies(places, **options)

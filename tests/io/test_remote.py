@@ -13,7 +13,7 @@ import pytest
 import likewise
 from likewise.batch.files import dedup_files
 from likewise.batch.pair_files import pair_files, sketch_files
-from likewise.corpus import decontaminate_files, leak_files
+from likewise.corpus import decontaminate_files, find_copies, leak_files
 from likewise.errors import InvalidInput
 from likewise.io.remote import fetch, is_remote, local_path, remote_files
 from tests.io.files import REMOVED, ROWS, WRITERS, jsonl
@@ -157,5 +157,8 @@ def test_questions_between_collections(store):
     assert leak_files(names, "memory://leaks", RECIPE)["num_pairs"] == 1
     found = decontaminate_files("memory://train.jsonl", {"quiz": "memory://test.jsonl"}, "memory://clean")
     assert found["num_contaminated"] == 1
+    copies = find_copies(["memory://train.jsonl"], files="memory://test.jsonl", output="memory://copies")
+    assert copies.copies.num_rows
     held = store.find("/")
+    assert "/copies/copies.parquet" in held
     assert {"/leaks/leaks.parquet", "/clean/items.parquet", "/clean/summary.json"} <= set(held)

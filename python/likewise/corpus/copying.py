@@ -14,6 +14,7 @@ from likewise import _native
 from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import found_inputs
 from likewise.batch.options import FileRun
+from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.summary import write_summary
 from likewise.checks import counted
 from likewise.corpus.items import Candidates, ContainmentRules, Items, ItemText
@@ -23,7 +24,7 @@ from likewise.errors import InvalidInput
 from likewise.io.output.directory import COPIES, GIVEN, LISTS, OutputDirectory, check_free
 from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.remote import local_path
+from likewise.io.remote import is_remote, local_path
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.files import InputFile
 from likewise.io.tables.columns import number_column
@@ -138,6 +139,15 @@ def find_copies(
     of its recipe; it does not find documents that contain a given one.
     """
     rules, run, report, timing = rules or ContainmentRules(), run or FileRun(), taken(progress), Timing()
+    if output is not None and is_remote(output):
+        return _into_store(
+            str(output),
+            places,
+            lambda local: find_copies(
+                places, texts=texts, files=files, ids=ids, output=local, rules=rules, run=run, progress=report
+            ),
+            overwrite=overwrite,
+        )
     target = None if output is None else Path(local_path(output))
     if target is not None:
         check_free(target, overwrite=overwrite)
@@ -163,6 +173,23 @@ def find_copies(
                 _write(result, opened, directory.work)
                 directory.finish()
     return result
+
+
+def _into_store(
+    output: str,
+    places: Sequence[str | Path] | str | Path,
+    search: Callable[[Path], Copies],
+    *,
+    overwrite: bool,
+) -> Copies:
+    found: list[Copies] = []
+
+    def run(local: Path) -> dict[str, Any]:
+        found.append(search(local))
+        return found[0].summary
+
+    run_to_store(output, places, run, overwrite=overwrite)
+    return found[0]
 
 
 def listed(paths: Sequence[str | Path] | str | Path) -> list[str | Path]:
@@ -493,6 +520,9 @@ def _result(rows: list[_Row], given: _Given, items: Items, search: _Search, timi
         facts = {"num_words": own["num_words"], "num_ngrams": own["num_ngrams"], "status": status}
         about.append({"given": name, **facts, "num_copies": num_copies[number]})
     summary = {
+        "verification": "Copies in files are equal, or their words were aligned: similarity >= "
+        f"{items.rules.threshold}, and at least {items.rules.min_share} of the weight of the n-grams. Indexes were "
+        "asked by their recipes.",
         "num_given": len(given.names),
         "num_given_found": sum(1 for num in num_copies if num),
         "num_too_short": sum(1 for one in about if one["status"] == "too short"),

@@ -51,6 +51,10 @@ _CHOICE: dict[str, tuple[type, ...]] = {
 _VALLEY: dict[str, tuple[type, ...]] = {"clarity": _NUMBER, "halves": (list,), "is_stable": (bool,)}
 
 
+# What only the summaries of other commands have.
+_OTHER_COMMANDS = {"splits": "leaks", "num_contaminated": "decontaminate", "num_given": "copies"}
+
+
 def read_summary(run: Path) -> dict[str, Any]:
     """Return the summary of a finished run.
 
@@ -65,8 +69,10 @@ def read_summary(run: Path) -> dict[str, Any]:
         raise InvalidInput("no finished run here (no summary.json)", str(run)) from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"cannot read the summary: {error}", str(run / SUMMARY)) from error
-    if isinstance(summary, dict) and "splits" in summary:
-        raise InvalidInput("this is the output of likewise leaks, not of a deduplication", str(run))
+    if isinstance(summary, dict):
+        for key, command in _OTHER_COMMANDS.items():
+            if key in summary:
+                raise InvalidInput(f"this is the output of likewise {command}, not of a deduplication", str(run))
     wrong = "recipe_id" if not isinstance(summary, dict) else _wrong(summary)
     if wrong is not None:
         raise InvalidInput(
