@@ -14,6 +14,7 @@ from likewise.cli.options.lazy import LazyGroup
 _COMMANDS = {
     "dedup": "Remove near-duplicates and record why each was removed.",
     "repeats": "Remove repeated lines, paragraphs, sentences or spans.",
+    "boilerplate": "Remove lines or paragraphs that many documents of one site share.",
     "pairs": "List all verified pairs of near-duplicates.",
     "leaks": "Find near-duplicates between the splits of a dataset.",
     "decontaminate": "Find items of evaluation sets inside documents, and remove them.",
@@ -38,7 +39,9 @@ _MODULES = {
     "decontaminate": "corpus.decontaminate",
     "leaks": "corpus.leaks",
     "match": "corpus.match",
+    "boilerplate": "parts.boilerplate",
     "mcp": "serve.mcp",
+    "repeats": "parts.repeats",
 }
 
 _HELP = """Find and remove near-duplicate documents.

@@ -1,6 +1,7 @@
-"""Repeats inside documents: parts that occur earlier are removed, and the first of each is kept."""
+"""Parts of documents that are removed: those that occur earlier, and boilerplate of sites."""
 
+from likewise.batch.parts.boilerplate import SITE_UNITS, BoilerplateRules, remove_boilerplate
 from likewise.batch.parts.run import dedup_parts
 from likewise.batch.parts.units import UNITS, PartRules
 
-__all__ = ["UNITS", "PartRules", "dedup_parts"]
+__all__ = ["SITE_UNITS", "UNITS", "BoilerplateRules", "PartRules", "dedup_parts", "remove_boilerplate"]

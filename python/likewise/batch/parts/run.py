@@ -1,6 +1,5 @@
 """Runs over the parts of documents: from names of inputs to an output directory."""
 
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +14,7 @@ from likewise.batch.options import FileRun
 from likewise.batch.parts.collection import Collection, Repeats
 from likewise.batch.parts.spans import repeated_spans
 from likewise.batch.parts.units import PartRules, repeated_units
-from likewise.batch.parts.writing import Rewriter, evidence_of, write_documents, write_emptied
+from likewise.batch.parts.writing import Rewriter, evidence_of, write_bad_rows, write_documents, write_emptied
 from likewise.batch.run import RunContext
 from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.summary import check_of, write_summary
@@ -137,7 +136,7 @@ def dedup_parts(
             measure = "equality" if parts.unit == "span" else recipe.measure
             method = "exact" if parts.unit == "span" else recipe.method
             if directory is None:
-                num_kept = _counted(collection, rewriter)
+                num_kept = rewriter.counted()
             else:
                 table = evidence_of(
                     collection, repeats, unit=parts.unit, method=method, measure=measure, recipe_id=recipe.recipe_id
@@ -153,7 +152,7 @@ def dedup_parts(
                     threads=rules.threads,
                 )
                 write_emptied(collection, rewriter.emptied, work / EMPTIED)
-                _write_bad_rows(collection, work / ERRORS)
+                write_bad_rows(collection, work / ERRORS)
         report(StageFinished("writing", Timing.now() - began))
         check_unchanged(found, read)
         summary = _summary(collection, repeats, rewriter, recipe, parts, num_kept, found)
@@ -202,21 +201,6 @@ def _in_order(repeats: Repeats) -> Repeats:
     columns = (repeats.rows, repeats.starts, repeats.ends, repeats.kept_rows, repeats.kept_starts, repeats.kept_ends)
     rows, starts, ends, kept_rows, kept_starts, kept_ends = (column[order] for column in columns)
     return Repeats(rows, starts, ends, kept_rows, kept_starts, kept_ends, repeats.similarity[order])
-
-
-def _counted(collection: Collection, rewriter: Rewriter) -> list[int]:
-    """Go through the documents as if they were written; return how many would stay of each file."""
-    num_gone = [sum(line is None for _, line in rewriter.lines(number)) for number in range(len(collection.files))]
-    return [int(size) - gone for size, gone in zip(np.diff(collection.starts).tolist(), num_gone, strict=True)]
-
-
-def _write_bad_rows(collection: Collection, path: Path) -> None:
-    if not any(collection.bad_rows):
-        return
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for source, bad_rows in zip(collection.files, collection.bad_rows, strict=True):
-            for bad in bad_rows:
-                file.write(json.dumps({"file": source.name, "row": bad.line + 1, "reason": bad.reason}) + "\n")
 
 
 def _summary(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.batch.parts.collection import Collection, Repeats
@@ -34,21 +35,8 @@ def evidence_of(
     import pyarrow as pa
 
     num_rows = len(repeats)
-    names = _native.Texts.from_list([file.name for file in collection.files])
-    columns: dict[str, Any] = {}
-    for prefix, rows, starts, ends in (
-        ("", repeats.rows, repeats.starts, repeats.ends),
-        ("kept_", repeats.kept_rows, repeats.kept_starts, repeats.kept_ends),
-    ):
-        columns |= {
-            f"{prefix}row": number_column(rows),
-            "kept_id" if prefix else "doc_id": text_column(collection.doc_ids(rows)),
-            f"{prefix}file": text_column(names.take(collection.file_of(rows))),
-            f"{prefix}offset": number_column(collection.offsets[rows].astype(np.int64)),
-            f"{prefix}length": number_column(collection.lengths[rows].astype(np.int64)),
-            f"{prefix}span_start": number_column(starts),
-            f"{prefix}span_end": number_column(ends),
-        }
+    columns = places_of(collection, "", repeats.rows, repeats.starts, repeats.ends)
+    columns |= places_of(collection, "kept_", repeats.kept_rows, repeats.kept_starts, repeats.kept_ends)
     del columns["kept_length"]
     return pa.table(
         {
@@ -60,6 +48,22 @@ def evidence_of(
             "recipe_id": constant_column(recipe_id, num_rows),
         }
     )
+
+
+def places_of(
+    collection: Collection, prefix: str, rows: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> dict[str, Any]:
+    """Return where parts stand as columns of the evidence, whose names begin with `prefix`."""
+    names = _native.Texts.from_list([file.name for file in collection.files])
+    return {
+        f"{prefix}row": number_column(rows),
+        "kept_id" if prefix else "doc_id": text_column(collection.doc_ids(rows)),
+        f"{prefix}file": text_column(names.take(collection.file_of(rows))),
+        f"{prefix}offset": number_column(collection.offsets[rows].astype(np.int64)),
+        f"{prefix}length": number_column(collection.lengths[rows].astype(np.int64)),
+        f"{prefix}span_start": number_column(starts),
+        f"{prefix}span_end": number_column(ends),
+    }
 
 
 class Rewriter:
@@ -119,6 +123,12 @@ class Rewriter:
                     self.emptied.append(row)
                 yield row, data[start:end] if start < end else None
                 start = end
+
+    def counted(self) -> list[int]:
+        """Go through the documents as if they were written; return how many would stay of each file."""
+        starts = self._collection.starts
+        num_gone = [sum(line is None for _, line in self.lines(number)) for number in range(len(starts) - 1)]
+        return [int(size) - gone for size, gone in zip(np.diff(starts).tolist(), num_gone, strict=True)]
 
 
 def write_documents(
@@ -215,3 +225,13 @@ def write_emptied(collection: Collection, rows: Sequence[int], path: Path) -> No
         for row, doc_id, number in places:
             entry = {"row": row, "doc_id": doc_id, "file": collection.files[number].name}
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+
+
+def write_bad_rows(collection: Collection, path: Path) -> None:
+    """Write the bad rows, a JSON object a line; nothing where there are none."""
+    if not any(collection.bad_rows):
+        return
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for source, bad_rows in zip(collection.files, collection.bad_rows, strict=True):
+            for bad in bad_rows:
+                file.write(json.dumps({"file": source.name, "row": bad.line + 1, "reason": bad.reason}) + "\n")

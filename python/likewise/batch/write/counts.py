@@ -109,13 +109,13 @@ def value_codes(documents: Documents, field: str) -> tuple[NDArray[np.int64], li
         for row, text in enumerate(texts.to_list()):
             code = of_json.get(text)
             if code is None:
-                code = of_json[text] = numbers.setdefault(_name(text), len(numbers))
+                code = of_json[text] = numbers.setdefault(value_name(text), len(numbers))
             some[row] = code
         codes.append(some)
     return codes.take(), list(numbers)
 
 
-def _name(text: str) -> str | None:
+def value_name(text: str) -> str | None:
     """Return a value as it is shown: a string as it is, anything else as JSON."""
     if text in NO_VALUE:
         return None

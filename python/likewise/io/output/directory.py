@@ -35,6 +35,7 @@ CONTAMINATED = "contaminated.parquet"
 ITEMS = "items.parquet"
 ERRORS = "errors.jsonl"
 EMPTIED = "emptied.jsonl"
+SITES = "sites.parquet"
 REPORT = "report.html"
 AUDIT = "audit.json"
 REVIEW = "review.csv"
@@ -60,7 +61,7 @@ FINAL_NAMES = (
         CONTAMINATED,
         ITEMS,
     ),
-    *(ERRORS, EMPTIED, REPORT, AUDIT),
+    *(ERRORS, EMPTIED, SITES, REPORT, AUDIT),
     SUMMARY,
 )
 # What is made of a finished run later: labels outlive its replacement, what is derived of it does not count.

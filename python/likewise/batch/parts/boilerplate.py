@@ -1,0 +1,454 @@
+"""Boilerplate by site: parts that stand in a large share of the documents of one site are taken out, all copies."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.batch.budget.timing import Timing
+from likewise.batch.options import FileRun
+from likewise.batch.parts.collection import Collection, Repeats, check_piece, read_in_order
+from likewise.batch.parts.units import UNITS
+from likewise.batch.parts.writing import Rewriter, places_of, write_bad_rows, write_documents, write_emptied
+from likewise.batch.read.fields import NO_VALUE
+from likewise.batch.run import RunRules
+from likewise.batch.write.counts import value_name
+from likewise.batch.write.remote import run_to_store
+from likewise.batch.write.summary import write_summary
+from likewise.checks import check_choice, check_integer, fraction_check
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.inputs import Inputs, find_inputs
+from likewise.io.kept import json_lines
+from likewise.io.output.directory import EMPTIED, ERRORS, EVIDENCE, KEPT, SITES, OutputDirectory, check_free
+from likewise.io.output.evidence import write_evidence
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.remote import is_remote, local_path
+from likewise.io.source.source import Job, Piece, as_array
+from likewise.io.stamps import check_unchanged, stamps
+from likewise.io.tables.columns import constant_column, number_column, text_column
+from likewise.progress import Progress, StageFinished, StageStarted, Warned, shows_progress, taken
+from likewise.recipe.recipe import Recipe
+from likewise.stages.sketch import EMPTY
+
+#: Units whose copies are found; a span has no fixed place.
+SITE_UNITS = tuple(unit for unit in UNITS if unit != "span")
+DEFAULT_SHARE = 0.3
+DEFAULT_MIN_DOCUMENTS = 10
+_EXACT = Recipe.exact()
+_MOST_SHOWN = 10
+_SHOWN_BYTES = 160
+# Documents of no site.
+_NO_SITE = -1
+
+
+@dataclass(frozen=True)
+class BoilerplateRules:
+    """What is boilerplate.
+
+    Parameters
+    ----------
+    site : str
+        Field of the site of a document. Of a URL the host counts.
+    share : float
+        Share of the documents of a site that a part must stand in, above 0 and at most 1.
+    unit : {"line", "paragraph", "sentence"}
+        What documents are cut into.
+    min_documents : int
+        Sites with fewer documents are left as they are, at least 2.
+    min_tokens : int
+        Minimum length of a part, in words.
+    """
+
+    site: str
+    share: float = DEFAULT_SHARE
+    unit: str = "line"
+    min_documents: int = DEFAULT_MIN_DOCUMENTS
+    min_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.site, str) or not self.site:
+            raise InvalidParameter("site", "must be the name of a field")
+        fraction_check(zero=False, one=True)("share", self.share)
+        check_choice("unit", self.unit, SITE_UNITS)
+        check_integer("min_documents", self.min_documents, 2, 2**31 - 1)
+        check_integer("min_tokens", self.min_tokens, 0, 100_000)
+
+
+@shows_progress
+def remove_boilerplate(
+    inputs: Sequence[str | Path] | str | Path,
+    output: str | Path,
+    rules: BoilerplateRules,
+    *,
+    run: FileRun | None = None,
+    dry_run: bool = False,
+    overwrite: bool = False,
+    fresh: bool = False,
+    progress: Progress | bool | None = None,
+) -> dict[str, Any]:
+    """Take out of the documents of each site what stands in a large share of them, such as menus and footers.
+
+    Parameters
+    ----------
+    inputs : path or sequence of paths
+        JSON Lines: files, directories, globs, or ``-``.
+    output : path
+        Directory for ``kept/`` (a file for each input, in which only the text field of lines is new, and only where
+        something went), ``removed.parquet`` (a row for each part and document), ``sites.parquet`` (a row for each
+        site), ``emptied.jsonl`` (documents of which nothing was left) and ``summary.json``.
+    rules : BoilerplateRules
+        What is boilerplate.
+    run : FileRun, optional
+        How files are read.
+    dry_run, overwrite, fresh, progress
+        As for :func:`likewise.batch.parts.dedup_parts`.
+
+    Returns
+    -------
+    dict
+        The summary, as written.
+
+    Raises
+    ------
+    InvalidInput
+        If an input is not JSON Lines, a row is bad, an id comes twice, or the output directory is not free.
+
+    Notes
+    -----
+    Parts are equal if their normalized texts are (case, width, white space). A part counts once for each document. All
+    of its copies go, the first one too. Documents are read once, and those that change are read again to be written.
+    Memory is about 60 bytes for each part.
+    """
+    run, report, timing = run or FileRun(), taken(progress), Timing()
+    if run.memory_bytes is not None:
+        raise InvalidParameter("memory", "does not apply to parts of documents")
+    if len(run.text_fields) != 1:
+        raise InvalidParameter("text_field", "must be a single field, since its text is rewritten")
+    if run.tokens_field is not None:
+        raise InvalidParameter("tokens_field", "does not apply: parts of texts are removed, and tokens are not text")
+    reading = replace(run, fields=(rules.site,))
+    if is_remote(output) and not dry_run:
+        return run_to_store(
+            str(output),
+            inputs,
+            lambda local: remove_boilerplate(inputs, local, rules, run=run, progress=progress),
+            overwrite=overwrite,
+        )
+    target, context = Path(local_path(output)), reading.run_rules()
+    if not dry_run:
+        check_free(target, overwrite=overwrite)
+    with ExitStack() as stack:
+        found = find_inputs(
+            [inputs] if isinstance(inputs, str | Path) else list(inputs),
+            reading.read_rules(_EXACT),
+            file_format=reading.format_for(_EXACT),
+            output=target,
+            stdin=reading.stdin,
+            spool_directory=stack.enter_context(scratch_directory()),
+            progress=report,
+        )
+        options = {**run.identity(), "write": "kept", **asdict(rules)}
+        read = stamps(found)
+        directory = None
+        if not dry_run:
+            identity = {"command": "boilerplate", "inputs": read, **options, "version": _native.__version__}
+            directory = stack.enter_context(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh))
+        work = directory.work if directory is not None else stack.enter_context(scratch_directory())
+        collection = Collection(json_lines(found.files))
+        with timing.wall("reading"):
+            parts = _read(collection, rules, context, work, report)
+        if len(collection) and not parts.sites:
+            raise InvalidInput(f"no document has a value in the field {rules.site!r}; choose another --site")
+        with timing.wall("counting"):
+            removed = _found(parts, rules)
+        repeats = removed.repeats(parts)
+        rewriter = Rewriter(collection, repeats, keeps_words_apart=False, threads=context.threads)
+        report(StageStarted("writing", 0, "bytes"))
+        began = Timing.now()
+        with timing.wall("writing"):
+            if directory is None:
+                num_kept = rewriter.counted()
+            else:
+                write_evidence([_evidence(collection, parts, removed, repeats, rules)], work / EVIDENCE)
+                write_evidence([_site_table(parts, removed)], work / SITES)
+                (work / KEPT).mkdir()
+                keeps_bad = run.on_error == "keep"
+                num_kept = write_documents(
+                    collection, rewriter, work / KEPT, work, keeps_bad=keeps_bad, threads=context.threads
+                )
+                write_emptied(collection, rewriter.emptied, work / EMPTIED)
+                write_bad_rows(collection, work / ERRORS)
+        report(StageFinished("writing", Timing.now() - began))
+        check_unchanged(found, read)
+        summary = _summary(collection, parts, removed, repeats, rewriter, rules, num_kept, found)
+        summary |= {"options": options, "is_dry_run": dry_run, "timings": timing.to_dict()}
+        if directory is not None:
+            write_summary(work, summary)
+            directory.finish()
+    return summary
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """All parts of all documents, by document and place, and the site of each document.
+
+    Parameters
+    ----------
+    rows, starts, ends : ndarray of shape (m,), int64
+        The document of each part, and its bytes there.
+    numbers : ndarray of shape (m,), int64
+        Equal for equal parts of one site; -1 for parts that are never removed.
+    sites : list of str
+        Names.
+    site_of : ndarray of shape (n,), int64
+        Number of the site of each document; -1 of none.
+    """
+
+    rows: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    sites: list[str]
+    site_of: NDArray[np.int64]
+
+    @property
+    def num_documents(self) -> NDArray[np.int64]:
+        """Documents of each site."""
+        return np.bincount(self.site_of[self.site_of >= 0], minlength=len(self.sites))
+
+
+def site_of_value(text: str) -> str | None:
+    """Return the site that a field's JSON names: the host of a URL, any other value as it is; None if it has none."""
+    if text in NO_VALUE:
+        return None
+    name = value_name(text)
+    if name is None or "://" not in name:
+        return name or None
+    try:
+        return urlsplit(name).hostname or name
+    except ValueError:
+        return name
+
+
+def _read(collection: Collection, rules: BoilerplateRules, context: RunRules, work: Path, progress: Progress) -> _Parts:
+    """Read all documents, and number their parts."""
+
+    def take(file: int, number: int, job: Job) -> tuple[int, Piece, tuple[Any, ...], list[str]]:
+        (piece,) = job.read()
+        texts, *cut = _native.cut_parts(piece.texts, rules.unit)
+        counts, starts, ends = (as_array(column, np.uint32) for column in cut)
+        batch = _native.digest_texts(texts, _EXACT.text_rules)
+        digests = np.array(batch.digests).reshape(-1, 2)
+        is_taken = np.asarray(batch.shapes) != EMPTY
+        if rules.min_tokens:
+            is_taken &= as_array(_native.cut_words(texts)[0], np.uint32) >= rules.min_tokens
+        collection.add(file, number, piece)
+        return file, piece, (counts, starts, ends, digests, is_taken), piece.fields[0].to_list()
+
+    first_lines = [0] * len(collection.files)
+    columns: list[tuple[Any, ...]] = []
+    sites: dict[str, int] = {}
+    of_text: dict[str, int] = {}
+    site_of: list[int] = []
+    for file, piece, cut, values in read_in_order(
+        collection.files, work, "reading", take, threads=context.threads, progress=progress
+    ):
+        check_piece(collection.files[file], first_lines[file], piece, context.on_error)
+        first_lines[file] += piece.num_lines
+        columns.append(cut)
+        for text in values:
+            if text not in of_text:
+                name = site_of_value(text)
+                of_text[text] = _NO_SITE if name is None else sites.setdefault(name, len(sites))
+            site_of.append(of_text[text])
+    told = collection.finish(allow_doubles=context.duplicate_ids == "allow", max_bad_rows=context.max_bad_rows)
+    if told is not None:
+        progress(Warned(told))
+    nothing = (*np.zeros((3, 0), np.uint32), np.zeros((0, 2), np.uint64), np.zeros(0, bool))
+    counts, starts, ends, digests, is_taken = map(np.concatenate, zip(nothing, *columns, strict=True))
+    rows = np.repeat(np.arange(len(counts)), counts)
+    site = np.array(site_of, np.int64)
+    own = site[rows] if len(rows) else np.zeros(0, np.int64)
+    numbers = _numbered(digests, own, is_taken & (own >= 0))
+    return _Parts(rows, starts.astype(np.int64), ends.astype(np.int64), numbers, list(sites), site)
+
+
+def _numbered(digests: NDArray[np.uint64], sites: NDArray[np.int64], is_taken: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return a number for each part, equal for equal digests of one site; -1 of parts that are not taken."""
+    places = np.flatnonzero(is_taken)
+    keys = (digests[places, 0], digests[places, 1], sites[places])
+    order = np.lexsort(keys)
+    changes = np.zeros(len(order), bool)
+    for key in keys:
+        sorted_key = key[order]
+        changes[1:] |= sorted_key[1:] != sorted_key[:-1]
+    numbers = np.full(len(digests), -1, np.int64)
+    numbers[places[order]] = np.cumsum(changes)
+    return numbers
+
+
+@dataclass(frozen=True, eq=False)
+class _Removed:
+    """What is boilerplate.
+
+    Parameters
+    ----------
+    places : ndarray of shape (k,), int64
+        Parts that go, rising.
+    num_documents : ndarray of int64
+        By number of a part the documents that have it.
+    is_checked : ndarray of bool
+        Of each site whether it has enough documents.
+    """
+
+    places: NDArray[np.int64]
+    num_documents: NDArray[np.int64]
+    is_checked: NDArray[np.bool_]
+
+    def repeats(self, parts: _Parts) -> Repeats:
+        """Return the parts that go, as what is taken out."""
+        rows, starts, ends = (column[self.places] for column in (parts.rows, parts.starts, parts.ends))
+        nothing = np.zeros(len(rows), np.int64)
+        return Repeats(rows, starts, ends, nothing, nothing, nothing, np.ones(len(rows)))
+
+
+def _found(parts: _Parts, rules: BoilerplateRules) -> _Removed:
+    places = np.flatnonzero(parts.numbers >= 0)
+    numbers, rows = parts.numbers[places], parts.rows[places]
+    num_parts = int(numbers.max()) + 1 if len(numbers) else 0
+    # Once for each document, however often it stands there. Rows rise, so equal pairs are next to each other in order.
+    order = np.lexsort((rows, numbers))
+    is_first = np.ones(len(order), bool)
+    is_first[1:] = (numbers[order[1:]] != numbers[order[:-1]]) | (rows[order[1:]] != rows[order[:-1]])
+    num_documents = np.bincount(numbers[order[is_first]], minlength=num_parts)
+    of_site = parts.num_documents
+    is_checked = of_site >= rules.min_documents
+    sites = parts.site_of[rows]
+    # A part of one document alone is no boilerplate, however small the share is.
+    counts = num_documents[numbers]
+    # The product may be a little above the whole number that is meant.
+    needed = np.maximum(np.ceil(rules.share * of_site - 1e-9), 2)
+    goes = is_checked[sites] & (counts >= needed[sites])
+    return _Removed(places[goes], num_documents, is_checked)
+
+
+def _evidence(
+    collection: Collection, parts: _Parts, removed: _Removed, repeats: Repeats, rules: BoilerplateRules
+) -> Any:  # noqa: ANN401 - PyArrow has no types
+    """Return a row for each part that was taken out."""
+    import pyarrow as pa
+
+    sites = parts.site_of[repeats.rows]
+    numbers = parts.numbers[removed.places]
+    of_site = parts.num_documents[sites] if len(sites) else sites
+    with_part = removed.num_documents[numbers] if len(numbers) else numbers
+    names = _native.Texts.from_list(parts.sites)
+    columns = places_of(collection, "", repeats.rows, repeats.starts, repeats.ends)
+    columns |= {
+        "site": text_column(names.take(sites.astype(np.uint32))),
+        "num_documents": number_column(with_part),
+        "num_site_documents": number_column(of_site),
+        "share": number_column(with_part / np.maximum(of_site, 1)),
+        "unit": constant_column(rules.unit, len(repeats)),
+    }
+    return pa.table(columns)
+
+
+def _site_table(parts: _Parts, removed: _Removed) -> Any:  # noqa: ANN401
+    """Return a row for each site, that with the most documents first."""
+    import pyarrow as pa
+
+    num_sites = len(parts.sites)
+    rows = parts.rows[removed.places]
+    sites = parts.site_of[rows]
+    num_bytes = parts.ends[removed.places] - parts.starts[removed.places]
+    distinct = np.unique(np.stack([sites, parts.numbers[removed.places]]), axis=1)
+    changed = np.unique(np.stack([sites, rows]), axis=1)
+    order = np.argsort(-parts.num_documents, kind="stable")
+    columns = {
+        "num_documents": parts.num_documents,
+        "num_changed": np.bincount(changed[0], minlength=num_sites),
+        "num_distinct_parts": np.bincount(distinct[0], minlength=num_sites),
+        "num_removed_parts": np.bincount(sites, minlength=num_sites),
+        "num_removed_bytes": np.bincount(sites, num_bytes, minlength=num_sites).astype(np.int64),
+    }
+    status = np.where(removed.is_checked, "checked", "too few documents")[order]
+    return pa.table(
+        {
+            "site": pa.array([parts.sites[number] for number in order.tolist()], pa.string()),
+            "status": pa.array(status.tolist(), pa.string()),
+            **{name: number_column(column[order].astype(np.int64)) for name, column in columns.items()},
+        }
+    )
+
+
+def _summary(
+    collection: Collection,
+    parts: _Parts,
+    removed: _Removed,
+    repeats: Repeats,
+    rewriter: Rewriter,
+    rules: BoilerplateRules,
+    num_kept: list[int],
+    found: Inputs,
+) -> dict[str, Any]:
+    return {
+        "verification": f"Every removed {rules.unit} stands in at least {rules.share:.0%} of the documents of its "
+        "site, with equal normalized text.",
+        "num_documents": len(collection),
+        "num_sites": len(parts.sites),
+        "num_sites_checked": int(np.count_nonzero(removed.is_checked)),
+        "num_without_site": int(np.count_nonzero(parts.site_of < 0)),
+        "num_in_small_sites": int(parts.num_documents[~removed.is_checked].sum()),
+        "num_kept": sum(num_kept),
+        "num_changed": int(len(np.unique(repeats.rows)) - len(rewriter.emptied)),
+        "num_emptied": len(rewriter.emptied),
+        "num_boilerplate_parts": len(np.unique(parts.numbers[removed.places])),
+        "num_removed_parts": len(repeats),
+        "num_removed_bytes": rewriter.num_removed_bytes,
+        "num_bad_rows": sum(map(len, collection.bad_rows)),
+        "num_blank_lines": collection.num_blank,
+        "most_removed": _most_removed(collection, parts, removed),
+        "version": _native.__version__,
+        "inputs": [
+            {
+                "path": file.name,
+                "num_bytes": file.num_bytes,
+                "num_documents": int(collection.starts[number + 1] - collection.starts[number]),
+                "num_kept": num_kept[number],
+                "num_bad_rows": len(collection.bad_rows[number]),
+            }
+            for number, file in enumerate(collection.files)
+        ],
+        "skipped_files": list(found.skipped),
+    }
+
+
+def _most_removed(collection: Collection, parts: _Parts, removed: _Removed) -> list[dict[str, object]]:
+    """Return the parts of which most bytes went."""
+    places = removed.places
+    numbers, firsts, inverse = np.unique(parts.numbers[places], return_index=True, return_inverse=True)
+    num_bytes = np.bincount(inverse, parts.ends[places] - parts.starts[places], minlength=len(numbers))
+    shown = []
+    for which in np.argsort(-num_bytes, kind="stable")[:_MOST_SHOWN].tolist():
+        place = int(places[firsts[which]])
+        row, start, end = (int(column[place]) for column in (parts.rows, parts.starts, parts.ends))
+        (text,) = collection.texts(np.array([row])).to_list()
+        part = text.encode()[start : min(end, start + _SHOWN_BYTES)].decode(errors="ignore")
+        site = int(parts.site_of[row])
+        shown.append(
+            {
+                "site": parts.sites[site],
+                "num_documents": int(removed.num_documents[int(numbers[which])]),
+                "num_site_documents": int(parts.num_documents[site]),
+                "num_bytes": int(num_bytes[which]),
+                "text": part,
+            }
+        )
+    return shown

@@ -1,0 +1,129 @@
+"""``likewise boilerplate``: what many documents of one site share."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from likewise.checks import counted
+from likewise.cli.options.help import LongCommand
+from likewise.cli.options.recipe import INPUTS, QUIET, document_options, take_run
+from likewise.cli.options.summary import bad_line, print_summary
+from likewise.cli.options.terminal import skipped_line
+from likewise.progress import shown
+
+_HELP = """Remove lines or paragraphs that many documents of one site share.
+
+Menus, footers and notices stand in most pages of a site. A part that stands in at least --share of the documents of a
+site is removed from all of them, the first copy too. Parts that differ only in case, width and white space are equal.
+Sites with fewer than --min-documents documents are left as they are.
+
+INPUT is JSON Lines. OUT will contain kept/ (the documents without these parts), removed.parquet (one row per removed
+part and document), sites.parquet (one row per site) and summary.json.
+
+\b
+Examples:
+  likewise boilerplate pages.jsonl --site url -o out
+  likewise boilerplate pages.jsonl --site source --share 0.5 --unit paragraph -o out --dry-run
+"""
+
+
+@click.command("boilerplate", cls=LongCommand, help=_HELP)
+@INPUTS
+@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), metavar="OUT", help="Output directory.")
+@click.option(
+    "--site", required=True, metavar="FIELD", help="Field with the site of a document. Of a URL, the host counts."
+)
+@click.option(
+    "--share",
+    type=float,
+    default=0.3,
+    show_default=True,
+    metavar="S",
+    help="Share of the site's documents that a part must stand in, above 0 and at most 1; always in at least two.",
+)
+@click.option(
+    "--unit",
+    type=click.Choice(["line", "paragraph", "sentence"]),
+    default="line",
+    show_default=True,
+    metavar="UNIT",
+    help="line, paragraph or sentence.",
+)
+@click.option(
+    "--min-documents",
+    type=int,
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Leave sites with fewer documents as they are.",
+)
+@click.option(
+    "--min-tokens", type=int, default=0, show_default=True, metavar="N", help="Minimum length of a part, in words."
+)
+@document_options
+@click.option("--dry-run", is_flag=True, help="Report what would be removed and write nothing.")
+@click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")
+@click.option("--fresh", is_flag=True, help="Discard an unfinished run in OUT instead of continuing it.")
+@QUIET
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
+def command(
+    inputs: tuple[str, ...],
+    out: Path,
+    site: str,
+    share: float,
+    unit: str,
+    min_documents: int,
+    min_tokens: int,
+    dry_run: bool,  # noqa: FBT001 - click's call
+    overwrite: bool,  # noqa: FBT001
+    fresh: bool,  # noqa: FBT001
+    quiet: bool,  # noqa: FBT001
+    as_json: bool,  # noqa: FBT001
+    **options: Any,  # noqa: ANN401
+) -> None:
+    """Run the command."""
+    from likewise.batch.parts import BoilerplateRules, remove_boilerplate
+    from likewise.errors import InvalidParameter
+
+    if str(out) == "-":
+        raise InvalidParameter("out", "must be a directory")
+    rules, run = BoilerplateRules(site, share, unit, min_documents, min_tokens), take_run(options)
+    with shown(not quiet) as report:
+        summary = remove_boilerplate(
+            inputs, out, rules, run=run, dry_run=dry_run, overwrite=overwrite, fresh=fresh, progress=report
+        )
+    print_summary(summary, None if dry_run else str(out), as_json=as_json, quiet=quiet, lines=_lines)
+
+
+def _lines(summary: dict[str, Any], out: str | None) -> list[str]:
+    """Return a summary as lines for people."""
+    unit, emptied = summary["options"]["unit"], summary["num_emptied"]
+    lines = [
+        summary["verification"],
+        f"{counted(summary['num_documents'], 'document')} of {counted(summary['num_sites'], 'site')}: "
+        f"{counted(summary['num_removed_parts'], f'{unit} removed', f'{unit}s removed')} from "
+        f"{summary['num_changed'] + emptied:,}, {counted(summary['num_removed_bytes'], 'byte')} of text; "
+        f"{emptied:,} {'was' if emptied == 1 else 'were'} left empty and removed",
+    ]
+    if summary["num_in_small_sites"]:
+        small = summary["num_sites"] - summary["num_sites_checked"]
+        lines.append(
+            f"{counted(small, 'site')} with fewer than {summary['options']['min_documents']} documents left as they "
+            f"are: {counted(summary['num_in_small_sites'], 'document')}"
+        )
+    if summary["num_without_site"]:
+        site = summary["options"]["site"]
+        lines.append(f"{counted(summary['num_without_site'], 'document')} without a value in {site!r} left unchanged")
+    lines += [
+        f"{part['site']}: {part['num_documents']:,} of {counted(part['num_site_documents'], 'document')}, "
+        f"{counted(part['num_bytes'], 'byte')}: {part['text']!r}"
+        for part in summary["most_removed"]
+    ]
+    if summary["num_bad_rows"] or summary["num_blank_lines"]:
+        lines.append(bad_line(summary))
+    if summary["skipped_files"]:
+        lines.append(skipped_line(summary["skipped_files"]))
+    lines.append(f"{summary['timings']['total_s']:.2f} s")
+    lines.append("nothing was written (--dry-run)" if out is None else f"results in {out}")
+    return lines
