@@ -17,7 +17,7 @@ from likewise.cli.options.terminal import printable
 from likewise.progress import shown
 
 if TYPE_CHECKING:
-    from likewise.runs.audit import Audit, OutputAudit
+    from likewise.runs.audit import Audit, OutputAudit, PartsAudit
     from likewise.runs.audit.recall import Recall
 
 # Missed pairs that are shown; the certificate has more.
@@ -33,6 +33,9 @@ OUT is the output directory of likewise dedup. A random sample of documents (rem
 others) is compared exactly with all documents, without sketches. The sample gives the share of matching pairs that the
 run compared and the share of removable documents that it removed, with 95 % intervals. All removals are measured again
 and checked against the threshold, the kept documents, the inputs and the kept files.
+
+For a run of likewise repeats, every removed part is compared with the one that its evidence names, and the kept files
+with the inputs without these parts. Nothing is sampled.
 
 Without OUT, --inputs and --kept name the documents that another tool read and kept, and --threshold, --preset or
 --recipe states what a match is. The audit then reports the share of removed documents that match no kept one, the worst
@@ -116,15 +119,19 @@ def command(
     """Run the command."""
     from likewise.errors import InvalidParameter
     from likewise.io.output.directory import AUDIT
-    from likewise.runs.audit import check_target, write_certificate
+    from likewise.runs.audit import PartsAudit, check_target, write_certificate
 
     if least_recall is not None and math.isnan(least_recall):
         raise InvalidParameter("least_recall", "nan given; it must be a number from 0 to 1")
     as_json, quiet = options.pop("as_json"), options.pop("quiet")
     _check_kind(ctx, out, options)
     target = output if output is not None else Path(AUDIT) if out is None else out / AUDIT
-    found: Audit | OutputAudit
-    if out is not None:
+    found: Audit | OutputAudit | PartsAudit
+    if out is not None and _is_of_parts(out):
+        found = _audited_parts(out, target, least_recall, options, quiet=quiet)
+        lines = _parts_lines(found)
+        least_recall = None
+    elif out is not None:
         found = _audited_run(out, target, options, quiet=quiet)
         lines = _lines(found)
     else:
@@ -132,7 +139,10 @@ def command(
         found = _audited_output(options, quiet=quiet)
         lines = _output_lines(found)
     write_certificate(found.certificate, target)
-    short = [] if least_recall is None else _not_proved(found.recall, least_recall)
+    short = []
+    if least_recall is not None:
+        assert not isinstance(found, PartsAudit)
+        short = _not_proved(found.recall, least_recall)
     if as_json:
         json.dump(found.certificate, sys.stdout, ensure_ascii=False, indent=2)
         sys.stdout.write("\n")
@@ -180,6 +190,42 @@ def _audited_run(out: Path, target: Path, options: dict[str, Any], *, quiet: boo
             raise FileNotFoundError(errno.ENOENT, "no such file or directory", path)
     with shown(not quiet) as report:
         return audit(out, progress=report, **given)
+
+
+def _is_of_parts(out: Path) -> bool:
+    from likewise.io.output.summaries import read_summary
+
+    return bool(read_summary(out)["options"].get("unit"))
+
+
+def _audited_parts(
+    out: Path, target: Path, least_recall: float | None, options: dict[str, Any], *, quiet: bool
+) -> "PartsAudit":
+    from likewise.errors import InvalidParameter
+    from likewise.runs.audit import audit_parts, check_target
+
+    given = {"least_recall": least_recall is not None, "memory": options["memory"] is not None}
+    for name, is_given in given.items():
+        if is_given:
+            raise InvalidParameter(name, "does not apply to a run of likewise repeats")
+    check_target(target)
+    files = {name: options[name] for name in ("weights", "stop_words", "dictionary")}
+    paths = {name: None if path is None else Path(path) for name, path in files.items()}
+    inputs = next(iter(options["inputs"]), None)
+    with shown(not quiet) as report:
+        return audit_parts(
+            out,
+            inputs=None if inputs is None else Path(inputs),
+            threads=options["threads"],
+            progress=report,
+            **paths,
+        )
+
+
+def _parts_lines(found: "PartsAudit") -> list[str]:
+    from likewise.runs.audit import parts_lines
+
+    return [found.certificate["run"]["verification"], "", *_check_lines(found), "", *parts_lines(found)]
 
 
 def _audited_output(options: dict[str, Any], *, quiet: bool) -> "OutputAudit":
@@ -233,7 +279,7 @@ def _lines(found: "Audit") -> list[str]:
     return lines
 
 
-def _check_lines(found: "Audit | OutputAudit") -> list[str]:
+def _check_lines(found: "Audit | OutputAudit | PartsAudit") -> list[str]:
     lines = []
     for check in found.checks:
         mark = "ok  " if check.passed else "FAIL"

@@ -13,9 +13,10 @@ from likewise import InvalidInput, Recipe, dedup_files
 from likewise._native import Texts
 from likewise.batch.options import FileRun
 from likewise.recipe.word_lists import WordList
-from likewise.runs.audit import audit, truth
-from likewise.runs.audit import rarest as rarest_module
-from likewise.runs.audit.rarest import RarestFeatures
+from likewise.runs.audit import audit
+from likewise.runs.audit.truth import matches as truth
+from likewise.runs.audit.truth import rarest as rarest_module
+from likewise.runs.audit.truth.rarest import RarestFeatures
 from tests.command import likewise_command
 from tests.oracle import measures
 from tests.oracle.features import Rules, features

@@ -8,8 +8,8 @@ import pytest
 import likewise
 from likewise import Recipe, dedup_files
 from likewise.runs.audit import audit
-from likewise.runs.audit import rarest as rarest_module
-from likewise.runs.audit import truth as truth_module
+from likewise.runs.audit.truth import matches as truth_module
+from likewise.runs.audit.truth import rarest as rarest_module
 from tests.runs.audit.corpora import graded, resembling, write
 
 NUM_CORPORA = 5

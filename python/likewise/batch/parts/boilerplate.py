@@ -399,7 +399,7 @@ def _summary(
     found: Inputs,
 ) -> dict[str, Any]:
     return {
-        "verification": f"Every removed {rules.unit} stands in at least {rules.share:.0%} of the documents of its "
+        "verification": f"Every removed {rules.unit} occurs in at least {rules.share:.0%} of the documents of its "
         "site, with equal normalized text.",
         "num_documents": len(collection),
         "num_sites": len(parts.sites),
@@ -426,6 +426,7 @@ def _summary(
             }
             for number, file in enumerate(collection.files)
         ],
+        "input_directory": None if found.parent is None else str(found.parent),
         "skipped_files": list(found.skipped),
     }
 

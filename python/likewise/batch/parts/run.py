@@ -239,6 +239,7 @@ def _summary(
             }
             for number, file in enumerate(collection.files)
         ],
+        "input_directory": None if found.parent is None else str(found.parent),
         "skipped_files": list(found.skipped),
     }
 

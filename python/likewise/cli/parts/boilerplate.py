@@ -14,9 +14,9 @@ from likewise.progress import shown
 
 _HELP = """Remove lines or paragraphs that many documents of one site share.
 
-Menus, footers and notices stand in most pages of a site. A part that stands in at least --share of the documents of a
-site is removed from all of them, the first copy too. Parts that differ only in case, width and white space are equal.
-Sites with fewer than --min-documents documents are left as they are.
+Most pages of a site have the same menus, footers and notices. A part that occurs in at least --share of the documents
+of a site is removed from all of them, including the first. Parts that differ only in case, width and white space are
+equal. Sites with fewer than --min-documents documents are left as they are.
 
 INPUT is JSON Lines. OUT will contain kept/ (the documents without these parts), removed.parquet (one row per removed
 part and document), sites.parquet (one row per site) and summary.json.
@@ -40,7 +40,7 @@ Examples:
     default=0.3,
     show_default=True,
     metavar="S",
-    help="Share of the site's documents that a part must stand in, above 0 and at most 1; always in at least two.",
+    help="Share of the site's documents that must have a part, above 0 and at most 1; always at least two documents.",
 )
 @click.option(
     "--unit",

@@ -1,12 +1,14 @@
 """Audits of finished runs: missed matches, wrong removals, and a certificate of both.
 
 The exact join could list all pairs, but it is code of the run under audit, and at a hundred million documents too slow.
-So a sample of documents is compared with all others, by a bound of its own (`rarest`), in one pass over the
+So a sample of documents is compared with all others, by a bound of its own (`truth.rarest`), in one pass over the
 texts. The document is the unit of the intervals, because pairs come in clusters. What the run compared is derived again
-from sketches, recipe and order. Checks of the output cover all rows; only recall is estimated.
+from sketches, recipe and order. Checks of the output cover all rows; only recall is estimated. Runs of
+parts are compared as a whole (`parts`).
 """
 
 from likewise.runs.audit.certificate import check_target, read_certificate, write_certificate
+from likewise.runs.audit.parts import PartsAudit, audit_parts, parts_lines
 from likewise.runs.audit.run import NUM_SAMPLED, Audit, audit
 from likewise.runs.audit.tools import OutputAudit, audit_output
 
@@ -14,9 +16,12 @@ __all__ = [
     "NUM_SAMPLED",
     "Audit",
     "OutputAudit",
+    "PartsAudit",
     "audit",
     "audit_output",
+    "audit_parts",
     "check_target",
+    "parts_lines",
     "read_certificate",
     "write_certificate",
 ]

@@ -18,8 +18,8 @@ from likewise.progress import Progress, StageAdvanced, StageFinished, StageStart
 from likewise.recipe.methods import Exact, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.copies import differing_copies
-from likewise.runs.audit.measuring import similarities
 from likewise.runs.audit.opening import OpenRun
+from likewise.runs.audit.truth.measuring import similarities
 
 _MOST_NAMED = 5
 _ROWS_AT_ONCE = 1 << 16

@@ -218,12 +218,12 @@ def open_run(
     rules, timing = run.run_rules(), Timing()
     with scratch_directory() as work, ExitStack() as stack:
         found = find_inputs(
-            _paths(path, summary, inputs),
+            paths_of_inputs(path, summary, inputs),
             run.read_rules(recipe),
             file_format=run.format_for(recipe),
             delimiter=run.delimiter,
         )
-        found = _named(found, [file["path"] for file in summary["inputs"]])
+        found = named_inputs(found, [file["path"] for file in summary["inputs"]])
         against = summary.get("against", {}).get("paths", [])
         references = _references(against, recipe, run, progress)
         recipe = _with_counted_before(recipe, against)
@@ -321,7 +321,9 @@ def check_kind(path: Path, summary: dict[str, Any]) -> None:
     """Raise InvalidInput if a run of this kind cannot be audited."""
     if summary.get("options", {}).get("unit"):
         raise InvalidInput(
-            "this run removed repeated parts (likewise repeats); audit applies to runs of likewise dedup", str(path)
+            "this run removed repeated parts (likewise repeats); use the command likewise audit, or "
+            "likewise.runs.audit.audit_parts",
+            str(path),
         )
     if "path" in summary.get("against", {}):
         raise InvalidInput(
@@ -375,7 +377,8 @@ def _with_references(evidence: Evidence, documents: Documents) -> Evidence:
     return dataclasses.replace(evidence, rows=rows, kept_rows=kept_rows)
 
 
-def _paths(path: Path, summary: dict[str, Any], inputs: Path | None) -> list[Path]:
+def paths_of_inputs(path: Path, summary: dict[str, Any], inputs: Path | None) -> list[Path]:
+    """Return the inputs of a run, where they were or in another directory; raise InvalidInput if one is missing."""
     stated = summary.get("input_directory")
     directory = inputs if inputs is not None else None if stated is None else Path(stated)
     if directory is None:
@@ -390,7 +393,7 @@ def _paths(path: Path, summary: dict[str, Any], inputs: Path | None) -> list[Pat
     return paths
 
 
-def _named(found: Inputs, names: list[str]) -> Inputs:
+def named_inputs(found: Inputs, names: list[str]) -> Inputs:
     """Return the inputs under the names that the run gave them: a single one may lie deeper."""
     files: list[InputFile] = [
         dataclasses.replace(file, name=name) for file, name in zip(found.files, names, strict=True)

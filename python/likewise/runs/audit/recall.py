@@ -10,7 +10,7 @@ from likewise.runs.audit.intervals import Share, StratumTotals, share
 from likewise.runs.audit.opening import OpenRun
 from likewise.runs.audit.search import FOUND, NOT_ACTED_ON, STAGES
 from likewise.runs.audit.strata import Stratum
-from likewise.runs.audit.truth import Matches
+from likewise.runs.audit.truth.matches import Matches
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from likewise.runs.audit.opening import GivenFiles, OpenRun, open_result, open_r
 from likewise.runs.audit.recall import Missed, Recall, estimate, missed_pairs
 from likewise.runs.audit.search import NOT_ACTED_ON, STAGES, stages_of
 from likewise.runs.audit.strata import Stratum, draw_strata, strata_of
-from likewise.runs.audit.truth import Matches, exact_matches, num_affordable
+from likewise.runs.audit.truth.matches import Matches, exact_matches, num_affordable
 from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
 

@@ -13,7 +13,7 @@ from likewise.batch.search.search import Search
 from likewise.progress import Progress
 from likewise.recipe.methods import Exact, MinHash, Shingles, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.runs.audit.truth import Matches
+from likewise.runs.audit.truth.matches import Matches
 from likewise.stages.bands import min_equal_slots
 from likewise.stages.sketch import shaped
 

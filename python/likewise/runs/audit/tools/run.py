@@ -26,7 +26,7 @@ from likewise.runs.audit.run import NUM_SAMPLED, sampled_matches
 from likewise.runs.audit.search import FOUND
 from likewise.runs.audit.strata import REMOVED, Stratum
 from likewise.runs.audit.tools.opening import Claims, OpenOutput, ToolFiles, open_output
-from likewise.runs.audit.truth import Matches, nearest_kept, num_affordable
+from likewise.runs.audit.truth.matches import Matches, nearest_kept, num_affordable
 
 _MOST_LISTED = 1000
 _MOST_NAMED = 5

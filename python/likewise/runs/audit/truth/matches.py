@@ -14,8 +14,8 @@ from likewise.errors import InvalidParameter
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
-from likewise.runs.audit.measuring import similarities
-from likewise.runs.audit.rarest import RarestFeatures
+from likewise.runs.audit.truth.measuring import similarities
+from likewise.runs.audit.truth.rarest import RarestFeatures
 
 # Features of the documents that are looked at in one go, and of the sampled ones in one pass.
 _FEATURES_AT_ONCE = 2_000_000

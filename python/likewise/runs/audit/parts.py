@@ -1,0 +1,431 @@
+"""Audits of `likewise repeats`: every removed part compared with the kept one, and what was left."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.batch.parts import PartRules
+from likewise.batch.parts.collection import Collection, read_in_order
+from likewise.checks import counted
+from likewise.errors import InvalidInput
+from likewise.io.inputs import Inputs, find_inputs
+from likewise.io.kept import json_lines
+from likewise.io.lines.jsonl import JsonlFile
+from likewise.io.output.directory import EVIDENCE, KEPT
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.output.summaries import read_summary
+from likewise.io.source.bad_rows import NO_LIMIT
+from likewise.io.source.source import Job, as_array
+from likewise.io.stamps import check_unchanged, stamps
+from likewise.measures.pairs import similarities
+from likewise.measures.table import MeasureName
+from likewise.progress import Progress, no_progress, shows_progress, taken
+from likewise.recipe.methods import Exact
+from likewise.recipe.recipe import Recipe
+from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
+from likewise.runs.audit.checks import Check
+from likewise.runs.audit.opening import GivenFiles, named_inputs, paths_of_inputs
+from likewise.runs.viewing.view import file_run
+from likewise.stages.sketch import EMPTY
+
+_MOST_NAMED = 5
+_MOST_SHOWN = 50
+_SHOWN_CHARACTERS = 160
+_ROWS_AT_ONCE = 1 << 14
+# Fewer words than these stand in many texts that have nothing else in common.
+_FEW_WORDS = 3
+_WORDS = Recipe.minhash(tokens="word", shingle=1)
+# Of another version, the last digits of a similarity may differ.
+_SAME = 1e-9
+_COLUMNS = ("row", "span_start", "span_end", "kept_row", "kept_span_start", "kept_span_end", "similarity")
+
+
+@dataclass(frozen=True, eq=False)
+class PartsAudit:
+    """Result of :func:`audit_parts`.
+
+    Parameters
+    ----------
+    checks : tuple of Check
+        Checks over all removed parts and all documents.
+    num_removed, num_left : int
+        Removed parts, and parts that match an earlier one and were left; None where these were not searched for.
+    certificate : dict
+        All results, with hashes of inputs and outputs, as JSON values.
+    """
+
+    checks: tuple[Check, ...]
+    num_removed: int
+    num_left: int | None
+    certificate: dict[str, Any]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(check.passed for check in self.checks)
+
+
+@shows_progress
+def audit_parts(
+    run: str | Path,
+    *,
+    inputs: Path | None = None,
+    weights: Path | None = None,
+    stop_words: Path | None = None,
+    dictionary: Path | None = None,
+    threads: int | None = None,
+    progress: Progress | bool | None = None,
+) -> PartsAudit:
+    """Check a finished run of ``likewise repeats``.
+
+    Parameters
+    ----------
+    run : str or Path
+        The output directory, which is not changed.
+    inputs : Path, optional
+        Current directory of the inputs, if they were moved.
+    weights, stop_words, dictionary : Path, optional
+        Weight table and word files used by the run.
+    threads : int, optional
+        Number of threads; all processors if None.
+    progress : bool or callable, optional
+        As for :func:`likewise.dedup`.
+
+    Returns
+    -------
+    PartsAudit
+        Nothing is sampled, so there are no intervals.
+
+    Raises
+    ------
+    InvalidInput
+        If the directory contains no finished run of this kind, or its inputs are missing.
+    InvalidParameter
+        If the run used a word list that is not given, or a list is given that the run did not use.
+
+    Notes
+    -----
+    Inputs are read again. Each removed part is compared with the part that its evidence names (lines, paragraphs and
+    sentences by equality or by the measure of the recipe, spans word by word), which must come earlier. Each kept
+    document is compared with the input without the removed parts. Of units that must be equal, all parts that equal an
+    earlier one are listed again: the count of those left is exact. Memory is about 40 bytes for each part.
+    """
+    path, report = Path(run), taken(progress)
+    summary = read_summary(path)
+    unit = summary["options"].get("unit")
+    if not unit:
+        raise InvalidInput("this is no run of likewise repeats; use likewise.audit", str(path))
+    recipe = GivenFiles(weights, stop_words, dictionary).recipe(summary)
+    rules = PartRules(unit, summary["options"]["min_tokens"])
+    reading = replace(file_run(summary), threads=threads)
+    with ExitStack() as stack:
+        work = stack.enter_context(scratch_directory())
+        found = named_inputs(
+            find_inputs(
+                paths_of_inputs(path, summary, inputs), reading.read_rules(recipe), file_format=reading.file_format
+            ),
+            [file["path"] for file in summary["inputs"]],
+        )
+        before = stamps(found)
+        evidence = _evidence(path)
+        collection = Collection(json_lines(found.files))
+        has_left = unit != "span" and isinstance(recipe.sketch, Exact)
+        repeated = _read(collection, rules, recipe if has_left else None, reading.run_rules().threads, work, report)
+        removed = _Removed(collection, evidence)
+        checks = [
+            _check_counts(summary, collection, removed),
+            _check_places(removed),
+            _check_matches(removed, recipe, rules, reading.run_rules().threads),
+            _check_kept(path, found, summary, collection, removed, has_spaces=unit == "span"),
+        ]
+        num_left = None
+        if repeated is not None:
+            checks.append(_check_left(repeated, removed, unit))
+            num_left = checks[-1].num_failed
+        check_unchanged(found, before)
+        fields = {
+            "certificate": CERTIFICATE_VERSION,
+            "version": _native.__version__,
+            "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "run": {name: summary[name] for name in ("recipe_id", "version", "verification")},
+            "recipe": recipe.to_dict(),
+            "unit": unit,
+            "min_tokens": rules.min_tokens,
+            "num_documents": len(collection),
+            "num_removed_parts": len(removed.rows),
+            "num_left_parts": num_left,
+            "passed": all(check.passed for check in checks),
+            "checks": [check.to_dict() for check in checks],
+            **removed.doubtful(),
+            "inputs": input_facts(found),
+            "outputs": output_facts(path),
+        }
+    return PartsAudit(tuple(checks), len(removed.rows), num_left, sealed(fields))
+
+
+def _evidence(path: Path) -> dict[str, NDArray[Any]]:
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path / EVIDENCE, columns=list(_COLUMNS))
+        return {name: table.column(name).to_numpy() for name in _COLUMNS}
+    except (OSError, ValueError, KeyError) as error:
+        raise InvalidInput(f"cannot read the evidence of the run: {error}", str(path / EVIDENCE)) from error
+
+
+def doc_id_of(collection: Collection, row: int) -> str:
+    """Return the id of one document."""
+    return str(collection.doc_ids(np.array([row])).to_list()[0])
+
+
+class _Removed:
+    """The removed parts, by document and place, and their texts."""
+
+    def __init__(self, collection: Collection, evidence: dict[str, NDArray[Any]]) -> None:
+        self._collection = collection
+        columns = [evidence[name].astype(np.int64) for name in _COLUMNS[:-1]]
+        self.rows, self.starts, self.ends, self.kept_rows, self.kept_starts, self.kept_ends = columns
+        self.similarity = evidence["similarity"].astype(np.float64)
+        num = len(collection)
+        # Rows beyond the collection have no text; they fail the check of places.
+        self.is_there = (self.rows >= 0) & (self.rows < num) & (self.kept_rows >= 0) & (self.kept_rows < num)
+
+    def texts(self, part: NDArray[np.int64]) -> tuple[list[bytes | None], list[bytes | None]]:
+        """Return some removed parts and the kept ones, None where a span is none of its text."""
+        needed = np.unique(np.concatenate([self.rows[part], self.kept_rows[part]]))
+        held = dict(
+            zip(needed.tolist(), (text.encode() for text in self._collection.texts(needed).to_list()), strict=True)
+        )
+        own = zip(self.rows[part], self.starts[part], self.ends[part], strict=True)
+        kept = zip(self.kept_rows[part], self.kept_starts[part], self.kept_ends[part], strict=True)
+        return tuple([_cut(held[int(row)], int(low), int(high)) for row, low, high in side] for side in (own, kept))  # type: ignore[return-value]
+
+    def batches(self) -> Iterator[NDArray[np.int64]]:
+        """Yield the numbers of removed parts that have texts, some at a time."""
+        numbers = np.flatnonzero(self.is_there)
+        for first in range(0, len(numbers), _ROWS_AT_ONCE):
+            yield numbers[first : first + _ROWS_AT_ONCE]
+
+    def named(self, number: int) -> str:
+        """Return the place of a removed part, for messages."""
+        row = int(self.rows[number])
+        doc_id = doc_id_of(self._collection, row) if self.is_there[number] else f"row {row}"
+        return f"{doc_id} at byte {int(self.starts[number]):,}"
+
+    def doubtful(self) -> dict[str, Any]:
+        """Return what a person should read: short parts by how often they went, or the least similar ones."""
+        counts: dict[str, int] = {}
+        num_short = 0
+        least: list[tuple[float, str, str]] = []
+        for part in self.batches():
+            own, kept = self.texts(part)
+            texts = _native.Texts.from_list(list(map(_whole, own)))
+            num_words = as_array(_native.cut_words(texts)[0], np.uint32)
+            for text in (_whole(own[i]).strip() for i in np.flatnonzero(num_words < _FEW_WORDS).tolist()):
+                counts[text] = counts.get(text, 0) + 1
+                num_short += 1
+            below = [i for i in np.flatnonzero(self.similarity[part] < 1).tolist()]
+            least += [(float(self.similarity[part[i]]), _shown(own[i]), _shown(kept[i])) for i in below]
+            least = sorted(least)[:_MOST_SHOWN]
+        frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_MOST_SHOWN]
+        return {
+            "num_short_parts": num_short,
+            "short_parts": [{"text": text[:_SHOWN_CHARACTERS], "num_times": count} for text, count in frequent],
+            "least_similar": [{"similarity": value, "text": own, "kept_text": kept} for value, own, kept in least],
+        }
+
+
+def _whole(text: bytes | None) -> str:
+    return (text or b"").decode(errors="replace")
+
+
+def _shown(text: bytes | None) -> str:
+    return _whole(text)[:_SHOWN_CHARACTERS]
+
+
+def _cut(text: bytes, start: int, end: int) -> bytes | None:
+    return text[start:end] if 0 <= start < end <= len(text) else None
+
+
+def _read(
+    collection: Collection, rules: PartRules, recipe: Recipe | None, threads: int, work: Path, progress: Progress
+) -> set[tuple[int, int]] | None:
+    """Read the inputs; with a recipe, return row and start of each part that equals an earlier one."""
+
+    def take(file: int, number: int, job: Job) -> tuple[Any, ...]:
+        (piece,) = job.read()
+        collection.add(file, number, piece)
+        if recipe is None:
+            return ()
+        parts, *cut = _native.cut_parts(piece.texts, rules.unit)
+        counts, starts, _ = (as_array(column, np.uint32) for column in cut)
+        batch = _native.digest_texts(parts, recipe.text_rules)
+        is_taken = np.asarray(batch.shapes) != EMPTY
+        if rules.min_tokens:
+            is_taken &= as_array(_native.cut_words(parts)[0], np.uint32) >= rules.min_tokens
+        return counts, starts, np.array(batch.digests).reshape(-1, 2), is_taken
+
+    found = list(read_in_order(collection.files, work, "reading", take, threads=threads, progress=progress))
+    collection.finish(allow_doubles=True, max_bad_rows=NO_LIMIT)
+    if recipe is None:
+        return None
+    nothing = (*np.zeros((2, 0), np.uint32), np.zeros((0, 2), np.uint64), np.zeros(0, bool))
+    counts, starts, digests, is_taken = map(np.concatenate, zip(nothing, *found, strict=True))
+    rows = np.repeat(np.arange(len(counts)), counts)[is_taken]
+    starts, digests = starts[is_taken].astype(np.int64), digests[is_taken]
+    # By digest, and then as they stand: all but the first of each are repeats.
+    order = np.lexsort((np.arange(len(rows)), digests[:, 1], digests[:, 0]))
+    is_again = np.zeros(len(order), bool)
+    is_again[1:] = (digests[order[1:]] == digests[order[:-1]]).all(axis=1)
+    again = order[is_again]
+    return set(zip(rows[again].tolist(), starts[again].tolist(), strict=True))
+
+
+def _check(name: str, num_checked: int, failures: Sequence[str]) -> Check:
+    return Check(name, num_checked, len(failures), tuple(failures[:_MOST_NAMED]))
+
+
+def _check_counts(summary: dict[str, Any], collection: Collection, removed: _Removed) -> Check:
+    found = {"num_documents": len(collection), "num_removed_parts": len(removed.rows)}
+    failures = [
+        f"{name.removeprefix('num_').replace('_', ' ')}: {summary[name]:,} stated, {num:,} found"
+        for name, num in found.items()
+        if summary[name] != num
+    ]
+    return _check("the counts of the summary are those of the inputs and the evidence", len(found), failures)
+
+
+def _check_places(removed: _Removed) -> Check:
+    is_earlier = (removed.kept_rows < removed.rows) | (
+        (removed.kept_rows == removed.rows) & (removed.kept_ends <= removed.starts)
+    )
+    wrong = np.flatnonzero(~(is_earlier & removed.is_there)).tolist()
+    name = "every removed part names one that comes earlier"
+    return _check(name, len(removed.rows), [removed.named(number) for number in wrong])
+
+
+def _check_matches(removed: _Removed, recipe: Recipe, rules: PartRules, threads: int) -> Check:
+    """Compare each removed part with the one that stays."""
+    failures: list[str] = []
+    for part in removed.batches():
+        own, kept = removed.texts(part)
+        texts = list(map(_whole, own)), list(map(_whole, kept))
+        is_right = np.array([a is not None and b is not None for a, b in zip(own, kept, strict=True)], bool)
+        is_right &= _matches(*texts, recipe, rules, removed.similarity[part], threads)
+        failures += [removed.named(int(part[i])) for i in np.flatnonzero(~is_right).tolist()]
+    num = int(removed.is_there.sum())
+    return _check("every removed part matches the one that its evidence names", num, failures)
+
+
+def _matches(
+    own: list[str], kept: list[str], recipe: Recipe, rules: PartRules, stated: NDArray[np.float64], threads: int
+) -> NDArray[np.bool_]:
+    texts = [_native.Texts.from_list(side) for side in (own, kept)]
+    if rules.unit == "span":
+        words = [_WORDS.feature_rules.cut(side) for side in texts]
+        same = [a == b and len(a) >= (rules.min_tokens or 0) for a, b in zip(*words, strict=True)]
+        return np.asarray(np.array(same, bool) & (stated == 1))
+    if isinstance(recipe.sketch, Exact):
+        digests = [
+            np.array(_native.digest_texts(side, recipe.text_rules, threads=threads).digests).reshape(-1, 2)
+            for side in texts
+        ]
+        return np.asarray((digests[0] == digests[1]).all(axis=1) & (stated == 1))
+    measured = similarities(own, kept, cast(MeasureName, recipe.measure), recipe=recipe, threads=threads)
+    return np.asarray((measured >= recipe.least_similarity) & (np.abs(measured - stated) < _SAME))
+
+
+def _check_kept(
+    path: Path, found: Inputs, summary: dict[str, Any], collection: Collection, removed: _Removed, *, has_spaces: bool
+) -> Check:
+    """Compare each kept document with its input without the removed parts."""
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for row, start, end in zip(removed.rows.tolist(), removed.starts.tolist(), removed.ends.tolist(), strict=True):
+        spans.setdefault(row, []).append((start, end))
+    failures: list[str] = []
+    for number, (file, entry) in enumerate(zip(json_lines(found.files), summary["inputs"], strict=True)):
+        first = int(collection.starts[number])
+        target = path / KEPT / entry["path"]
+        if not target.is_file():
+            raise InvalidInput("a kept file of this run is missing; repeat the run", str(target))
+        kept = _texts_of(_like(file, target))
+        for row, text in enumerate(_texts_of(file), first):
+            wanted = _without(text, spans.get(row, ()), has_spaces=has_spaces)
+            if wanted is None:
+                continue
+            now = next(kept, None)
+            if now is None or wanted.fullmatch(now) is None:
+                failures.append(f"{doc_id_of(collection, row)} in {target}")
+        failures += [f"one document more than expected in {target}" for _ in kept]
+    return _check("the kept files are the inputs without the removed parts", len(collection), failures)
+
+
+def _like(file: JsonlFile, path: Path) -> JsonlFile:
+    """Return a file of the same format that is read in the same way."""
+    found = find_inputs([path], file.rules, file_format="jsonl")
+    return json_lines(found.files)[0]
+
+
+def _texts_of(file: JsonlFile) -> Iterator[bytes]:
+    with scratch_directory() as work:
+        for texts in read_in_order(
+            [file],
+            work,
+            "checking kept files",
+            lambda _file, _number, job: _of_job(job),
+            threads=1,
+            progress=no_progress,
+        ):
+            yield from texts
+
+
+def _of_job(job: Job) -> list[bytes]:
+    return [text.encode() for piece in job.read() for text in piece.texts.to_list()]
+
+
+def _without(text: bytes, spans: Sequence[tuple[int, int]], *, has_spaces: bool) -> re.Pattern[bytes] | None:
+    """Return what a document may be without its removed parts; None if nothing is left of it."""
+    pieces: list[bytes] = []
+    at = 0
+    for start, end in sorted(spans):
+        if start > at or not pieces:
+            pieces.append(text[at:start])
+        at = max(at, end)
+    pieces.append(text[at:])
+    if spans and not b"".join(pieces).decode(errors="replace").strip():
+        return None
+    # Between two words that would become one, a space is written.
+    return re.compile((b" ?" if has_spaces else b"").join(map(re.escape, pieces)), re.DOTALL)
+
+
+def _check_left(repeated: set[tuple[int, int]], removed: _Removed, unit: str) -> Check:
+    left = sorted(repeated - set(zip(removed.rows.tolist(), removed.starts.tolist(), strict=True)))
+    failures = [f"row {row} at byte {start:,}" for row, start in left]
+    return _check(f"every {unit} that equals an earlier one was removed", len(repeated), failures)
+
+
+def parts_lines(found: PartsAudit) -> list[str]:
+    """Return what is said of the removed parts beside the checks."""
+    facts = found.certificate
+    lines = [f"{counted(found.num_removed, 'removed part')}; all were compared"]
+    if found.num_left is None:
+        how = "word by word" if facts["unit"] == "span" else "by similarity"
+        lines.append(f"parts that were left are not searched for, since parts match {how}")
+    if facts["num_short_parts"]:
+        lines.append(f"{facts['num_short_parts']:,} removed with fewer than {_FEW_WORDS} words; the most frequent:")
+        lines += [f"  {part['num_times']:,} times: {part['text']!r}" for part in facts["short_parts"][:_MOST_NAMED]]
+    if facts["least_similar"]:
+        lines.append("least similar:")
+        lines += [
+            f"  {pair['similarity']:.4f}: {pair['text']!r} and {pair['kept_text']!r}"
+            for pair in facts["least_similar"][:_MOST_NAMED]
+        ]
+    return lines
