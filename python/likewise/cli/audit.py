@@ -128,7 +128,7 @@ def command(
     target = output if output is not None else Path(AUDIT) if out is None else out / AUDIT
     found: Audit | OutputAudit | PartsAudit
     if out is not None and _is_of_parts(out):
-        found = _audited_parts(out, target, least_recall, options, quiet=quiet)
+        found = _audited_parts(ctx, out, target, options, quiet=quiet)
         lines = _parts_lines(found)
         least_recall = None
     elif out is not None:
@@ -199,14 +199,15 @@ def _is_of_parts(out: Path) -> bool:
 
 
 def _audited_parts(
-    out: Path, target: Path, least_recall: float | None, options: dict[str, Any], *, quiet: bool
+    ctx: click.Context, out: Path, target: Path, options: dict[str, Any], *, quiet: bool
 ) -> "PartsAudit":
+    from click.core import ParameterSource
+
     from likewise.errors import InvalidParameter
     from likewise.runs.audit import audit_parts, check_target
 
-    given = {"least_recall": least_recall is not None, "memory": options["memory"] is not None}
-    for name, is_given in given.items():
-        if is_given:
+    for name in ("num_sampled", "seed", "least_recall", "memory"):
+        if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE:
             raise InvalidParameter(name, "does not apply to a run of likewise repeats")
     check_target(target)
     files = {name: options[name] for name in ("weights", "stop_words", "dictionary")}

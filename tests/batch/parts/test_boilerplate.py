@@ -152,6 +152,8 @@ def test_the_command_tells_what_went(tmp_path):
     assert "contains a finished run" in again.err
     done = likewise_command("boilerplate", path, "--site", "url", "-o", tmp_path / "out", "--overwrite", "--json")
     assert json.loads(done.out)["num_removed_parts"] > 0
+    done = likewise_command("audit", tmp_path / "out")
+    assert "output of likewise boilerplate, not of a deduplication" in done.err
 
 
 def test_what_makes_no_sense_is_refused(tmp_path):

@@ -184,8 +184,8 @@ def test_the_command_writes_a_certificate(tmp_path):
     done = likewise_command("audit", out, "--json")
     assert done.status == 1
     assert not json.loads(done.out)["passed"]
-    for option in ("--memory", "--least-recall"):
-        done = likewise_command("audit", out, option, "1GB" if option == "--memory" else "0.5")
+    for option, value in {"--memory": "1GB", "--least-recall": "0.5", "--sample": "100", "--seed": "1"}.items():
+        done = likewise_command("audit", out, option, value)
         assert done.status == 2
         assert "does not apply to a run of likewise repeats" in done.err
 
@@ -204,3 +204,13 @@ def test_what_is_missing_is_named(tmp_path):
     (out / "kept" / "a.jsonl").unlink()
     with pytest.raises(InvalidInput, match="no finished run"):
         audit_parts(tmp_path / "moved")
+
+
+def test_similar_parts_must_reach_the_threshold(tmp_path):
+    out = run(tmp_path, FORMS[-1])
+    least = min(row["similarity"] for row in pq.read_table(out / "removed.parquet").to_pylist())
+    summary = json.loads((out / "summary.json").read_text())
+    summary["recipe"]["threshold"] = least + 0.01
+    (out / "summary.json").write_text(json.dumps(summary))
+    (check,) = failed(out).values()
+    assert "matches the one" in check.name

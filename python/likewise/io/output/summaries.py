@@ -52,7 +52,12 @@ _VALLEY: dict[str, tuple[type, ...]] = {"clarity": _NUMBER, "halves": (list,), "
 
 
 # What only the summaries of other commands have.
-_OTHER_COMMANDS = {"splits": "leaks", "num_contaminated": "decontaminate", "num_given": "copies"}
+_OTHER_COMMANDS = {
+    "splits": "leaks",
+    "num_contaminated": "decontaminate",
+    "num_given": "copies",
+    "num_sites": "boilerplate",
+}
 
 
 def read_summary(run: Path) -> dict[str, Any]:
