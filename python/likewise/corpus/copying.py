@@ -1,4 +1,4 @@
-"""Where do copies of given documents stand? In corpora, in the outputs of runs, and in indexes."""
+"""Where are copies of given documents? In corpora, in the outputs of runs, and in indexes."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _LEAST_COVERAGE = 0.8
 _Made = TypeVar("_Made")
 _KINDS = ("exact", "near", "containing", "duplicate")
-# Where copies may stand that no search here finds.
+# Places of copies that no search here reaches.
 NOT_REACHED = (
     "backups, snapshots, exports and replicas; copies that other systems made; caches and logs",
     "runs and indexes that were not given with --in, and evidence, reports and pages of those that were",
@@ -261,7 +261,7 @@ class _Given:
         if not ids:
             return
         known: dict[str, int] = {}
-        # A document may stand in several places, and an id may have several texts.
+        # A document may be in several places, and an id may have several texts.
         for doc_id, text in dict.fromkeys(search.documents_of(ids)):
             known[doc_id] = self._add(doc_id, text)
         for doc_id, place, order, copy in search.groups_of(ids):
@@ -447,7 +447,7 @@ class _Search:
         """Yield what runs removed as duplicates of kept documents with a copy."""
         for number, place in enumerate(self.places):
             if isinstance(place, RunPlace):
-                # Once for each given document and kept document, though it may stand there several times.
+                # Once for each given document and kept document, though the copy may occur there several times.
                 own = {(row.given, row.copy.row): row for row in rows if row.place == number}.values()
                 found = place.duplicates([int(row.copy.row or 0) for row in own])
                 for row in own:
@@ -546,7 +546,7 @@ def _result(rows: list[_Row], given: _Given, items: Items, search: _Search, timi
 def _once(rows: list[_Row]) -> list[_Row]:
     """Return the rows in order of places, each document of a run or an index once for each given document.
 
-    A run's evidence and its kept files may both say that a document is a copy; what was measured on texts goes first.
+    If the evidence of a run and its kept files both name a document, the row that was measured on texts is used.
     """
     order = {kind: number for number, kind in enumerate(_KINDS)}
     seen: set[tuple[int, int, int | str]] = set()

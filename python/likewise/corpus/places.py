@@ -54,7 +54,7 @@ class Copy:
     via : str, optional
         Id of the document that it was removed as a duplicate of.
     file, offset, length : optional
-        Where it stands: in a corpus, a kept file or, if it was removed, an input of the run.
+        Its row: in a corpus, a kept file or, if it was removed, an input of the run.
     row : int, optional
         Its row in the run.
     """

@@ -30,7 +30,7 @@ def earlier_groups(
 ) -> EarlierGroups | None:
     """Return what the runs among the references counted; None where there is no run.
 
-    A run without `groups.parquet` is told: each document that it kept then counts once.
+    A run without `groups.parquet` causes a warning, and each document that it kept counts once.
 
     Raises
     ------

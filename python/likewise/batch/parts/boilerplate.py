@@ -1,4 +1,4 @@
-"""Boilerplate by site: parts that stand in a large share of the documents of one site are taken out, all copies."""
+"""Boilerplate by site: parts that occur in a large share of the documents of one site are removed, all copies."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -56,7 +56,7 @@ class BoilerplateRules:
     site : str
         Field of the site of a document. Of a URL the host counts.
     share : float
-        Share of the documents of a site that a part must stand in, above 0 and at most 1.
+        Share of the documents of a site that must have a part, above 0 and at most 1.
     unit : {"line", "paragraph", "sentence"}
         What documents are cut into.
     min_documents : int
@@ -92,16 +92,16 @@ def remove_boilerplate(
     fresh: bool = False,
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
-    """Take out of the documents of each site what stands in a large share of them, such as menus and footers.
+    """Remove from the documents of each site what occurs in a large share of them, such as menus and footers.
 
     Parameters
     ----------
     inputs : path or sequence of paths
         JSON Lines: files, directories, globs, or ``-``.
     output : path
-        Directory for ``kept/`` (a file for each input, in which only the text field of lines is new, and only where
-        something went), ``removed.parquet`` (a row for each part and document), ``sites.parquet`` (a row for each
-        site), ``emptied.jsonl`` (documents of which nothing was left) and ``summary.json``.
+        Directory for ``kept/`` (a file for each input, in which only the text field of changed documents differs),
+        ``removed.parquet`` (a row for each part and document), ``sites.parquet`` (a row for each site),
+        ``emptied.jsonl`` (documents in which only white space is left) and ``summary.json``.
     rules : BoilerplateRules
         What is boilerplate.
     run : FileRun, optional
@@ -122,7 +122,7 @@ def remove_boilerplate(
     Notes
     -----
     Parts are equal if their normalized texts are (case, width, white space). A part counts once for each document. All
-    of its copies go, the first one too. Documents are read once, and those that change are read again to be written.
+    of its copies are removed, including the first. Documents are read once, and those that change once more.
     Memory is about 60 bytes for each part.
     """
     run, report, timing = run or FileRun(), taken(progress), Timing()
@@ -322,7 +322,7 @@ def _found(parts: _Parts, rules: BoilerplateRules) -> _Removed:
     places = np.flatnonzero(parts.numbers >= 0)
     numbers, rows = parts.numbers[places], parts.rows[places]
     num_parts = int(numbers.max()) + 1 if len(numbers) else 0
-    # Once for each document, however often it stands there. Rows rise, so equal pairs are next to each other in order.
+    # Once for each document, however often it occurs there. Sorted, equal pairs are next to each other.
     order = np.lexsort((rows, numbers))
     is_first = np.ones(len(order), bool)
     is_first[1:] = (numbers[order[1:]] != numbers[order[:-1]]) | (rows[order[1:]] != rows[order[:-1]])

@@ -53,7 +53,7 @@ def evidence_of(
 def places_of(
     collection: Collection, prefix: str, rows: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> dict[str, Any]:
-    """Return where parts stand as columns of the evidence, whose names begin with `prefix`."""
+    """Return the places of parts as columns of the evidence, whose names begin with `prefix`."""
     names = _native.Texts.from_list([file.name for file in collection.files])
     return {
         f"{prefix}row": number_column(rows),

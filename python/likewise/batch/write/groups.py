@@ -168,7 +168,7 @@ class _Dates:
             highest = np.maximum.reduceat(np.where(ranks == self._none, -1, ranks), own)
             last[has_own] = np.where(highest < 0, self._none, highest)
         firsts, lasts = ([None if rank == self._none else rank for rank in ranks.tolist()] for ranks in (first, last))
-        # A reference document that no run counted stands for itself.
+        # A reference document that no run counted is one copy.
         for number, rank in enumerate([] if alone is None else self._ranks[alone].tolist()):
             if alone is not None and alone[number] >= 0 and rank != self._none:
                 firsts[number] = rank if firsts[number] is None else min(firsts[number], rank)
@@ -289,7 +289,7 @@ class _Rows:
         if source == AGAINST and leaders is not None:
             columns["kept_run"], columns["kept_position"] = self._kept_by(leaders)
             counted = self._counted_before(leaders)
-            # A reference document that no run counted stands for itself.
+            # A reference document that no run counted is one copy.
             alone = np.where([not rows for rows in counted], leaders, -1)
             num_copies += [sum(row["group_size"] for row in rows) for rows in counted] + (alone >= 0)
             num_runs += [max(len(rows), 1) for rows in counted]

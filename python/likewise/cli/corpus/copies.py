@@ -1,4 +1,4 @@
-"""``likewise copies``: where copies of given documents stand."""
+"""``likewise copies``: where copies of given documents are."""
 
 import json
 import sys

@@ -40,7 +40,7 @@ _MOST_NAMED = 5
 _MOST_SHOWN = 50
 _SHOWN_CHARACTERS = 160
 _ROWS_AT_ONCE = 1 << 14
-# Fewer words than these stand in many texts that have nothing else in common.
+# Parts with fewer words occur in many unrelated texts.
 _FEW_WORDS = 3
 _WORDS = Recipe.minhash(tokens="word", shingle=1)
 # Of another version, the last digits of a similarity may differ.
@@ -281,7 +281,7 @@ def _read(
     counts, starts, digests, is_taken = map(np.concatenate, zip(nothing, *found, strict=True))
     rows = np.repeat(np.arange(len(counts)), counts)[is_taken]
     starts, digests = starts[is_taken].astype(np.int64), digests[is_taken]
-    # By digest, and then as they stand: all but the first of each are repeats.
+    # By digest, and then in order of the input: all but the first of each are repeats.
     order = np.lexsort((np.arange(len(rows)), digests[:, 1], digests[:, 0]))
     is_again = np.zeros(len(order), bool)
     is_again[1:] = (digests[order[1:]] == digests[order[:-1]]).all(axis=1)
