@@ -122,7 +122,7 @@ def audit_parts(
     summary = read_summary(path)
     unit = summary["options"].get("unit")
     if not unit:
-        raise InvalidInput("this is no run of likewise repeats; use likewise.audit", str(path))
+        raise InvalidInput("this is not a run of likewise repeats; use likewise.audit", str(path))
     recipe = GivenFiles(weights, stop_words, dictionary).recipe(summary)
     rules = PartRules(unit, summary["options"]["min_tokens"])
     reading = replace(file_run(summary), threads=threads)
