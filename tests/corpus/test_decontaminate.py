@@ -296,6 +296,12 @@ def test_bad_rows_of_all_files_count_together(tmp_path, monkeypatch):
         ({"items": {"s": ["x"]}, "min_share": float("nan")}, "min_share"),
         ({"items": {"s": ["x"]}, "min_ngrams": 0}, "min_ngrams"),
         ({"items": {"s": [1, 2]}}, "neither texts nor mappings"),
+        ({"items": {"s": []}}, "no item of 's' has a text"),
+        ({"items": {"s": pa.table({"question": [b"bytes"]})}}, "holds bytes, not texts"),
+        ({"items": {"s": pa.Table.from_arrays([pa.array(["a"])] * 2, ["text", "text"])}}, "two columns named 'text'"),
+        ({"items": {"s": ["x"]}, "item_fields": "text"}, "'text' is one name; give a list"),
+        ({"items": {"s": ["x"]}, "item_fields": ["text", "text"]}, "'text' is named twice"),
+        ({"items": {1: ["x"]}}, "the name 1 of an evaluation set is not a text"),
     ],
     ids=str,
 )

@@ -287,8 +287,10 @@ def items_in_memory(
     """Return the items of sets in memory: each a table, or a list of texts, whose field is then ``text``."""
     about: list[ItemText] = []
     texts: list[str] = []
+    _check_fields(fields)
     for number, (name, given) in enumerate(_named(sets).items()):
         columns = _columns_of(name, given)
+        num_before = len(texts)
         own = [field for field in (fields or ITEM_FIELDS) if field in columns]
         if not own or (fields and len(own) < len(fields)):
             raise InvalidInput(_no_field(name, fields, own))
@@ -297,9 +299,13 @@ def items_in_memory(
         ids = columns.get(id_field or "id", range(len(columns[own[0]])))
         for row, (item_id, *values) in enumerate(zip(ids, *(columns[field] for field in own), strict=True)):
             for field, value in zip(own, values, strict=True):
+                if isinstance(value, bytes):
+                    raise InvalidInput(f"the field {field!r} of the items {name!r} holds bytes, not texts", None, row)
                 if (text := as_item_text(value)) is not None:
                     about.append(ItemText(number, str(row if item_id is None else item_id), field))
                     texts.append(text)
+        if len(texts) == num_before:
+            raise InvalidInput(_no_field(name, fields, []))
     return Items(list(sets), about, _native.Texts.from_list(texts), rules)
 
 
@@ -325,6 +331,9 @@ def _columns_of(name: str, given: Any) -> dict[str, Sequence[object]]:  # noqa: 
     import pyarrow as pa
 
     table = found if isinstance(found, pa.Table) else pa.table(found)
+    for column in table.column_names:
+        if table.column_names.count(column) > 1:
+            raise InvalidInput(f"the items {name!r} have two columns named {column!r}")
     return dict(zip(table.column_names, (column.to_pylist() for column in table.columns), strict=True))
 
 
@@ -340,7 +349,19 @@ def _named(sets: object) -> Mapping[str, Any]:
         raise InvalidParameter("items", "must be a mapping of names to evaluation sets, such as {'quiz': table}")
     if not sets:
         raise InvalidParameter("items", "are empty; give at least one evaluation set")
+    for name in sets:
+        if not isinstance(name, str):
+            raise InvalidParameter("items", f"the name {name!r} of an evaluation set is not a text")
     return sets
+
+
+def _check_fields(fields: Sequence[str] | None) -> None:
+    """Raise InvalidParameter if the fields of items are not different names."""
+    if isinstance(fields, str):
+        raise InvalidParameter("item_fields", f"{fields!r} is one name; give a list")
+    for field in fields or ():
+        if list(fields or ()).count(field) > 1:
+            raise InvalidParameter("item_fields", f"{field!r} is named twice")
 
 
 def _no_field(name: str, fields: Sequence[str] | None, own: Sequence[str]) -> str:
@@ -379,6 +400,7 @@ def items_in_files(
     about: list[ItemText] = []
     texts: list[str] = []
     files: list[tuple[str, int]] = []
+    _check_fields(fields)
     for number, (name, paths) in enumerate(_named(sets).items()):
         row = 0
         own = _fields_of_set(name, paths, fields, run, progress, work)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -167,7 +167,12 @@ def unfinished_warning(directory: Path) -> str | None:
 
 
 def erase(
-    native: _native.OnlineIndex, directory: Path, ids: Iterable[str], threads: int, index: Mapping[str, Any]
+    native: _native.OnlineIndex,
+    directory: Path,
+    ids: Iterable[str],
+    threads: int,
+    index: Mapping[str, Any],
+    on_erased: Callable[[Erasure], object] | None = None,
 ) -> Erasure:
     """Erase documents; an unfinished erasure is finished with them.
 
@@ -183,6 +188,8 @@ def erase(
         Number of threads.
     index : mapping
         What the certificate says of the index.
+    on_erased : callable, optional
+        Called with the result while the erasure still counts as unfinished.
     """
     _check_files(directory)
     marker = _read_marker(directory) or _Marker([], set())
@@ -201,8 +208,7 @@ def erase(
         (directory / name).unlink(missing_ok=True)
     if native.records_of(column):
         raise _unfinished("a document was added again under the id of an erased one")
-    _delete_marker(directory)
-    return Erasure(
+    result = Erasure(
         erased=tuple(name for name in names if name in stored),
         absent=tuple(name for name in names if name not in stored),
         promoted=tuple(doc_id for doc_id, kept_id in kept_ids.items() if kept_id is None),
@@ -210,6 +216,11 @@ def erase(
         index=index,
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+    if on_erased is not None:
+        # The marker has the ids that were stored: as long as it is there, the result can be had again.
+        on_erased(result)
+    _delete_marker(directory)
+    return result
 
 
 def _unfinished(reason: str) -> StoreError:

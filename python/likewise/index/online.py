@@ -8,7 +8,7 @@ import tempfile
 import threading
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -598,7 +598,12 @@ class Index:
         was_kept, promoted, moved = self._native.remove(doc_id)
         return Removal(doc_id, was_kept, tuple(promoted), tuple(moved))
 
-    def erase(self, ids: Any) -> Erasure:  # noqa: ANN401 - lists, Arrow data
+    def erase(
+        self,
+        ids: Any,  # noqa: ANN401 - lists, Arrow data
+        *,
+        on_erased: Callable[[Erasure], object] | None = None,
+    ) -> Erasure:
         """Erase documents: remove them, and overwrite or delete everything that the files of the index hold of them.
 
         Removal follows the rules of :meth:`remove`, in the order of `ids`. An expired document whose duplicates are
@@ -610,6 +615,9 @@ class Index:
         ----------
         ids : list of str or int, Arrow data, or iterable
             The ids, which may be absent from the index. If an earlier erasure was interrupted, its ids are added.
+        on_erased : callable, optional
+            Called with the result when the documents are erased, but before the erasure counts as complete, for example
+            to write the certificate. If it raises or the process ends, another call gives the same statuses.
 
         Returns
         -------
@@ -650,7 +658,7 @@ class Index:
             "store": self._store,
         }
         with self._erasing:
-            return erase(self._native, self._path, names, self._threads, about)
+            return erase(self._native, self._path, names, self._threads, about, on_erased)
 
     @property
     def stats(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import likewise
 from likewise import _native
 from likewise.errors import InvalidParameter, StoreError
 from likewise.index import erasing
+from tests.command import likewise_command
 from tests.forking import forking
 from tests.index.store.clocks import clocked
 from tests.index.store.crash_child import make_text
@@ -528,3 +529,37 @@ def test_the_certificate_has_digests_of_the_key_alone(tmp_path):
     for key in (b"", b"x" * 15, b"x" * 65, "a text of 16 characters"):
         with pytest.raises(InvalidParameter, match="key"):
             erasure.certificate(key)
+
+
+def test_ids_in_a_file_may_begin_with_a_byte_order_mark_but_must_be_utf8(tmp_path):
+    with likewise.Index(tmp_path / "seen.lw", "online") as index:
+        index.add_batch(["a", "b"], ["one fine day in spring", "something else altogether"])
+    ids = tmp_path / "ids.txt"
+    ids.write_bytes(b"\xef\xbb\xbfa\r\n\r\n")
+    done = likewise_command("index", "erase", tmp_path / "seen.lw", "--ids", ids)
+    assert done.status == 0
+    assert "1 document erased" in done.err
+    assert "not in the index" not in done.err
+    ids.write_bytes(b"b\n\xff\n")
+    done = likewise_command("index", "erase", tmp_path / "seen.lw", "--ids", ids)
+    assert done.status == 2
+    assert "ids.txt:2: the ids are not UTF-8" in done.err
+    with likewise.Index(tmp_path / "seen.lw", read_only=True) as index:
+        assert list(index.ids()) == ["b"]
+
+
+def test_a_certificate_that_was_not_written_can_be_had_again(tmp_path):
+    def fail(erasure):
+        raise OSError("no space left")
+
+    with likewise.Index(tmp_path / "seen.lw", "online") as index:
+        index.add_batch(["a", "b"], ["one fine day in spring", "something else altogether"])
+        with pytest.raises(OSError, match="no space left"):
+            index.erase(["a", "x"], on_erased=fail)
+        assert list(index.ids()) == ["b"]
+        assert index.stats["unfinished_erasure"] == 2
+        seen = []
+        erasure = index.erase([], on_erased=lambda found: seen.append((found, index.stats["unfinished_erasure"])))
+        assert seen == [(erasure, 2)]
+        assert (erasure.erased, erasure.absent) == (("a",), ("x",))
+        assert not index.stats.get("unfinished_erasure")

@@ -247,6 +247,13 @@ def write_verdicts(verdicts: Any, ids: list[str | None], tally: Tally) -> None: 
 
 def ids_in(name: str) -> list[str]:
     """Return the ids in a file, one per line; - is standard input."""
+    from likewise.errors import InvalidInput
+
     data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    lines = (line.rstrip(b"\r").decode("utf-8", "replace") for line in data.split(b"\n"))
-    return [line for line in lines if line]
+    try:
+        # With the byte order mark that some editors write.
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidInput("the ids are not UTF-8", "stdin" if name == "-" else name, line) from error
+    return [line for line in (line.rstrip("\r") for line in text.split("\n")) if line]

@@ -80,8 +80,10 @@ def command(
                 try:
                     # Made before anything is erased: a certificate that cannot be written must not be found out after.
                     target = whole.unfinished
-                    erasure = index.erase(ids)
-                    _write(whole, target, erasure.certificate(key))
+                    # Written while the erasure still counts as unfinished, so that a kill cannot lose it.
+                    erasure = index.erase(
+                        ids, on_erased=lambda erasure: _write(whole, target, erasure.certificate(key))
+                    )
                 finally:
                     whole.discard()
     if not quiet:
