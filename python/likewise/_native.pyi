@@ -80,6 +80,7 @@ __all__ = [
     "read_csv_texts",
     "read_jsonl_piece",
     "read_jsonl_texts",
+    "rewrite_csv_rows",
     "rewrite_jsonl_rows",
     "s_curve",
     "sample_sets",
@@ -576,6 +577,26 @@ def cut_parts(texts: Texts, unit: str) -> tuple[Texts, Array, Array, Array]:
         Text after text.
     counts, starts, ends : uint32
         Parts of each text; where each begins and ends in the UTF-8 of its text.
+    """
+
+def cut_texts(
+    texts: Texts, counts: Buffer, starts: Buffer, ends: Buffer, *, keeps_words_apart: bool = False
+) -> tuple[Texts, Array, int]:
+    """Return texts without stretches of them, as `rewrite_jsonl_rows` takes these.
+
+    Returns
+    -------
+    texts : Texts
+        What is left of each.
+    is_blank : uint8
+        Whether that is nothing but white space.
+    num_removed_bytes : int
+        Bytes of text that went.
+
+    Raises
+    ------
+    InvalidInput
+        If a stretch begins or ends inside a character.
     """
 
 def cut_words(texts: Texts, *, isa: str | None = None) -> tuple[Array, Array, Array, Array]:
@@ -1709,6 +1730,22 @@ def rewrite_jsonl_rows(
     ------
     InvalidInput
         If a row is no longer one: the file changed.
+    """
+
+def rewrite_csv_rows(
+    reader: CsvReader,
+    offsets: Buffer,
+    lengths: Buffer,
+    counts: Buffer,
+    starts: Buffer,
+    ends: Buffer,
+    *,
+    keeps_words_apart: bool = False,
+    threads: int = 1,
+) -> tuple[Array, Array, int]:
+    """Write records anew without stretches of their texts, as `rewrite_jsonl_rows`; other fields stay byte for byte.
+
+    A quoted field stays quoted; another one gets quotes if what is left begins with one.
     """
 
 def copy_lines(

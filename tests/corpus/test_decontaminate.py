@@ -313,11 +313,11 @@ def test_refusals_in_memory(call, words):
 def test_refusals_of_files(tmp_path):
     sets, documents = collection()
     corpus, paths = write(tmp_path, sets, documents)
-    pq.write_table(pa.Table.from_pylist(documents), tmp_path / "t.parquet")
+    (tmp_path / "t.warc").write_bytes(b"WARC/1.0\r\n\r\n")
     refused = [
         (lambda: decontaminate_files(corpus, {"s": "-"}, tmp_path / "o"), "standard input"),
         (lambda: decontaminate_files(corpus, {"s": corpus}, tmp_path / "o", item_fields=["x"]), "the field 'x'"),
-        (lambda: decontaminate_files(tmp_path / "t.parquet", paths, tmp_path / "o", write="cut"), "JSON Lines only"),
+        (lambda: decontaminate_files(tmp_path / "t.warc", paths, tmp_path / "o", write="cut"), "web archives"),
         (lambda: decontaminate_files(corpus, paths, tmp_path / "o", run=FileRun(memory_bytes="1GB")), "memory"),
         (lambda: decontaminate_files(corpus, paths, tmp_path / "o", write="all"), "write"),
         (lambda: decontaminate_files(corpus, paths, tmp_path / "o", run=FileRun(tokens_field="t")), "tokens"),

@@ -34,8 +34,8 @@ pub fn csv_header(
 /// What is read of the records of a file.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct CsvReader {
-    rules: disk::CsvRules,
-    path: PathBuf,
+    pub rules: disk::CsvRules,
+    pub path: PathBuf,
 }
 
 #[pymethods]

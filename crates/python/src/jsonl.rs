@@ -15,7 +15,7 @@ use crate::texts::Texts;
 /// What to take from each row of a JSON Lines file.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct JsonlRules {
-    rules: disk::JsonlRules,
+    pub rules: disk::JsonlRules,
 }
 
 #[pymethods]
@@ -171,50 +171,6 @@ pub fn read_jsonl_texts(
         Ok(columns.into_iter().map(Column::from_texts).collect())
     })?;
     Ok(Column::concat(columns.iter())?.into())
-}
-
-/// Writes rows anew without stretches of their texts: the lines one after another, where each ends, and the bytes of text
-/// that went. A row of whose text nothing is left has no line.
-#[pyfunction]
-#[pyo3(signature = (path, offsets, lengths, rules, counts, starts, ends, *, keeps_words_apart=false, threads=1))]
-#[expect(clippy::too_many_arguments, reason = "one call of Python")]
-pub fn rewrite_jsonl_rows(
-    py: Python<'_>,
-    path: PathBuf,
-    offsets: &Bound<'_, PyAny>,
-    lengths: &Bound<'_, PyAny>,
-    rules: &JsonlRules,
-    counts: &Bound<'_, PyAny>,
-    starts: &Bound<'_, PyAny>,
-    ends: &Bound<'_, PyAny>,
-    keeps_words_apart: bool,
-    threads: usize,
-) -> Result<(Array, Array, u64), Failure> {
-    let offsets = Input::<u64>::take("offsets", offsets)?;
-    let lengths = Input::<u32>::take("lengths", lengths)?;
-    let counts = Input::<u32>::take("counts", counts)?;
-    let starts = Input::<u32>::take("starts", starts)?;
-    let ends = Input::<u32>::take("ends", ends)?;
-    let gone = disk::Stretches {
-        counts: counts.values(),
-        starts: starts.values(),
-        ends: ends.values(),
-        keeps_words_apart,
-    };
-    let num_bytes = lengths.values().iter().map(|&length| length as usize).sum();
-    let made = run(py, num_bytes, |cancel| {
-        disk::rewrite_rows(
-            &open(&path)?,
-            offsets.values(),
-            lengths.values(),
-            &rules.rules,
-            gone,
-            threads,
-            cancel,
-        )
-        .map_err(|error| Failure::disk(error, &path))
-    })?;
-    Ok((made.lines.into(), made.ends.into(), made.num_removed_bytes))
 }
 
 /// Writes byte ranges of `source` one after another into `target`, a new or emptied file; returns the bytes written.

@@ -34,6 +34,7 @@ mod parquet;
 mod parts;
 mod references;
 mod repeats;
+mod rewrite;
 mod set_batches;
 mod sets;
 mod sketch;
@@ -100,7 +101,6 @@ mod _native {
     #[pymodule_export]
     use super::jsonl::{
         JsonlPiece, JsonlRules, copy_lines, jsonl_pieces, read_jsonl_piece, read_jsonl_texts,
-        rewrite_jsonl_rows,
     };
     #[pymodule_export]
     use super::manual_clock::ManualClock;
@@ -114,6 +114,8 @@ mod _native {
     use super::references::ReferenceSets;
     #[pymodule_export]
     use super::repeats::{RepeatedWindows, SeenTwice, equal_stretches};
+    #[pymodule_export]
+    use super::rewrite::{cut_texts, rewrite_csv_rows, rewrite_jsonl_rows};
     #[pymodule_export]
     use super::set_batches::{count_sets, digest_texts, sample_sets};
     #[pymodule_export]

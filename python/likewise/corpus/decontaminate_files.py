@@ -18,8 +18,9 @@ from likewise.batch.about_inputs import told_if_left
 from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import found_inputs
 from likewise.batch.options import FileRun
-from likewise.batch.parts.collection import Collection, Repeats
-from likewise.batch.parts.writing import Rewriter, write_documents
+from likewise.batch.parts.collection import Collection
+from likewise.batch.parts.opening import check_rewriting
+from likewise.batch.parts.writing import emptied, num_kept, write_documents
 from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.summary import write_summary
 from likewise.checks import check_choice
@@ -28,13 +29,14 @@ from likewise.corpus.items import items_in_files as read_items
 from likewise.corpus.reading import Counts, each_part
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import Inputs
-from likewise.io.kept import check_annotated, json_lines, write_descriptions, write_kept
+from likewise.io.kept import check_annotated, write_descriptions, write_kept
 from likewise.io.output.directory import ANNOTATED, CONTAMINATED, ERRORS, ITEMS, KEPT, OutputDirectory, check_free
 from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import is_remote, local_path
 from likewise.io.source.added import Added, AddedFields
 from likewise.io.source.bad_rows import BadRowTally
+from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import BadRow
 from likewise.io.stamps import check_unchanged, stamps
@@ -89,9 +91,9 @@ def decontaminate_files(
     item_fields, item_id_field
         As for :func:`likewise.decontaminate`; the first field that a set has must be a text in every item.
     write : {"kept", "cut", "annotated", "evidence"}
-        ``kept`` writes the documents that contain no item. ``cut`` writes all documents without the stretches found;
-        the files must be JSON Lines, and documents of which nothing is left are dropped. ``annotated`` writes all rows
-        with the fields is_contaminated, item_set, item_id, item_field and similarity, of the most similar item.
+        ``kept`` writes the documents that contain no item. ``cut`` writes all documents without the stretches found,
+        those of which nothing is left excepted; web archives and binary files are refused. ``annotated`` writes all
+        rows with the fields is_contaminated, item_set, item_id, item_field and similarity, of the most similar item.
     write_prefix : str
         Prefix for the names of the fields that ``annotated`` adds.
     overwrite, fresh, progress
@@ -119,6 +121,8 @@ def decontaminate_files(
     check_choice("write", write, WRITES)
     if run.memory_bytes is not None:
         raise InvalidParameter("memory", "does not apply; memory follows from the size of the items")
+    if write == "cut":
+        check_rewriting(run)
     if write == "evidence" and run.on_error == "keep":
         raise InvalidParameter(
             "on_error", "keep copies bad rows to the output; it requires --write kept, cut or annotated"
@@ -149,7 +153,8 @@ def decontaminate_files(
     with ExitStack() as stack:
         found = stack.enter_context(found_inputs(_listed(inputs), Recipe.exact(), run, target, report))
         if write == "cut":
-            json_lines(found.files)
+            for file in found.files:
+                file.check_cut()
         elif write == "annotated":
             check_annotated(found.files, added)
         before = stamps(found)
@@ -189,8 +194,7 @@ def decontaminate_files(
             place = directory.work / (ANNOTATED if write == "annotated" else KEPT)
             num_written = None
             if write == "cut":
-                num_written = _write_cut(found, scanned, result, run, context.threads, place, scratch)
-                write_descriptions(found, place, num_written, _digest(own))
+                num_written = _write_cut(found, scanned, result, run, context.threads, place, scratch, _digest(own))
             elif write != "evidence":
                 fields = added if write == "annotated" else None
                 _write_rows(found, scanned, result, run, context.threads, place, fields, _digest(own))
@@ -511,18 +515,24 @@ def _write_rows(
 
 
 def _write_cut(
-    found: Inputs, scanned: _Scanned, result: _Result, run: FileRun, threads: int, target: Path, work: Path
+    found: Inputs,
+    scanned: _Scanned,
+    result: _Result,
+    run: FileRun,
+    threads: int,
+    target: Path,
+    work: Path,
+    answer: str,
 ) -> list[int]:
     """Write all documents without the windows that contain an item."""
-    collection = Collection(json_lines(found.files))
+    collection = Collection(found.files, work)
     places = list(_files(scanned))
     collection.starts[1:] = np.cumsum([len(offsets) for _, _, offsets, _, _ in places])
     collection.offsets = np.concatenate([offsets for _, _, offsets, _, _ in places]).astype(np.uint64)
     collection.lengths = np.concatenate([lengths for *_, lengths, _ in places]).astype(np.uint32)
     collection.bad_rows = [bad_rows for *_, bad_rows in places]
-    rows, starts, ends = result.windows
-    nothing = np.zeros(len(rows), np.int64)
-    repeats = Repeats(rows, starts, ends, nothing, nothing, nothing, nothing.astype(np.float64))
-    rewriter = Rewriter(collection, repeats, keeps_words_apart=True, threads=threads)
-    target.mkdir()
-    return write_documents(collection, rewriter, target, work, keeps_bad=run.on_error == "keep", threads=threads)
+    cut = Cut.of_parts(*result.windows, keeps_words_apart=True)
+    dropped, _ = emptied(collection, cut)
+    keeps_bad = run.on_error == "keep"
+    write_documents(collection, found, cut, dropped, target, keeps_bad=keeps_bad, threads=threads, answer=answer)
+    return num_kept(collection, dropped)

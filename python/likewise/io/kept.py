@@ -12,7 +12,6 @@ from likewise.errors import InvalidInput
 from likewise.io.formats import LINE_FORMATS
 from likewise.io.inputs import Inputs
 from likewise.io.lines.csv import CsvFile
-from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.lines.lines import LineFile
 from likewise.io.source.added import Added, AddedFields, check_takes_fields
 from likewise.io.source.files import InputFile, Kept
@@ -84,22 +83,6 @@ def stream_files(files: Sequence[InputFile]) -> list[LineFile]:
             raise InvalidInput(
                 "JSON Lines and CSV cannot be mixed on standard output; give a directory with -o", file.name
             )
-        found.append(file)
-    return found
-
-
-def json_lines(files: Sequence[InputFile]) -> list[JsonlFile]:
-    """Return files that are all JSON Lines.
-
-    Raises
-    ------
-    InvalidInput
-        If there is another.
-    """
-    found = []
-    for file in files:
-        if not isinstance(file, JsonlFile):
-            raise InvalidInput("parts can be removed from JSON Lines only; convert the file", file.name)
         found.append(file)
     return found
 

@@ -158,7 +158,6 @@ def test_the_command_tells_what_went(tmp_path):
 
 def test_what_makes_no_sense_is_refused(tmp_path):
     path = jsonl(tmp_path / "in.jsonl", pages(0, 20))
-    (tmp_path / "in.csv").write_text("text,url\nx,y\n")
     for rules, error, message in [
         ({"share": 0}, InvalidParameter, "share"),
         ({"share": float("nan")}, InvalidParameter, "share"),
@@ -172,8 +171,6 @@ def test_what_makes_no_sense_is_refused(tmp_path):
         with pytest.raises(error, match=message):
             remove_boilerplate(path, tmp_path / "out", BoilerplateRules(**{"site": "url", **rules}))
         assert not (tmp_path / "out").exists()
-    with pytest.raises(InvalidInput, match="JSON Lines only"):
-        remove_boilerplate(tmp_path / "in.csv", tmp_path / "out", BoilerplateRules("url"))
     with pytest.raises(InvalidParameter, match="memory"):
         remove_boilerplate(path, tmp_path / "out", BoilerplateRules("url"), run=FileRun(memory_bytes="1GB"))
     with pytest.raises(InvalidParameter, match="single field"):

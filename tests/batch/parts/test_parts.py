@@ -241,9 +241,6 @@ def test_dry_run_and_refusals(tmp_path):
         with pytest.raises(InvalidParameter, match=word):
             dedup_parts(tmp_path / "in.jsonl", out, **arguments)
         assert not out.exists()
-    (tmp_path / "a.csv").write_text("id,text\n1,a\n")
-    with pytest.raises(InvalidInput, match="JSON Lines only"):
-        dedup_parts(tmp_path / "a.csv", out, PartRules("line"))
     (tmp_path / "double.jsonl").write_bytes(b'{"id": "a", "text": "x"}\n{"id": "a", "text": "y"}\n')
     for unit in ("line", "span"):
         with pytest.raises(InvalidInput, match=r"double\.jsonl:2: the id 'a'"):

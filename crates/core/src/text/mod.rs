@@ -32,6 +32,7 @@ mod tests;
 mod units;
 mod utf8;
 mod windows;
+mod without;
 mod words;
 
 use crate::isa::Isa;
@@ -51,6 +52,7 @@ pub(crate) use spans::Spans;
 pub use stop_words::StopWords;
 pub use windows::WindowHasher;
 pub(crate) use windows::rolling_hashes;
+pub use without::Without;
 
 /// Version of the text rules and of the Unicode tables behind them.
 pub const TEXT_VERSION: &str = "1/unicode-17.0.0";
@@ -166,7 +168,7 @@ pub(crate) fn joins_words(c: char) -> bool {
 
 /// Whether a word that ends with `last`, which stands behind `earlier`, may go on with `next` where nothing stands between them
 /// (rules WB4 to WB13 of UAX #29).
-pub fn may_be_one_word(earlier: Option<char>, last: char, next: char) -> bool {
+pub(crate) fn may_be_one_word(earlier: Option<char>, last: char, next: char) -> bool {
     use tables::properties as p;
     let class = |c: char| tables::property(u32::from(c)) & tables::WORD_BREAK;
     let is_inside = |c: char| {

@@ -1,7 +1,6 @@
 """Boilerplate by site: parts that occur in a large share of the documents of one site are removed, all copies."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,28 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch.budget.timing import Timing
 from likewise.batch.options import FileRun
-from likewise.batch.parts.collection import Collection, Repeats, check_piece, read_in_order
-from likewise.batch.parts.units import UNITS
-from likewise.batch.parts.writing import Rewriter, places_of, write_bad_rows, write_documents, write_emptied
+from likewise.batch.parts.collection import Collection
+from likewise.batch.parts.opening import check_reading, finish_parts, opened_parts
+from likewise.batch.parts.units import UNITS, PartRules, cut_parts
+from likewise.batch.parts.writing import beginnings, places_of
 from likewise.batch.read.fields import NO_VALUE
 from likewise.batch.run import RunRules
 from likewise.batch.write.counts import value_name
 from likewise.batch.write.remote import run_to_store
-from likewise.batch.write.summary import write_summary
 from likewise.checks import check_choice, check_integer, fraction_check
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.inputs import Inputs, find_inputs
-from likewise.io.kept import json_lines
-from likewise.io.output.directory import EMPTIED, ERRORS, EVIDENCE, KEPT, SITES, OutputDirectory, check_free
-from likewise.io.output.evidence import write_evidence
-from likewise.io.output.scratch import scratch_directory
-from likewise.io.remote import is_remote, local_path
-from likewise.io.source.source import Job, Piece, as_array
-from likewise.io.stamps import check_unchanged, stamps
+from likewise.io.output.directory import EVIDENCE, SITES
+from likewise.io.remote import is_remote
+from likewise.io.source.cut import Cut
+from likewise.io.source.source import Piece
 from likewise.io.tables.columns import constant_column, number_column, text_column
-from likewise.progress import Progress, StageFinished, StageStarted, Warned, shows_progress, taken
+from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY
 
@@ -42,7 +36,6 @@ DEFAULT_SHARE = 0.3
 DEFAULT_MIN_DOCUMENTS = 10
 _EXACT = Recipe.exact()
 _MOST_SHOWN = 10
-_SHOWN_BYTES = 160
 # Documents of no site.
 _NO_SITE = -1
 
@@ -97,9 +90,10 @@ def remove_boilerplate(
     Parameters
     ----------
     inputs : path or sequence of paths
-        JSON Lines: files, directories, globs, or ``-``.
+        Files, directories, globs, or ``-``: JSON Lines, CSV, TSV, Parquet and Arrow.
     output : path
-        Directory for ``kept/`` (a file for each input, in which only the text field of changed documents differs),
+        Directory for ``kept/`` (a file for each input, of the same format, in which only the text of changed documents
+        differs),
         ``removed.parquet`` (a row for each part and document), ``sites.parquet`` (a row for each site),
         ``emptied.jsonl`` (documents in which only white space is left) and ``summary.json``.
     rules : BoilerplateRules
@@ -117,7 +111,7 @@ def remove_boilerplate(
     Raises
     ------
     InvalidInput
-        If an input is not JSON Lines, a row is bad, an id comes twice, or the output directory is not free.
+        If an input is a web archive or binary, a row is bad, an id comes twice, or the output directory is not free.
 
     Notes
     -----
@@ -125,14 +119,8 @@ def remove_boilerplate(
     of its copies are removed, including the first. Documents are read once, and those that change once more.
     Memory is about 60 bytes for each part.
     """
-    run, report, timing = run or FileRun(), taken(progress), Timing()
-    if run.memory_bytes is not None:
-        raise InvalidParameter("memory", "does not apply to parts of documents")
-    if len(run.text_fields) != 1:
-        raise InvalidParameter("text_field", "must be a single field, since its text is rewritten")
-    if run.tokens_field is not None:
-        raise InvalidParameter("tokens_field", "does not apply: parts of texts are removed, and tokens are not text")
-    reading = replace(run, fields=(rules.site,))
+    run, report = run or FileRun(), taken(progress)
+    check_reading(run)
     if is_remote(output) and not dry_run:
         return run_to_store(
             str(output),
@@ -140,58 +128,34 @@ def remove_boilerplate(
             lambda local: remove_boilerplate(inputs, local, rules, run=run, progress=progress),
             overwrite=overwrite,
         )
-    target, context = Path(local_path(output)), reading.run_rules()
-    if not dry_run:
-        check_free(target, overwrite=overwrite)
-    with ExitStack() as stack:
-        found = find_inputs(
-            [inputs] if isinstance(inputs, str | Path) else list(inputs),
-            reading.read_rules(_EXACT),
-            file_format=reading.format_for(_EXACT),
-            output=target,
-            stdin=reading.stdin,
-            spool_directory=stack.enter_context(scratch_directory()),
-            progress=report,
-        )
-        options = {**run.identity(), "write": "kept", **asdict(rules)}
-        read = stamps(found)
-        directory = None
-        if not dry_run:
-            identity = {"command": "boilerplate", "inputs": read, **options, "version": _native.__version__}
-            directory = stack.enter_context(OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh))
-        work = directory.work if directory is not None else stack.enter_context(scratch_directory())
-        collection = Collection(json_lines(found.files))
-        with timing.wall("reading"):
-            parts = _read(collection, rules, context, work, report)
+    reading = replace(run, fields=(rules.site,))
+    options = asdict(rules)
+    with opened_parts(
+        inputs,
+        output,
+        _EXACT,
+        reading,
+        {"command": "boilerplate", "write": "kept", **options},
+        answer=f"boilerplate:{sorted(options.items())}",
+        needs_texts=False,
+        dry_run=dry_run,
+        overwrite=overwrite,
+        fresh=fresh,
+        progress=report,
+    ) as opened:
+        collection = opened.collection
+        with opened.timing.wall("reading"):
+            parts = _read(collection, rules, reading.run_rules(), opened.work, report)
         if len(collection) and not parts.sites:
             raise InvalidInput(f"no document has a value in the field {rules.site!r}; choose another --site")
-        with timing.wall("counting"):
+        with opened.timing.wall("counting"):
             removed = _found(parts, rules)
-        repeats = removed.repeats(parts)
-        rewriter = Rewriter(collection, repeats, keeps_words_apart=False, threads=context.threads)
-        report(StageStarted("writing", 0, "bytes"))
-        began = Timing.now()
-        with timing.wall("writing"):
-            if directory is None:
-                num_kept = rewriter.counted()
-            else:
-                write_evidence([_evidence(collection, parts, removed, repeats, rules)], work / EVIDENCE)
-                write_evidence([_site_table(parts, removed)], work / SITES)
-                (work / KEPT).mkdir()
-                keeps_bad = run.on_error == "keep"
-                num_kept = write_documents(
-                    collection, rewriter, work / KEPT, work, keeps_bad=keeps_bad, threads=context.threads
-                )
-                write_emptied(collection, rewriter.emptied, work / EMPTIED)
-                write_bad_rows(collection, work / ERRORS)
-        report(StageFinished("writing", Timing.now() - began))
-        check_unchanged(found, read)
-        summary = _summary(collection, parts, removed, repeats, rewriter, rules, num_kept, found)
-        summary |= {"options": options, "is_dry_run": dry_run, "timings": timing.to_dict()}
-        if directory is not None:
-            write_summary(work, summary)
-            directory.finish()
-    return summary
+        rows, starts, ends = (column[removed.places] for column in (parts.rows, parts.starts, parts.ends))
+        cut = Cut.of_parts(rows, starts, ends, keeps_words_apart=False)
+        tables = {EVIDENCE: _evidence(collection, parts, removed, rules), SITES: _site_table(parts, removed)}
+        summary = opened.write(cut, tables)
+        summary |= _about_sites(collection, parts, removed, rules)
+        return finish_parts(opened, summary, options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,35 +202,26 @@ def site_of_value(text: str) -> str | None:
 
 def _read(collection: Collection, rules: BoilerplateRules, context: RunRules, work: Path, progress: Progress) -> _Parts:
     """Read all documents, and number their parts."""
+    part_rules = PartRules(rules.unit, rules.min_tokens)
 
-    def take(file: int, number: int, job: Job) -> tuple[int, Piece, tuple[Any, ...], list[str]]:
-        (piece,) = job.read()
-        texts, *cut = _native.cut_parts(piece.texts, rules.unit)
-        counts, starts, ends = (as_array(column, np.uint32) for column in cut)
+    def take(piece: Piece) -> tuple[tuple[Any, ...], list[str]]:
+        texts, counts, starts, ends = cut_parts(piece.texts, part_rules)
         batch = _native.digest_texts(texts, _EXACT.text_rules)
         digests = np.array(batch.digests).reshape(-1, 2)
-        is_taken = np.asarray(batch.shapes) != EMPTY
-        if rules.min_tokens:
-            is_taken &= as_array(_native.cut_words(texts)[0], np.uint32) >= rules.min_tokens
-        collection.add(file, number, piece)
-        return file, piece, (counts, starts, ends, digests, is_taken), piece.fields[0].to_list()
+        return (counts, starts, ends, digests, np.asarray(batch.shapes) != EMPTY), piece.fields[0].to_list()
 
-    first_lines = [0] * len(collection.files)
     columns: list[tuple[Any, ...]] = []
     sites: dict[str, int] = {}
     of_text: dict[str, int] = {}
     site_of: list[int] = []
-    for file, piece, cut, values in read_in_order(
-        collection.files, work, "reading", take, threads=context.threads, progress=progress
-    ):
-        check_piece(collection.files[file], first_lines[file], piece, context.on_error)
-        first_lines[file] += piece.num_lines
-        columns.append(cut)
-        for text in values:
-            if text not in of_text:
-                name = site_of_value(text)
-                of_text[text] = _NO_SITE if name is None else sites.setdefault(name, len(sites))
-            site_of.append(of_text[text])
+    for _, _, pieces in collection.read(take, context, work, "reading", progress):
+        for cut, values in pieces:
+            columns.append(cut)
+            for text in values:
+                if text not in of_text:
+                    name = site_of_value(text)
+                    of_text[text] = _NO_SITE if name is None else sites.setdefault(name, len(sites))
+                site_of.append(of_text[text])
     told = collection.finish(allow_doubles=context.duplicate_ids == "allow", max_bad_rows=context.max_bad_rows)
     if told is not None:
         progress(Warned(told))
@@ -311,12 +266,6 @@ class _Removed:
     num_documents: NDArray[np.int64]
     is_checked: NDArray[np.bool_]
 
-    def repeats(self, parts: _Parts) -> Repeats:
-        """Return the parts that go, as what is taken out."""
-        rows, starts, ends = (column[self.places] for column in (parts.rows, parts.starts, parts.ends))
-        nothing = np.zeros(len(rows), np.int64)
-        return Repeats(rows, starts, ends, nothing, nothing, nothing, np.ones(len(rows)))
-
 
 def _found(parts: _Parts, rules: BoilerplateRules) -> _Removed:
     places = np.flatnonzero(parts.numbers >= 0)
@@ -338,24 +287,23 @@ def _found(parts: _Parts, rules: BoilerplateRules) -> _Removed:
     return _Removed(places[goes], num_documents, is_checked)
 
 
-def _evidence(
-    collection: Collection, parts: _Parts, removed: _Removed, repeats: Repeats, rules: BoilerplateRules
-) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _evidence(collection: Collection, parts: _Parts, removed: _Removed, rules: BoilerplateRules) -> Any:  # noqa: ANN401 - PyArrow has no types
     """Return a row for each part that was taken out."""
     import pyarrow as pa
 
-    sites = parts.site_of[repeats.rows]
+    rows, starts, ends = (column[removed.places] for column in (parts.rows, parts.starts, parts.ends))
+    sites = parts.site_of[rows]
     numbers = parts.numbers[removed.places]
     of_site = parts.num_documents[sites] if len(sites) else sites
     with_part = removed.num_documents[numbers] if len(numbers) else numbers
     names = _native.Texts.from_list(parts.sites)
-    columns = places_of(collection, "", repeats.rows, repeats.starts, repeats.ends)
+    columns = places_of(collection, "", rows, starts, ends)
     columns |= {
         "site": text_column(names.take(sites.astype(np.uint32))),
         "num_documents": number_column(with_part),
         "num_site_documents": number_column(of_site),
         "share": number_column(with_part / np.maximum(of_site, 1)),
-        "unit": constant_column(rules.unit, len(repeats)),
+        "unit": constant_column(rules.unit, len(rows)),
     }
     return pa.table(columns)
 
@@ -388,46 +336,16 @@ def _site_table(parts: _Parts, removed: _Removed) -> Any:  # noqa: ANN401
     )
 
 
-def _summary(
-    collection: Collection,
-    parts: _Parts,
-    removed: _Removed,
-    repeats: Repeats,
-    rewriter: Rewriter,
-    rules: BoilerplateRules,
-    num_kept: list[int],
-    found: Inputs,
-) -> dict[str, Any]:
+def _about_sites(collection: Collection, parts: _Parts, removed: _Removed, rules: BoilerplateRules) -> dict[str, Any]:
     return {
         "verification": f"Every removed {rules.unit} occurs in at least {rules.share:.0%} of the documents of its "
         "site, with equal normalized text.",
-        "num_documents": len(collection),
         "num_sites": len(parts.sites),
         "num_sites_checked": int(np.count_nonzero(removed.is_checked)),
         "num_without_site": int(np.count_nonzero(parts.site_of < 0)),
         "num_in_small_sites": int(parts.num_documents[~removed.is_checked].sum()),
-        "num_kept": sum(num_kept),
-        "num_changed": int(len(np.unique(repeats.rows)) - len(rewriter.emptied)),
-        "num_emptied": len(rewriter.emptied),
         "num_boilerplate_parts": len(np.unique(parts.numbers[removed.places])),
-        "num_removed_parts": len(repeats),
-        "num_removed_bytes": rewriter.num_removed_bytes,
-        "num_bad_rows": sum(map(len, collection.bad_rows)),
-        "num_blank_lines": collection.num_blank,
         "most_removed": _most_removed(collection, parts, removed),
-        "version": _native.__version__,
-        "inputs": [
-            {
-                "path": file.name,
-                "num_bytes": file.num_bytes,
-                "num_documents": int(collection.starts[number + 1] - collection.starts[number]),
-                "num_kept": num_kept[number],
-                "num_bad_rows": len(collection.bad_rows[number]),
-            }
-            for number, file in enumerate(collection.files)
-        ],
-        "input_directory": None if found.parent is None else str(found.parent),
-        "skipped_files": list(found.skipped),
     }
 
 
@@ -436,20 +354,17 @@ def _most_removed(collection: Collection, parts: _Parts, removed: _Removed) -> l
     places = removed.places
     numbers, firsts, inverse = np.unique(parts.numbers[places], return_index=True, return_inverse=True)
     num_bytes = np.bincount(inverse, parts.ends[places] - parts.starts[places], minlength=len(numbers))
-    shown = []
-    for which in np.argsort(-num_bytes, kind="stable")[:_MOST_SHOWN].tolist():
-        place = int(places[firsts[which]])
-        row, start, end = (int(column[place]) for column in (parts.rows, parts.starts, parts.ends))
-        (text,) = collection.texts(np.array([row])).to_list()
-        part = text.encode()[start : min(end, start + _SHOWN_BYTES)].decode(errors="ignore")
-        site = int(parts.site_of[row])
-        shown.append(
-            {
-                "site": parts.sites[site],
-                "num_documents": int(removed.num_documents[int(numbers[which])]),
-                "num_site_documents": int(parts.num_documents[site]),
-                "num_bytes": int(num_bytes[which]),
-                "text": part,
-            }
-        )
-    return shown
+    most = np.argsort(-num_bytes, kind="stable")[:_MOST_SHOWN]
+    first = places[firsts[most]]
+    rows, sites = parts.rows[first], parts.site_of[parts.rows[first]].tolist()
+    texts = beginnings(collection, rows, parts.starts[first], parts.ends[first])
+    return [
+        {
+            "site": parts.sites[site],
+            "num_documents": int(removed.num_documents[int(numbers[which])]),
+            "num_site_documents": int(parts.num_documents[site]),
+            "num_bytes": int(num_bytes[which]),
+            "text": text,
+        }
+        for which, site, text in zip(most.tolist(), sites, texts, strict=True)
+    ]

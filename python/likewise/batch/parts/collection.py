@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.batch.run import RunRules
 from likewise.errors import InvalidInput
-from likewise.io.lines.jsonl import JsonlFile
 from likewise.io.source.bad_rows import BadRowLimit, BadRowTally
+from likewise.io.source.files import InputFile
 from likewise.io.source.source import BadRow, Job, Piece
+from likewise.io.source.spool import Spool
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
 
 PIECE_BYTES = 1 << 20
@@ -50,18 +53,34 @@ class Repeats:
 
 
 class Collection:
-    """Documents of files in input order; filled piece by piece, in any order of pieces within a file.
+    """Documents of files in input order; filled job by job, in any order of jobs within a file.
 
     Parameters
     ----------
-    files : sequence of JsonlFile
+    files : sequence of InputFile
         Where they come from.
+    work : Path
+        A directory for what must be put aside.
+    needs_texts : bool
+        Whether single texts are read again: those of files where that is dear are put aside.
+
+    Raises
+    ------
+    InvalidInput
+        If parts cannot be left out of the texts of a file.
     """
 
-    def __init__(self, files: Sequence[JsonlFile]) -> None:
+    def __init__(self, files: Sequence[InputFile], work: Path, *, needs_texts: bool = False) -> None:
+        for file in files:
+            file.check_cut()
         self.files = files
+        self._work = work
+        is_spooled = needs_texts and not all(file.can_read_again for file in files)
+        self._spool = Spool(work / "texts-of-documents") if is_spooled else None
+        # Of texts that are put aside: where each piece begins, and its handle.
+        self._spooled: list[tuple[int, int]] = []
         self._lock = threading.Lock()
-        self._pieces: list[dict[int, Piece]] = [{} for _ in files]
+        self._pieces: list[dict[int, list[tuple[Piece, int]]]] = [{} for _ in files]
         self.bad_rows: list[list[BadRow]] = [[] for _ in files]
         self.num_blank = 0
         # Rows of file i are starts[i]:starts[i + 1].
@@ -76,9 +95,45 @@ class Collection:
         return len(self.offsets)
 
     def add(self, file: int, job: int, piece: Piece) -> None:
-        """Note a piece without its texts. Safe from several threads."""
+        """Note the next piece of a job without its texts. Safe from several threads, for different jobs."""
+        handle = -1
+        if self._spool is not None and not self.files[file].can_read_again:
+            handle = self._spool.append(piece.texts)
         with self._lock:
-            self._pieces[file][job] = replace(piece, texts=_NO_TEXTS)
+            self._pieces[file].setdefault(job, []).append((replace(piece, texts=_NO_TEXTS), handle))
+
+    def read(
+        self, take: Callable[[Piece], _T], rules: RunRules, work: Path, stage: str, progress: Progress
+    ) -> Iterator[tuple[int, int, list[_T]]]:
+        """Read all documents; yield file, number of a job, and what `take` makes of its pieces, in order of the input.
+
+        Raises
+        ------
+        InvalidInput
+            At the first bad row, where these stop a run.
+        """
+
+        def of_job(file: int, number: int, job: Job) -> tuple[int, int, list[tuple[int, list[BadRow], _T]]]:
+            found = []
+            for piece in job.read():
+                self.add(file, number, piece)
+                found.append((piece.num_lines, piece.bad_rows, take(piece)))
+            return file, number, found
+
+        lines = [0] * len(self.files)
+        for file, number, found in read_in_order(
+            self.files, work, stage, of_job, threads=rules.threads, progress=progress
+        ):
+            for num_lines, bad_rows, _ in found:
+                if bad_rows and rules.on_error == "fail":
+                    bad = bad_rows[0]
+                    raise InvalidInput(
+                        f"{bad.reason}; fix the row, or use --on-error skip",
+                        self.files[file].name,
+                        lines[file] + bad.line + 1,
+                    )
+                lines[file] += num_lines
+            yield file, number, [made for _, _, made in found]
 
     def finish(self, *, allow_doubles: bool, max_bad_rows: BadRowLimit) -> str | None:
         """Put the pieces together; return what a user should know of the bad rows.
@@ -88,7 +143,8 @@ class Collection:
         InvalidInput
             If an id comes twice, and that is not allowed; if more rows are bad than allowed.
         """
-        ordered = [[of_one[job] for job in sorted(of_one)] for of_one in self._pieces]
+        with_handles = [[one for job in sorted(of_file) for one in of_file[job]] for of_file in self._pieces]
+        ordered = [[piece for piece, _ in pieces] for pieces in with_handles]
         lines = []
         for number, pieces in enumerate(ordered):
             first = 0
@@ -104,6 +160,9 @@ class Collection:
         self._lines = _joined(lines, np.uint32)
         self._has_id = _joined([piece.has_id for piece in every], np.uint8)
         self._ids = Texts.concat([piece.ids for piece in every])
+        firsts = np.cumsum([0, *(len(piece.offsets) for piece in every)])[:-1].tolist()
+        handles = [handle for pieces in with_handles for _, handle in pieces]
+        self._spooled = [(first, handle) for first, handle in zip(firsts, handles, strict=True) if handle >= 0]
         self._pieces = []
         if not allow_doubles:
             self._check_ids()
@@ -134,11 +193,35 @@ class Collection:
     def texts(self, rows: NDArray[np.int64]) -> Texts:
         """Read the texts of rows again; rising."""
         numbers = self.file_of(rows)
-        parts = []
+        parts: list[Texts] = []
         for number in np.unique(numbers).tolist():
             part = rows[numbers == number]
-            parts.append(self.files[number].read_texts(self.offsets[part], self.lengths[part]))
+            if self._spool is not None and not self.files[number].can_read_again:
+                parts += self._put_aside(part)
+            else:
+                parts += [texts for _, texts in self.each_text(part)]
         return Texts.concat(parts)
+
+    def each_text(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, Texts]]:
+        """Yield the texts of rising rows again, some at a time, and which these are."""
+        bounds = np.searchsorted(rows, self.starts).tolist()
+        for file, (low, high) in zip(self.files, pairwise(bounds), strict=True):
+            part = rows[low:high]
+            for some, texts in file.texts_again(self.offsets[part], self.lengths[part], self._work):
+                yield slice(low + some.start, low + some.stop), texts
+
+    def close(self) -> None:
+        """Delete what was put aside."""
+        if self._spool is not None:
+            self._spool.close()
+
+    def _put_aside(self, rows: NDArray[np.int64]) -> Iterator[Texts]:
+        assert self._spool is not None
+        firsts = np.array([first for first, _ in self._spooled])
+        places = np.searchsorted(firsts, rows, side="right") - 1
+        for place in np.unique(places).tolist():
+            first, handle = self._spooled[place]
+            yield self._spool.texts(handle).take(rows[places == place] - first)
 
     def _check_ids(self) -> None:
         own = np.flatnonzero(self._has_id)
@@ -159,14 +242,6 @@ class Collection:
 
 
 _NO_TEXTS = Texts.from_list([])
-
-
-def check_piece(file: JsonlFile, first_line: int, piece: Piece, on_error: str) -> None:
-    """Raise InvalidInput at the first bad row, where these stop a run."""
-    if piece.bad_rows and on_error == "fail":
-        bad = piece.bad_rows[0]
-        line = first_line + bad.line + 1
-        raise InvalidInput(f"{bad.reason}; fix the row, or use --on-error skip", file.name, line)
 
 
 def read_in_order(

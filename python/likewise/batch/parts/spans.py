@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch.parts.collection import Collection, Repeats, check_piece, read_in_order
+from likewise.batch.parts.collection import Collection, Repeats, read_in_order
 from likewise.batch.parts.units import PartRules
 from likewise.batch.run import RunContext, RunRules
-from likewise.io.source.source import Job, Piece, as_array
+from likewise.io.source.source import Job, as_array
 from likewise.progress import Progress, Warned
 
 _BYTES_A_WORD = 6
-_UNPACKED_TIMES = 4
 # Windows that are held before some are written to disk.
 _WINDOW_BYTES = 256 << 20
 # Stretches whose texts are read again at once by a thread, and bytes of their lines.
@@ -28,7 +27,8 @@ _STRETCHES_AT_ONCE, _BYTES_AT_ONCE = 1 << 14, 32 << 20
 # Bytes of texts that more stretches at once are worth.
 _BYTES_A_STRETCH = 64
 
-_JobCounts = list[tuple[tuple[int, int], NDArray[np.uint32]]]
+# Words of each document, by job and piece.
+_JobCounts = list[tuple[tuple[int, int], list[NDArray[np.uint32]]]]
 
 
 def repeated_spans(
@@ -69,7 +69,7 @@ def repeated_spans(
     told = collection.finish(allow_doubles=rules.duplicate_ids == "allow", max_bad_rows=rules.max_bad_rows)
     if told is not None:
         progress(Warned(told))
-    of_documents = np.concatenate([np.zeros(1, np.uint32), *(of_job for _, of_job in counts)])
+    of_documents = np.concatenate([np.zeros(1, np.uint32), *(of_piece for _, of_job in counts for of_piece in of_job)])
     doc_starts = np.cumsum(of_documents, dtype=np.int64)
     with timing.wall("candidates"):
         windows = _native.RepeatedWindows(work, num_words, int(doc_starts[-1]), memory_bytes=_WINDOW_BYTES)
@@ -87,25 +87,16 @@ def _first_pass(
     collection: Collection, num_words: int, rules: RunRules, work: Path, progress: Progress
 ) -> tuple[_JobCounts, _native.SeenTwice]:
     """Note the documents; return their words by job, and which short windows were met twice."""
-    num_bytes = sum(file.num_bytes * (_UNPACKED_TIMES if file.codec else 1) for file in collection.files)
+    num_bytes = int(sum(file.text_bytes() for file in collection.files))
     # Windows that one shorter window can be the least of.
     width = num_words - num_words // 2 + 1
     # Of random hashes every (width + 1) / 2-th is the least of some window.
     seen = _native.SeenTwice(num_words, 2 * num_bytes // _BYTES_A_WORD // (width + 1))
 
-    def first(file: int, number: int, job: Job) -> tuple[int, int, Piece, NDArray[np.uint32]]:
-        (piece,) = job.read()
-        counts = as_array(seen.count(piece.texts), np.uint32)
-        collection.add(file, number, piece)
-        return file, number, piece, counts
-
     found: _JobCounts = []
-    first_lines = [0] * len(collection.files)
-    for file, number, piece, counts in read_in_order(
-        collection.files, work, "windows", first, threads=rules.threads, progress=progress
+    for file, number, counts in collection.read(
+        lambda piece: as_array(seen.count(piece.texts), np.uint32), rules, work, "windows", progress
     ):
-        check_piece(collection.files[file], first_lines[file], piece, rules.on_error)
-        first_lines[file] += piece.num_lines
         found.append(((file, number), counts))
     return found, seen
 
@@ -120,13 +111,17 @@ def _second_pass(
     progress: Progress,
 ) -> None:
     """Put aside the windows that may repeat one."""
-    sizes = [int(of_job.sum(dtype=np.int64)) for _, of_job in counts]
-    ends = np.cumsum(sizes, dtype=np.int64).tolist()
-    starts = {key: end - size for (key, _), size, end in zip(counts, sizes, ends, strict=True)}
+    starts: dict[tuple[int, int], list[int]] = {}
+    start = 0
+    for key, of_job in counts:
+        starts[key] = []
+        for of_piece in of_job:
+            starts[key].append(start)
+            start += int(of_piece.sum(dtype=np.int64))
 
     def second(file: int, number: int, job: Job) -> None:
-        (piece,) = job.read()
-        windows.add(piece.texts, seen, starts[file, number])
+        for piece, first in zip(job.read(), starts[file, number], strict=True):
+            windows.add(piece.texts, seen, first)
 
     for _ in read_in_order(collection.files, work, "matching", second, threads=rules.threads, progress=progress):
         pass

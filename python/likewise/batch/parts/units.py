@@ -14,7 +14,7 @@ from likewise.batch.parts.collection import Collection, Repeats
 from likewise.batch.run import RunContext, RunRules, decided, open_documents
 from likewise.checks import check_choice, check_integer
 from likewise.errors import InvalidParameter
-from likewise.io.lines.jsonl import JsonlFile
+from likewise.io.source.files import InputFile
 from likewise.io.source.source import BaseSource, Job, Piece, as_array
 from likewise.progress import Warned
 from likewise.recipe.methods import Exact
@@ -59,7 +59,7 @@ class UnitFile(BaseSource):
 
     Parameters
     ----------
-    file : JsonlFile
+    file : InputFile
         The file.
     number : int
         Its number among those of the collection.
@@ -69,13 +69,13 @@ class UnitFile(BaseSource):
         Takes the documents themselves.
     """
 
-    def __init__(self, file: JsonlFile, number: int, rules: PartRules, collection: Collection) -> None:
+    def __init__(self, file: InputFile, number: int, rules: PartRules, collection: Collection) -> None:
         self._file = file
         self._number = number
         self._rules = rules
         self._collection = collection
-        # By the number of the job: parts of each document, and where each begins and ends.
-        self._cut: dict[int, tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]] = {}
+        # By the number of the job, for each of its pieces: parts of each document, and where each begins and ends.
+        self._cut: dict[int, list[tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]]] = {}
 
     @property
     def name(self) -> str:
@@ -95,24 +95,21 @@ class UnitFile(BaseSource):
     def cut(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
         """Return parts of each document, and where each begins and ends, in the order of the file."""
         nothing = (np.zeros(0, np.uint32),) * 3
-        found = [nothing, *(self._cut[number] for number in sorted(self._cut))]
+        found = [nothing, *(of_piece for number in sorted(self._cut) for of_piece in self._cut[number])]
         counts, starts, ends = (np.concatenate(columns) for columns in zip(*found, strict=True))
         return counts, starts, ends
 
     def _read(self, number: int, job: Job) -> Iterator[Piece]:
-        (piece,) = job.read()
-        parts, *cut = _native.cut_parts(piece.texts, self._rules.unit)
-        counts, starts, ends = (as_array(column, np.uint32) for column in cut)
-        if self._rules.min_tokens:
-            words = as_array(_native.cut_words(parts)[0], np.uint32)
-            long = words >= self._rules.min_tokens
-            owners = np.repeat(np.arange(len(counts)), counts)[long]
-            parts, starts, ends = parts.take(np.flatnonzero(long).astype(np.uint32)), starts[long], ends[long]
-            counts = np.bincount(owners, minlength=len(counts)).astype(np.uint32)
+        for piece in job.read():
+            yield self._parts(number, piece)
+
+    def _parts(self, number: int, piece: Piece) -> Piece:
+        """Note a piece of a job, and return its parts as documents."""
+        parts, counts, starts, ends = cut_parts(piece.texts, self._rules)
         self._collection.add(self._number, number, piece)
-        self._cut[number] = counts, starts, ends
+        self._cut.setdefault(number, []).append((counts, starts, ends))
         no_ids = np.zeros(len(starts), np.uint8)
-        yield Piece(
+        return Piece(
             texts=parts,
             ids=_blank(len(starts)),
             has_id=no_ids,
@@ -124,6 +121,20 @@ class UnitFile(BaseSource):
             fields=[],
             bad_rows=piece.bad_rows,
         )
+
+
+def cut_parts(
+    texts: _native.Texts, rules: PartRules
+) -> tuple[_native.Texts, NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return the parts of texts that are long enough, how many each text has, and where each begins and ends."""
+    parts, *cut = _native.cut_parts(texts, rules.unit)
+    counts, starts, ends = (as_array(column, np.uint32) for column in cut)
+    if rules.min_tokens:
+        is_long = as_array(_native.cut_words(parts)[0], np.uint32) >= rules.min_tokens
+        owners = np.repeat(np.arange(len(counts)), counts)[is_long]
+        parts, starts, ends = parts.take(np.flatnonzero(is_long).astype(np.uint32)), starts[is_long], ends[is_long]
+        counts = np.bincount(owners, minlength=len(counts)).astype(np.uint32)
+    return parts, counts, starts, ends
 
 
 def _blank(count: int) -> _native.Texts:

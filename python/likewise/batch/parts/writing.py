@@ -1,23 +1,22 @@
 """What a run over parts writes: evidence, the documents without their repeats, and those left empty."""
 
 import json
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.batch.parts.collection import Collection, Repeats
-from likewise.io.source.source import as_array
+from likewise.io.inputs import Inputs
+from likewise.io.kept import write_descriptions, write_kept
+from likewise.io.source.cut import Cut
+from likewise.io.source.files import Kept
 from likewise.io.tables.columns import constant_column, number_column, text_column
 
-_COPY_BYTES = 4 << 20
-_PACKED_BYTES = 2 << 20
-# Lines that are written anew at once.
-_REWRITTEN_BYTES = 8 << 20
+_SHOWN_BYTES = 160
 
 
 def evidence_of(
@@ -66,161 +65,104 @@ def places_of(
     }
 
 
-class Rewriter:
-    """Documents without the parts that are taken out.
+def emptied(collection: Collection, cut: Cut) -> tuple[NDArray[np.int64], int]:
+    """Read the documents that change again; return those in which only white space is left, and bytes of text that go.
 
     Parameters
     ----------
     collection : Collection
         The documents.
-    repeats : Repeats
+    cut : Cut
         What goes.
-    keeps_words_apart : bool
-        Whether a space is written where two words would become one.
-    threads : int
-        Threads that write lines anew.
+
+    Returns
+    -------
+    rows : ndarray of int64
+        Rising.
+    num_removed_bytes : int
+        Of all documents.
     """
-
-    def __init__(self, collection: Collection, repeats: Repeats, *, keeps_words_apart: bool, threads: int) -> None:
-        self._collection = collection
-        self._keeps_words_apart = keeps_words_apart
-        self._threads = threads
-        self._rows, self._bounds = np.unique(repeats.rows, return_index=True)
-        self._bounds = np.append(self._bounds, len(repeats))
-        self._starts, self._ends = repeats.starts, repeats.ends
-        # Rows of documents that were left empty, and bytes of text that went.
-        self.emptied: list[int] = []
-        self.num_removed_bytes = 0
-
-    def lines(self, number: int) -> Iterator[tuple[int, memoryview | None]]:
-        """Yield rows of file `number` of which something goes, with their new lines; None where nothing is left.
-
-        Lines end with their newline, and hold until the next batch.
-        """
-        low, high = np.searchsorted(self._rows, self._collection.starts[number : number + 2]).tolist()
-        if low == high:
-            return
-        file = self._collection.files[number]
-        batch = np.cumsum(self._collection.lengths[self._rows[low:high]], dtype=np.int64) // _REWRITTEN_BYTES
-        for first, behind in pairwise([low, *(low + 1 + np.flatnonzero(np.diff(batch))).tolist(), high]):
-            rows = self._rows[first:behind]
-            spans = slice(int(self._bounds[first]), int(self._bounds[behind]))
-            lines, ends, num_removed = _native.rewrite_jsonl_rows(
-                str(file.plain_path),
-                self._collection.offsets[rows],
-                self._collection.lengths[rows],
-                file.native_rules,
-                np.diff(self._bounds[first : behind + 1]).astype(np.uint32),
-                self._starts[spans].astype(np.uint32),
-                self._ends[spans].astype(np.uint32),
-                keeps_words_apart=self._keeps_words_apart,
-                threads=self._threads,
-            )
-            self.num_removed_bytes += num_removed
-            data, start = memoryview(lines), 0
-            for row, end in zip(rows.tolist(), as_array(ends, np.uint64).tolist(), strict=True):
-                if start == end:
-                    self.emptied.append(row)
-                yield row, data[start:end] if start < end else None
-                start = end
-
-    def counted(self) -> list[int]:
-        """Go through the documents as if they were written; return how many would stay of each file."""
-        starts = self._collection.starts
-        num_gone = [sum(line is None for _, line in self.lines(number)) for number in range(len(starts) - 1)]
-        return [int(size) - gone for size, gone in zip(np.diff(starts).tolist(), num_gone, strict=True)]
+    rows, num_removed_bytes = [np.zeros(0, np.int64)], 0
+    for part, texts in collection.each_text(cut.rows):
+        of_part = cut.take(part)
+        _, is_blank, num_bytes = of_part.apply(texts)
+        rows.append(of_part.rows[is_blank])
+        num_removed_bytes += num_bytes
+    return np.concatenate(rows), num_removed_bytes
 
 
 def write_documents(
-    collection: Collection, rewriter: Rewriter, kept: Path, work: Path, *, keeps_bad: bool, threads: int
-) -> list[int]:
-    """Write each file without what goes; return how many documents stay of each.
+    collection: Collection,
+    found: Inputs,
+    cut: Cut,
+    dropped: NDArray[np.int64],
+    kept: Path,
+    *,
+    keeps_bad: bool,
+    threads: int,
+    answer: str,
+) -> None:
+    """Write each file without what goes.
 
     Parameters
     ----------
     collection : Collection
         The documents.
-    rewriter : Rewriter
-        Gives the new lines.
+    found : Inputs
+        Their files.
+    cut : Cut
+        What goes.
+    dropped : ndarray of int64
+        Documents that go as a whole, rising.
     kept : Path
-        The directory of the new files.
-    work : Path
-        A directory for what must be put aside.
+        The directory of the new files; it is made.
     keeps_bad : bool
         Whether bad rows pass through.
     threads : int
-        Threads that pack.
+        Threads that write.
+    answer : str
+        What tells this result from others, for descriptions of datasets.
     """
-    counts = []
-    for number, file in enumerate(collection.files):
-        target = kept / file.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        plain = target if file.codec is None else work / f"rewritten-{number}"
-        with plain.open("xb") as out:
-            counts.append(_write(collection, rewriter, number, out, keeps_bad=keeps_bad))
-        if file.codec is not None:
-            pieces = np.array(_native.jsonl_pieces(str(plain), _PACKED_BYTES), np.uint64).reshape(-1, 2)
-            offsets, sizes = (np.ascontiguousarray(column) for column in pieces.T)
-            _native.pack_lines(str(plain), str(target), offsets, sizes, codec=file.codec, threads=threads)
-            plain.unlink()
-    return counts
+    kept.mkdir()
+    num_written = []
+    for number, file in enumerate(found.files):
+        low, high = collection.starts[number : number + 2].tolist()
+        gone = dropped[np.searchsorted(dropped, low) : np.searchsorted(dropped, high)] - low
+        own = cut.within(low, high).without(gone)
+        offsets: NDArray[np.uint64] = np.delete(collection.offsets[low:high], gone)
+        lengths: NDArray[np.uint32] = np.delete(collection.lengths[low:high], gone)
+        if keeps_bad and (bad := [row for row in collection.bad_rows[number] if row.length]):
+            places = np.searchsorted(offsets, np.array([row.offset for row in bad], np.uint64))
+            # A row moves behind the bad rows before it.
+            own = replace(own, rows=own.rows + np.searchsorted(places, own.rows, side="right"))
+            offsets = np.insert(offsets, places, [row.offset for row in bad])
+            lengths = np.insert(lengths, places, [row.length for row in bad])
+        write_kept(file, kept / file.name, Kept(offsets, lengths, threads, cut=own))
+        num_written.append(len(offsets))
+    write_descriptions(found, kept, num_written, answer)
 
 
-def _write(collection: Collection, rewriter: Rewriter, number: int, out: BinaryIO, *, keeps_bad: bool) -> int:
-    low, high = collection.starts[number : number + 2].tolist()
-    offsets, lengths = (column[low:high].astype(np.int64) for column in (collection.offsets, collection.lengths))
-    rows = np.arange(low, high)
-    if keeps_bad and (bad := [row for row in collection.bad_rows[number] if row.length]):
-        offsets = np.concatenate([offsets, [row.offset for row in bad]])
-        lengths = np.concatenate([lengths, [row.length for row in bad]])
-        order = np.argsort(offsets, kind="stable")
-        offsets, lengths, rows = offsets[order], lengths[order], np.append(rows, [-1] * len(bad))[order]
-    at = np.full(high - low, -1, np.int64)
-    at[rows[rows >= 0] - low] = np.flatnonzero(rows >= 0)
-    num_gone, done = 0, 0
-    # Plain numbers: stretches between lines that are new are many and short.
-    after = offsets + lengths + 1
-    starts, ends = offsets.tolist(), after.tolist()
-    breaks = np.concatenate([[0], np.cumsum(offsets[1:] != after[:-1])]).tolist()
-    with collection.files[number].plain_path.open("rb") as source:
-
-        def stretch(first: int, behind: int) -> None:
-            if first < behind and breaks[first] == breaks[behind - 1]:
-                _copy_range(source, out, starts[first], ends[behind - 1])
-            else:
-                for i in range(first, behind):
-                    _copy_range(source, out, starts[i], ends[i])
-
-        for row, line in rewriter.lines(number):
-            place = int(at[row - low])
-            stretch(done, place)
-            done = place + 1
-            if line is None:
-                num_gone += 1
-            else:
-                out.write(line)
-        stretch(done, len(starts))
-    return int(high - low) - num_gone
+def num_kept(collection: Collection, dropped: NDArray[np.int64]) -> list[int]:
+    """Return how many documents of each file stay."""
+    gone = np.diff(np.searchsorted(dropped, collection.starts))
+    return [int(size) for size in np.diff(collection.starts) - gone]
 
 
-def _copy_range(source: BinaryIO, out: BinaryIO, start: int, stop: int) -> None:
-    """Write whole lines; the last one gets a newline if it ends with its file."""
-    source.seek(start)
-    data, left = b"", stop - start
-    while left and (more := source.read(min(left, _COPY_BYTES))):
-        data = more
-        out.write(data)
-        left -= len(data)
-    if not data.endswith(b"\n"):
-        out.write(b"\n")
+def beginnings(
+    collection: Collection, rows: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> list[str]:
+    """Return the first characters of parts of documents, for people."""
+    needed = np.unique(rows)
+    texts = dict(zip(needed.tolist(), collection.texts(needed).to_list(), strict=True))
+    places = zip(rows.tolist(), starts.tolist(), np.minimum(ends, starts + _SHOWN_BYTES).tolist(), strict=True)
+    return [texts[row].encode()[start:end].decode(errors="ignore") for row, start, end in places]
 
 
-def write_emptied(collection: Collection, rows: Sequence[int], path: Path) -> None:
+def write_emptied(collection: Collection, rows: NDArray[np.int64], path: Path) -> None:
     """Write the documents that were left empty, a JSON object a line; nothing where there are none."""
-    if not rows:
+    if not len(rows):
         return
-    found = np.array(rows, np.int64)
-    places = zip(rows, collection.doc_ids(found).to_list(), collection.file_of(found).tolist(), strict=True)
+    places = zip(rows.tolist(), collection.doc_ids(rows).to_list(), collection.file_of(rows).tolist(), strict=True)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for row, doc_id, number in places:
             entry = {"row": row, "doc_id": doc_id, "file": collection.files[number].name}

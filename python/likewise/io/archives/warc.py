@@ -118,6 +118,14 @@ class WarcFile(InputFile):
             "num_marked_cut": self._num_marked_cut,
         }
 
+    def check_cut(self) -> None:
+        """Raise InvalidInput: the text of a page is not what the record contains."""
+        raise InvalidInput(
+            "parts of text cannot be removed from web archives, whose text is extracted from pages; convert the file "
+            "to JSON Lines first",
+            self.name,
+        )
+
     def write_kept(self, target: Path, kept: Kept) -> None:
         """Write kept records and records that are not documents to a new file, in order; at least one gzip member."""
         self._read_rest()

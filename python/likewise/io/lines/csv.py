@@ -15,6 +15,7 @@ from likewise.errors import InvalidInput
 from likewise.io.lines.csv_records import csv_records
 from likewise.io.lines.lines import LineFile, piece_of
 from likewise.io.source.added import Added
+from likewise.io.source.cut import Cut
 from likewise.io.source.source import Job, Piece
 
 # So many bytes of TSV show whether it has quoted fields.
@@ -170,6 +171,21 @@ class CsvFile(LineFile):
         for line, values in zip(lines, rows, strict=True):
             yield self.delimiter.join(("", *values)).encode().join((line, b""))
 
+    def _lines_cut(
+        self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], cut: Cut, threads: int
+    ) -> tuple[_native.Array, _native.Array]:
+        lines, ends, _ = _native.rewrite_csv_rows(
+            self._opened(),
+            offsets,
+            lengths,
+            cut.counts,
+            cut.starts,
+            cut.ends,
+            keeps_words_apart=cut.keeps_words_apart,
+            threads=threads,
+        )
+        return lines, ends
+
     def _values(self, column: Any) -> list[str]:  # noqa: ANN401 - an Arrow array
         """Return the values of a column of bool, int64, float64 or string as fields."""
         import pyarrow.types as are
@@ -219,10 +235,14 @@ class CsvFile(LineFile):
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> _native.Texts:
         """Read the texts of these records again."""
+        return _native.read_csv_texts(self._opened(), offsets, lengths)
+
+    def _opened(self) -> _native.CsvReader:
+        """Return what reads the records of a file that has some."""
         if self._reader is None:
             self._reader = self._open(self.header())
         assert self._reader is not None
-        return _native.read_csv_texts(self._reader, offsets, lengths)
+        return self._reader
 
     def _open(self, names: Sequence[str]) -> _native.CsvReader | None:
         """Return what reads records under this header; None if the file is empty."""

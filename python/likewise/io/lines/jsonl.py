@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.io.lines.lines import LineFile, piece_of
 from likewise.io.source.added import Added
+from likewise.io.source.cut import Cut
 from likewise.io.source.source import Job, Piece
 
 # Escapes by which a name could be spelled that needs none: those of ASCII letters, digits, _ and -.
@@ -82,6 +83,22 @@ class JsonlFile(LineFile):
             if may_clash and (names.search(line) or _ESCAPED.search(line)):
                 added.fields.check(list(json.loads(line.decode("utf-8-sig", "replace"))), self.name)
             yield b"%b, %b}" % (line.rstrip()[:-1], (template % values).encode())
+
+    def _lines_cut(
+        self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], cut: Cut, threads: int
+    ) -> tuple[_native.Array, _native.Array]:
+        lines, ends, _ = _native.rewrite_jsonl_rows(
+            str(self.plain_path),
+            offsets,
+            lengths,
+            self.native_rules,
+            cut.counts,
+            cut.starts,
+            cut.ends,
+            keeps_words_apart=cut.keeps_words_apart,
+            threads=threads,
+        )
+        return lines, ends
 
     def _read(self, offset: int, length: int) -> Iterator[Piece]:
         yield piece_of(_native.read_jsonl_piece(str(self.plain_path), offset, length, self.native_rules))

@@ -3,7 +3,7 @@
 import tempfile
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -16,11 +16,13 @@ from likewise import _native
 from likewise.errors import InvalidInput
 from likewise.io.refusals import FULL
 from likewise.io.source.added import Added
+from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import BadRow, Job, Piece, as_array
 from likewise.io.source.unpacked import tell_unpacked, unpacked_path, unpacked_pieces
 
 _COPY_BYTES = 4 << 20
+_PACKED_BYTES = 2 << 20
 _LINES_AT_ONCE = 1 << 18
 # Lines that get further fields at once.
 _LINES_ADDED = 1 << 14
@@ -204,9 +206,12 @@ class LineFile(InputFile):
             raise OSError(error.errno, error.strerror, str(self.plain_path)) from error
 
     def write_kept(self, target: Path, kept: Kept) -> None:
-        """Write kept lines to a new file, byte for byte, or with fields added to each."""
+        """Write kept lines to a new file, byte for byte, or with fields added to each, or without parts of texts."""
         if kept.added is not None:
             self._write_added(target, kept, kept.added)
+            return
+        if kept.cut is not None and len(kept.cut.rows):
+            self._write_cut(target, kept, kept.cut)
             return
         source = str(self.plain_path)
         offsets, sizes = touching(kept.offsets, kept.lengths)
@@ -220,8 +225,7 @@ class LineFile(InputFile):
 
     def _write_added(self, target: Path, kept: Kept, added: Added) -> None:
         """Write lines with the added fields to a new file, packed as this one."""
-        plain = target if self.codec is None else target.with_name(f"{target.name}.plain")
-        with plain.open("xb", buffering=_COPY_BYTES) as out, self.plain_path.open("rb") as source:
+        with self._packing(target, kept.threads) as out, self.plain_path.open("rb") as source:
             out.write(self._head_added(added))
             for part in _parts(kept.lengths):
                 lines = _lines(source, kept.offsets[part], kept.lengths[part])
@@ -230,11 +234,42 @@ class LineFile(InputFile):
                 bare = [line[:-1] if end == b"\r\n" else line for line, end in zip(lines, ends, strict=True)]
                 with_fields = self._lines_added(bare, is_document.tolist(), added, columns)
                 out.writelines(chain.from_iterable(zip(with_fields, ends, strict=True)))
+
+    def _write_cut(self, target: Path, kept: Kept, cut: Cut) -> None:
+        """Write lines, some of them without parts of their texts, to a new file, packed as this one."""
+        offsets, lengths, done = kept.offsets, kept.lengths, 0
+        with self._packing(target, kept.threads) as out, self.plain_path.open("rb") as source:
+            if head := self.head_bytes():
+                _copy_range(source, out, 0, head)
+            for part in _parts(lengths[cut.rows]):
+                of_part = cut.take(part)
+                lines, ends = self._lines_cut(offsets[of_part.rows], lengths[of_part.rows], of_part, kept.threads)
+                places, data, start = of_part.rows.tolist(), memoryview(lines), 0
+                ranges = _Ranges(offsets[done : places[-1]], lengths[done : places[-1]], done)
+                for row, end in zip(places, as_array(ends, np.uint64).tolist(), strict=True):
+                    ranges.copy(source, out, done, row)
+                    out.write(data[start:end])
+                    done, start = row + 1, end
+            _Ranges(offsets[done:], lengths[done:], done).copy(source, out, done, len(offsets))
+
+    @contextmanager
+    def _packing(self, target: Path, threads: int) -> Iterator[BinaryIO]:
+        """Open a new file for lines; it is packed as this one when the context ends."""
+        plain = target if self.codec is None else target.with_name(f"{target.name}.plain")
+        with plain.open("xb", buffering=_COPY_BYTES) as out:
+            yield out
         if self.codec is not None:
             size = plain.stat().st_size
-            ranges = np.zeros(min(1, size), np.uint64), np.full(min(1, size), size, np.uint64)
-            _native.pack_lines(str(plain), str(target), *ranges, codec=self.codec, threads=kept.threads)
+            starts = np.arange(0, size, _PACKED_BYTES, dtype=np.uint64)
+            sizes = np.minimum(np.uint64(_PACKED_BYTES), np.uint64(size) - starts)
+            _native.pack_lines(str(plain), str(target), starts, sizes, codec=self.codec, threads=threads)
             plain.unlink()
+
+    @abstractmethod
+    def _lines_cut(
+        self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], cut: Cut, threads: int
+    ) -> tuple[_native.Array, _native.Array]:
+        """Return lines without parts of their texts, each with a line end, and where each ends."""
 
     def _head_added(self, added: Added) -> bytes:
         """Return what stands before the first line, with the names of the added fields."""
@@ -352,6 +387,34 @@ def _ranges(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Iterato
     starts = offsets[np.concatenate([[0], breaks])].tolist()
     stops = ends[np.concatenate([breaks - 1, [len(ends) - 1]])].tolist()
     yield from zip(starts, stops, strict=True)
+
+
+class _Ranges:
+    """Lines of a file that are copied, those that touch at once; as plain numbers, since stretches are many and short.
+
+    Parameters
+    ----------
+    offsets, lengths : ndarray of shape (n,)
+        The lines, rising.
+    first : int
+        The number of the first.
+    """
+
+    def __init__(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], first: int) -> None:
+        starts = offsets.astype(np.int64)
+        ends = starts + lengths + 1
+        self._first = first
+        self._starts, self._ends = starts.tolist(), ends.tolist()
+        self._breaks = np.concatenate([[0], np.cumsum(starts[1:] != ends[:-1])]).tolist()
+
+    def copy(self, source: BinaryIO, out: BinaryIO, low: int, high: int) -> None:
+        """Copy lines `low` to before `high`."""
+        low, high = low - self._first, high - self._first
+        if low < high and self._breaks[low] == self._breaks[high - 1]:
+            _copy_range(source, out, self._starts[low], self._ends[high - 1])
+        else:
+            for i in range(low, high):
+                _copy_range(source, out, self._starts[i], self._ends[i])
 
 
 def _copy_range(source: BinaryIO, out: BinaryIO, start: int, stop: int) -> None:

@@ -1,5 +1,6 @@
 """Plain text: a file is a document, and its path is the id."""
 
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,8 +67,14 @@ class TextFile(InputFile):
         return document.take(np.zeros(len(offsets), np.int64))
 
     def write_kept(self, target: Path, kept: Kept) -> None:
-        """Copy the file if it is kept; one that is removed has no copy."""
+        """Copy the file if it is kept, perhaps without parts of its text; one that is removed has no copy."""
         if not len(kept.offsets):
+            return
+        if kept.cut is not None and len(kept.cut.rows):
+            left, _, _ = kept.cut.apply(self.read_texts(kept.offsets, kept.lengths))
+            with self.path.open("rb") as source, target.open("xb") as copy:
+                mark = source.read(len(codecs.BOM_UTF8))
+                copy.write((mark if mark == codecs.BOM_UTF8 else b"") + left.to_list()[0].encode())
             return
         with self.path.open("rb") as source, target.open("xb") as copy:
             while data := source.read(_COPY_BYTES):
@@ -98,6 +105,10 @@ class TextFile(InputFile):
 @dataclass(eq=False)
 class BinaryFile(TextFile):
     """A file that is one document of bytes, for tokens ``bytes`` and ``chunks``."""
+
+    def check_cut(self) -> None:
+        """Raise InvalidInput: bytes are no text."""
+        raise InvalidInput("parts of text cannot be removed from binary files", self.name)
 
     def _nothing(self) -> Texts:
         return Texts.from_bytes([b""])

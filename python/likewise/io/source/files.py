@@ -3,15 +3,21 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise._native import Texts
+from likewise.errors import InvalidInput
 from likewise.io.source.added import Added
+from likewise.io.source.cut import Cut
 from likewise.io.source.source import BaseSource, Job, KeptTexts, ReadRules
 
+# Texts that are read again at once.
+_BYTES_AGAIN = 8 << 20
 # Bytes of a document where none can be seen.
 _DOCUMENT_BYTES = 1000
 
@@ -30,6 +36,8 @@ class Kept:
         Gives the texts of a slice of them again, where the run put them aside: it may spare decoding them.
     added : Added, optional
         Fields to write behind those of each row.
+    cut : Cut, optional
+        Parts of texts to leave out, by place of a row among those that are written. None of these becomes blank.
     """
 
     offsets: NDArray[np.uint64]
@@ -37,6 +45,7 @@ class Kept:
     threads: int
     texts: KeptTexts | None = None
     added: Added | None = None
+    cut: Cut | None = None
 
 
 @dataclass(eq=False)
@@ -84,6 +93,47 @@ class InputFile(BaseSource, ABC):
         kept : Kept
             What of it stays.
         """
+
+    def check_cut(self) -> None:
+        """Raise InvalidInput if parts of its texts cannot be left out where they are written back."""
+
+    def texts_again(
+        self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], work: Path
+    ) -> Iterator[tuple[slice, Texts]]:
+        """Yield the texts of documents again, some at a time; where single ones are dear, the file is read again.
+
+        Parameters
+        ----------
+        offsets, lengths : ndarray of shape (n,)
+            The documents, rising.
+        work : Path
+            A directory for what must be put aside.
+
+        Yields
+        ------
+        part : slice
+            Which of them.
+        texts : Texts
+            Theirs.
+        """
+        if self.can_read_again:
+            batch = np.cumsum(lengths, dtype=np.int64) // _BYTES_AGAIN
+            bounds = [0, *(1 + np.flatnonzero(np.diff(batch))).tolist(), len(offsets)]
+            for low, high in pairwise(bounds if len(offsets) else []):
+                yield slice(low, high), self.read_texts(offsets[low:high], lengths[low:high])
+            return
+        done = 0
+        for job in self.jobs(_BYTES_AGAIN, work) if len(offsets) else ():
+            for piece in job.read():
+                high = int(np.searchsorted(offsets, piece.offsets[-1:], side="right").max(initial=done))
+                if high > done:
+                    rows = np.searchsorted(piece.offsets, offsets[done:high])
+                    if not np.array_equal(piece.offsets[rows], offsets[done:high]):
+                        raise InvalidInput("the file changed during the run", self.name)
+                    yield slice(done, high), piece.texts.take(rows)
+                    done = high
+        if done < len(offsets):
+            raise InvalidInput("the file changed during the run", self.name)
 
     def text_bytes(self) -> float:
         """Return about how many bytes of text it holds."""

@@ -46,6 +46,11 @@ class ArrowFile(InputFile):
         with self._batches() as (_, batches, _):
             return sum(batch.num_rows for batch, _ in batches)
 
+    def check_cut(self) -> None:
+        """Raise InvalidInput if the column of texts is dictionary-encoded."""
+        with self._batches() as (schema, _, _):
+            TableRows(self.name, self.rules).check_cut(schema)
+
     def write_kept(self, target: Path, kept: Kept) -> None:
         """Write kept rows to a new file of the same kind, schema, metadata and codec, batch by batch."""
         import pyarrow as pa
@@ -70,6 +75,8 @@ class ArrowFile(InputFile):
                         if added is not None:
                             columns = added.columns(slice(int(low), int(high)))[1]
                             part = pa.RecordBatch.from_arrays([*part.columns, *columns], schema=schema)
+                        if kept.cut is not None:
+                            part = TableRows(self.name, self.rules).without(part, kept.cut.within(int(low), int(high)))
                         writer.write_batch(part, custom_metadata=metadata)
 
     def _share(self, num_bytes: int, of: int) -> int:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from likewise.errors import InvalidInput
+from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import Job, Piece
 from likewise.io.tables.parquet_kept import Batches, KeptRows, write_parquet
@@ -96,6 +97,11 @@ class ParquetFile(InputFile):
             largest = max((g.column(i).total_compressed_size for g in groups for i in range(g.num_columns)), default=0)
         return _WORK_BYTES + int(largest)
 
+    def check_cut(self) -> None:
+        """Raise InvalidInput if the column of texts is dictionary-encoded."""
+        with self._open() as file:
+            TableRows(self.name, self.rules).check_cut(file.schema_arrow)
+
     def write_kept(self, target: Path, kept: Kept) -> None:
         """Write kept rows to a new file of the same schema, metadata and codecs."""
         with self._open() as file:
@@ -103,8 +109,13 @@ class ParquetFile(InputFile):
             name = self.rules.text_fields[0] if len(self.rules.text_fields) == 1 else None
             if kept.added is not None:
                 kept.added.fields.check(file.schema_arrow.names, self.name)
-            rows = KeptRows(source, kept.offsets.astype(np.int64), name, kept.texts, kept.added)
+            change = None if kept.cut is None else partial(self._without, kept.cut)
+            rows = KeptRows(source, kept.offsets.astype(np.int64), name, kept.texts, kept.added, change)
             write_parquet(target, rows, threads=kept.threads)
+
+    def _without(self, cut: Cut, batch: Any, rows: slice) -> Any:  # noqa: ANN401
+        """Return some of the rows that are written without parts of their texts."""
+        return TableRows(self.name, self.rules).without(batch, cut.within(rows.start, rows.stop))
 
     def _footer(self) -> bytes:
         """Return the bytes of the footer, which was found whole when the file was opened."""

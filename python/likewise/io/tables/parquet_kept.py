@@ -73,6 +73,8 @@ class KeptRows:
         Its values in the kept rows.
     added : Added, optional
         Columns to write behind those of the file.
+    change : callable, optional
+        Takes a record batch of rows that stay, and which of them; returns what is written of it. It sees all columns.
     """
 
     source: Batches
@@ -80,6 +82,7 @@ class KeptRows:
     text_name: str | None = None
     texts: KeptTexts | None = None
     added: Added | None = None
+    change: Callable[[Any, slice], Any] | None = None
 
     @property
     def schema(self) -> Any:  # noqa: ANN401 - PyArrow has no types
@@ -92,7 +95,7 @@ class KeptRows:
         import pyarrow as pa
 
         schema = self.source.schema
-        if self.texts is None or self.text_name not in schema.names:
+        if self.texts is None or self.change is not None or self.text_name not in schema.names:
             return None
         kind = schema.field(self.text_name).type
         # A name with a dot may also mean a part of a struct.
@@ -111,6 +114,8 @@ class KeptRows:
             if num_kept:
                 if batch is not None and num_kept < num_rows:
                     batch = taken_rows(batch, self.rows[kept] - first_row)
+                if batch is not None and self.change is not None:
+                    batch = self.change(batch, kept)
                 gathered.append((batch, kept))
                 num_bytes += 0 if batch is None else batch.nbytes
                 num_bytes += num_kept * self._text_bytes_a_row(group)

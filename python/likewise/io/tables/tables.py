@@ -1,6 +1,7 @@
 """Tables: what the rows of an Arrow batch are as documents, whatever file they come from."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from likewise._native import Texts
 from likewise.errors import InvalidInput
+from likewise.io.source.cut import Cut
 from likewise.io.source.source import NULL_TEXT, BadRow, Piece, ReadRules
 from likewise.io.source.tokens import TokenRules
 from likewise.io.tables.columns import taken_rows
@@ -93,6 +95,37 @@ class TableRows:
             ],
             bad_rows=[BadRow(row, first_row + row, 1, reasons[row]) for row in np.flatnonzero(~good).tolist()],
         )
+
+    def check_cut(self, schema: Any) -> None:  # noqa: ANN401
+        """Raise InvalidInput if parts cannot be left out of texts, since their column holds numbers of texts."""
+        import pyarrow as pa
+
+        (name,) = self.columns(schema)[: len(self.rules.text_fields)]
+        kind = _type_of(schema, name)
+        if pa.types.is_dictionary(kind):
+            raise InvalidInput(
+                f"parts of text cannot be removed from the dictionary-encoded column {name!r}; convert it to string",
+                self.name,
+            )
+
+    def without(self, batch: Any, cut: Cut) -> Any:  # noqa: ANN401
+        """Return a record batch without parts of its texts, whose rows count from its first."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not len(cut.rows):
+            return batch
+        (name,) = self.rules.text_fields
+        texts = _column(batch, name).cast(pa.large_string())
+        left, _, _ = cut.apply(Texts.from_arrow(taken_rows(texts, cut.rows)))
+        is_cut = np.zeros(batch.num_rows, bool)
+        is_cut[cut.rows] = True
+        texts = pc.replace_with_mask(texts, pa.array(is_cut), pa.array(left))
+        first, *rest = [name] if name in batch.schema.names else name.split(".")
+        place = batch.schema.get_field_index(first)
+        columns = list(batch.columns)
+        columns[place] = _with_field(columns[place], rest, texts)
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
     def _documents(self, batch: Any, tokens: TokenRules) -> tuple[Texts, NDArray[np.bool_], dict[int, str]]:  # noqa: ANN401
         """Return the documents of a column of lists, which of them are good, and why the others are not."""
@@ -227,6 +260,26 @@ def _column(batch: Any, name: str) -> Any:  # noqa: ANN401
     for part in rest:
         column = pc.struct_field(column, part)
     return column
+
+
+def _type_of(schema: Any, name: str) -> Any:  # noqa: ANN401
+    first, *rest = [name] if name in schema.names else name.split(".")
+    kind = schema.field(first).type
+    for part in rest:
+        kind = kind.field(part).type
+    return kind
+
+
+def _with_field(column: Any, path: Sequence[str], values: Any) -> Any:  # noqa: ANN401
+    """Return a column, or one of structs, with other values in the field at this path."""
+    import pyarrow as pa
+
+    if not path:
+        return values.cast(column.type)
+    parts = [column.field(i) for i in range(column.type.num_fields)]
+    place = column.type.get_field_index(path[0])
+    parts[place] = _with_field(parts[place], path[1:], values)
+    return pa.StructArray.from_arrays(parts, fields=list(column.type), mask=column.is_null())
 
 
 def _is_text(kind: Any) -> bool:  # noqa: ANN401

@@ -13,21 +13,23 @@ from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.batch.parts import PartRules
-from likewise.batch.parts.collection import Collection, read_in_order
+from likewise.batch.parts.collection import PIECE_BYTES, Collection
+from likewise.batch.parts.units import cut_parts
+from likewise.batch.run import RunRules
 from likewise.checks import counted
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs, find_inputs
-from likewise.io.kept import json_lines
-from likewise.io.lines.jsonl import JsonlFile
+from likewise.io.lines.csv import take_quotes
 from likewise.io.output.directory import EVIDENCE, KEPT
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
 from likewise.io.source.bad_rows import NO_LIMIT
-from likewise.io.source.source import Job, as_array
+from likewise.io.source.files import InputFile
+from likewise.io.source.source import Piece, as_array
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.measures.pairs import similarities
 from likewise.measures.table import MeasureName
-from likewise.progress import Progress, no_progress, shows_progress, taken
+from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
@@ -130,21 +132,27 @@ def audit_parts(
         work = stack.enter_context(scratch_directory())
         found = named_inputs(
             find_inputs(
-                paths_of_inputs(path, summary, inputs), reading.read_rules(recipe), file_format=reading.file_format
+                paths_of_inputs(path, summary, inputs),
+                reading.read_rules(recipe),
+                file_format=reading.file_format,
+                delimiter=reading.delimiter,
             ),
             [file["path"] for file in summary["inputs"]],
         )
         before = stamps(found)
         evidence = _evidence(path)
-        collection = Collection(json_lines(found.files))
+        take_quotes(found.files, summary["inputs"])
+        collection = Collection(found.files, work, needs_texts=True)
+        stack.callback(collection.close)
         has_left = unit != "span" and isinstance(recipe.sketch, Exact)
-        repeated = _read(collection, rules, recipe if has_left else None, reading.run_rules().threads, work, report)
+        run_rules = replace(reading.run_rules(), on_error="skip")
+        repeated = _read(collection, rules, recipe if has_left else None, run_rules, work, report)
         removed = _Removed(collection, evidence)
         checks = [
             _check_counts(summary, collection, removed),
             _check_places(removed),
-            _check_matches(removed, recipe, rules, reading.run_rules().threads),
-            _check_kept(path, found, summary, collection, removed, has_spaces=unit == "span"),
+            _check_matches(removed, recipe, rules, run_rules.threads),
+            _check_kept(path, found, summary, collection, removed, work),
         ]
         num_left = None
         if repeated is not None:
@@ -256,24 +264,18 @@ def _cut(text: bytes, start: int, end: int) -> bytes | None:
 
 
 def _read(
-    collection: Collection, rules: PartRules, recipe: Recipe | None, threads: int, work: Path, progress: Progress
+    collection: Collection, rules: PartRules, recipe: Recipe | None, run: RunRules, work: Path, progress: Progress
 ) -> set[tuple[int, int]] | None:
     """Read the inputs; with a recipe, return row and start of each part that equals an earlier one."""
 
-    def take(file: int, number: int, job: Job) -> tuple[Any, ...]:
-        (piece,) = job.read()
-        collection.add(file, number, piece)
+    def take(piece: Piece) -> tuple[Any, ...]:
         if recipe is None:
             return ()
-        parts, *cut = _native.cut_parts(piece.texts, rules.unit)
-        counts, starts, _ = (as_array(column, np.uint32) for column in cut)
+        parts, counts, starts, _ = cut_parts(piece.texts, rules)
         batch = _native.digest_texts(parts, recipe.text_rules)
-        is_taken = np.asarray(batch.shapes) != EMPTY
-        if rules.min_tokens:
-            is_taken &= as_array(_native.cut_words(parts)[0], np.uint32) >= rules.min_tokens
-        return counts, starts, np.array(batch.digests).reshape(-1, 2), is_taken
+        return counts, starts, np.array(batch.digests).reshape(-1, 2), np.asarray(batch.shapes) != EMPTY
 
-    found = list(read_in_order(collection.files, work, "reading", take, threads=threads, progress=progress))
+    found = [of_one for *_, pieces in collection.read(take, run, work, "reading", progress) for of_one in pieces]
     collection.finish(allow_doubles=True, max_bad_rows=NO_LIMIT)
     if recipe is None:
         return None
@@ -344,20 +346,30 @@ def _matches(
 
 
 def _check_kept(
-    path: Path, found: Inputs, summary: dict[str, Any], collection: Collection, removed: _Removed, *, has_spaces: bool
+    path: Path,
+    found: Inputs,
+    summary: dict[str, Any],
+    collection: Collection,
+    removed: _Removed,
+    work: Path,
 ) -> Check:
     """Compare each kept document with its input without the removed parts."""
     spans: dict[int, list[tuple[int, int]]] = {}
     for row, start, end in zip(removed.rows.tolist(), removed.starts.tolist(), removed.ends.tolist(), strict=True):
         spans.setdefault(row, []).append((start, end))
+    has_spaces = summary["options"]["unit"] == "span"
     failures: list[str] = []
-    for number, (file, entry) in enumerate(zip(json_lines(found.files), summary["inputs"], strict=True)):
+    for number, (file, entry) in enumerate(zip(found.files, summary["inputs"], strict=True)):
         first = int(collection.starts[number])
         target = path / KEPT / entry["path"]
-        if not target.is_file():
+        kept: Iterator[bytes] = iter(())
+        if target.is_file():
+            again = replace(file, path=target, name=str(target), num_bytes=target.stat().st_size)
+            take_quotes([again], [entry | {"path": str(target)}])
+            kept = _texts_of(again, work)
+        elif not file.is_document:
             raise InvalidInput("a kept file of this run is missing; repeat the run", str(target))
-        kept = _texts_of(_like(file, target))
-        for row, text in enumerate(_texts_of(file), first):
+        for row, text in enumerate(_texts_of(file, work), first):
             wanted = _without(text, spans.get(row, ()), has_spaces=has_spaces)
             if wanted is None:
                 continue
@@ -368,27 +380,11 @@ def _check_kept(
     return _check("the kept files are the inputs without the removed parts", len(collection), failures)
 
 
-def _like(file: JsonlFile, path: Path) -> JsonlFile:
-    """Return a file of the same format that is read in the same way."""
-    found = find_inputs([path], file.rules, file_format="jsonl")
-    return json_lines(found.files)[0]
-
-
-def _texts_of(file: JsonlFile) -> Iterator[bytes]:
-    with scratch_directory() as work:
-        for texts in read_in_order(
-            [file],
-            work,
-            "checking kept files",
-            lambda _file, _number, job: _of_job(job),
-            threads=1,
-            progress=no_progress,
-        ):
-            yield from texts
-
-
-def _of_job(job: Job) -> list[bytes]:
-    return [text.encode() for piece in job.read() for text in piece.texts.to_list()]
+def _texts_of(file: InputFile, work: Path) -> Iterator[bytes]:
+    for job in file.jobs(PIECE_BYTES, work):
+        for piece in job.read():
+            for text in piece.texts.to_list():
+                yield text.encode()
 
 
 def _without(text: bytes, spans: Sequence[tuple[int, int]], *, has_spaces: bool) -> re.Pattern[bytes] | None:

@@ -1,0 +1,166 @@
+//! Texts without stretches of them, alone or in the rows of a file.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use likewise_disk::{self as disk, TextColumn};
+use pyo3::prelude::*;
+
+use crate::array::{Array, Input};
+use crate::column::Column;
+use crate::csv::CsvReader;
+use crate::door::run;
+use crate::errors::Failure;
+use crate::jsonl::{JsonlRules, open};
+use crate::texts::Texts;
+
+/// Texts that are cut between two looks for an interrupt.
+const LOOK_TEXTS: usize = 256;
+
+/// What goes, as Python gave it.
+struct Gone {
+    counts: Input<u32>,
+    starts: Input<u32>,
+    ends: Input<u32>,
+    keeps_words_apart: bool,
+}
+
+impl Gone {
+    fn take(
+        counts: &Bound<'_, PyAny>,
+        starts: &Bound<'_, PyAny>,
+        ends: &Bound<'_, PyAny>,
+        keeps_words_apart: bool,
+    ) -> Result<Self, Failure> {
+        Ok(Gone {
+            counts: Input::take("counts", counts)?,
+            starts: Input::take("starts", starts)?,
+            ends: Input::take("ends", ends)?,
+            keeps_words_apart,
+        })
+    }
+
+    fn stretches(&self) -> disk::Stretches<'_> {
+        disk::Stretches {
+            counts: self.counts.values(),
+            starts: self.starts.values(),
+            ends: self.ends.values(),
+            keeps_words_apart: self.keeps_words_apart,
+        }
+    }
+}
+
+/// Texts without stretches of them, whether nothing but white space is left of each, and the bytes that went.
+#[pyfunction]
+#[pyo3(signature = (texts, counts, starts, ends, *, keeps_words_apart=false))]
+pub fn cut_texts(
+    py: Python<'_>,
+    texts: &Texts,
+    counts: &Bound<'_, PyAny>,
+    starts: &Bound<'_, PyAny>,
+    ends: &Bound<'_, PyAny>,
+    keeps_words_apart: bool,
+) -> Result<(Texts, Array, u64), Failure> {
+    let gone = Gone::take(counts, starts, ends, keeps_words_apart)?;
+    let column = texts.column.as_ref();
+    let (left, is_blank, num_removed) = run(py, column.num_bytes, |cancel| {
+        let walks = gone.stretches().of_texts(column.len());
+        let walks = walks.map_err(|error| Failure::parameter("counts", error.to_string()))?;
+        let (mut left, mut is_blank, mut num_removed) = (TextColumn::default(), Vec::new(), 0);
+        let mut text = Vec::new();
+        for (i, mut walk) in walks.into_iter().enumerate() {
+            if i % LOOK_TEXTS == 0 && cancel.load(Ordering::Relaxed) {
+                return Err(Failure::Canceled);
+            }
+            text.clear();
+            walk.plain(column.get(i).as_bytes(), &mut text);
+            let Ok(part) = std::str::from_utf8(&text) else {
+                return Err(Failure::row(
+                    i,
+                    "a stretch begins or ends inside a character",
+                ));
+            };
+            left.push(part);
+            is_blank.push(u8::from(walk.is_blank()));
+            num_removed += walk.num_removed();
+        }
+        Ok((left, is_blank, num_removed))
+    })?;
+    Ok((
+        Column::from_texts(left).into(),
+        is_blank.into(),
+        num_removed,
+    ))
+}
+
+/// Writes rows of JSON Lines anew without stretches of their texts: the lines one after another, where each ends, and the
+/// bytes of text that went. A row of whose text nothing is left has no line.
+#[pyfunction]
+#[pyo3(signature = (path, offsets, lengths, rules, counts, starts, ends, *, keeps_words_apart=false, threads=1))]
+#[expect(clippy::too_many_arguments, reason = "one call of Python")]
+pub fn rewrite_jsonl_rows(
+    py: Python<'_>,
+    path: PathBuf,
+    offsets: &Bound<'_, PyAny>,
+    lengths: &Bound<'_, PyAny>,
+    rules: &JsonlRules,
+    counts: &Bound<'_, PyAny>,
+    starts: &Bound<'_, PyAny>,
+    ends: &Bound<'_, PyAny>,
+    keeps_words_apart: bool,
+    threads: usize,
+) -> Result<(Array, Array, u64), Failure> {
+    let offsets = Input::<u64>::take("offsets", offsets)?;
+    let lengths = Input::<u32>::take("lengths", lengths)?;
+    let gone = Gone::take(counts, starts, ends, keeps_words_apart)?;
+    let made = run(py, num_bytes(lengths.values()), |cancel| {
+        disk::rewrite_rows(
+            &open(&path)?,
+            offsets.values(),
+            lengths.values(),
+            &rules.rules,
+            gone.stretches(),
+            threads,
+            cancel,
+        )
+        .map_err(|error| Failure::disk(error, &path))
+    })?;
+    Ok((made.lines.into(), made.ends.into(), made.num_removed_bytes))
+}
+
+/// The same for records of CSV, by the rules of a reader of the file.
+#[pyfunction]
+#[pyo3(signature = (reader, offsets, lengths, counts, starts, ends, *, keeps_words_apart=false, threads=1))]
+#[expect(clippy::too_many_arguments, reason = "one call of Python")]
+pub fn rewrite_csv_rows(
+    py: Python<'_>,
+    reader: &CsvReader,
+    offsets: &Bound<'_, PyAny>,
+    lengths: &Bound<'_, PyAny>,
+    counts: &Bound<'_, PyAny>,
+    starts: &Bound<'_, PyAny>,
+    ends: &Bound<'_, PyAny>,
+    keeps_words_apart: bool,
+    threads: usize,
+) -> Result<(Array, Array, u64), Failure> {
+    let offsets = Input::<u64>::take("offsets", offsets)?;
+    let lengths = Input::<u32>::take("lengths", lengths)?;
+    let gone = Gone::take(counts, starts, ends, keeps_words_apart)?;
+    let made = run(py, num_bytes(lengths.values()), |cancel| {
+        disk::rewrite_csv_rows(
+            &open(&reader.path)?,
+            offsets.values(),
+            lengths.values(),
+            &reader.rules,
+            gone.stretches(),
+            threads,
+            cancel,
+        )
+        .map_err(|error| Failure::disk(error, &reader.path))
+    })?;
+    Ok((made.lines.into(), made.ends.into(), made.num_removed_bytes))
+}
+
+fn num_bytes(lengths: &[u32]) -> usize {
+    lengths.iter().map(|&length| length as usize).sum()
+}

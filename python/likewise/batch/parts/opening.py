@@ -1,0 +1,198 @@
+"""A run over parts of documents: what is opened before parts are found, and what is written once they are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise import _native
+from likewise.batch.budget.timing import Timing
+from likewise.batch.opening import found_inputs
+from likewise.batch.options import FileRun
+from likewise.batch.parts.collection import Collection
+from likewise.batch.parts.writing import emptied, num_kept, write_bad_rows, write_documents, write_emptied
+from likewise.batch.write.summary import write_summary
+from likewise.errors import InvalidParameter
+from likewise.io.inputs import Inputs
+from likewise.io.output.directory import EMPTIED, ERRORS, KEPT, OutputDirectory, check_free
+from likewise.io.output.evidence import write_evidence
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.remote import local_path
+from likewise.io.source.cut import Cut
+from likewise.io.stamps import check_unchanged, stamps
+from likewise.progress import Progress, StageFinished, StageStarted
+from likewise.recipe.recipe import Recipe
+
+
+def check_reading(run: FileRun) -> None:
+    """Raise InvalidParameter if files are to be read in a way that does not apply to parts of texts."""
+    if run.memory_bytes is not None:
+        raise InvalidParameter("memory", "does not apply to parts of documents")
+    check_rewriting(run)
+
+
+def check_rewriting(run: FileRun) -> None:
+    """Raise InvalidParameter if files are to be read in a way in which texts cannot be rewritten."""
+    if run.tokens_field is not None:
+        raise InvalidParameter("tokens_field", "does not apply: parts of texts are removed, and tokens are not text")
+    if len(run.text_fields) != 1:
+        raise InvalidParameter("text_field", "must be a single field, since its text is rewritten")
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedParts:
+    """A run over parts whose inputs are found.
+
+    Parameters
+    ----------
+    found : Inputs
+        The inputs.
+    collection : Collection
+        Takes their documents.
+    directory : OutputDirectory, optional
+        Where results go; none of a dry run.
+    work : Path
+        A directory for what must be put aside.
+    run : FileRun
+        How files are read.
+    answer : str
+        What tells the result from others, for descriptions of datasets.
+    timing, progress
+        Take seconds and events.
+    """
+
+    found: Inputs
+    collection: Collection
+    directory: OutputDirectory | None
+    work: Path
+    run: FileRun
+    answer: str
+    timing: Timing
+    progress: Progress
+
+    def write(self, cut: Cut, tables: Mapping[str, Any]) -> dict[str, Any]:
+        """Write tables by name, and the documents without what goes; return what the summary says of documents."""
+        collection, threads = self.collection, self.run.run_rules().threads
+        self.progress(StageStarted("writing", 0, "bytes"))
+        began = Timing.now()
+        with self.timing.wall("writing"):
+            dropped, num_removed_bytes = emptied(collection, cut)
+            if self.directory is not None:
+                for name, table in tables.items():
+                    write_evidence([table], self.work / name)
+                write_documents(
+                    collection,
+                    self.found,
+                    cut,
+                    dropped,
+                    self.work / KEPT,
+                    keeps_bad=self.run.on_error == "keep",
+                    threads=threads,
+                    answer=self.answer,
+                )
+                write_emptied(collection, dropped, self.work / EMPTIED)
+                write_bad_rows(collection, self.work / ERRORS)
+        self.progress(StageFinished("writing", Timing.now() - began))
+        return {
+            "num_documents": len(collection),
+            "num_kept": len(collection) - len(dropped),
+            "num_changed": len(cut.rows) - len(dropped),
+            "num_emptied": len(dropped),
+            "num_removed_parts": len(cut.starts),
+            "num_removed_bytes": num_removed_bytes,
+            "num_bad_rows": sum(map(len, collection.bad_rows)),
+            "num_blank_lines": collection.num_blank,
+            "version": _native.__version__,
+            **self._about_inputs(dropped),
+        }
+
+    def _about_inputs(self, dropped: NDArray[np.int64]) -> dict[str, Any]:
+        sizes, kept = np.diff(self.collection.starts).tolist(), num_kept(self.collection, dropped)
+        return {
+            "inputs": [
+                {
+                    "path": file.name,
+                    "num_bytes": file.num_bytes,
+                    "num_documents": sizes[number],
+                    "num_kept": kept[number],
+                    "num_bad_rows": len(self.collection.bad_rows[number]),
+                    **file.facts(),
+                }
+                for number, file in enumerate(self.found.files)
+            ],
+            "input_directory": None if self.found.parent is None else str(self.found.parent),
+            "skipped_files": list(self.found.skipped),
+            **self.found.provenance(),
+        }
+
+
+@contextmanager
+def opened_parts(
+    inputs: Sequence[str | Path] | str | Path,
+    output: str | Path,
+    recipe: Recipe,
+    run: FileRun,
+    identity: Mapping[str, object],
+    *,
+    answer: str,
+    needs_texts: bool,
+    dry_run: bool,
+    overwrite: bool,
+    fresh: bool,
+    progress: Progress,
+) -> Iterator[OpenedParts]:
+    """Find the inputs of a run over parts and take its output directory.
+
+    Parameters
+    ----------
+    inputs, output : path or sequence of paths
+        As the caller gave them; the output is a local path.
+    recipe : Recipe
+        Resolved.
+    run : FileRun
+        How files are read.
+    identity : mapping
+        What must be the same for a run to be continued, beside the inputs and how they are read.
+    answer : str
+        As for :class:`OpenedParts`.
+    needs_texts : bool
+        Whether single texts are read again while parts are found.
+    dry_run, overwrite, fresh
+        As for :func:`likewise.batch.parts.dedup_parts`.
+    progress : Progress
+        Told of what happens.
+
+    Raises
+    ------
+    InvalidInput
+        If parts cannot be left out of a file, the output directory is not free, or, at the end, a file has changed.
+    """
+    target = Path(local_path(output))
+    if not dry_run:
+        check_free(target, overwrite=overwrite)
+    with ExitStack() as stack:
+        found = stack.enter_context(found_inputs(inputs, recipe, run, target, progress))
+        read = stamps(found)
+        directory = None
+        if not dry_run:
+            whole = {"inputs": read, "version": _native.__version__, **run.identity(), **found.provenance(), **identity}
+            directory = stack.enter_context(OutputDirectory(target, whole, overwrite=overwrite, fresh=fresh))
+        work = directory.work if directory is not None else stack.enter_context(scratch_directory())
+        collection = Collection(found.files, work, needs_texts=needs_texts)
+        stack.callback(collection.close)
+        yield OpenedParts(found, collection, directory, work, run, answer, Timing(), progress)
+        check_unchanged(found, read)
+
+
+def finish_parts(opened: OpenedParts, summary: dict[str, Any], options: Mapping[str, object]) -> dict[str, Any]:
+    """Complete the summary of a run whose results are written, and give the output its name."""
+    summary |= {"options": {**opened.run.identity(), "write": "kept", **options}}
+    summary |= {"is_dry_run": opened.directory is None, "timings": opened.timing.to_dict()}
+    if opened.directory is not None:
+        write_summary(opened.directory.work, summary)
+        opened.directory.finish()
+    return summary
