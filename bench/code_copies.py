@@ -3,7 +3,7 @@
     code_copies.py [--folder DIR]
 
 Takes the Python files of DIR (the standard library of this Python where none is named), plants 200 edited copies (2 to
-10 % of the lines changed), and lists pairs by each recipe. A listed pair is right if it is planted, or if half of the
+10% of the lines changed), and lists pairs by each recipe. A listed pair is right if it is planted, or if half of the
 non-blank lines of the two files are the same, in order. Up to 400 pairs of each recipe are looked at.
 """
 

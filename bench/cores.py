@@ -2,7 +2,7 @@
 
     cores.py [--repeats 3] [--work FOLDER]
 
-The same 100,000 English documents as one file of each format. *Busy* is what it has: all cores would be 100 %, on a
+The same 100,000 English documents as one file of each format. *Busy* is what it has: all cores would be 100%, on a
 machine without other work. *Ready* is what it could have: how many of its threads run or wait for a core, at most as
 many as there are cores; other work hardly changes it. The start of Python stands in the first tenth. Writes
 results/cores.json and the table of docs/benchmarks/scale.md.

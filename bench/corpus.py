@@ -2,8 +2,8 @@
 
     corpus.py [--fetch] [--num-documents N] [--variant plain|templates|forms|chinese|all]
 
-plain       N documents of English prose, mean 2.4 kB; 15 % of them are edits of others (planted.tsv says which)
-templates   the same number; half of them come from five templates that are 80 % boilerplate
+plain       N documents of English prose, mean 2.4 kB; 15% of them are edits of others (planted.tsv says which)
+templates   the same number; half of them come from five templates that are 80% boilerplate
 forms       the same number; half of them are five forms of 400 words with two words filled in
 chinese     16,000 documents from the labeled set zh-docs-tidb, where ../shared/data is present
 

@@ -3,7 +3,7 @@
     crowds.py [--kinds dense,templated,menu,ordered] [--sizes 2000,10000] [--overflow exact,levels] [--out FILE]
 
 Each run is a process of its own; its peak memory is that of `dedup` with the texts. What is to be found is counted
-by `crowds_data.true_pairs` for a sample of documents. The found share comes with the interval of Wilson at 95 %.
+by `crowds_data.true_pairs` for a sample of documents. The found share comes with the interval of Wilson at 95%.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _SAMPLED = {"dense": 100, "templated": 300, "menu": 2000, "ordered": 2000}
 
 
 def interval(num_found: int, num: int) -> tuple[float, float]:
-    """Return the interval of Wilson at 95 %."""
+    """Return the interval of Wilson at 95%."""
     z, share = 1.96, num_found / num
     middle = share + z * z / (2 * num)
     spread = z * math.sqrt(share * (1 - share) / num + z * z / (4 * num * num))

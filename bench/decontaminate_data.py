@@ -122,7 +122,7 @@ TEMPLATES = (
     "In a drawer at the {p} there are {i} red {x}, {j} blue {x} and {k} green {x}. Without looking, {a} takes {l}"
     " of them out one after another and does not put them back. What is the probability that all of them are red?",
 )  # fmt: skip
-KINDS = ("verbatim", "wrapped", "embedded", "list", "5 % changed", "10 % changed", "answer only")
+KINDS = ("verbatim", "wrapped", "embedded", "list", "5% changed", "10% changed", "answer only")
 TWINS = ("twins of many", "twins of one", "swapped")
 NUM_SHARED = 8
 WORD = re.compile(r"\w+")
@@ -255,8 +255,8 @@ def make(path: Path, num_items: int, num_each: int, seed: int = 1) -> Planted:
         "wrapped": lambda text: _wrapped(_case(text, rng)),
         "embedded": str,
         "list": lambda text: _listed(text, rng),
-        "5 % changed": lambda text: _edited(text, 0.05, vocabulary, rng),
-        "10 % changed": lambda text: _edited(text, 0.10, vocabulary, rng),
+        "5% changed": lambda text: _edited(text, 0.05, vocabulary, rng),
+        "10% changed": lambda text: _edited(text, 0.10, vocabulary, rng),
         "answer only": str,
     }
     carriers = rest[: num_each * (len(KINDS) + len(TWINS))]

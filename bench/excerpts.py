@@ -1,4 +1,4 @@
-"""Excerpts of 30 % of a document planted among 20,000 real ones: which does containment find, and what else?
+"""Excerpts of 30% of a document planted among 20,000 real ones: which does containment find, and what else?
 
     excerpts.py [--corpus FILE] [--documents N] [--excerpts N] [--threshold T] [--results FILE] [--page FILE]
     excerpts.py --page-only        the table from the results
@@ -142,7 +142,7 @@ def new(texts: Iterator[str]) -> Iterator[str]:
 
 
 def passage(text: str, rng: random.Random) -> list[str]:
-    """A stretch of 30 % of the words."""
+    """A stretch of 30% of the words."""
     words = text.split()
     length = round(SHARE * len(words))
     start = rng.randrange(len(words) - length + 1)

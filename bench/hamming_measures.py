@@ -202,7 +202,7 @@ def _judged_pairs(row: Row, codes: Codes, stored: np.ndarray, found: np.ndarray,
 
 
 def _recall_at_radius(share: float, num: int) -> Figures:
-    """The share found of the pairs planted at the radius, and its interval of 95 % by the score test (Wilson 1927)."""
+    """The share found of the pairs planted at the radius, and its interval of 95% by the score test (Wilson 1927)."""
     if not num:
         return {"recall_at_radius": 1.0}
     z2 = 1.959964**2

@@ -30,7 +30,7 @@ FIGURES = {
     "peak_build_bytes": ("GB of anonymous memory to build it", 1e9, "{:.2f}"),
     "cold_p50_us": ("us a single query when nothing of the file is in memory, median", 1, "{:.0f}"),
     "cold_p99_us": ("us the same, 99th percentile", 1, "{:.0f}"),
-    "recall_upper": ("recall of pairs at the radius, upper end of the interval of 95 %", 1, "{:.4f}"),
+    "recall_upper": ("recall of pairs at the radius, upper end of the interval of 95%", 1, "{:.4f}"),
 }
 # Fewer queries than this are shown with the rate.
 FEW_QUERIES = 1000

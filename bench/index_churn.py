@@ -9,7 +9,7 @@ duplicate; every 20th is, and comes within 10 documents of its original.
 
 At intervals the bytes of the database, the log and the segments are noted, the anonymous memory of the process, and how
 long it takes to open the index for reading beside the writer. The slope of each over the second half of the run, with
-its 95 % interval, goes into results/index_churn.json, as a share of the mean for each million operations.
+its 95% interval, goes into results/index_churn.json, as a share of the mean for each million operations.
 """
 
 import argparse

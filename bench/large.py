@@ -5,7 +5,7 @@
     large.py plot
 
 About 1.2 kB of JSON per document: 10^7 are 12 GB, and the work folder takes about three times that. Results go to
-results/large.json, the plot to docs/benchmarks/large.svg. The documents are planted copies of others by 15 %; of a
+results/large.json, the plot to docs/benchmarks/large.svg. The documents are planted copies of others by 15%; of a
 copy that shares all but two of ten sentences the resemblance lies near .67, of one that shares all but three below the
 threshold.
 """

@@ -135,7 +135,7 @@ def markdown(sets):
     ]
     for one in sets:
         name, num = one["set"], one["num_questions"]
-        lines.append(f"| `{name}` | all chunks | {one['num_chunks']:,} | 100 % | {one['num_answered']} of {num} | |")
+        lines.append(f"| `{name}` | all chunks | {one['num_chunks']:,} | 100% | {one['num_answered']} of {num} | |")
         lines += [
             f"| | `{of['recipe']}` | {of['num_chunks']:,} | {of['num_words'] / one['num_words']:.0%} | "
             f"{of['num_answered']} of {num} | {of['num_lost']} |".replace("%", " %")

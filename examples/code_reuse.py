@@ -83,7 +83,7 @@ def main() -> None:
     recipe = likewise.Recipe.shingles(0.6, shingle=4, measure="overlap", weights="idf")
     pairs = likewise.pairs([as_text(shapes[name]) for name in names], recipe).to_pylist()
     print(
-        f"{len(names):,} functions of {LEAST_TOKENS} tokens and more; {len(pairs)} pairs share 60 % of the smaller one:"
+        f"{len(names):,} functions of {LEAST_TOKENS} tokens and more; {len(pairs)} pairs share 60% of the smaller one:"
     )
     for row in sorted(pairs, key=lambda row: -row["similarity"])[:15]:
         print(f"  {row['similarity']:.2f}  {names[row['row_a']]}  {names[row['row_b']]}")

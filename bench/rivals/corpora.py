@@ -41,7 +41,7 @@ def part(data: Path, size: int) -> Path:
 
 
 def planted_chinese(data: Path) -> Path:
-    """The Chinese corpus with 15 % of its documents replaced by edited copies of others, characters changed."""
+    """The Chinese corpus with 15% of its documents replaced by edited copies of others, characters changed."""
     source, out = data / "chinese.jsonl", data / "chinese-planted.jsonl"
     if out.exists() and out.stat().st_mtime >= source.stat().st_mtime:
         return out

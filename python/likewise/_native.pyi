@@ -589,7 +589,7 @@ def cut_texts(
     texts : Texts
         What is left of each.
     is_blank : uint8
-        Whether that is nothing but white space.
+        Whether that is nothing but whitespace.
     num_removed_bytes : int
         Bytes of text that went.
 
@@ -753,7 +753,7 @@ def equal_stretches(
         Which of them are equal.
     starts, ends, kept_starts, kept_ends : uint32
         Bytes of the UTF-8 of these, with the marks before that are closed within what goes; up to the next word where
-        another one begins there, else with the marks that belong to the last word and the white space behind. Of the
+        another one begins there, else with the marks that belong to the last word and the whitespace behind. Of the
         others their words only.
     """
 
@@ -1653,7 +1653,7 @@ class JsonlPiece:
 
     @property
     def num_blank(self) -> int:
-        """Lines of white space only."""
+        """Lines of whitespace only."""
 
     @property
     def fields(self) -> list[Texts]:
@@ -1720,7 +1720,7 @@ def rewrite_jsonl_rows(
     Returns
     -------
     lines : uint8
-        The lines, each with a newline; of a row of whose text nothing but white space is left, none.
+        The lines, each with a newline; of a row of whose text nothing but whitespace is left, none.
     ends : uint64
         Where the line of each row ends.
     num_removed_bytes : int

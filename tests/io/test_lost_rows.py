@@ -205,7 +205,7 @@ def test_bytes_behind_gzip_data_are_told_by_their_place(tmp_path):
     ("given", "share", "count"),
     [
         ("1%", 0.01, None),
-        (" 0.5 % ", 0.005, None),
+        (" 0.5% ", 0.005, None),
         (0.25, 0.25, None),
         ("100", None, 100),
         (7, None, 7),

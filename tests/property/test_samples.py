@@ -126,7 +126,7 @@ def test_estimates_have_no_bias_and_their_intervals_cover(kind, size, shared, a,
         slack = 0.01 if (kind, name) == ("min-wise", "containment") else 1e-9
         assert abs(statistics.fmean(values) - truth) <= 4 * spread / math.sqrt(len(told)) + slack
         covered = sum(estimate.low - 1e-12 <= truth <= estimate.high + 1e-12 for estimate in told)
-        # 95 %, and what chance may take from it: three standard deviations.
+        # 95%, and what chance may take from it: three standard deviations.
         assert covered >= 0.95 * len(told) - 3 * math.sqrt(0.95 * 0.05 * len(told))
         if 0.3 < truth < 0.7 and len(told) == NUM_PAIRS and shared > 100:
             stated = math.sqrt(statistics.fmean(estimate.standard_error**2 for estimate in told))

@@ -56,7 +56,7 @@ def test_the_choice_is_that_of_all_pairs(texts):
     threshold, reason, *_ = oracle.valley(pairs)
     facts = chosen(texts)
     assert (reason, facts["reason"]) == (None, None)
-    # Bands find 98.9 % of the pairs of the lowest similarity.
+    # Bands find 98.9% of the pairs of the lowest similarity.
     assert abs(facts["threshold"] - threshold) <= 0.01
     assert 0.4 < threshold < 0.7
     assert facts["num_sampled"] == facts["num_documents"] == len(texts)

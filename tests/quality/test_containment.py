@@ -9,7 +9,7 @@ import likewise
 
 @pytest.mark.slow
 def test_excerpts_of_a_third_are_found_among_twenty_thousand():
-    """30 % of a document, one word in fifty changed: recall and precision of the pairs >= 0.95."""
+    """30% of a document, one word in fifty changed: recall and precision of the pairs >= 0.95."""
     rng = random.Random(11)
     # Words as frequent as in a language (Zipf), so that common shingles are shared by chance.
     words = [f"w{i}" for i in range(20_000)]

@@ -10,7 +10,7 @@ import likewise
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{"threshold": 0.55}, {"threshold": 0.8, "measure": "containment"}])
 def test_an_exact_join_of_templates_grows_with_the_documents_not_with_their_pairs(options):
-    """60 % of 200 tokens are those of the template: no pair reaches the threshold, and hardly one is looked at."""
+    """60% of 200 tokens are those of the template: no pair reaches the threshold, and hardly one is looked at."""
     template = [f"t{i}" for i in range(120)]
 
     def seconds(num_documents):

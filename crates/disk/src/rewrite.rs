@@ -59,7 +59,7 @@ impl<'a> Stretches<'a> {
 /// Rows without stretches of their texts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rewritten {
-    /// The rows one after another, each with a newline; of a row of whose text nothing but white space is left none.
+    /// The rows one after another, each with a newline; of a row of whose text nothing but whitespace is left none.
     pub lines: Vec<u8>,
     /// Where each row ends in `lines`.
     pub ends: Vec<u64>,

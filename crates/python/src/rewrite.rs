@@ -50,7 +50,7 @@ impl Gone {
     }
 }
 
-/// Texts without stretches of them, whether nothing but white space is left of each, and the bytes that went.
+/// Texts without stretches of them, whether nothing but whitespace is left of each, and the bytes that went.
 #[pyfunction]
 #[pyo3(signature = (texts, counts, starts, ends, *, keeps_words_apart=false))]
 pub fn cut_texts(

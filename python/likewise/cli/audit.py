@@ -31,7 +31,7 @@ _HELP = """Measure the recall and precision of a run, or of the output of anothe
 
 OUT is the output directory of likewise dedup. A random sample of documents (removed, kept but similar to another, and
 others) is compared exactly with all documents, without sketches. The sample gives the share of matching pairs that the
-run compared and the share of removable documents that it removed, with 95 % intervals. All removals are measured again
+run compared and the share of removable documents that it removed, with 95% intervals. All removals are measured again
 and checked against the threshold, the kept documents, the inputs and the kept files.
 
 For a run of likewise repeats, every removed part is compared with the one that its evidence names, and the kept files
@@ -334,4 +334,4 @@ def _share(share: Any) -> str:  # noqa: ANN401
         return "nothing to find" if share.is_exact else "unknown: the sample contains none"
     if share.is_exact:
         return f"{share.value:.4f} (all documents compared)"
-    return f"{share.value:.4f} (95 % interval: {share.low:.4f} to {share.high:.4f})"
+    return f"{share.value:.4f} (95% interval: {share.low:.4f} to {share.high:.4f})"

@@ -303,7 +303,7 @@ def _show(proposal: "Proposal", inputs: tuple[str, ...], out: Path) -> None:
     if chosen not in proposal.tried[:8]:
         click.echo(f"* {_setting(chosen.to_dict()):>22}  {chosen.candidate.name}")
     click.echo()
-    click.echo("on held-out labels (expected for similar pairs, with 95 % intervals):")
+    click.echo("on held-out labels (expected for similar pairs, with 95% intervals):")
     for name in ("precision", "recall", "f1"):
         click.echo(f"  {name:<9} {_interval(getattr(proposal.held_out, name))}")
     for note in proposal.notes:

@@ -58,7 +58,7 @@ class Copies:
         A row for each copy, by place and, within one, in order of documents: given (id of the given document), place,
         place_kind (``corpus``, ``run``, ``index``), doc_id, file, offset, length (of the row in its file), kind,
         similarity, share, longest_run, span_start, span_end (bytes of the UTF-8 of the document), via. Kinds are
-        ``exact`` (equal after normalization), ``near``, ``containing`` (the given document is less than 80 % as long),
+        ``exact`` (equal after normalization), ``near``, ``containing`` (the given document is less than 80% as long),
         and ``duplicate``: a document that a run or an index removed as a duplicate of the document `via`, with its
         similarity to that one.
     given : pyarrow.Table

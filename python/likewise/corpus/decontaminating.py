@@ -92,7 +92,7 @@ def decontaminate(
 ) -> Decontamination:
     r"""Find items of evaluation sets inside documents.
 
-    An item is found verbatim, in other white space, case or punctuation, inside a longer text, split over the items of
+    An item is found verbatim, in other whitespace, case or punctuation, inside a longer text, split over the items of
     a list, and with some of its words changed.
 
     Parameters

@@ -24,7 +24,7 @@ from likewise.stages.documents import as_documents
 from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted
 
-# Of the normal distribution, 95 % lie within so many standard deviations.
+# Of the normal distribution, 95% lie within so many standard deviations.
 _DEVIATIONS = 1.959963984540054
 
 
@@ -39,7 +39,7 @@ class Estimate(NamedTuple):
         0 only if the value is exact, because a share of 0 or 1 among a few hashes may be different in the whole sets.
         NaN if the value is NaN.
     low, high : float
-        The 95 % interval. Both are equal to the value if it is exact, and 0 and 1 if nothing is known.
+        The 95% interval. Both are equal to the value if it is exact, and 0 and 1 if nothing is known.
     is_exact : bool
         Whether the value is that of the complete sets.
     """
@@ -78,7 +78,7 @@ def estimate_of_share(num_found: int, num_drawn: int, population: float = math.i
     Estimate
         The share among the draws, which is unbiased. Its standard error is that of the smoothed share
         ``(num_found + 1) / (num_drawn + 2)``, because the share itself would have an error of 0 at 0 and 1. The
-        interval is that of the score test with continuity correction, which covers at least 95 % for any share.
+        interval is that of the score test with continuity correction, which covers at least 95% for any share.
 
     Notes
     -----

@@ -20,7 +20,7 @@ _WHOLE = (str, bytes, Mapping, list, _native.Texts)
 
 
 def normalize(text: str) -> str:
-    r"""Return the normalized text: NFKC case folding, and each run of white space as one space.
+    r"""Return the normalized text: NFKC case folding, and each run of whitespace as one space.
 
     Parameters
     ----------

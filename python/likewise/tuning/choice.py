@@ -92,7 +92,7 @@ class Chosen(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """Precision, recall and F1, each with a 95 % interval.
+    """Precision, recall and F1, each with a 95% interval.
 
     Parameters
     ----------

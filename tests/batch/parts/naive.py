@@ -92,7 +92,7 @@ def words_that_go(texts, num_words, words_of=ascii_words):
 
 WHITE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 NO_BREAK = "\xa0\u202f"
-# What closes opening marks; loose ones open only where white space stands before what touches the word.
+# What closes opening marks; loose ones open only where whitespace stands before what touches the word.
 PARTNERS = dict(zip("([{«‹“‘「『（【〈《〔¿¡", ")]}»›”’」』）】〉》〕?!", strict=True)) | {
     "„": "”“",
     "‚": "’‘",
@@ -169,7 +169,7 @@ def is_one_word(left, right):
 
 
 def without_spans(texts, num_words, words_of=ascii_words):
-    """The texts without the words that go, and the marks that go with them and the white space behind."""
+    """The texts without the words that go, and the marks that go with them and the whitespace behind."""
     left = []
     for text, goes in zip(texts, words_that_go(texts, num_words, words_of), strict=True):
         places = [(start, end) for start, end, _ in words_of(text)]

@@ -100,7 +100,7 @@ def test_a_census_counts_what_plain_sets_count(tool):
 
 
 def test_documents_without_ids_are_found_by_their_texts(tool, tmp_path):
-    """The same figures without ids on either side, in other formats, order, case and white space."""
+    """The same figures without ids on either side, in other formats, order, case and whitespace."""
     kept = tmp_path / "kept.parquet"
     changed = ["  " + tool.texts[row].upper().replace(" ", "\n") for row in reversed(tool.kept)]
     pq.write_table(pa.table({"text": changed}), kept)

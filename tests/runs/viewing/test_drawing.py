@@ -79,7 +79,7 @@ def test_both_sides_show_every_word():
             cells = re.findall(r'<td class="side"[^>]*>(.*?)</td>', drawn, re.S)
             plain = [re.sub(r"<[^>]*>", "", cell).replace("&lt;b&gt;", "<b>") for cell in cells]
             for text, side in ((a, plain[0::2]), (b, plain[1::2])):
-                # A row ends in place of one white space.
+                # A row ends in place of one whitespace.
                 assert "".join(side).split() == "".join(side).split()
                 assert re.sub(r"\s", "", "".join(side)) == re.sub(r"\s", "", text)
 

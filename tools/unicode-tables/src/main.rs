@@ -146,7 +146,7 @@ impl Unicode {
             && nfc.is_normalized(c.encode_utf8(&mut [0; 4]))
     }
 
-    /// One byte a code point: Word_Break, alphanumeric, white space, stable.
+    /// One byte a code point: Word_Break, alphanumeric, whitespace, stable.
     fn properties(&self) -> String {
         let word_break = CodePointMapData::<WordBreak>::new();
         let category = CodePointMapData::<GeneralCategory>::new();
@@ -181,10 +181,10 @@ impl Unicode {
             if is_white {
                 assert!(
                     is_stable || self.mappings[&c] == " ",
-                    "white space maps to white space"
+                    "whitespace maps to whitespace"
                 );
-                assert!(!is_alphanumeric, "a run of white space is no token");
-                assert!(!is_stable || number <= 4, "white space parts words");
+                assert!(!is_alphanumeric, "a run of whitespace is no token");
+                assert!(!is_stable || number <= 4, "whitespace parts words");
             }
             if value == WordBreak::ZWJ {
                 assert_eq!(
@@ -241,7 +241,7 @@ impl Unicode {
         let mut out = header(
             "What does NFKC_Casefold turn a code point into?\n//!\n\
              //! Number 0: itself; 1: nothing; n: bytes STARTS[n - 1]..STARTS[n] of POOL, in NFC. Below MAPPING_NOT_SIMPLE all scalars of\n\
-             //! a mapping are stable, none is white space and none attaches to what stands before it (WB4).",
+             //! a mapping are stable, none is whitespace and none attaches to what stands before it (WB4).",
         );
         writeln!(
             out,

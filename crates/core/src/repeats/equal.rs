@@ -24,7 +24,7 @@ pub struct WordStretch {
 pub struct Repeat {
     /// From the first word on, with the marks before it that are closed within what goes.
     pub start: u32,
-    /// Behind the last word, the marks that belong to it and the white space there; where another stretch follows, up to it.
+    /// Behind the last word, the marks that belong to it and the whitespace there; where another stretch follows, up to it.
     pub end: u32,
     /// From the first word on, of the other.
     pub kept_start: u32,

@@ -1,12 +1,12 @@
 //! Which marks around words go with them?
 //!
-//! What stands between two words belongs to neither by the words alone. Behind the last word that goes, marks up to white space or up to
+//! What stands between two words belongs to neither by the words alone. Behind the last word that goes, marks up to whitespace or up to
 //! what opens something for the next word go. Before the first one, marks go from the outermost one on that is closed within what goes.
 //!
 //! The two sides differ on purpose. A closing mark is always removed with the word before it, since a period or a
 //! bracket cannot stand alone. Pairing closing marks as well would need the text before the span, and would leave the
 //! `)` of `1)` and of `:)` behind. Where languages disagree on quotation marks (German closes with the mark that opens
-//! in English), the white space next to the mark decides.
+//! in English), the whitespace next to the mark decides.
 
 use std::cell::OnceCell;
 
@@ -42,7 +42,7 @@ const PAIRS: [(char, char); 93] = [
     ('\u{FF5B}', '\u{FF5D}'), ('\u{FF5F}', '\u{FF60}'), ('\u{FF62}', '\u{FF63}'),
 ];
 
-/// Marks that open only where white space, or nothing, stands before what touches the word, and what closes each: those that look the same
+/// Marks that open only where whitespace, or nothing, stands before what touches the word, and what closes each: those that look the same
 /// at both ends, and the quotation marks that some languages turn round.
 const LOOSE_PAIRS: [(char, char); 8] = [
     ('"', '"'),
@@ -89,7 +89,7 @@ fn is_initial_quote(mark: char) -> bool {
     )
 }
 
-/// White space that French sets between a word and its mark.
+/// Whitespace that French sets between a word and its mark.
 fn is_no_break(c: char) -> bool {
     matches!(c, '\u{A0}' | '\u{202F}')
 }
@@ -99,7 +99,7 @@ fn closes(mark: char) -> bool {
     matches!(mark, ':' | ';' | '\u{301F}') || PAIRS.iter().any(|&(_, close)| close == mark)
 }
 
-/// Bytes of what stands behind a word that go with it, and of the white space behind that.
+/// Bytes of what stands behind a word that go with it, and of the whitespace behind that.
 ///
 /// `gap` reaches to the next word, or to the end of the text (`is_last`), where marks open nothing.
 pub(super) fn behind(gap: &str, is_last: bool) -> usize {
@@ -216,7 +216,7 @@ impl PlacedWords<'_> {
     }
 }
 
-/// The marks that touch a word, of what stands before it: back to white space, but for a no-break space behind a mark that opens.
+/// The marks that touch a word, of what stands before it: back to whitespace, but for a no-break space behind a mark that opens.
 fn touching_before(gap: &str) -> &str {
     let mut scalars = gap.char_indices().rev().peekable();
     while let Some((at, c)) = scalars.next() {

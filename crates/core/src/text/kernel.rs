@@ -51,7 +51,7 @@ pub(crate) trait Kernel {
     /// 64 bytes can be read at `source`.
     unsafe fn non_ascii(source: *const u8) -> u64;
 
-    /// Mask of the ASCII white space, and of the spaces among it.
+    /// Mask of the ASCII whitespace, and of the spaces among it.
     ///
     /// # Safety
     /// 64 bytes can be read at `source`.

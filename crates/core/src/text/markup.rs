@@ -13,7 +13,7 @@ pub const MARKUP_LIBRARY: &str = "html5gum 0.9.0";
 
 /// Replaces `out` by the visible text of a page.
 ///
-/// Tags and comments go, character references are decoded, what stands in [`HIDDEN`] elements is dropped. White space is one
+/// Tags and comments go, character references are decoded, what stands in [`HIDDEN`] elements is dropped. Whitespace is one
 /// space, but in `pre` and `textarea` as it is. [`BLOCKS`] stand apart by a blank line, [`LINES`] by a line end, [`CELLS`]
 /// by a space.
 pub(crate) fn strip_html(page: &str, out: &mut String) {
@@ -49,7 +49,7 @@ const HIDDEN: [&[u8]; 7] = [
     b"noembed",
     b"noframes",
 ];
-/// Elements whose white space counts.
+/// Elements whose whitespace counts.
 const PRESERVED: [&[u8]; 2] = [b"pre", b"textarea"];
 /// Elements that stand apart by a blank line.
 const BLOCKS: [&[u8]; 30] = [

@@ -1,6 +1,6 @@
 //! What are the tokens of a text?
 //!
-//! A text is normalized (NFKC case folding, white space), then cut. All tables are of one Unicode version. Everything is
+//! A text is normalized (NFKC case folding, whitespace), then cut. All tables are of one Unicode version. Everything is
 //! linear in the text, whatever it holds.
 
 #[cfg(target_arch = "x86_64")]
@@ -59,7 +59,7 @@ pub const TEXT_VERSION: &str = "1/unicode-17.0.0";
 
 /// Writes the normalized text to `out`, in UTF-8; `out` is cleared first.
 ///
-/// NFKC case folding, NFC, runs of white space turned into one space and dropped at both ends. Normalizing twice
+/// NFKC case folding, NFC, runs of whitespace turned into one space and dropped at both ends. Normalizing twice
 /// changes nothing more. Cost: linear; the result may be up to 11 times as long as the text.
 pub fn normalize(text: &str, out: &mut Vec<u8>) {
     // SAFETY: the processor has what `best` names.
@@ -152,7 +152,7 @@ pub(crate) fn pad(text: &mut Vec<u8>) -> usize {
     len
 }
 
-/// Whether a scalar is white space, by Unicode's property.
+/// Whether a scalar is whitespace, by Unicode's property.
 pub(crate) fn is_white_space(c: char) -> bool {
     tables::property(u32::from(c)) & tables::WHITE_SPACE != 0
 }

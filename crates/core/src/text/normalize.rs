@@ -6,7 +6,7 @@ use super::tables::{self, STABLE, WHITE_SPACE, WORD_BREAK, properties};
 use super::utf8;
 use crate::isa::Isa;
 
-/// What becomes of white space.
+/// What becomes of whitespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spaces {
     /// Runs become one space, both ends are trimmed: the normalized text of the definitions.
@@ -134,7 +134,7 @@ impl Writer<'_> {
         at
     }
 
-    /// Collapses the white space of the bytes from `start` on, fewer than 65, given the masks of the block they lie in.
+    /// Collapses the whitespace of the bytes from `start` on, fewer than 65, given the masks of the block they lie in.
     ///
     /// # Safety
     /// As for [`Writer::ascii`]; the block was written in whole at `start`.
@@ -312,7 +312,7 @@ impl Writer<'_> {
         self.in_run = true;
     }
 
-    /// Turns the white space at the end into what is left of it in the normalized text.
+    /// Turns the whitespace at the end into what is left of it in the normalized text.
     fn collapse_end(&mut self) {
         if self.spaces == Spaces::Collapse {
             return;

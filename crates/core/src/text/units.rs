@@ -116,7 +116,7 @@ fn ends_line(c: char) -> bool {
     matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether there is nothing but white space.
+/// Whether there is nothing but whitespace.
 pub(crate) fn is_blank(line: &str) -> bool {
     line.chars()
         .all(|c| tables::property(u32::from(c)) & WHITE_SPACE != 0)

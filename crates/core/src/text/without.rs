@@ -38,7 +38,7 @@ impl<'a> Without<'a> {
         }
     }
 
-    /// Whether nothing but white space is left.
+    /// Whether nothing but whitespace is left.
     pub fn is_blank(&self) -> bool {
         self.is_blank
     }
@@ -134,7 +134,7 @@ fn is_blank_text(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| text.chars().all(is_blank_character))
 }
 
-/// White space of Unicode (stable since 6.3), separators of information among it: what `str.isspace` of Python says.
+/// Whitespace of Unicode (stable since 6.3), separators of information among it: what `str.isspace` of Python says.
 fn is_blank_character(c: char) -> bool {
     matches!(
         c,

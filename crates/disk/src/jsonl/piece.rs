@@ -35,7 +35,7 @@ pub struct Piece {
     pub line_numbers: Vec<u32>,
     /// Lines of the piece: rows, bad rows, blank lines.
     pub num_lines: u64,
-    /// Lines of white space only.
+    /// Lines of whitespace only.
     pub num_blank: u64,
     /// Bad rows in order.
     pub bad: Vec<BadRow>,

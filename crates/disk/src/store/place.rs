@@ -77,7 +77,7 @@ fn file_system_of<'a>(mounts: &'a str, path: &Path) -> Option<&'a str> {
         .map(|(_, kind)| kind)
 }
 
-/// White space and backslashes are written as three octal digits.
+/// Whitespace and backslashes are written as three octal digits.
 fn unescape(name: &str) -> String {
     ["\\040", "\\011", "\\012", "\\134"]
         .iter()

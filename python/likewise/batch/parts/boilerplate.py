@@ -95,7 +95,7 @@ def remove_boilerplate(
         Directory for ``kept/`` (a file for each input, of the same format, in which only the text of changed documents
         differs),
         ``removed.parquet`` (a row for each part and document), ``sites.parquet`` (a row for each site),
-        ``emptied.jsonl`` (documents in which only white space is left) and ``summary.json``.
+        ``emptied.jsonl`` (documents in which only whitespace is left) and ``summary.json``.
     rules : BoilerplateRules
         What is boilerplate.
     run : FileRun, optional
@@ -115,7 +115,7 @@ def remove_boilerplate(
 
     Notes
     -----
-    Parts are equal if their normalized texts are (case, width, white space). A part counts once for each document. All
+    Parts are equal if their normalized texts are (case, width, whitespace). A part counts once for each document. All
     of its copies are removed, including the first. Documents are read once, and those that change once more.
     Memory is about 60 bytes for each part.
     """

@@ -66,7 +66,7 @@ def places_of(
 
 
 def emptied(collection: Collection, cut: Cut) -> tuple[NDArray[np.int64], int]:
-    """Read the documents that change again; return those in which only white space is left, and bytes of text that go.
+    """Read the documents that change again; return those in which only whitespace is left, and bytes of text that go.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ DOCUMENT is a file of documents in any format that dedup reads, or a text. --ids
 up in all places. A place is a corpus (file, directory or glob), the output directory of a finished run, the directory
 of an index, or the URL of a Redis server.
 
-Kinds of copies: exact (equal after normalization), near, containing (the given document is less than 80 % as long), and
+Kinds of copies: exact (equal after normalization), near, containing (the given document is less than 80% as long), and
 duplicate (a run or an index removed the document as a duplicate of a copy). In corpora and runs, texts are compared as
 by decontaminate; an index is asked by its recipe and does not find containing copies.
 
@@ -114,7 +114,7 @@ def command(
 
 
 def _texts_and_files(documents: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Tell texts from names of files: what has no white space, or is there, is a name."""
+    """Tell texts from names of files: what has no whitespace, or is there, is a name."""
     texts: list[str] = []
     files: list[str] = []
     for document in documents:

@@ -19,7 +19,7 @@ Each EVALS is NAME=PATH, or a path whose file name without endings becomes the n
 any format that dedup reads. The fields question, answer, passage and text of an item are searched separately, as far as
 a set has them; --item-field names others.
 
-An item is found verbatim, in other white space, case or punctuation, inside a longer text, split over the items of a
+An item is found verbatim, in other whitespace, case or punctuation, inside a longer text, split over the items of a
 list, and with some of its words changed. N-grams that many items or documents share count little, numbers and rare
 words much, so a problem from the same template with other numbers is not found. Texts that are too short to tell are
 listed in OUT/items.parquet.

@@ -15,7 +15,7 @@ from likewise.progress import shown
 _HELP = """Remove lines or paragraphs that many documents of one site share.
 
 Most pages of a site have the same menus, footers and notices. A part that occurs in at least --share of the documents
-of a site is removed from all of them, including the first. Parts that differ only in case, width and white space are
+of a site is removed from all of them, including the first. Parts that differ only in case, width and whitespace are
 equal. Sites with fewer than --min-documents documents are left as they are.
 
 INPUT is JSON Lines. OUT will contain kept/ (the documents without these parts), removed.parquet (one row per removed

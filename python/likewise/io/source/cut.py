@@ -65,7 +65,7 @@ class Cut:
         return Cut(rows, self.counts[stays], self.starts[of_parts], self.ends[of_parts], self.keeps_words_apart)
 
     def apply(self, texts: _native.Texts) -> tuple[_native.Texts, NDArray[np.bool_], int]:
-        """Return the texts of all rows without their parts, whether only white space is left, and bytes that went."""
+        """Return the texts of all rows without their parts, whether only whitespace is left, and bytes that went."""
         left, is_blank, num_bytes = _native.cut_texts(
             texts, self.counts, self.starts, self.ends, keeps_words_apart=self.keeps_words_apart
         )

@@ -19,7 +19,7 @@ _MOST_EXACT_SHAPE = 10_000.0
 
 @dataclass(frozen=True)
 class Share:
-    """A share with its 95 % interval.
+    """A share with its 95% interval.
 
     Parameters
     ----------

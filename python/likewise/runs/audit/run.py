@@ -119,7 +119,7 @@ def audit(
     Returns
     -------
     Audit
-        With 95 % intervals.
+        With 95% intervals.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 //! Bytes of a mapped file are checked block by block when a search first reads them. What a block's check costs is paid once; after it there
 //! is one bit to look at.
 //!
-//! The check costs 3 to 8 % of a batch of queries in 1e7 fingerprints until all blocks of a table have been checked,
+//! The check costs 3 to 8% of a batch of queries in 1e7 fingerprints until all blocks of a table have been checked,
 //! and nothing afterwards. In return an index opens in milliseconds, and a damaged file fails the query that reads the
 //! damage. Sets in memory and files opened with `verify` skip it.
 

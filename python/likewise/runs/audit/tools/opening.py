@@ -279,7 +279,7 @@ def _hashes(texts: Texts) -> NDArray[np.uint64]:
 
 
 def _text_hashes(texts: Texts) -> NDArray[np.uint64]:
-    """Return hashes of normalized texts, so that case and white space do not count."""
+    """Return hashes of normalized texts, so that case and whitespace do not count."""
     return _hashes(Texts.from_list([normalize(text) for text in texts.to_list()]))
 
 

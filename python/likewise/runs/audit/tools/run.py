@@ -107,7 +107,7 @@ def audit_output(
     Returns
     -------
     OutputAudit
-        With 95 % intervals.
+        With 95% intervals.
 
     Raises
     ------
