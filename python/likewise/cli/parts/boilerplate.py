@@ -18,8 +18,8 @@ Most pages of a site have the same menus, footers and notices. A part that occur
 of a site is removed from all of them, including the first. Parts that differ only in case, width and whitespace are
 equal. Sites with fewer than --min-documents documents are left as they are.
 
-INPUT is JSON Lines. OUT will contain kept/ (the documents without these parts), removed.parquet (one row per removed
-part and document), sites.parquet (one row per site) and summary.json.
+INPUT is JSON Lines, CSV, Parquet or Arrow. OUT will contain kept/ (the documents without these parts, in the format of
+INPUT), removed.parquet (one row per removed part and document), sites.parquet (one row per site) and summary.json.
 
 \b
 Examples:

@@ -25,8 +25,9 @@ _HELP = """Remove repeated lines, paragraphs, sentences or spans from documents.
 A part is removed when it occurs in an earlier document, or earlier in the same document; the first occurrence is kept.
 Parts match when they are equal. With --method or --preset, parts other than spans also match when they are similar.
 
-INPUT is JSON Lines. OUT will contain kept/ (the documents without their repeated parts), removed.parquet (one row per
-removed part, with the place of its first occurrence) and summary.json.
+INPUT can have any format with text in a field or file, but web archives are rejected. OUT will contain kept/ (the
+documents without their repeated parts, in the format of INPUT), removed.parquet (one row per removed part, with the
+place of its first occurrence) and summary.json.
 
 \b
 Examples:
