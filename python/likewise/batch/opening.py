@@ -161,7 +161,7 @@ def opened_run(
     is_compared : bool
         Whether documents will be compared: their texts are then read again, and a threshold is chosen.
     held : HeldDocuments, optional
-        Features of these sources that are cut already, of documents in memory.
+        Features or sketches of these sources that are made already.
 
     Yields
     ------
@@ -180,7 +180,7 @@ def opened_run(
         recipe = weighed_files(sources, recipe, context.threads, timing, progress, parts)
     else:
         context = context.with_threads(bounded.threads(context.threads))
-        room, held = bounded.room, HeldDocuments(bounded.room.held_bytes)
+        room, held = bounded.room, held or HeldDocuments(bounded.room.held_bytes)
         recipe = weighed_files(sources, recipe, context.threads, timing, progress, parts, room.weighing_bytes, held)
     left = None if parts is None else open_parts(parts, recipe, sources, progress)
     with open_documents(

@@ -532,7 +532,7 @@ def _write_cut(
     collection.lengths = np.concatenate([lengths for *_, lengths, _ in places]).astype(np.uint32)
     collection.bad_rows = [bad_rows for *_, bad_rows in places]
     cut = Cut.of_parts(*result.windows, keeps_words_apart=True)
-    dropped, _ = emptied(collection, cut)
+    dropped = emptied(collection, cut)
     keeps_bad = run.on_error == "keep"
     write_documents(collection, found, cut, dropped, target, keeps_bad=keeps_bad, threads=threads, answer=answer)
     return num_kept(collection, dropped)

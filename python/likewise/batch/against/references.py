@@ -162,16 +162,30 @@ def about_references(
     }
 
 
-def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress) -> Reference:
+def reference_files(
+    path: Path, recipe: Recipe, run: FileRun, output: Path | None
+) -> tuple[tuple[InputFile, ...], dict[str, Any] | None]:
+    """Return the files of reference documents: of a finished run its kept files, with its summary.
+
+    Raises
+    ------
+    InvalidInput
+        As :func:`find_references`.
+    """
     if output is not None and path.exists() and path.resolve().is_relative_to(output.resolve()):
         raise InvalidInput(
             "the run would overwrite its --against documents; choose another directory with -o", str(path)
         )
-    if not is_finished_run(path):
-        rules, form = run.read_rules(recipe), run.format_for(recipe)
-        found = find_inputs([path], rules, file_format=form, delimiter=run.delimiter, output=output)
-        return Reference(found.files)
-    files, summary = kept_files(path, recipe, run, output)
+    if is_finished_run(path):
+        return kept_files(path, recipe, run, output)
+    rules, form = run.read_rules(recipe), run.format_for(recipe)
+    return find_inputs([path], rules, file_format=form, delimiter=run.delimiter, output=output).files, None
+
+
+def _reference(path: Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress) -> Reference:
+    files, summary = reference_files(path, recipe, run, output)
+    if summary is None:
+        return Reference(files)
     if not files:
         return Reference((), run=path)
     sketches = open_kept_sketches(path, files, recipe)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.batch.options import FileRun
 from likewise.batch.parts.collection import Collection
-from likewise.batch.parts.opening import check_reading, finish_parts, opened_parts
+from likewise.batch.parts.opening import check_rewriting, finish_parts, opened_parts
 from likewise.batch.parts.units import UNITS, PartRules, cut_parts
 from likewise.batch.parts.writing import beginnings, places_of
 from likewise.batch.read.fields import NO_VALUE
@@ -26,7 +26,7 @@ from likewise.io.remote import is_remote
 from likewise.io.source.cut import Cut
 from likewise.io.source.source import Piece
 from likewise.io.tables.columns import constant_column, number_column, text_column
-from likewise.progress import Progress, Warned, shows_progress, taken
+from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY
 
@@ -120,7 +120,9 @@ def remove_boilerplate(
     Memory is about 60 bytes for each part.
     """
     run, report = run or FileRun(), taken(progress)
-    check_reading(run)
+    if run.memory_bytes is not None:
+        raise InvalidParameter("memory", "is not supported here; memory is about 60 bytes for each part")
+    check_rewriting(run)
     if is_remote(output) and not dry_run:
         return run_to_store(
             str(output),
@@ -152,7 +154,7 @@ def remove_boilerplate(
             removed = _found(parts, rules)
         rows, starts, ends = (column[removed.places] for column in (parts.rows, parts.starts, parts.ends))
         cut = Cut.of_parts(rows, starts, ends, keeps_words_apart=False)
-        tables = {EVIDENCE: _evidence(collection, parts, removed, rules), SITES: _site_table(parts, removed)}
+        tables = {EVIDENCE: [_evidence(collection, parts, removed, rules)], SITES: [_site_table(parts, removed)]}
         summary = opened.write(cut, tables)
         summary |= _about_sites(collection, parts, removed, rules)
         return finish_parts(opened, summary, options)
@@ -222,9 +224,6 @@ def _read(collection: Collection, rules: BoilerplateRules, context: RunRules, wo
                     name = site_of_value(text)
                     of_text[text] = _NO_SITE if name is None else sites.setdefault(name, len(sites))
                 site_of.append(of_text[text])
-    told = collection.finish(allow_doubles=context.duplicate_ids == "allow", max_bad_rows=context.max_bad_rows)
-    if told is not None:
-        progress(Warned(told))
     nothing = (*np.zeros((3, 0), np.uint32), np.zeros((0, 2), np.uint64), np.zeros(0, bool))
     counts, starts, ends, digests, is_taken = map(np.concatenate, zip(nothing, *columns, strict=True))
     rows = np.repeat(np.arange(len(counts)), counts)

@@ -1,6 +1,5 @@
 """The documents whose parts are compared: everything about them except their texts."""
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Texts
+from likewise.arrays import ArraySpace, GrowingTexts, stable_order
 from likewise.batch.run import RunRules
 from likewise.errors import InvalidInput
-from likewise.io.source.bad_rows import BadRowLimit, BadRowTally
+from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import BadRow, Job, Piece
 from likewise.io.source.spool import Spool
-from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted
+from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, Warned
 
 PIECE_BYTES = 1 << 20
 _JOBS_A_THREAD = 3
@@ -34,18 +34,18 @@ class Repeats:
     ----------
     rows, kept_rows : ndarray of shape (m,), int64
         The document that a part is taken out of, and the one that it stays in, perhaps the same.
-    starts, ends, kept_starts, kept_ends : ndarray of shape (m,), int64
+    starts, ends, kept_starts, kept_ends : ndarray of shape (m,), uint32
         Where the part stands in both: bytes of the UTF-8 of their texts.
     similarity : ndarray of shape (m,), float64
         As measured on the two.
     """
 
     rows: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    starts: NDArray[np.uint32]
+    ends: NDArray[np.uint32]
     kept_rows: NDArray[np.int64]
-    kept_starts: NDArray[np.int64]
-    kept_ends: NDArray[np.int64]
+    kept_starts: NDArray[np.uint32]
+    kept_ends: NDArray[np.uint32]
     similarity: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -53,14 +53,18 @@ class Repeats:
 
 
 class Collection:
-    """Documents of files in input order; filled job by job, in any order of jobs within a file.
+    """Documents of files in input order, without their texts.
 
     Parameters
     ----------
     files : sequence of InputFile
-        Where they come from.
+        Where they come from. Reference documents come first; nothing is removed from these.
     work : Path
         A directory for what must be put aside.
+    num_reference_files : int
+        Files of reference documents.
+    space : ArraySpace, optional
+        Where columns lie; in memory if None.
     needs_texts : bool
         Whether single texts are read again: those of files where that is dear are put aside.
 
@@ -70,37 +74,44 @@ class Collection:
         If parts cannot be left out of the texts of a file.
     """
 
-    def __init__(self, files: Sequence[InputFile], work: Path, *, needs_texts: bool = False) -> None:
-        for file in files:
+    def __init__(
+        self,
+        files: Sequence[InputFile],
+        work: Path,
+        *,
+        num_reference_files: int = 0,
+        space: ArraySpace | None = None,
+        needs_texts: bool = False,
+    ) -> None:
+        for file in files[num_reference_files:]:
             file.check_cut()
         self.files = files
+        self.num_reference_files = num_reference_files
+        self.space = space or ArraySpace()
         self._work = work
         is_spooled = needs_texts and not all(file.can_read_again for file in files)
         self._spool = Spool(work / "texts-of-documents") if is_spooled else None
         # Of texts that are put aside: where each piece begins, and its handle.
         self._spooled: list[tuple[int, int]] = []
-        self._lock = threading.Lock()
-        self._pieces: list[dict[int, list[tuple[Piece, int]]]] = [{} for _ in files]
+        self._growing = [self.space.growing(dtype) for dtype in (np.uint64, np.uint32, np.uint32, np.uint8)]
+        self._growing_ids = GrowingTexts(self.space)
         self.bad_rows: list[list[BadRow]] = [[] for _ in files]
         self.num_blank = 0
         # Rows of file i are starts[i]:starts[i + 1].
         self.starts = np.zeros(len(files) + 1, np.int64)
-        self.offsets = np.zeros(0, np.uint64)
-        self.lengths = np.zeros(0, np.uint32)
-        self._lines = np.zeros(0, np.uint32)
-        self._ids = Texts.from_list([])
-        self._has_id = np.zeros(0, np.uint8)
+        self.offsets: NDArray[np.uint64] = np.zeros(0, np.uint64)
+        self.lengths: NDArray[np.uint32] = np.zeros(0, np.uint32)
+        self._lines: NDArray[np.uint32] = np.zeros(0, np.uint32)
+        self._has_id: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._ids = _NO_TEXTS
 
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def add(self, file: int, job: int, piece: Piece) -> None:
-        """Note the next piece of a job without its texts. Safe from several threads, for different jobs."""
-        handle = -1
-        if self._spool is not None and not self.files[file].can_read_again:
-            handle = self._spool.append(piece.texts)
-        with self._lock:
-            self._pieces[file].setdefault(job, []).append((replace(piece, texts=_NO_TEXTS), handle))
+    @property
+    def num_references(self) -> int:
+        """Reference documents; they are the first rows."""
+        return int(self.starts[self.num_reference_files])
 
     def read(
         self, take: Callable[[Piece], _T], rules: RunRules, work: Path, stage: str, progress: Progress
@@ -110,72 +121,74 @@ class Collection:
         Raises
         ------
         InvalidInput
-            At the first bad row, where these stop a run.
+            At the first bad row, where these stop a run; once all are read, if an id comes twice and that is not
+            allowed, or more rows are bad than allowed.
         """
 
-        def of_job(file: int, number: int, job: Job) -> tuple[int, int, list[tuple[int, list[BadRow], _T]]]:
+        def of_job(file: int, number: int, job: Job) -> tuple[int, int, list[tuple[Piece, int, _T]]]:
             found = []
             for piece in job.read():
-                self.add(file, number, piece)
-                found.append((piece.num_lines, piece.bad_rows, take(piece)))
+                handle = -1
+                if self._spool is not None and not self.files[file].can_read_again:
+                    handle = self._spool.append(piece.texts)
+                made = take(piece)
+                found.append((replace(piece, texts=_NO_TEXTS), handle, made))
             return file, number, found
 
         lines = [0] * len(self.files)
         for file, number, found in read_in_order(
             self.files, work, stage, of_job, threads=rules.threads, progress=progress
         ):
-            for num_lines, bad_rows, _ in found:
-                if bad_rows and rules.on_error == "fail":
-                    bad = bad_rows[0]
-                    raise InvalidInput(
-                        f"{bad.reason}; fix the row, or use --on-error skip",
-                        self.files[file].name,
-                        lines[file] + bad.line + 1,
-                    )
-                lines[file] += num_lines
+            for piece, handle, _ in found:
+                self._add(file, lines[file], piece, handle, rules.on_error)
+                lines[file] += piece.num_lines
             yield file, number, [made for _, _, made in found]
+        self._finish(rules, progress)
 
-    def finish(self, *, allow_doubles: bool, max_bad_rows: BadRowLimit) -> str | None:
-        """Put the pieces together; return what a user should know of the bad rows.
+    def _add(self, number: int, first_line: int, piece: Piece, handle: int, on_error: str) -> None:
+        if piece.bad_rows and on_error == "fail":
+            bad = piece.bad_rows[0]
+            raise InvalidInput(
+                f"{bad.reason}; fix the row, or use --on-error skip",
+                self.files[number].name,
+                first_line + bad.line + 1,
+            )
+        if handle >= 0:
+            self._spooled.append((int(self.starts[1:].sum()), handle))
+        columns = (piece.offsets, piece.lengths, piece.lines + np.uint32(first_line), piece.has_id)
+        for growing, values in zip(self._growing, columns, strict=True):
+            growing.append(values)
+        self._growing_ids.append(piece.ids)
+        self.bad_rows[number] += [replace(bad, line=first_line + bad.line) for bad in piece.bad_rows]
+        self.num_blank += piece.num_blank if number >= self.num_reference_files else 0
+        # Counts, until all are read.
+        self.starts[number + 1] += len(piece.offsets)
 
-        Raises
-        ------
-        InvalidInput
-            If an id comes twice, and that is not allowed; if more rows are bad than allowed.
-        """
-        with_handles = [[one for job in sorted(of_file) for one in of_file[job]] for of_file in self._pieces]
-        ordered = [[piece for piece, _ in pieces] for pieces in with_handles]
-        lines = []
-        for number, pieces in enumerate(ordered):
-            first = 0
-            for piece in pieces:
-                lines.append(piece.lines + np.uint32(first))
-                self.bad_rows[number] += [replace(bad, line=first + bad.line) for bad in piece.bad_rows]
-                first += piece.num_lines
-                self.num_blank += piece.num_blank
-        self.starts[1:] = np.cumsum([sum(len(piece.offsets) for piece in pieces) for pieces in ordered])
-        every = [piece for pieces in ordered for piece in pieces]
-        self.offsets = _joined([piece.offsets for piece in every], np.uint64)
-        self.lengths = _joined([piece.lengths for piece in every], np.uint32)
-        self._lines = _joined(lines, np.uint32)
-        self._has_id = _joined([piece.has_id for piece in every], np.uint8)
-        self._ids = Texts.concat([piece.ids for piece in every])
-        firsts = np.cumsum([0, *(len(piece.offsets) for piece in every)])[:-1].tolist()
-        handles = [handle for pieces in with_handles for _, handle in pieces]
-        self._spooled = [(first, handle) for first, handle in zip(firsts, handles, strict=True) if handle >= 0]
-        self._pieces = []
-        if not allow_doubles:
+    def _finish(self, rules: RunRules, progress: Progress) -> None:
+        self.starts = np.cumsum(self.starts)
+        self.offsets, self.lengths, self._lines, self._has_id = (growing.take() for growing in self._growing)
+        self._ids = self._growing_ids.take()
+        if rules.duplicate_ids != "allow":
             self._check_ids()
-        tally = BadRowTally(max_bad_rows)
+        tallies = BadRowTally(rules.max_bad_rows), BadRowTally(rules.max_bad_rows)
         for number, file in enumerate(self.files):
             bad = self.bad_rows[number]
             num_good = int(self.starts[number + 1] - self.starts[number])
+            tally = tallies[number < self.num_reference_files]
             tally.add_rows(file.name, num_good, sum(row.num_lines for row in bad), bad[0] if bad else None)
-        return tally.finish()
+        for tally in tallies:
+            if (told := tally.finish()) is not None:
+                progress(Warned(told))
 
     def file_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of each row's file."""
         return np.searchsorted(self.starts, rows, side="right") - 1
+
+    def file_names(self) -> Texts:
+        """Return what evidence calls the files: reference files by path, which are found wherever they are."""
+        first = self.num_reference_files
+        references = [file.path.as_posix() for file in self.files[:first]]
+        return Texts.from_list([*references, *(file.name for file in self.files[first:])])
 
     def doc_ids(self, rows: NDArray[np.int64]) -> Texts:
         """Return ids: their own, else ``file:line``."""
@@ -224,9 +237,9 @@ class Collection:
             yield self._spool.texts(handle).take(rows[places == place] - first)
 
     def _check_ids(self) -> None:
-        own = np.flatnonzero(self._has_id)
+        own = self.num_references + np.flatnonzero(self._has_id[self.num_references :])
         hashes = np.asarray(self._ids.hashes())[own]
-        order = np.argsort(hashes, kind="stable")
+        order = stable_order(hashes, self.space)
         same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
         doubles = [(own[order[i + 1]], own[order[i]]) for i in same.tolist()]
         doubles = [(b, a) for b, a in doubles if self._ids[int(a)] == self._ids[int(b)]]
@@ -292,7 +305,3 @@ def read_in_order(
         raise
     pool.shutdown()
     progress(StageFinished(stage, time.perf_counter() - began))
-
-
-def _joined(arrays: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:  # noqa: ANN401 - what NumPy takes
-    return np.concatenate([np.zeros(0, dtype), *arrays]).astype(dtype, copy=False)

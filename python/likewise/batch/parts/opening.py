@@ -1,8 +1,8 @@
 """A run over parts of documents: what is opened before parts are found, and what is written once they are."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.arrays import ArraySpace
+from likewise.batch.about_inputs import told_if_left
+from likewise.batch.against.references import reference_files
 from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import found_inputs
 from likewise.batch.options import FileRun
@@ -26,13 +29,6 @@ from likewise.io.source.cut import Cut
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.progress import Progress, StageFinished, StageStarted
 from likewise.recipe.recipe import Recipe
-
-
-def check_reading(run: FileRun) -> None:
-    """Raise InvalidParameter if files are to be read in a way that does not apply to parts of texts."""
-    if run.memory_bytes is not None:
-        raise InvalidParameter("memory", "does not apply to parts of documents")
-    check_rewriting(run)
 
 
 def check_rewriting(run: FileRun) -> None:
@@ -74,16 +70,21 @@ class OpenedParts:
     timing: Timing
     progress: Progress
 
-    def write(self, cut: Cut, tables: Mapping[str, Any]) -> dict[str, Any]:
-        """Write tables by name, and the documents without what goes; return what the summary says of documents."""
+    def write(
+        self, cut: Cut, tables: Mapping[str, Iterable[Any]], may_be_empty: NDArray[np.bool_] | None = None
+    ) -> dict[str, Any]:
+        """Write tables by name, and the documents without what goes; return what the summary says of documents.
+
+        Of the rows of the cut only those that `may_be_empty` are looked at for whether whitespace alone is left.
+        """
         collection, threads = self.collection, self.run.run_rules().threads
         self.progress(StageStarted("writing", 0, "bytes"))
         began = Timing.now()
         with self.timing.wall("writing"):
-            dropped, num_removed_bytes = emptied(collection, cut)
+            dropped = emptied(collection, cut, may_be_empty)
             if self.directory is not None:
                 for name, table in tables.items():
-                    write_evidence([table], self.work / name)
+                    write_evidence(table, self.work / name)
                 write_documents(
                     collection,
                     self.found,
@@ -98,20 +99,26 @@ class OpenedParts:
                 write_bad_rows(collection, self.work / ERRORS)
         self.progress(StageFinished("writing", Timing.now() - began))
         return {
-            "num_documents": len(collection),
-            "num_kept": len(collection) - len(dropped),
+            "num_documents": len(collection) - collection.num_references,
+            "num_kept": len(collection) - collection.num_references - len(dropped),
             "num_changed": len(cut.rows) - len(dropped),
             "num_emptied": len(dropped),
             "num_removed_parts": len(cut.starts),
-            "num_removed_bytes": num_removed_bytes,
-            "num_bad_rows": sum(map(len, collection.bad_rows)),
+            "num_removed_bytes": cut.num_bytes(),
+            "num_bad_rows": sum(map(len, collection.bad_rows[collection.num_reference_files :])),
             "num_blank_lines": collection.num_blank,
             "version": _native.__version__,
             **self._about_inputs(dropped),
         }
 
+    @property
+    def saved(self) -> Path | None:
+        """Where the run leaves what one that continues it need not do again."""
+        return None if self.directory is None else self.directory.parts
+
     def _about_inputs(self, dropped: NDArray[np.int64]) -> dict[str, Any]:
-        sizes, kept = np.diff(self.collection.starts).tolist(), num_kept(self.collection, dropped)
+        first, kept = self.collection.num_reference_files, num_kept(self.collection, dropped)
+        sizes, bad_rows = np.diff(self.collection.starts[first:]).tolist(), self.collection.bad_rows[first:]
         return {
             "inputs": [
                 {
@@ -119,7 +126,7 @@ class OpenedParts:
                     "num_bytes": file.num_bytes,
                     "num_documents": sizes[number],
                     "num_kept": kept[number],
-                    "num_bad_rows": len(self.collection.bad_rows[number]),
+                    "num_bad_rows": len(bad_rows[number]),
                     **file.facts(),
                 }
                 for number, file in enumerate(self.found.files)
@@ -140,6 +147,7 @@ def opened_parts(
     *,
     answer: str,
     needs_texts: bool,
+    against: Sequence[str | Path] = (),
     dry_run: bool,
     overwrite: bool,
     fresh: bool,
@@ -161,6 +169,8 @@ def opened_parts(
         As for :class:`OpenedParts`.
     needs_texts : bool
         Whether single texts are read again while parts are found.
+    against : sequence of path
+        Reference documents, from files or runs.
     dry_run, overwrite, fresh
         As for :func:`likewise.batch.parts.dedup_parts`.
     progress : Progress
@@ -176,16 +186,25 @@ def opened_parts(
         check_free(target, overwrite=overwrite)
     with ExitStack() as stack:
         found = stack.enter_context(found_inputs(inputs, recipe, run, target, progress))
-        read = stamps(found)
+        references = tuple(file for path in against for file in reference_files(Path(path), recipe, run, target)[0])
+        found_all = replace(found, files=(*references, *found.files))
+        read = stamps(found_all)
         directory = None
         if not dry_run:
             whole = {"inputs": read, "version": _native.__version__, **run.identity(), **found.provenance(), **identity}
-            directory = stack.enter_context(OutputDirectory(target, whole, overwrite=overwrite, fresh=fresh))
+            opened = OutputDirectory(target, whole, overwrite=overwrite, fresh=fresh)
+            directory = stack.enter_context(told_if_left(opened, progress))
         work = directory.work if directory is not None else stack.enter_context(scratch_directory())
-        collection = Collection(found.files, work, needs_texts=needs_texts)
+        collection = Collection(
+            found_all.files,
+            work,
+            num_reference_files=len(references),
+            space=ArraySpace(None if run.memory_bound() is None else work),
+            needs_texts=needs_texts,
+        )
         stack.callback(collection.close)
         yield OpenedParts(found, collection, directory, work, run, answer, Timing(), progress)
-        check_unchanged(found, read)
+        check_unchanged(found_all, read)
 
 
 def finish_parts(opened: OpenedParts, summary: dict[str, Any], options: Mapping[str, object]) -> dict[str, Any]:

@@ -1,15 +1,16 @@
 """Runs over the parts of documents: from names of inputs to an output directory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import ArraySpace, slices, stable_order
 from likewise.batch.options import FileRun
 from likewise.batch.parts.collection import Collection, Repeats
-from likewise.batch.parts.opening import check_reading, finish_parts, opened_parts
+from likewise.batch.parts.opening import check_rewriting, finish_parts, opened_parts
 from likewise.batch.parts.spans import repeated_spans
 from likewise.batch.parts.units import PartRules, repeated_units
 from likewise.batch.parts.writing import beginnings, evidence_of
@@ -25,6 +26,8 @@ from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
 
+# Removed parts that are counted at once.
+_ROWS_AT_ONCE = 1 << 20
 _MOST_SHOWN = 5
 
 
@@ -36,6 +39,7 @@ def dedup_parts(
     recipe: GivenRecipe | None = None,
     *,
     run: FileRun | None = None,
+    against: Sequence[str | Path] = (),
     dry_run: bool = False,
     overwrite: bool = False,
     fresh: bool = False,
@@ -56,7 +60,10 @@ def dedup_parts(
     recipe : Recipe or str, optional
         When two parts match; ``Recipe.exact()`` if None. Spans are compared word by word, whatever it says.
     run : FileRun, optional
-        How files are read.
+        How files are read, and the bound of memory.
+    against : sequence of path
+        Output directories of finished runs, whose kept documents count, and files: parts that occur there are removed
+        too.
     dry_run : bool
         Write nothing, and say in the summary what would go.
     overwrite : bool
@@ -83,14 +90,14 @@ def dedup_parts(
         run or FileRun(),
         taken(progress),
     )
-    check_reading(run)
+    check_rewriting(run)
     parts = parts.resolved()
     _check(recipe, parts)
     if is_remote(output) and not dry_run:
         return run_to_store(
             str(output),
             inputs,
-            lambda local: dedup_parts(inputs, local, parts, recipe, run=run, progress=progress),
+            lambda local: dedup_parts(inputs, local, parts, recipe, run=run, against=against, progress=progress),
             overwrite=overwrite,
         )
     is_span = parts.unit == "span"
@@ -103,17 +110,28 @@ def dedup_parts(
         {"recipe_id": recipe.recipe_id, "recipe": recipe.to_dict(), "write": "kept", **options},
         answer=recipe.recipe_id,
         needs_texts=is_span,
+        against=against,
         dry_run=dry_run,
         overwrite=overwrite,
         fresh=fresh,
         progress=report,
     ) as opened:
         collection, context = opened.collection, RunContext(run.run_rules(), opened.timing, report)
+        num_parts: NDArray[np.uint32] | None = None
         if is_span:
-            repeats, about = repeated_spans(collection, parts, context, work=opened.work)
+            repeats, about = repeated_spans(
+                collection, parts, context, work=opened.work, memory_bytes=run.memory_bound()
+            )
         else:
-            repeats, about = repeated_units(collection, recipe, parts, context, work=opened.work)
-        repeats = _in_order(repeats)
+            repeats, about, num_parts = repeated_units(
+                collection,
+                recipe,
+                parts,
+                context,
+                work=opened.work,
+                memory_bytes=run.memory_bound(),
+                saved=opened.saved,
+            )
         evidence = evidence_of(
             collection,
             repeats,
@@ -123,10 +141,13 @@ def dedup_parts(
             recipe_id=recipe.recipe_id,
         )
         cut = Cut.of_parts(repeats.rows, repeats.starts, repeats.ends, keeps_words_apart=is_span)
-        summary = _verification(recipe, parts) | opened.write(cut, {EVIDENCE: evidence})
+        # A document that keeps a part keeps text.
+        may_be_empty = None if num_parts is None else cut.counts == num_parts[cut.rows]
+        summary = _verification(recipe, parts) | opened.write(cut, {EVIDENCE: evidence}, may_be_empty)
         summary["num_removed"] = summary["num_emptied"]
         summary |= {"recipe": recipe.to_dict(), "recipe_id": recipe.recipe_id}
         summary |= {"most_removed": _most_removed(collection, repeats), **about}
+        summary |= _about_references(against, collection, repeats)
         return finish_parts(opened, summary, options)
 
 
@@ -150,52 +171,107 @@ def _check(recipe: Recipe, parts: PartRules) -> None:
         )
 
 
-def _places(rows: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return one number for each row and start, both below 2^32, that orders as these do."""
-    places: NDArray[np.uint64] = (rows.astype(np.uint64) << np.uint64(32)) | starts.astype(np.uint64)
-    return places
-
-
-def _in_order(repeats: Repeats) -> Repeats:
-    places = _places(repeats.rows, repeats.starts)
-    if (places[1:] > places[:-1]).all():
-        return repeats
-    order = np.lexsort((repeats.ends, places))
-    columns = (repeats.rows, repeats.starts, repeats.ends, repeats.kept_rows, repeats.kept_starts, repeats.kept_ends)
-    rows, starts, ends, kept_rows, kept_starts, kept_ends = (column[order] for column in columns)
-    return Repeats(rows, starts, ends, kept_rows, kept_starts, kept_ends, repeats.similarity[order])
-
-
 def _verification(recipe: Recipe, parts: PartRules) -> dict[str, Any]:
     unit = f"removed span of at least {parts.min_tokens} words" if parts.unit == "span" else f"removed {parts.unit}"
     how = "word for word" if parts.unit == "span" else check_of(recipe)
     return {"verification": f"Every {unit} matches an earlier one {how}."}
 
 
+def _about_references(against: Sequence[str | Path], collection: Collection, repeats: Repeats) -> dict[str, Any]:
+    if not against:
+        return {}
+    num_removed = sum(
+        int(np.count_nonzero(repeats.kept_rows[part] < collection.num_references))
+        for part in slices(len(repeats), _ROWS_AT_ONCE)
+    )
+    return {
+        "against": {
+            "paths": [str(path) for path in against],
+            "num_documents": collection.num_references,
+            "num_removed_parts": num_removed,
+        }
+    }
+
+
 def _most_removed(collection: Collection, repeats: Repeats) -> list[dict[str, object]]:
     """Return the parts of which most bytes went, by the place that stays."""
-    if not len(repeats):
-        return []
-    kept = _places(repeats.kept_rows, repeats.kept_starts)
-    # A plain sort is the fastest by far, and enough where no two stretches begin in one place and end in others.
-    order = np.argsort(kept)
-    is_begin = np.append(True, kept[order[1:]] != kept[order[:-1]])
-    if (repeats.kept_ends[order[1:]] != repeats.kept_ends[order[:-1]])[~is_begin[1:]].any():
-        order = np.lexsort((repeats.kept_ends, kept))
-        is_begin[1:] |= repeats.kept_ends[order[1:]] != repeats.kept_ends[order[:-1]]
-    firsts = np.flatnonzero(is_begin)
-    # Stretches may overlap: what two of them hold goes once. They are in order.
-    places, ends = _places(repeats.rows, repeats.starts), _places(repeats.rows, repeats.ends)
-    behind = np.maximum.accumulate(ends)
-    own = ends - np.minimum(np.maximum(places, np.append(np.uint64(0), behind[:-1])), ends)
-    num_bytes = np.add.reduceat(own[order].astype(np.int64), firsts)
-    times = np.diff(np.append(firsts, len(order)))
-    most = np.argsort(-num_bytes, kind="stable")[:_MOST_SHOWN]
-    rows, starts, ends_kept = (
-        column[order[firsts[most]]] for column in (repeats.kept_rows, repeats.kept_starts, repeats.kept_ends)
-    )
-    texts = beginnings(collection, rows, starts, ends_kept)
+    space, num = collection.space, len(repeats)
+    kept, own = space.zeros(num, np.uint64), space.zeros(num, np.uint32)
+    before = np.uint64(0)
+    for part in slices(num, _ROWS_AT_ONCE):
+        kept[part] = _places(repeats.kept_rows[part], repeats.kept_starts[part])
+        # Stretches may overlap: what two of them hold goes once. They are in order.
+        begins, ends = (_places(repeats.rows[part], column[part]) for column in (repeats.starts, repeats.ends))
+        behind = np.maximum.accumulate(np.append(before, ends))
+        own[part] = ends - np.minimum(np.maximum(begins, behind[:-1]), ends)
+        before = behind[-1]
+    groups: list[_Group] = []
+    last: _Group | None = None
+    for group in _groups(kept, repeats.kept_ends, own, _order(kept, repeats.kept_ends, space)):
+        if last is not None and (last.place, last.end) == (group.place, group.end):
+            last = last._replace(num_bytes=last.num_bytes + group.num_bytes, num_times=last.num_times + group.num_times)
+            continue
+        groups = _most([*groups, *([] if last is None else [last])])
+        last = group
+    groups = _most([*groups, *([] if last is None else [last])])
+    firsts = np.array([group.first for group in groups], np.int64)
+    texts = beginnings(collection, repeats.kept_rows[firsts], repeats.kept_starts[firsts], repeats.kept_ends[firsts])
     return [
-        {"num_times": int(times[i]), "num_bytes": int(num_bytes[i]), "text": text}
-        for i, text in zip(most.tolist(), texts, strict=True)
+        {"num_times": group.num_times, "num_bytes": group.num_bytes, "text": text}
+        for group, text in zip(groups, texts, strict=True)
     ]
+
+
+class _Group(NamedTuple):
+    """Parts that match one and the same.
+
+    Parameters
+    ----------
+    place, end : int
+        Where that begins and ends.
+    num_bytes, num_times, first : int
+        Bytes that went, parts, and the number of the first.
+    """
+
+    place: int
+    end: int
+    num_bytes: int
+    num_times: int
+    first: int
+
+
+def _most(groups: list[_Group]) -> list[_Group]:
+    return sorted(groups, key=lambda group: (-group.num_bytes, group.place, group.end))[:_MOST_SHOWN]
+
+
+def _places(rows: NDArray[np.int64], starts: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """Return one number for each row and start, both below 2^32, that orders as these do."""
+    places: NDArray[np.uint64] = (rows.astype(np.uint64) << np.uint64(32)) | starts
+    return places
+
+
+def _order(kept: NDArray[np.uint64], ends: NDArray[np.uint32], space: ArraySpace) -> NDArray[np.int64]:
+    """Return the numbers of parts by what they match: where it begins, then where it ends."""
+    # A plain sort is the fastest by far, and enough where no two stretches begin in one place and end in others.
+    order = stable_order(kept, space)
+    for part in slices(len(order), _ROWS_AT_ONCE):
+        some = order[part.start : part.stop + 1]
+        if ((kept[some[1:]] == kept[some[:-1]]) & (ends[some[1:]] != ends[some[:-1]])).any():
+            return np.lexsort((ends, kept))
+    return order
+
+
+def _groups(
+    kept: NDArray[np.uint64], ends: NDArray[np.uint32], own: NDArray[np.uint32], order: NDArray[np.int64]
+) -> Iterator[_Group]:
+    """Yield the largest groups of each stretch of the order, and those that may go on in the next one, in order."""
+    for part in slices(len(order), _ROWS_AT_ONCE):
+        some = order[part]
+        places, behind = kept[some], ends[some]
+        firsts = np.flatnonzero(np.append(True, (places[1:] != places[:-1]) | (behind[1:] != behind[:-1])))
+        num_bytes = np.add.reduceat(own[some].astype(np.int64), firsts)
+        times = np.diff(np.append(firsts, len(some)))
+        most = np.argsort(-num_bytes, kind="stable")[:_MOST_SHOWN]
+        for i in np.unique(np.concatenate([[0], most, [len(firsts) - 1]])).tolist():
+            first = int(firsts[i])
+            yield _Group(int(places[first]), int(behind[first]), int(num_bytes[i]), int(times[i]), int(some[first]))

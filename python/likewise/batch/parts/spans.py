@@ -17,9 +17,11 @@ from likewise.batch.parts.collection import Collection, Repeats, read_in_order
 from likewise.batch.parts.units import PartRules
 from likewise.batch.run import RunContext, RunRules
 from likewise.io.source.source import Job, as_array
-from likewise.progress import Progress, Warned
+from likewise.progress import Progress
 
 _BYTES_A_WORD = 6
+# Most that the counts of one hash take.
+_BYTES_A_HASH = 8
 # Windows that are held before some are written to disk.
 _WINDOW_BYTES = 256 << 20
 # Stretches whose texts are read again at once by a thread, and bytes of their lines.
@@ -37,6 +39,7 @@ def repeated_spans(
     context: RunContext,
     *,
     work: Path,
+    memory_bytes: int | None = None,
 ) -> tuple[Repeats, dict[str, Any]]:
     """Find the stretches of words that stand elsewhere before, and what to say of it in the summary.
 
@@ -50,6 +53,8 @@ def repeated_spans(
         Rules, seconds and events.
     work : Path
         A directory for what is put aside.
+    memory_bytes : int, optional
+        Bound of memory for the counts of hashes and the windows; smaller tables let more windows through to the disk.
 
     Notes
     -----
@@ -65,33 +70,43 @@ def repeated_spans(
     num_words = parts.min_tokens
     rules, timing, progress = context.rules, context.timing, context.progress
     with timing.wall("reading_and_sketching"):
-        counts, seen = _first_pass(collection, num_words, rules, work, progress)
-    told = collection.finish(allow_doubles=rules.duplicate_ids == "allow", max_bad_rows=rules.max_bad_rows)
-    if told is not None:
-        progress(Warned(told))
+        counts, seen = _first_pass(collection, num_words, rules, work, progress, memory_bytes)
     of_documents = np.concatenate([np.zeros(1, np.uint32), *(of_piece for _, of_job in counts for of_piece in of_job)])
     doc_starts = np.cumsum(of_documents, dtype=np.int64)
     with timing.wall("candidates"):
-        windows = _native.RepeatedWindows(work, num_words, int(doc_starts[-1]), memory_bytes=_WINDOW_BYTES)
+        window_bytes = _WINDOW_BYTES if memory_bytes is None else min(_WINDOW_BYTES, memory_bytes // 4)
+        windows = _native.RepeatedWindows(work, num_words, int(doc_starts[-1]), memory_bytes=window_bytes)
         _second_pass(collection, seen, counts, windows, rules, work, progress)
         del seen
         stretches = windows.stretches(doc_starts, threads=rules.threads)
         del windows
     with timing.wall("verification"):
         places, firsts, num_windows = (as_array(column, np.int64) for column in stretches)
-        repeats = _measured(collection, places, firsts, num_windows + (num_words - 1), doc_starts, rules.threads)
-    return repeats, {"num_words": int(doc_starts[-1]), "recall": 1.0, "num_capped": 0, "num_crowded": 0}
+        # Reference documents come first, and lose nothing.
+        own = int(np.searchsorted(places, doc_starts[collection.num_references]))
+        lengths = num_windows[own:] + (num_words - 1)
+        repeats = _measured(collection, places[own:], firsts[own:], lengths, doc_starts, rules.threads)
+    num_own = int(doc_starts[-1] - doc_starts[collection.num_references])
+    return repeats, {"num_words": num_own, "recall": 1.0, "num_capped": 0, "num_crowded": 0}
 
 
 def _first_pass(
-    collection: Collection, num_words: int, rules: RunRules, work: Path, progress: Progress
+    collection: Collection,
+    num_words: int,
+    rules: RunRules,
+    work: Path,
+    progress: Progress,
+    memory_bytes: int | None,
 ) -> tuple[_JobCounts, _native.SeenTwice]:
     """Note the documents; return their words by job, and which short windows were met twice."""
     num_bytes = int(sum(file.text_bytes() for file in collection.files))
     # Windows that one shorter window can be the least of.
     width = num_words - num_words // 2 + 1
     # Of random hashes every (width + 1) / 2-th is the least of some window.
-    seen = _native.SeenTwice(num_words, 2 * num_bytes // _BYTES_A_WORD // (width + 1))
+    num_hashes = 2 * num_bytes // _BYTES_A_WORD // (width + 1)
+    if memory_bytes is not None:
+        num_hashes = min(num_hashes, memory_bytes // 4 // _BYTES_A_HASH)
+    seen = _native.SeenTwice(num_words, num_hashes)
 
     found: _JobCounts = []
     for file, number, counts in collection.read(
@@ -163,8 +178,12 @@ def _measured(
 
     with ThreadPoolExecutor(threads, thread_name_prefix="likewise-parts") as pool:
         found = list(pool.map(measured, pairwise(_batches(collection.lengths, rows, kept_rows))))
-    row, start, end, kept_row, kept_start, kept_end = np.concatenate([np.zeros((6, 0), np.int64), *found], axis=1)
-    return Repeats(row, start, end, kept_row, kept_start, kept_end, np.ones(len(row)))
+    columns = np.concatenate([np.zeros((6, 0), np.int64), *found], axis=1)
+    # By place: stretches of one document may come in another order.
+    order = np.lexsort((columns[2], columns[1], columns[0]))
+    rows, kept_rows = columns[0][order], columns[3][order]
+    starts, ends, kept_starts, kept_ends = (columns[i][order].astype(np.uint32) for i in (1, 2, 4, 5))
+    return Repeats(rows, starts, ends, kept_rows, kept_starts, kept_ends, np.ones(len(rows)))
 
 
 def _num_going(rows: NDArray[np.int64], places: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -10,18 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.batch.parts.collection import Collection, Repeats
-from likewise.batch.run import RunContext, RunRules, decided, open_documents
+from likewise.arrays import slices
+from likewise.batch.decide.decision import Decision, decide
+from likewise.batch.decide.verdict_log import VerdictLog
+from likewise.batch.memory import BoundedRun
+from likewise.batch.opening import opened_run
+from likewise.batch.parts.collection import PIECE_BYTES, Collection, Repeats
+from likewise.batch.read.references import Reference, References
+from likewise.batch.read.sketched import HeldDocuments, SketchedPiece, sketched_piece
+from likewise.batch.run import RunContext, RunRules, ordered
 from likewise.checks import check_choice, check_integer
-from likewise.errors import InvalidParameter
-from likewise.io.source.files import InputFile
-from likewise.io.source.source import BaseSource, Job, Piece, as_array
-from likewise.progress import Warned
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.source.files import InputFile, Kept
+from likewise.io.source.source import Job, Piece, as_array
+from likewise.progress import Planned
 from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
+from likewise.stages.sketch import sketch_texts
 
 UNITS = ("line", "paragraph", "sentence", "span")
 _MIN_TOKENS = 50
+# Removed parts whose places are looked up at once.
+_ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -54,73 +65,84 @@ class PartRules:
         return PartRules(self.unit, check_integer("min_tokens", self.min_tokens, least, 100_000))
 
 
-class UnitFile(BaseSource):
+class UnitFile(InputFile):
     """A file whose documents are the parts of another one's.
 
     Parameters
     ----------
     file : InputFile
         The file.
-    number : int
-        Its number among those of the collection.
     rules : PartRules
         Resolved.
-    collection : Collection
-        Takes the documents themselves.
+    is_spooled : bool
+        Whether a run puts aside the texts of parts, to compare them.
     """
 
-    def __init__(self, file: InputFile, number: int, rules: PartRules, collection: Collection) -> None:
+    def __init__(self, file: InputFile, rules: PartRules, *, is_spooled: bool) -> None:
+        super().__init__(file.path, file.name, file.num_bytes, file.rules)
         self._file = file
-        self._number = number
-        self._rules = rules
-        self._collection = collection
-        # By the number of the job, for each of its pieces: parts of each document, and where each begins and ends.
-        self._cut: dict[int, list[tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]]] = {}
+        self._parts = rules
+        self._is_spooled = is_spooled
 
     @property
-    def name(self) -> str:
-        """Name of the file."""
-        return self._file.name
+    def can_read_again(self) -> bool:
+        """Whether the run need not put texts aside."""
+        return not self._is_spooled
 
-    @property
-    def num_bytes(self) -> int:
-        """Size of the file."""
-        return self._file.num_bytes
+    def keep_unpacked(self) -> None:
+        """Leave what is unpacked where a run that continues this one finds it."""
+        self._file.keep_unpacked()
+
+    def text_bytes(self) -> float:
+        """Return about how many bytes of text it holds."""
+        return self._file.text_bytes()
+
+    def work_bytes(self) -> int:
+        """Return what a thread takes more for its format."""
+        return self._file.work_bytes()
+
+    def unpacked_bytes(self) -> float:
+        """Return about how many bytes are put aside unpacked while it is read."""
+        return self._file.unpacked_bytes()
+
+    def estimated_documents(self) -> float:
+        """Return about how many parts it holds, by those of its first megabyte."""
+        with scratch_directory() as work:
+            for job in self._file.jobs(PIECE_BYTES, work):
+                for piece in job.read():
+                    if piece.texts.num_bytes:
+                        num_parts = len(cut_parts(piece.texts, self._parts)[0])
+                        return self._file.text_bytes() * num_parts / piece.texts.num_bytes
+        return 0.0
+
+    def write_kept(self, target: Path, kept: Kept) -> None:
+        """Refuse: the file itself is written, without parts of its texts."""
+        raise AssertionError(f"parts of {self.name} are not documents")
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
         """Cut the file as it cuts itself."""
-        for number, job in enumerate(self._file.jobs(piece_bytes, work)):
-            yield Job(job.num_bytes, partial(self._read, number, job))
+        for job in self._file.jobs(piece_bytes, work):
+            yield Job(job.num_bytes, partial(self._read, job))
 
-    def cut(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
-        """Return parts of each document, and where each begins and ends, in the order of the file."""
-        nothing = (np.zeros(0, np.uint32),) * 3
-        found = [nothing, *(of_piece for number in sorted(self._cut) for of_piece in self._cut[number])]
-        counts, starts, ends = (np.concatenate(columns) for columns in zip(*found, strict=True))
-        return counts, starts, ends
-
-    def _read(self, number: int, job: Job) -> Iterator[Piece]:
+    def _read(self, job: Job) -> Iterator[Piece]:
         for piece in job.read():
-            yield self._parts(number, piece)
+            parts, counts, _, _ = cut_parts(piece.texts, self._parts)
+            yield _piece_of_parts(piece, parts, counts)
 
-    def _parts(self, number: int, piece: Piece) -> Piece:
-        """Note a piece of a job, and return its parts as documents."""
-        parts, counts, starts, ends = cut_parts(piece.texts, self._rules)
-        self._collection.add(self._number, number, piece)
-        self._cut.setdefault(number, []).append((counts, starts, ends))
-        no_ids = np.zeros(len(starts), np.uint8)
-        return Piece(
-            texts=parts,
-            ids=_blank(len(starts)),
-            has_id=no_ids,
-            offsets=np.repeat(piece.offsets, counts),
-            lengths=np.repeat(piece.lengths, counts),
-            lines=np.repeat(piece.lines, counts),
-            num_lines=piece.num_lines,
-            num_blank=piece.num_blank,
-            fields=[],
-            bad_rows=piece.bad_rows,
-        )
+
+def _piece_of_parts(piece: Piece, parts: _native.Texts, counts: NDArray[np.uint32]) -> Piece:
+    return Piece(
+        texts=parts,
+        ids=_native.Texts.from_list([""]).take(np.zeros(len(parts), np.uint32)),
+        has_id=np.zeros(len(parts), np.uint8),
+        offsets=np.repeat(piece.offsets, counts),
+        lengths=np.repeat(piece.lengths, counts),
+        lines=np.repeat(piece.lines, counts),
+        num_lines=piece.num_lines,
+        num_blank=piece.num_blank,
+        fields=[],
+        bad_rows=piece.bad_rows,
+    )
 
 
 def cut_parts(
@@ -137,10 +159,6 @@ def cut_parts(
     return parts, counts, starts, ends
 
 
-def _blank(count: int) -> _native.Texts:
-    return _native.Texts.from_list([""]).take(np.zeros(count, np.uint32))
-
-
 def repeated_units(
     collection: Collection,
     recipe: Recipe,
@@ -148,8 +166,10 @@ def repeated_units(
     context: RunContext,
     *,
     work: Path,
-) -> tuple[Repeats, dict[str, Any]]:
-    """Find the parts that match an earlier one, and what to say of it in the summary.
+    memory_bytes: int | None = None,
+    saved: Path | None = None,
+) -> tuple[Repeats, dict[str, Any], NDArray[np.uint32]]:
+    """Find the parts that match an earlier one, what to say of it in the summary, and how many each document has.
 
     Parameters
     ----------
@@ -161,38 +181,113 @@ def repeated_units(
         Resolved: what the parts are.
     context, work
         As for :func:`likewise.batch.run.open_documents`.
+    memory_bytes : int, optional
+        Bound of memory.
+    saved : Path, optional
+        Where a run that was killed left its sketches and verdicts, and this one leaves its own.
+
+    Notes
+    -----
+    Ids and the places of parts come first, so that what is wrong with the input is found before anything is compared.
+    The files are read again for the sketches of what does not fit in memory, or must be compared. Beside the columns of
+    a run each part takes 8 bytes.
     """
     if recipe.group != "leaders":
         raise InvalidParameter("group", f"{recipe.group} does not apply to parts; use leaders")
-    files = [UnitFile(file, number, parts, collection) for number, file in enumerate(collection.files)]
     rules = context.rules
-    of_parts = replace(context, rules=RunRules(rules.threads, rules.on_error, "allow"))
     is_measured = not isinstance(recipe.sketch, Exact)
-    with open_documents(files, recipe, of_parts, work=work, needs_texts=is_measured) as documents:
-        decision = decided(documents, recipe, of_parts)
-        cut = [file.cut() for file in files]
-        told = collection.finish(allow_doubles=rules.duplicate_ids == "allow", max_bad_rows=rules.max_bad_rows)
-        if told is not None:
-            context.progress(Warned(told))
-        counts, starts, ends = (np.concatenate(columns).astype(np.int64) for columns in zip(*cut, strict=True))
-        owners = np.repeat(np.arange(len(counts)), counts)
-        # Parts without a word that counts, such as a lone accent, repeat nothing.
-        removed = ~documents.is_empty[decision.removed_rows]
-        gone, stays = decision.removed_rows[removed], decision.kept_rows[removed]
-        repeats = Repeats(
-            rows=owners[gone],
-            starts=starts[gone],
-            ends=ends[gone],
-            kept_rows=owners[stays],
-            kept_starts=starts[stays],
-            kept_ends=ends[stays],
-            similarity=decision.similarity[removed],
+    files = [UnitFile(file, parts, is_spooled=is_measured) for file in collection.files]
+    bounded = BoundedRun(files, recipe, memory_bytes, rules.threads, work, (), writes_copies=True)
+    if bounded.plan is not None:
+        context.progress(Planned(bounded.plan.lines()))
+    with context.timing.wall("reading"):
+        held = HeldDocuments(bounded.room.held_bytes)
+        places = _Places(collection, parts, context, work, None if is_measured else recipe, held)
+    of_parts = replace(context, rules=RunRules(rules.threads, rules.on_error, "allow"))
+    references = References((Reference(tuple(files[: collection.num_reference_files])),))
+    with opened_run(
+        files,
+        recipe,
+        of_parts,
+        work=work,
+        bounded=bounded,
+        parts=saved,
+        references=references,
+        is_compared=is_measured,
+        held=held,
+    ) as opened:
+        documents, log = opened.documents, None if opened.parts is None else VerdictLog(opened.parts.directory)
+        if len(documents) != len(places.starts):
+            raise InvalidInput("the inputs changed during the run; repeat it")
+        collapsed = ordered(documents, opened.recipe, context.timing)
+        decision = decide(
+            documents,
+            collapsed,
+            opened.recipe,
+            threads=opened.context.threads,
+            timing=context.timing,
+            progress=context.progress,
+            log=log,
         )
         about = {
-            "num_parts": len(documents),
-            "recall": recipe.recall_with(decision.num_crowded, decision.num_capped),
+            "num_parts": len(documents) - documents.num_references,
+            "recall": opened.recipe.recall_with(decision.num_crowded, decision.num_capped),
             "num_candidates": decision.num_candidates,
             "num_capped": decision.num_capped,
             "num_crowded": decision.num_crowded,
+            **opened.facts,
         }
-        return repeats, about
+        if opened.parts is not None and log is not None:
+            about |= opened.parts.summary(log.num_found)
+        # Parts without a word that counts, such as a lone accent, repeat nothing.
+        return places.repeats(decision, ~documents.is_empty), about, places.counts
+
+
+class _Places:
+    """Where the parts of all documents stand."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        rules: PartRules,
+        context: RunContext,
+        work: Path,
+        recipe: Recipe | None,
+        held: HeldDocuments,
+    ) -> None:
+        """Read all documents; with a recipe, hold the sketches of their parts as far as there is room."""
+        self._space = collection.space
+        columns = [self._space.growing(np.uint32) for _ in range(3)]
+
+        def take(piece: Piece) -> tuple[tuple[NDArray[np.uint32], ...], SketchedPiece | None]:
+            parts, *places = cut_parts(piece.texts, rules)
+            if recipe is None or not held.has_room():
+                return tuple(places), None
+            batch = sketch_texts(parts, recipe, sets=True, threads=1)
+            return tuple(places), sketched_piece(_piece_of_parts(piece, parts, places[0]), batch, None, None)
+
+        for file, number, pieces in collection.read(take, context.rules, work, "reading", context.progress):
+            sketched = [piece for _, piece in pieces if piece is not None]
+            if len(sketched) == len(pieces):
+                held.add(file, number, sketched)
+            for places, _ in pieces:
+                for column, values in zip(columns, places, strict=True):
+                    column.append(values)
+        self.counts, self.starts, self.ends = (column.take() for column in columns)
+        # Behind the last part of each document.
+        self._bounds = np.cumsum(self.counts, dtype=np.int64)
+
+    def repeats(self, decision: Decision, is_taken: NDArray[np.bool_]) -> Repeats:
+        """Return the removed parts, of those that are taken, and what they match."""
+        types = (np.int64, np.uint32, np.uint32, np.int64, np.uint32, np.uint32, np.float64)
+        columns = [self._space.growing(dtype) for dtype in types]
+        for part in slices(len(decision.removed_rows), _ROWS_AT_ONCE):
+            gone, stays = decision.removed_rows[part], decision.kept_rows[part]
+            is_gone = is_taken[gone]
+            sides = [self._of_parts(rows[is_gone]) for rows in (gone, stays)]
+            for column, values in zip(columns, (*sides[0], *sides[1], decision.similarity[part][is_gone]), strict=True):
+                column.append(values)
+        return Repeats(*(column.take() for column in columns))
+
+    def _of_parts(self, numbers: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        return np.searchsorted(self._bounds, numbers, side="right"), self.starts[numbers], self.ends[numbers]

@@ -1,6 +1,7 @@
 """What a run over parts writes: evidence, the documents without their repeats, and those left empty."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise import _native
+from likewise.arrays import slices
 from likewise.batch.parts.collection import Collection, Repeats
 from likewise.io.inputs import Inputs
 from likewise.io.kept import write_descriptions, write_kept
@@ -16,57 +17,62 @@ from likewise.io.source.cut import Cut
 from likewise.io.source.files import Kept
 from likewise.io.tables.columns import constant_column, number_column, text_column
 
+# Rows of evidence that are made at once.
+_ROWS_AT_ONCE = 1 << 18
 _SHOWN_BYTES = 160
 
 
 def evidence_of(
     collection: Collection, repeats: Repeats, *, unit: str, method: str, measure: str, recipe_id: str
-) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return the evidence as an Arrow table: a row for each part that was taken out.
+) -> Iterator[Any]:
+    """Yield the evidence as Arrow tables, some rows at a time: a row for each part that was taken out.
 
-    Returns
-    -------
+    Yields
+    ------
     pyarrow.Table
         Columns row, doc_id, file, offset, length, span_start, span_end, kept_row, kept_id, kept_file, kept_offset,
         kept_span_start, kept_span_end, unit, measure, similarity, method, recipe_id. Spans are bytes of the UTF-8 of
-        the texts.
+        the texts. Reference documents have no row.
     """
     import pyarrow as pa
 
-    num_rows = len(repeats)
-    columns = places_of(collection, "", repeats.rows, repeats.starts, repeats.ends)
-    columns |= places_of(collection, "kept_", repeats.kept_rows, repeats.kept_starts, repeats.kept_ends)
-    del columns["kept_length"]
-    return pa.table(
-        {
-            **columns,
-            "unit": constant_column(unit, num_rows),
-            "measure": constant_column(measure, num_rows),
-            "similarity": number_column(repeats.similarity),
-            "method": constant_column(method, num_rows),
-            "recipe_id": constant_column(recipe_id, num_rows),
-        }
-    )
+    for part in slices(len(repeats), _ROWS_AT_ONCE) if len(repeats) else [slice(0, 0)]:
+        columns = places_of(collection, "", repeats.rows[part], repeats.starts[part], repeats.ends[part])
+        columns |= places_of(
+            collection, "kept_", repeats.kept_rows[part], repeats.kept_starts[part], repeats.kept_ends[part]
+        )
+        del columns["kept_length"]
+        num_rows = len(columns["row"])
+        yield pa.table(
+            {
+                **columns,
+                "unit": constant_column(unit, num_rows),
+                "measure": constant_column(measure, num_rows),
+                "similarity": number_column(repeats.similarity[part]),
+                "method": constant_column(method, num_rows),
+                "recipe_id": constant_column(recipe_id, num_rows),
+            }
+        )
 
 
 def places_of(
-    collection: Collection, prefix: str, rows: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+    collection: Collection, prefix: str, rows: NDArray[np.int64], starts: NDArray[Any], ends: NDArray[Any]
 ) -> dict[str, Any]:
     """Return the places of parts as columns of the evidence, whose names begin with `prefix`."""
-    names = _native.Texts.from_list([file.name for file in collection.files])
+    names, own = collection.file_names(), rows - collection.num_references
     return {
-        f"{prefix}row": number_column(rows),
+        f"{prefix}row": number_column(own, own < 0),
         "kept_id" if prefix else "doc_id": text_column(collection.doc_ids(rows)),
         f"{prefix}file": text_column(names.take(collection.file_of(rows))),
         f"{prefix}offset": number_column(collection.offsets[rows].astype(np.int64)),
         f"{prefix}length": number_column(collection.lengths[rows].astype(np.int64)),
-        f"{prefix}span_start": number_column(starts),
-        f"{prefix}span_end": number_column(ends),
+        f"{prefix}span_start": number_column(starts.astype(np.int64)),
+        f"{prefix}span_end": number_column(ends.astype(np.int64)),
     }
 
 
-def emptied(collection: Collection, cut: Cut) -> tuple[NDArray[np.int64], int]:
-    """Read the documents that change again; return those in which only whitespace is left, and bytes of text that go.
+def emptied(collection: Collection, cut: Cut, may_be: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+    """Return the documents in which only whitespace is left, rising; those that change are read again.
 
     Parameters
     ----------
@@ -74,21 +80,16 @@ def emptied(collection: Collection, cut: Cut) -> tuple[NDArray[np.int64], int]:
         The documents.
     cut : Cut
         What goes.
-
-    Returns
-    -------
-    rows : ndarray of int64
-        Rising.
-    num_removed_bytes : int
-        Of all documents.
+    may_be : ndarray of bool, optional
+        Which of the rows of the cut may be left so; all if None.
     """
-    rows, num_removed_bytes = [np.zeros(0, np.int64)], 0
+    if may_be is not None:
+        cut = cut.where(may_be)
+    rows = [np.zeros(0, np.int64)]
     for part, texts in collection.each_text(cut.rows):
         of_part = cut.take(part)
-        _, is_blank, num_bytes = of_part.apply(texts)
-        rows.append(of_part.rows[is_blank])
-        num_removed_bytes += num_bytes
-    return np.concatenate(rows), num_removed_bytes
+        rows.append(of_part.rows[of_part.apply(texts)[1]])
+    return np.concatenate(rows)
 
 
 def write_documents(
@@ -125,7 +126,7 @@ def write_documents(
     """
     kept.mkdir()
     num_written = []
-    for number, file in enumerate(found.files):
+    for number, file in enumerate(found.files, collection.num_reference_files):
         low, high = collection.starts[number : number + 2].tolist()
         gone = dropped[np.searchsorted(dropped, low) : np.searchsorted(dropped, high)] - low
         own = cut.within(low, high).without(gone)
@@ -143,19 +144,21 @@ def write_documents(
 
 
 def num_kept(collection: Collection, dropped: NDArray[np.int64]) -> list[int]:
-    """Return how many documents of each file stay."""
-    gone = np.diff(np.searchsorted(dropped, collection.starts))
-    return [int(size) for size in np.diff(collection.starts) - gone]
+    """Return how many documents of each file stay; reference documents are not counted."""
+    starts = collection.starts[collection.num_reference_files :]
+    gone = np.diff(np.searchsorted(dropped, starts))
+    return [int(size) for size in np.diff(starts) - gone]
 
 
-def beginnings(
-    collection: Collection, rows: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> list[str]:
+def beginnings(collection: Collection, rows: NDArray[np.int64], starts: NDArray[Any], ends: NDArray[Any]) -> list[str]:
     """Return the first characters of parts of documents, for people."""
     needed = np.unique(rows)
     texts = dict(zip(needed.tolist(), collection.texts(needed).to_list(), strict=True))
-    places = zip(rows.tolist(), starts.tolist(), np.minimum(ends, starts + _SHOWN_BYTES).tolist(), strict=True)
-    return [texts[row].encode()[start:end].decode(errors="ignore") for row, start, end in places]
+    places = zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True)
+    return [
+        texts[row].encode()[start : min(end, start + _SHOWN_BYTES)].decode(errors="ignore")
+        for row, start, end in places
+    ]
 
 
 def write_emptied(collection: Collection, rows: NDArray[np.int64], path: Path) -> None:
@@ -165,15 +168,16 @@ def write_emptied(collection: Collection, rows: NDArray[np.int64], path: Path) -
     places = zip(rows.tolist(), collection.doc_ids(rows).to_list(), collection.file_of(rows).tolist(), strict=True)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for row, doc_id, number in places:
-            entry = {"row": row, "doc_id": doc_id, "file": collection.files[number].name}
+            entry = {"row": row - collection.num_references, "doc_id": doc_id, "file": collection.files[number].name}
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
 
 def write_bad_rows(collection: Collection, path: Path) -> None:
     """Write the bad rows, a JSON object a line; nothing where there are none."""
-    if not any(collection.bad_rows):
+    if not any(collection.bad_rows[collection.num_reference_files :]):
         return
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for source, bad_rows in zip(collection.files, collection.bad_rows, strict=True):
+        first = collection.num_reference_files
+        for source, bad_rows in zip(collection.files[first:], collection.bad_rows[first:], strict=True):
             for bad in bad_rows:
                 file.write(json.dumps({"file": source.name, "row": bad.line + 1, "reason": bad.reason}) + "\n")

@@ -168,14 +168,14 @@ class _Grouping:
         runs = np.flatnonzero(is_new_hash)
         # Runs of one hash and several keys, and the one that began before.
         odd = set(np.searchsorted(runs, np.flatnonzero(is_new_key & ~is_new_hash), "right").tolist())
-        bounds = [*runs.tolist(), len(entries)]
+        bounds = np.append(runs, len(entries))
 
         def key(place: int) -> tuple[int, ...]:
             return tuple(int(column[place]) for column in columns)
 
         for run in sorted(odd | ({1} if goes_on else set())):
             known = self._firsts if goes_on and run == 1 else {}
-            start, end = bounds[run - 1], bounds[run]
+            start, end = int(bounds[run - 1]), int(bounds[run])
             if run in odd:
                 for place in range(start, end):
                     firsts[place] = known.setdefault(key(place), int(entries[place]))

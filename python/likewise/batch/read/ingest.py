@@ -1,7 +1,6 @@
 """Reading and sketching: workers turn pieces of the input into columns and drop each text once it is sketched."""
 
 import contextlib
-import dataclasses
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -11,9 +10,8 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from likewise._native import Rarity, SketchBatch, Texts
+from likewise._native import Rarity
 from likewise.batch.budget.room import Room
 from likewise.batch.budget.timing import Timing
 from likewise.batch.read.columns import Columns, IngestRules
@@ -22,7 +20,7 @@ from likewise.batch.read.fields import check_documents
 from likewise.batch.read.kept_sketches import KeptSketches
 from likewise.batch.read.references import References
 from likewise.batch.read.resume import SPOOL_NAME, FoundPart, Position, RunParts
-from likewise.batch.read.sketched import HeldDocuments, HeldPiece, SketchedPiece
+from likewise.batch.read.sketched import HeldDocuments, HeldPiece, SketchedPiece, sketched_piece
 from likewise.errors import LikewiseError
 from likewise.io.source.source import Job, Piece, Source
 from likewise.io.source.spool import Spool
@@ -106,35 +104,20 @@ class _Worker:
             began = time.perf_counter()
             handle = self._spool.append(piece.texts)
             self._timing.add_thread("spooling", time.perf_counter() - began)
-        return _sketched(dataclasses.replace(piece, texts=_NO_TEXTS), batch, lengths, handle)
+        return sketched_piece(piece, batch, lengths, handle)
 
-    def _held_part(self, held: HeldPiece) -> SketchedPiece:
+    def _held_part(self, held: HeldPiece | SketchedPiece) -> SketchedPiece:
+        if isinstance(held, SketchedPiece):
+            return held
         began = time.perf_counter()
         batch = sketch_held(held.features, self._recipe, threads=self._threads)
         self._timing.add_thread("sketching", time.perf_counter() - began)
-        return _sketched(held.piece, batch, held.text_lengths, None)
+        return sketched_piece(held.piece, batch, held.text_lengths, None)
 
     @staticmethod
     def _refused(piece: Piece) -> SketchedPiece:
         nothing = np.zeros(0, np.uint8)
         return SketchedPiece(piece, nothing, nothing, nothing.astype(np.uint32), nothing.astype(np.uint64), None, None)
-
-
-_NO_TEXTS = Texts.from_list([])
-
-
-def _sketched(
-    piece: Piece, batch: SketchBatch, lengths: NDArray[np.uint32] | None, handle: int | None
-) -> SketchedPiece:
-    return SketchedPiece(
-        piece=piece,
-        sketches=np.asarray(batch.sketches),
-        shapes=np.asarray(batch.shapes),
-        num_features=np.asarray(batch.num_features),
-        digests=np.asarray(batch.digests),
-        text_lengths=lengths,
-        handle=handle,
-    )
 
 
 def ingest(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +57,21 @@ class SketchedPiece:
         return sum(array.nbytes for array in arrays) + 32 * len(self.shapes)
 
 
+def sketched_piece(
+    piece: Piece, batch: _native.SketchBatch, lengths: NDArray[np.uint32] | None, handle: int | None
+) -> SketchedPiece:
+    """Return a piece, its texts gone, with its sketches."""
+    return SketchedPiece(
+        piece=dataclasses.replace(piece, texts=_NO_TEXTS),
+        sketches=np.asarray(batch.sketches),
+        shapes=np.asarray(batch.shapes),
+        num_features=np.asarray(batch.num_features),
+        digests=np.asarray(batch.digests),
+        text_lengths=lengths,
+        handle=handle,
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class HeldPiece:
     """A piece of the input whose features are cut.
@@ -74,9 +90,14 @@ class HeldPiece:
     features: _native.HeldFeatures
     text_lengths: NDArray[np.uint32] | None
 
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the features and columns, about."""
+        return self.features.num_bytes + _BYTES_A_DOCUMENT * len(self.piece.lines)
+
 
 class HeldDocuments:
-    """Features of whole jobs of the first pass, up to a bound; safe to use from several threads at once.
+    """Features or sketches of whole jobs of the first pass, up to a bound; safe to use from several threads at once.
 
     Parameters
     ----------
@@ -88,7 +109,7 @@ class HeldDocuments:
         self._most_bytes = most_bytes
         self._num_bytes = 0
         self._lock = threading.Lock()
-        self._jobs: dict[tuple[int, int], list[HeldPiece]] = {}
+        self._jobs: dict[tuple[int, int], Sequence[HeldPiece | SketchedPiece]] = {}
         self._needs_lengths = False
 
     def begin(self, recipe: Recipe, *, needs_lengths: bool) -> bool:
@@ -96,18 +117,18 @@ class HeldDocuments:
         self._needs_lengths = needs_lengths
         return self._most_bytes > 0 and isinstance(recipe.sketch, MinHash) and recipe.weights == "idf"
 
-    def has_room(self, source: Source) -> bool:
+    def has_room(self, source: Source | None = None) -> bool:
         """Return whether more may be held, and of this source: texts that are put aside have to be read again."""
-        return source.can_read_again and self._num_bytes < self._most_bytes
+        return self._num_bytes < self._most_bytes and (source is None or source.can_read_again)
 
     def piece(self, piece: Piece, features: _native.HeldFeatures) -> HeldPiece:
         """Return what is held of a piece, its texts gone."""
         lengths = np.asarray(piece.texts.lengths()) if self._needs_lengths else None
         return HeldPiece(dataclasses.replace(piece, texts=_NO_TEXTS), features, lengths)
 
-    def add(self, source: int, job: int, pieces: list[HeldPiece]) -> None:
+    def add(self, source: int, job: int, pieces: Sequence[HeldPiece | SketchedPiece]) -> None:
         """Hold all pieces of a job, by the number of its source and its own, if there is room."""
-        num_bytes = sum(one.features.num_bytes + _BYTES_A_DOCUMENT * len(one.piece.lines) for one in pieces)
+        num_bytes = sum(one.num_bytes for one in pieces)
         with self._lock:
             if self._num_bytes + num_bytes <= self._most_bytes:
                 self._num_bytes += num_bytes
@@ -115,10 +136,10 @@ class HeldDocuments:
 
     def weigh(self, table: Weights, *, threads: int) -> None:
         """Weigh all features that are held by the table that was counted."""
-        held = [one.features for pieces in self._jobs.values() for one in pieces]
+        held = [one.features for pieces in self._jobs.values() for one in pieces if isinstance(one, HeldPiece)]
         _native.weigh_held(held, table.native, threads=threads)
 
-    def take(self, source: int, job: int) -> list[HeldPiece] | None:
+    def take(self, source: int, job: int) -> Sequence[HeldPiece | SketchedPiece] | None:
         """Return the pieces of a job, which is held no more; None if it was not."""
         return self._jobs.pop((source, job), None)
 

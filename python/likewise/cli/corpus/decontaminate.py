@@ -54,8 +54,8 @@ Examples:
     default="kept",
     show_default=True,
     help="What to write in addition to the evidence. kept: documents that contain no item. cut: all documents without "
-    "the stretches found (not for web archives). annotated: all rows, with the fields is_contaminated, item_set, item_id, "
-    "item_field and similarity. evidence: nothing else.",
+    "the stretches found (not for web archives). annotated: all rows, with the fields is_contaminated, item_set, "
+    "item_id, item_field and similarity. evidence: nothing else.",
 )
 @click.option(
     "--write-prefix",

@@ -71,7 +71,7 @@ class TextFile(InputFile):
         if not len(kept.offsets):
             return
         if kept.cut is not None and len(kept.cut.rows):
-            left, _, _ = kept.cut.apply(self.read_texts(kept.offsets, kept.lengths))
+            left, _ = kept.cut.apply(self.read_texts(kept.offsets, kept.lengths))
             with self.path.open("rb") as source, target.open("xb") as copy:
                 mark = source.read(len(codecs.BOM_UTF8))
                 copy.write((mark if mark == codecs.BOM_UTF8 else b"") + left.to_list()[0].encode())

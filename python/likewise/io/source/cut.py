@@ -1,13 +1,17 @@
 """Parts of texts that are left out of what is written back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
 from likewise.io.source.source import as_array
+
+# Rows that change that are looked at at once.
+_ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +38,13 @@ class Cut:
 
     @staticmethod
     def of_parts(
-        rows: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64], *, keeps_words_apart: bool
+        rows: NDArray[np.int64], starts: NDArray[Any], ends: NDArray[Any], *, keeps_words_apart: bool
     ) -> "Cut":
         """Return the cut that takes these parts out, by row and then by place."""
-        changed, counts = np.unique(rows, return_counts=True)
-        return Cut(
-            changed, counts.astype(np.uint32), starts.astype(np.uint32), ends.astype(np.uint32), keeps_words_apart
-        )
+        firsts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1])[: len(rows)])
+        counts = np.diff(np.append(firsts, len(rows))).astype(np.uint32)
+        starts, ends = (column.astype(np.uint32, copy=False) for column in (starts, ends))
+        return Cut(rows[firsts], counts, starts, ends, keeps_words_apart)
 
     @cached_property
     def _bounds(self) -> NDArray[np.int64]:
@@ -59,14 +63,32 @@ class Cut:
 
     def without(self, dropped: NDArray[np.int64]) -> "Cut":
         """Return the cut of rows of which some are dropped: theirs goes, and the others count on without them."""
-        stays = ~np.isin(self.rows, dropped)
-        rows = self.rows[stays] - np.searchsorted(dropped, self.rows[stays])
-        of_parts = np.repeat(stays, self.counts)
-        return Cut(rows, self.counts[stays], self.starts[of_parts], self.ends[of_parts], self.keeps_words_apart)
+        others = self.where(~np.isin(self.rows, dropped)) if len(dropped) else self
+        return replace(others, rows=others.rows - np.searchsorted(dropped, others.rows))
 
-    def apply(self, texts: _native.Texts) -> tuple[_native.Texts, NDArray[np.bool_], int]:
-        """Return the texts of all rows without their parts, whether only whitespace is left, and bytes that went."""
-        left, is_blank, num_bytes = _native.cut_texts(
+    def where(self, stays: NDArray[np.bool_]) -> "Cut":
+        """Return the cut of some of the rows that change."""
+        of_parts = np.repeat(stays, self.counts)
+        return Cut(
+            self.rows[stays], self.counts[stays], self.starts[of_parts], self.ends[of_parts], self.keeps_words_apart
+        )
+
+    def num_bytes(self) -> int:
+        """Return the bytes of text that go: what two parts hold goes once."""
+        num_bytes, behind = 0, np.uint64(0)
+        for low in range(0, len(self.rows), _ROWS_AT_ONCE):
+            part = self.take(slice(low, low + _ROWS_AT_ONCE))
+            # Of the parts of one row after another, since none of the next begins before.
+            base = np.repeat(part.rows.astype(np.uint64) << np.uint64(32), part.counts)
+            starts, ends = base + part.starts, base + part.ends
+            before = np.maximum.accumulate(np.append(behind, ends))[:-1]
+            num_bytes += int((ends - np.minimum(np.maximum(starts, before), ends)).sum())
+            behind = ends.max(initial=behind)
+        return num_bytes
+
+    def apply(self, texts: _native.Texts) -> tuple[_native.Texts, NDArray[np.bool_]]:
+        """Return the texts of all rows without their parts, and whether only whitespace is left."""
+        left, is_blank, _ = _native.cut_texts(
             texts, self.counts, self.starts, self.ends, keeps_words_apart=self.keeps_words_apart
         )
-        return left, as_array(is_blank, bool), num_bytes
+        return left, as_array(is_blank, bool)

@@ -117,7 +117,7 @@ class TableRows:
             return batch
         (name,) = self.rules.text_fields
         texts = _column(batch, name).cast(pa.large_string())
-        left, _, _ = cut.apply(Texts.from_arrow(taken_rows(texts, cut.rows)))
+        left, _ = cut.apply(Texts.from_arrow(taken_rows(texts, cut.rows)))
         is_cut = np.zeros(batch.num_rows, bool)
         is_cut[cut.rows] = True
         texts = pc.replace_with_mask(texts, pa.array(is_cut), pa.array(left))

@@ -23,7 +23,6 @@ from likewise.io.lines.csv import take_quotes
 from likewise.io.output.directory import EVIDENCE, KEPT
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
-from likewise.io.source.bad_rows import NO_LIMIT
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import Piece, as_array
 from likewise.io.stamps import check_unchanged, stamps
@@ -276,7 +275,6 @@ def _read(
         return counts, starts, np.array(batch.digests).reshape(-1, 2), np.asarray(batch.shapes) != EMPTY
 
     found = [of_one for *_, pieces in collection.read(take, run, work, "reading", progress) for of_one in pieces]
-    collection.finish(allow_doubles=True, max_bad_rows=NO_LIMIT)
     if recipe is None:
         return None
     nothing = (*np.zeros((2, 0), np.uint32), np.zeros((0, 2), np.uint64), np.zeros(0, bool))
