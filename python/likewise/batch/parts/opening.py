@@ -24,6 +24,7 @@ from likewise.io.inputs import Inputs
 from likewise.io.output.directory import EMPTIED, ERRORS, KEPT, OutputDirectory, check_free
 from likewise.io.output.evidence import write_evidence
 from likewise.io.output.scratch import scratch_directory
+from likewise.io.places import check_place
 from likewise.io.remote import local_path
 from likewise.io.source.cut import Cut
 from likewise.io.stamps import check_unchanged, stamps
@@ -182,6 +183,7 @@ def opened_parts(
         If parts cannot be left out of a file, the output directory is not free, or, at the end, a file has changed.
     """
     target = Path(local_path(output))
+    _check_references(against)
     if not dry_run:
         check_free(target, overwrite=overwrite)
     with ExitStack() as stack:
@@ -205,6 +207,17 @@ def opened_parts(
         stack.callback(collection.close)
         yield OpenedParts(found, collection, directory, work, run, answer, Timing(), progress)
         check_unchanged(found_all, read)
+
+
+def _check_references(against: Sequence[str | Path]) -> None:
+    from likewise.index.opening import exists
+
+    for path in against:
+        check_place(path, elsewhere="--against supports local runs and files only; copy it to this machine")
+        if exists(Path(path)):
+            raise InvalidParameter(
+                "against", f"{path} is an index, which does not contain texts; give the output of a run, or files"
+            )
 
 
 def finish_parts(opened: OpenedParts, summary: dict[str, Any], options: Mapping[str, object]) -> dict[str, Any]:

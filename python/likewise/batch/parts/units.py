@@ -200,9 +200,14 @@ def repeated_units(
     bounded = BoundedRun(files, recipe, memory_bytes, rules.threads, work, (), writes_copies=True)
     if bounded.plan is not None:
         context.progress(Planned(bounded.plan.lines()))
+    if saved is not None:
+        # Packed files are unpacked once.
+        saved.mkdir(exist_ok=True)
+        for file in collection.files:
+            file.keep_unpacked()
     with context.timing.wall("reading"):
         held = HeldDocuments(bounded.room.held_bytes)
-        places = _Places(collection, parts, context, work, None if is_measured else recipe, held)
+        places = _Places(collection, parts, context, saved or work, None if is_measured else recipe, held)
     of_parts = replace(context, rules=RunRules(rules.threads, rules.on_error, "allow"))
     references = References((Reference(tuple(files[: collection.num_reference_files])),))
     with opened_run(

@@ -7,6 +7,7 @@ import click
 
 from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
+from likewise.cli.options.memory_option import MEMORY
 from likewise.cli.options.recipe import (
     INPUTS,
     QUIET,
@@ -51,8 +52,17 @@ Examples:
 @click.option(
     "--min-tokens", type=int, metavar="N", help="Minimum length of a removed part, in words.  [default: 0; span: 50]"
 )
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="PATH",
+    help="Also remove parts that occur in these documents. PATH is the output directory of a run (only its kept "
+    "documents are used) or a file; repeat the option for several.",
+)
 @decision_options
 @document_options
+@MEMORY
 @click.option("--dry-run", is_flag=True, help="Report what would be removed and write nothing.")
 @click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")
 @click.option("--fresh", is_flag=True, help="Discard an unfinished run in OUT instead of continuing it.")
@@ -63,6 +73,7 @@ def command(
     out: Path,
     unit: str,
     min_tokens: int | None,
+    against: tuple[Path, ...],
     dry_run: bool,  # noqa: FBT001 - click's call
     overwrite: bool,  # noqa: FBT001
     fresh: bool,  # noqa: FBT001
@@ -86,6 +97,7 @@ def command(
             PartRules(unit, min_tokens),
             recipe,
             run=run,
+            against=against,
             dry_run=dry_run,
             overwrite=overwrite,
             fresh=fresh,
@@ -124,6 +136,11 @@ def part_lines(summary: dict[str, Any], out: str | None) -> list[str]:
         f"removed from {summary['num_changed'] + emptied:,}, {counted(summary['num_removed_bytes'], 'byte')} of text; "
         f"{emptied:,} {'was' if emptied == 1 else 'were'} left empty and removed",
     ]
+    if "against" in summary:
+        seen = summary["against"]
+        lines.append(
+            f"{seen['num_removed_parts']:,} of them occur in {counted(seen['num_documents'], 'document')} of --against"
+        )
     if summary["recipe"]["method"] != "exact":
         lines += [search_line(summary), recipe_line(summary["recipe"])]
     lines += [

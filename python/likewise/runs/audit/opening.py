@@ -333,8 +333,8 @@ def check_kind(path: Path, summary: dict[str, Any]) -> None:
         )
 
 
-def _references(against: Sequence[str], recipe: Recipe, run: FileRun, progress: Progress) -> References:
-    """Return the reference documents of a run, to be read and sketched again, whatever sketches there are."""
+def check_references_exist(against: Sequence[str]) -> None:
+    """Raise InvalidInput if reference documents of a run are missing."""
     for path in against:
         if not Path(path).exists() and not glob.has_magic(path):
             raise InvalidInput(
@@ -342,6 +342,11 @@ def _references(against: Sequence[str], recipe: Recipe, run: FileRun, progress: 
                 "was made, or put them back",
                 path,
             )
+
+
+def _references(against: Sequence[str], recipe: Recipe, run: FileRun, progress: Progress) -> References:
+    """Return the reference documents of a run, to be read and sketched again, whatever sketches there are."""
+    check_references_exist(against)
     found = find_references(against, recipe, run, None, no_progress)
     return References(tuple(dataclasses.replace(part, sketches=None) for part in found.parts))
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
+from likewise.batch.against.references import reference_files
 from likewise.batch.parts import PartRules
 from likewise.batch.parts.collection import PIECE_BYTES, Collection
 from likewise.batch.parts.units import cut_parts
@@ -33,7 +34,7 @@ from likewise.recipe.methods import Exact
 from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.certificate import CERTIFICATE_VERSION, input_facts, output_facts, sealed
 from likewise.runs.audit.checks import Check
-from likewise.runs.audit.opening import GivenFiles, named_inputs, paths_of_inputs
+from likewise.runs.audit.opening import GivenFiles, check_references_exist, named_inputs, paths_of_inputs
 from likewise.runs.viewing.view import file_run
 from likewise.stages.sketch import EMPTY
 
@@ -46,7 +47,8 @@ _FEW_WORDS = 3
 _WORDS = Recipe.minhash(tokens="word", shingle=1)
 # Of another version, the last digits of a similarity may differ.
 _SAME = 1e-9
-_COLUMNS = ("row", "span_start", "span_end", "kept_row", "kept_span_start", "kept_span_end", "similarity")
+_NUMBERS = ("row", "span_start", "span_end", "kept_span_start", "kept_span_end")
+_COLUMNS = (*_NUMBERS, "kept_row", "kept_file", "kept_offset", "similarity")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,15 +140,19 @@ def audit_parts(
             ),
             [file["path"] for file in summary["inputs"]],
         )
+        against = summary.get("against", {}).get("paths", [])
+        check_references_exist(against)
+        references = [file for one in against for file in reference_files(Path(one), recipe, reading, None)[0]]
         before = stamps(found)
-        evidence = _evidence(path)
         take_quotes(found.files, summary["inputs"])
-        collection = Collection(found.files, work, needs_texts=True)
+        collection = Collection(
+            (*references, *found.files), work, num_reference_files=len(references), needs_texts=True
+        )
         stack.callback(collection.close)
         has_left = unit != "span" and isinstance(recipe.sketch, Exact)
         run_rules = replace(reading.run_rules(), on_error="skip")
         repeated = _read(collection, rules, recipe if has_left else None, run_rules, work, report)
-        removed = _Removed(collection, evidence)
+        removed = _Removed(collection, path)
         checks = [
             _check_counts(summary, collection, removed),
             _check_places(removed),
@@ -166,7 +172,8 @@ def audit_parts(
             "recipe": recipe.to_dict(),
             "unit": unit,
             "min_tokens": rules.min_tokens,
-            "num_documents": len(collection),
+            "num_documents": len(collection) - collection.num_references,
+            "num_reference_documents": collection.num_references,
             "num_removed_parts": len(removed.rows),
             "num_left_parts": num_left,
             "passed": all(check.passed for check in checks),
@@ -178,14 +185,29 @@ def audit_parts(
     return PartsAudit(tuple(checks), len(removed.rows), num_left, sealed(fields))
 
 
-def _evidence(path: Path) -> dict[str, NDArray[Any]]:
+def _evidence(path: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path / EVIDENCE, columns=list(_COLUMNS))
-        return {name: table.column(name).to_numpy() for name in _COLUMNS}
+        return pq.read_table(path / EVIDENCE, columns=list(_COLUMNS))
     except (OSError, ValueError, KeyError) as error:
         raise InvalidInput(f"cannot read the evidence of the run: {error}", str(path / EVIDENCE)) from error
+
+
+def _kept_rows(table: Any, collection: Collection) -> NDArray[np.int64]:  # noqa: ANN401
+    """Return the kept documents, those of --against by file and place; -1 of what is none."""
+    column = table.column("kept_row")
+    rows: NDArray[np.int64] = column.fill_null(-1).to_numpy().astype(np.int64)
+    own = np.where(rows >= 0, rows + collection.num_references, -1)
+    names = {name: number for number, name in enumerate(collection.file_names().to_list())}
+    for place in np.flatnonzero(column.is_null().to_numpy()).tolist():
+        number = names.get(table.column("kept_file")[place].as_py(), len(names))
+        if number < collection.num_reference_files:
+            low, high = collection.starts[number : number + 2].tolist()
+            offset = table.column("kept_offset")[place].as_py()
+            row = low + int(np.searchsorted(collection.offsets[low:high], offset))
+            own[place] = row if row < high and collection.offsets[row] == offset else -1
+    return own
 
 
 def doc_id_of(collection: Collection, row: int) -> str:
@@ -196,11 +218,14 @@ def doc_id_of(collection: Collection, row: int) -> str:
 class _Removed:
     """The removed parts, by document and place, and their texts."""
 
-    def __init__(self, collection: Collection, evidence: dict[str, NDArray[Any]]) -> None:
+    def __init__(self, collection: Collection, path: Path) -> None:
         self._collection = collection
-        columns = [evidence[name].astype(np.int64) for name in _COLUMNS[:-1]]
-        self.rows, self.starts, self.ends, self.kept_rows, self.kept_starts, self.kept_ends = columns
-        self.similarity = evidence["similarity"].astype(np.float64)
+        table = _evidence(path)
+        columns = [table.column(name).to_numpy().astype(np.int64) for name in _NUMBERS]
+        self.rows, self.starts, self.ends, self.kept_starts, self.kept_ends = columns
+        self.rows = np.where(self.rows >= 0, self.rows + collection.num_references, -1)
+        self.kept_rows = _kept_rows(table, collection)
+        self.similarity = table.column("similarity").to_numpy().astype(np.float64)
         num = len(collection)
         # Rows beyond the collection have no text; they fail the check of places.
         self.is_there = (self.rows >= 0) & (self.rows < num) & (self.kept_rows >= 0) & (self.kept_rows < num)
@@ -286,6 +311,7 @@ def _read(
     is_again = np.zeros(len(order), bool)
     is_again[1:] = (digests[order[1:]] == digests[order[:-1]]).all(axis=1)
     again = order[is_again]
+    again = again[rows[again] >= collection.num_references]
     return set(zip(rows[again].tolist(), starts[again].tolist(), strict=True))
 
 
@@ -294,12 +320,16 @@ def _check(name: str, num_checked: int, failures: Sequence[str]) -> Check:
 
 
 def _check_counts(summary: dict[str, Any], collection: Collection, removed: _Removed) -> Check:
-    found = {"num_documents": len(collection), "num_removed_parts": len(removed.rows)}
-    failures = [
-        f"{name.removeprefix('num_').replace('_', ' ')}: {summary[name]:,} stated, {num:,} found"
-        for name, num in found.items()
-        if summary[name] != num
-    ]
+    first = collection.num_references
+    found = {
+        "documents": (summary["num_documents"], len(collection) - first),
+        "removed parts": (summary["num_removed_parts"], len(removed.rows)),
+    }
+    if "against" in summary:
+        of_references = int(np.count_nonzero(removed.kept_rows < first))
+        found["documents of --against"] = summary["against"]["num_documents"], first
+        found["parts removed by --against"] = summary["against"]["num_removed_parts"], of_references
+    failures = [f"{name}: {stated:,} stated, {num:,} found" for name, (stated, num) in found.items() if stated != num]
     return _check("the counts of the summary are those of the inputs and the evidence", len(found), failures)
 
 
@@ -358,7 +388,7 @@ def _check_kept(
     has_spaces = summary["options"]["unit"] == "span"
     failures: list[str] = []
     for number, (file, entry) in enumerate(zip(found.files, summary["inputs"], strict=True)):
-        first = int(collection.starts[number])
+        first = int(collection.starts[collection.num_reference_files + number])
         target = path / KEPT / entry["path"]
         kept: Iterator[bytes] = iter(())
         if target.is_file():
@@ -375,7 +405,9 @@ def _check_kept(
             if now is None or wanted.fullmatch(now) is None:
                 failures.append(f"{doc_id_of(collection, row)} in {target}")
         failures += [f"one document more than expected in {target}" for _ in kept]
-    return _check("the kept files are the inputs without the removed parts", len(collection), failures)
+    return _check(
+        "the kept files are the inputs without the removed parts", len(collection) - collection.num_references, failures
+    )
 
 
 def _texts_of(file: InputFile, work: Path) -> Iterator[bytes]:
