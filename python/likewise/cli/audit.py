@@ -193,9 +193,9 @@ def _audited_run(out: Path, target: Path, options: dict[str, Any], *, quiet: boo
 
 
 def _is_of_parts(out: Path) -> bool:
-    from likewise.io.output.summaries import read_summary
+    from likewise.io.output.summaries import is_over_parts, read_summary
 
-    return bool(read_summary(out)["options"].get("unit"))
+    return is_over_parts(read_summary(out))
 
 
 def _audited_parts(

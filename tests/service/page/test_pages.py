@@ -17,8 +17,10 @@ import pytest
 
 import likewise
 from likewise import Recipe
+from likewise.batch.parts import PartRules, dedup_parts
 from likewise.io.html import visible
 from likewise.io.label_rows import id_of_cell
+from likewise.runs.report import report
 from tests.command import likewise_command
 from tests.runs.viewing.runs import HOSTILE, make_run
 from tests.runs.viewing.test_drawing import Parsed
@@ -615,6 +617,24 @@ def test_inputs_that_were_moved_are_named_once_with_the_cure(tmp_path):
         assert "is missing" in text
     with client_of(out, inputs=tmp_path / "other") as client:
         assert "--inputs" not in client.get("/look/out/groups").text
+
+
+def test_a_run_over_parts_is_shown_as_its_report(tmp_path):
+    rows = [{"id": f"d{i}", "text": f"same line\nown {i}\n<b>hostile</b>\n"} for i in range(3)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    dedup_parts(tmp_path / "in.jsonl", tmp_path / "out", PartRules("line"))
+    with client_of(tmp_path / "out") as client:
+        page = client.get("/", follow_redirects=True)
+        assert page.status_code == 200
+        assert page.text == report(tmp_path / "out")
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert "<b>d1</b> repeats <b>d0</b>" in page.text
+        assert "<b>hostile" not in page.text
+        for path in ("groups", "threshold", "review"):
+            assert client.get(f"/look/out/{path}").status_code == 404
+        # Another run in its place is shown at once.
+        dedup_parts(tmp_path / "in.jsonl", tmp_path / "out", PartRules("span", 8), overwrite=True)
+        assert "Nothing was removed." in client.get("/look/out/").text
 
 
 def test_a_directory_without_an_index_is_refused(tmp_path):

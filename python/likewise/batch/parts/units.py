@@ -205,7 +205,7 @@ def repeated_units(
         saved.mkdir(exist_ok=True)
         for file in collection.files:
             file.keep_unpacked()
-    with context.timing.wall("reading"):
+    with context.timing.wall("reading_and_sketching"):
         held = HeldDocuments(bounded.room.held_bytes)
         places = _Places(collection, parts, context, saved or work, None if is_measured else recipe, held)
     of_parts = replace(context, rules=RunRules(rules.threads, rules.on_error, "allow"))

@@ -87,13 +87,18 @@ def read_summary(run: Path) -> dict[str, Any]:
     return dict(summary)
 
 
+def is_over_parts(summary: dict[str, Any]) -> bool:
+    """Return whether this is the summary of a run of ``likewise repeats``."""
+    return bool(summary.get("options", {}).get("unit"))
+
+
 def _wrong(summary: dict[str, Any]) -> str | None:
     """Return the name of a field that is missing or of another type; None if there is none."""
     # Earlier versions did not count documents with full buckets.
     wrong = _wrong_of({"num_crowded": 0, **summary}, {**_FIELDS, "num_crowded": _COUNT}, "")
     if wrong is not None:
         return wrong
-    if not summary["options"].get("unit"):
+    if not is_over_parts(summary):
         wrong = _wrong_of(summary, _FIELDS_OF_DOCUMENTS, "")
     for entry in summary["inputs"]:
         wrong = wrong or _wrong_of(entry, _FIELDS_OF_INPUTS, " of an input")

@@ -26,7 +26,7 @@ from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.output.summaries import read_summary
+from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import Source
 from likewise.progress import Progress, no_progress
@@ -319,7 +319,7 @@ def _places(lines: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.in
 
 def check_kind(path: Path, summary: dict[str, Any]) -> None:
     """Raise InvalidInput if a run of this kind cannot be audited."""
-    if summary.get("options", {}).get("unit"):
+    if is_over_parts(summary):
         raise InvalidInput(
             "this run removed repeated parts (likewise repeats); use the command likewise audit, or "
             "likewise.runs.audit.audit_parts",

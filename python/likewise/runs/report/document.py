@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.measures.comparison import align
 from likewise.measures.diffs import MAX_CHARACTERS
 from likewise.progress import Progress
 from likewise.runs.drawing import Html, element, inline, stylesheet
+from likewise.runs.report.parts import parts_sections
 from likewise.runs.report.sections import (
     counts_table,
     curve_chart,
+    inputs_table,
     recipe_facts,
     run_figures,
     search_facts,
@@ -49,11 +52,16 @@ def report(run: Path, *, samples: bool = True, inputs: Path | None = None, progr
     InvalidInput
         If there is no finished run, or its evidence is damaged.
     """
+    summary = read_summary(run)
+    if is_over_parts(summary):
+        num_samples = NUM_SAMPLES if samples else 0
+        headline, (counts, *cards), below = parts_sections(run, summary, num_samples=num_samples, inputs=inputs)
+        return _page(run.resolve().name, headline, [counts, element("div", cards, class_="columns"), *below])
     with RunView(run, inputs=inputs, progress=progress) as view:
-        return "<!doctype html>\n" + _document(view, samples=samples)
+        return _page(view.title, summary["verification"], _body(view, samples=samples))
 
 
-def _document(view: RunView, *, samples: bool) -> Html:
+def _body(view: RunView, *, samples: bool) -> list[Html]:
     summary, recipe, catalog = view.summary, view.recipe, view.catalog
     chart, chosen, counts = curve_chart(recipe), threshold_chart(summary), counts_table(summary)
     cards = [
@@ -65,44 +73,32 @@ def _document(view: RunView, *, samples: bool) -> Html:
         *([_card("Probability of finding a pair", chart)] if chart is not None else []),
         _card("Time", stage_chart(summary)),
     ]
-    body = [
-        element("header", [element("h1", f"Likewise: {view.title}"), element("p", summary["verification"])]),
+    return [
         run_figures(summary, catalog.num_groups()),
         *([element("p", view.note, class_="notice")] if view.note else []),
         element("div", cards, class_="columns"),
         *([_card(f"Duplicates by {summary['counts_by']['field']}", counts)] if counts is not None else []),
-        _inputs(view),
+        _card("Inputs", inputs_table(summary)),
         *([_samples(view)] if samples else []),
     ]
+
+
+def _page(title: str, about: str, body: list[Html]) -> str:
+    header = [element("h1", f"Likewise: {title}"), element("p", about)]
     style = element("style", Html(stylesheet()))
     head = [
         Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
         # Also where it is opened as a file: nothing can be loaded, and no script runs.
         Html("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"),
-        element("title", f"Likewise: {view.title}"),
+        element("title", f"Likewise: {title}"),
         style,
     ]
-    return element("html", [element("head", head), element("body", element("main", body))], lang="en")
+    main = element("main", [element("header", header), *body])
+    return "<!doctype html>\n" + element("html", [element("head", head), element("body", main)], lang="en")
 
 
 def _card(title: str, content: object) -> Html:
     return element("section", [element("h2", title), content], class_="card")
-
-
-def _inputs(view: RunView) -> Html:
-    names = ("Documents", "Kept", "Bad rows")
-    head = [element("th", "File", scope="col"), *(element("th", name, scope="col", class_="number") for name in names)]
-    rows = []
-    for file in view.summary["inputs"]:
-        counts = (file["num_documents"], file["num_kept"], file["num_bad_rows"])
-        cells = [
-            element("td", f"{count:,}", class_="number", data_name=name)
-            for name, count in zip(names, counts, strict=True)
-        ]
-        rows.append(element("tr", [element("td", file["path"], class_="id"), *cells]))
-    shown, more = rows[:100], len(rows) - 100
-    table = element("table", [element("thead", element("tr", head)), element("tbody", shown)], class_="list")
-    return _card("Inputs", [table, element("p", f"and {more:,} more", class_="quiet") if more > 0 else ""])
 
 
 def _samples(view: RunView) -> Html:

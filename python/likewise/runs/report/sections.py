@@ -43,6 +43,23 @@ def run_figures(summary: Mapping[str, Any], num_groups: int) -> Html:
     )
 
 
+def inputs_table(summary: Mapping[str, Any]) -> Html:
+    """Return the counts of each input."""
+    names = ("Documents", "Kept", "Bad rows")
+    head = [element("th", "File", scope="col"), *(element("th", name, scope="col", class_="number") for name in names)]
+    rows = []
+    for file in summary["inputs"]:
+        counts = (file["num_documents"], file["num_kept"], file["num_bad_rows"])
+        cells = [
+            element("td", f"{count:,}", class_="number", data_name=name)
+            for name, count in zip(names, counts, strict=True)
+        ]
+        rows.append(element("tr", [element("td", file["path"], class_="id"), *cells]))
+    shown, more = rows[:100], len(rows) - 100
+    table = element("table", [element("thead", element("tr", head)), element("tbody", shown)], class_="list")
+    return element("div", [table, element("p", f"and {more:,} more", class_="quiet") if more > 0 else ""])
+
+
 def facts(rows: list[tuple[str, object]]) -> Html:
     """Return a table of names and values; values that are None are left out."""
     body = [

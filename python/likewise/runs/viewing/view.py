@@ -16,7 +16,7 @@ from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.inputs import find_inputs
 from likewise.io.output.directory import DECISIONS, EVIDENCE, PAIRS, REVIEW, SUMMARY, VIEW
 from likewise.io.output.scratch import scratch_directory
-from likewise.io.output.summaries import read_summary
+from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.progress import Progress, no_progress
 from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.build import build_from_evidence, build_from_index
@@ -119,9 +119,10 @@ class RunView:
         self.path = path
         self.title = path.resolve().name
         self._summary = read_summary(path)
-        if self._summary.get("options", {}).get("unit"):
+        if is_over_parts(self._summary):
             raise InvalidInput(
-                "this run removed repeated parts (likewise repeats); it has no groups to show", str(path)
+                "this run removed repeated parts (likewise repeats) and has no groups; likewise report shows it",
+                str(path),
             )
         self._progress = progress or no_progress
         self._recipe, self._note = _recipe_of(self._summary)

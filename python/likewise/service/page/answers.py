@@ -67,6 +67,12 @@ def shown(template: str, status: int = 200, **values: Any) -> Response:  # noqa:
     return Response(text, status, _HEADERS, "text/html; charset=utf-8")
 
 
+def report_page(text: str) -> Response:
+    """Return a report, which contains its styles."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
+    return Response(text, 200, {**_HEADERS, "content-security-policy": policy}, "text/html; charset=utf-8")
+
+
 def input_arguments(summary: Mapping[str, Any]) -> str | None:
     """Return the inputs of a run as arguments of a command; None where it read standard input or has none.
 

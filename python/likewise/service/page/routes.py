@@ -12,7 +12,7 @@ from likewise.runs.drawing import stylesheet
 from likewise.service.collections.service import Service
 from likewise.service.guard.body import Disconnected
 from likewise.service.page import documents, lists, pasting, review, threshold
-from likewise.service.page.answers import Place, script, shown
+from likewise.service.page.answers import Place, report_page, script, shown
 from likewise.service.page.forms import fields_of
 from likewise.service.page.shelf import Shelf
 from likewise.service.problems import Problem
@@ -130,6 +130,9 @@ def _routed(shelf: Shelf, service: Service, shows: Shows) -> Callable[[Request],
 def _shown(shelf: Shelf, name: str, root: str, shows: Shows, request: Request, fields: dict[str, str]) -> Response:
     """Return a page, or one that says what went wrong. Runs on a thread."""
     try:
+        report = shelf.report(name)
+        if report is not None:
+            return report_page(report) if shows is lists.overview else not_found(root)
         prepared = shelf.open(name)
         if prepared is None:
             return not_found(root)

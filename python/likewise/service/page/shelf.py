@@ -6,7 +6,9 @@ from pathlib import Path
 
 from likewise.errors import StoreError
 from likewise.io.output.directory import SUMMARY
+from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.progress import Event, StageAdvanced, StageStarted
+from likewise.runs.report import report
 from likewise.runs.viewing import IndexView, RunView, View
 from likewise.service.collections.service import Service
 
@@ -88,6 +90,7 @@ class Shelf:
         self._service = service
         self._lock = threading.Lock()
         self._prepared: dict[str, tuple[object, Prepared]] = {}
+        self._report: tuple[object, str] | None = None
 
     @property
     def is_read_only(self) -> bool:
@@ -122,6 +125,17 @@ class Shelf:
             made = Prepared(IndexView(collection.index, name, marks=self._marks(name, collection.index.path)))
             self._prepared[name] = (collection.index, made)
             return made
+
+    def report(self, name: str) -> str | None:
+        """Return the report of a run over parts, which has no groups to look at; None of other views."""
+        path = self._service.run_path
+        if path is None or name not in self.names() or not is_over_parts(read_summary(path)):
+            return None
+        with self._lock:
+            identity = _identity(path)
+            if self._report is None or self._report[0] != identity:
+                self._report = identity, report(path, inputs=self._service.settings.inputs)
+            return self._report[1]
 
     def close(self) -> None:
         """Close all views."""
