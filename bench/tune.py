@@ -255,11 +255,12 @@ def write_page(results, path):
         "The upper bound is the best recipe and threshold of the grid on these pairs.",
         "",
         "- *Given labels* are labeled pairs of the set.",
-        "  If a set lists only duplicates (edits-controlled, code-ocd), half of the labels are similar pairs that are not "
-        "listed.",
+        "  If a set lists only duplicates (edits-controlled, code-ocd), half of the labels are similar pairs that are "
+        "not listed.",
         "- *Labels that the command asks for* are labels of the pairs that the command shows if no labels are given.",
         "  The labels of the set provide the answers.",
-        "- *Best of the grid* is measured on all pairs of the set, and *below the best* on the pairs that were not drawn.",
+        "- *Best of the grid* is measured on all pairs of the set, and *below the best* on the pairs that were not "
+        "drawn.",
         "- *In its interval* is the share of draws for which the printed interval of F1 contains the F1 on all other "
         "pairs.",
         "  Pairs with given labels can be harder or easier than the other pairs, which can lower or raise this share.",
@@ -314,7 +315,8 @@ def write_page(results, path):
             "## Constants chosen on other sets",
             "",
             "The form of the model and its constants were developed on these five sets.",
-            f"Therefore, each set is evaluated again, with given labels and {NUM_DRAWS_LEFT_OUT} draws (`--leave-out`).",
+            f"Therefore, each set is evaluated again, with given labels and {NUM_DRAWS_LEFT_OUT} draws "
+            "(`--leave-out`).",
             "This evaluation uses the constants that are best for the other four sets, from a grid around the final "
             "constants.",
             "",
@@ -328,8 +330,8 @@ def write_page(results, path):
         "For decompiled programs (code-ocd), no recipe separates the pairs well.",
         "Only three recipes of the grid come within 0.02 of the best, each at one to three thresholds.",
         "Sixty labels are not always enough to find these recipes, so individual draws vary most on this set.",
-        "In the given labels of code-ocd, half of the pairs are duplicates, while the collection has ten other pairs for "
-        "each duplicate.",
+        "In the given labels of code-ocd, half of the pairs are duplicates, while the collection has ten other pairs "
+        "for each duplicate.",
         "The constants chosen on the other four sets allow less for such a difference.",
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
