@@ -117,7 +117,7 @@ def table(rows: list[dict[str, object]]) -> str:
 def told(row: dict[str, object]) -> str:
     """What the listed documents are that are not the source."""
     return (
-        f"\nIn {row['num_others']} of the listed pairs ({row['documents']}), the document is not the source.\n"
+        f"\nIn {row['num_others']} of the listed pairs ({row['documents']}), the listed document is not the source.\n"
         f"{row['num_others_word_for_word']} of these documents contain the unedited passage word for word, and "
         f"{row['num_others_holding_half']} contain at least half of its word 8-grams.\n"
         f"The lowest share of these 8-grams in a listed document is {row['least_share_of_others']:.0%}."

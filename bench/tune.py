@@ -257,7 +257,7 @@ def write_page(results, path):
         "- *Given labels* are labeled pairs of the set.",
         "  If a set lists only duplicates (edits-controlled, code-ocd), half of the labels are similar pairs that are "
         "not listed.",
-        "- *Labels that the command asks for* are labels of the pairs that the command shows if no labels are given.",
+        "- *Labels that the command asks for* are labels for the pairs that the command shows if no labels are given.",
         "  The labels of the set provide the answers.",
         "- *Best of the grid* is measured on all pairs of the set, and *below the best* on the pairs that were not "
         "drawn.",
