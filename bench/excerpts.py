@@ -117,10 +117,10 @@ def table(rows: list[dict[str, object]]) -> str:
 def told(row: dict[str, object]) -> str:
     """What the listed documents are that are not the source."""
     return (
-        f"\nThe {row['num_others']} listed pairs without the source ({row['documents']}) were examined.\n"
+        f"\nIn {row['num_others']} of the listed pairs ({row['documents']}), the listed document is not the source.\n"
         f"{row['num_others_word_for_word']} of these documents contain the unedited passage word for word, and "
-        f"{row['num_others_holding_half']} contain half or more of its word 8-grams.\n"
-        f"The lowest share is {row['least_share_of_others']:.0%}."
+        f"{row['num_others_holding_half']} contain at least half of its word 8-grams.\n"
+        f"The lowest share of these 8-grams in a listed document is {row['least_share_of_others']:.0%}."
     )
 
 

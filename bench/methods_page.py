@@ -28,7 +28,10 @@ def tables(results: Row) -> list[str]:
         parts += [f"## {name}", _sizes(entry), _table(entry, ("precision", "recall", "f1"))]
     if "large" in results:
         entry = results["large"]
-        note = "Precision and recall against the exact join, which is every pair of Jaccard similarity 0.55 and more."
+        note = (
+            "Precision and recall are relative to the exact join, which finds every pair with a Jaccard similarity of "
+            "0.55 or more."
+        )
         parts += ["## 10,000 English documents", f"{_sizes(entry)} {note}"]
         parts.append(_table(entry, ("precision", "recall"), with_pairs=True))
     if results["skipped"]:

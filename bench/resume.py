@@ -79,7 +79,8 @@ def markdown(result):
     facts = result["machine"]
     if note := machine.busy_note(facts, "bench/resume.py"):
         shares = [row["overhead_cpu"] for row in result["files"].values()]
-        return f"{note}Processor time with and without parts differs by {min(shares):+.1%} to {max(shares):+.1%}.\n"
+        spread = f"{min(shares):+.1%} to {max(shares):+.1%}"
+        return f"{note}The CPU times with and without resumable parts differ by {spread}.\n"
     lines = [
         f"{facts['cpu']}, {facts['num_cores']} cores, {facts['date']}, medians of {result['repeats']}, load average at "
         f"the start {facts['load_average'][0]:.1f}.",

@@ -250,25 +250,30 @@ def write_page(results, path):
         "# Tuning from 60 labels",
         "",
         "How good is the recipe that `likewise tune` proposes from 60 labels?",
-        f"`bench/tune.py` draws 60 labeled pairs, {results['num_draws']} times.",
-        "It scores the proposed recipe on all other pairs of the set.",
-        "The best recipe and threshold of the grid on these pairs is the bound.",
+        f"`bench/tune.py` draws 60 labeled pairs and repeats this {results['num_draws']} times.",
+        "For each draw, the script scores the proposed recipe on all other pairs of the set.",
+        "The upper bound is the best recipe and threshold of the grid on these pairs.",
         "",
-        "- *Given*: labeled pairs of the set. If the set lists no other pairs (edits-controlled, code-ocd), half of "
-        "the labels are similar pairs that are not listed.",
-        "- *Asked*: the pairs that the command asks about without labels, answered by the set.",
-        "- *Best of the grid* is on all pairs of the set; *below the best* on those not drawn.",
-        "- *In its interval*: how often the printed interval of F1 contains the F1 on all other pairs. Given labels "
-        "may be harder or easier than all pairs, so for them the interval may contain it less often or more often.",
-        "- *Passed over*: pairs that the set leaves open, most of them doubtful to its makers too. A person would "
-        "skip them. So more than 60 pairs are shown.",
+        "- *Given labels* are labeled pairs of the set.",
+        "  If a set lists only duplicates (edits-controlled, code-ocd), half of the labels are similar pairs that are "
+        "not listed.",
+        "- *Labels that the command asks for* are labels for the pairs that the command shows if no labels are given.",
+        "  The labels of the set provide the answers.",
+        "- *Best of the grid* is measured on all pairs of the set, and *below the best* on the pairs that were not "
+        "drawn.",
+        "- *In its interval* is the share of draws for which the printed interval of F1 contains the F1 on all other "
+        "pairs.",
+        "  Pairs with given labels can be harder or easier than the other pairs, which can lower or raise this share.",
+        "- *Passed over* is the mean number of shown pairs that have no label in the set.",
+        "  The authors of the set were also unsure about most of these pairs.",
+        "  A person would skip such pairs, so the command shows more than 60 pairs.",
     ]
     for way, title in (("given", "Given labels"), ("asked", "Labels that the command asks for")):
         lines += [
             "",
             f"## {title}",
             "",
-            "| set | best of the grid | F1 | below the best: mean | median | most | draws within .02 | in its interval"
+            "| set | best of the grid | F1 | below the best: mean | median | most | draws within 0.02 | in its interval"
             + (" | passed over |" if way == "asked" else " |"),
             "|---|---|---|---|---|---|---|---|" + ("---|" if way == "asked" else ""),
         ]
@@ -283,9 +288,11 @@ def write_page(results, path):
         "",
         "## More labels",
         "",
-        "Mean F1 below the best of the grid on all pairs of the set, by the number of given labels.",
-        "Pairs labeled as neither come on top. A labeled pair counts with its label; only the others are modeled, and",
-        "labeled duplicates are some of the duplicates that the model expects.",
+        "The table shows how far the mean F1 is below the best of the grid on all pairs of the set, by number of given "
+        "labels.",
+        "This number does not include pairs labeled as neither.",
+        "For labeled pairs, the labels are used; only the other pairs are modeled.",
+        "The duplicates that the model expects include the labeled duplicates.",
         "",
         "| set | " + " | ".join(f"{num:,}" if num else "all" for num in MORE_LABELS) + " | labels in all |",
         "|---|" + "---|" * (len(MORE_LABELS) + 1),
@@ -307,9 +314,11 @@ def write_page(results, path):
             "",
             "## Constants chosen on other sets",
             "",
-            "The form of the model and its constants were found while looking at these five sets.",
-            f"So each set is judged again, with given labels and {NUM_DRAWS_LEFT_OUT} draws (`--leave-out`).",
-            "The constants are then those that are best for the other four sets, from a grid around the chosen ones.",
+            "The form of the model and its constants were developed on these five sets.",
+            f"Therefore, each set is evaluated again, with given labels and {NUM_DRAWS_LEFT_OUT} draws "
+            "(`--leave-out`).",
+            "This evaluation uses the constants that are best for the other four sets, from a grid around the final "
+            "constants.",
             "",
             "| set | mean below the best |",
             "|---|---|",
@@ -319,10 +328,11 @@ def write_page(results, path):
     lines += [
         "",
         "For decompiled programs (code-ocd), no recipe separates the pairs well.",
-        "Only three recipes of the grid come within .02 of the best, each at one to three thresholds.",
-        "Sixty labels cannot always find these, so single draws miss most there.",
-        "Given labels of code-ocd have one duplicate for each other pair, where the collection has ten others.",
-        "The other sets would choose another limit for that difference.",
+        "Only three recipes of the grid come within 0.02 of the best, each at one to three thresholds.",
+        "Sixty labels are not always enough to find these recipes, so individual draws vary most on this set.",
+        "In the given labels of code-ocd, half of the pairs are duplicates, while the collection has ten other pairs "
+        "for each duplicate.",
+        "The constants chosen on the other four sets allow less for such a difference.",
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
