@@ -1,6 +1,7 @@
 """Where are copies of given documents? In corpora, in the outputs of runs, and in indexes."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,15 +19,16 @@ from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.summary import write_summary
 from likewise.checks import counted
 from likewise.corpus.items import Candidates, ContainmentRules, Items, ItemText
-from likewise.corpus.places import Copy, IndexPlace, Place, RunPlace, opened_places
+from likewise.corpus.places import Copy, CorpusPlace, IndexPlace, Place, RunPlace, opened_places
 from likewise.corpus.reading import Counts, Part, each_part
 from likewise.errors import InvalidInput
-from likewise.io.output.directory import COPIES, GIVEN, LISTS, OutputDirectory, check_free
+from likewise.io.output.directory import COPIES, ERRORS, GIVEN, LISTS, OutputDirectory, check_free
 from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import is_remote, local_path
-from likewise.io.source.bad_rows import BadRowTally
+from likewise.io.source.bad_rows import BadRowTally, write_errors
 from likewise.io.source.files import InputFile
+from likewise.io.source.source import BadRow
 from likewise.io.tables.columns import number_column
 from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.recipe import Recipe
@@ -115,7 +117,7 @@ def find_copies(
     rules : ContainmentRules, optional
         When a document contains another one. In an index its own recipe decides.
     run : FileRun, optional
-        How corpora and files of given documents are read. Ids are not checked for being unique.
+        How corpora and files of given documents are read. Of ids only those of copies are checked for being unique.
     overwrite : bool
         Replace a finished search in `output`.
     progress : bool or callable, optional
@@ -171,6 +173,7 @@ def find_copies(
             identity = {"command": "copies", "version": _native.__version__}
             with OutputDirectory(target, identity, overwrite=overwrite, fresh=True) as directory:
                 _write(result, opened, directory.work)
+                write_errors(search.bad_rows, directory.work / ERRORS)
                 directory.finish()
     return result
 
@@ -339,6 +342,9 @@ class _Search:
                 self._place_of += [number] * len(place.files)
         self.counts = Counts()
         self.num_documents = [0] * len(places)
+        self.bad_rows: list[tuple[str, BadRow]] = []
+        # Of each place hashes of the ids of all documents.
+        self._ids: list[list[NDArray[np.uint64]]] = [[] for _ in places]
 
     def _parts(
         self, make: Callable[[_native.Texts, int], _Made], counts: Counts, stage: str
@@ -402,10 +408,39 @@ class _Search:
             first_hit += len(rows)
             sizes[number] += len(part)
             self.num_documents[self._place_of[number]] += len(part)
+            self.bad_rows += [(self._sources[number].name, bad) for bad in part.bad_rows]
+            self._ids[self._place_of[number]].append(_hashed(part.doc_ids))
+        for number, place in enumerate(self.places):
+            if isinstance(place, RunPlace):
+                own = {self._sources[i].name: sizes[i] for i, of in enumerate(self._place_of) if of == number}
+                place.check_sizes(own)
         if not first_hit:
             return []
         rows_found = self._found(items, known, hits, Candidates.joined(candidates), exact)
+        if self._run.duplicate_ids == "fail":
+            self._check_ids(rows_found)
         return rows_found + list(self._removed_with(rows_found))
+
+    def _check_ids(self, rows: Sequence[_Row]) -> None:
+        """Raise InvalidInput if another document of a place has the id of a copy: a list of ids would name both."""
+        for number, place in enumerate(self.places):
+            own = [row for row in rows if row.place == number]
+            if not own or isinstance(place, IndexPlace):
+                continue
+            ids = {(row.copy.file, row.copy.offset): row.copy.doc_id for row in own}
+            names = list(dict.fromkeys(ids.values()))
+            num_copies = Counter(ids.values())
+            every = np.concatenate(self._ids[number])
+            hashes = _native.Texts.from_list(names).hashes()
+            num_ids = np.array([np.count_nonzero(every == one) for one in np.asarray(hashes)])
+            for doc_id, count in zip(names, num_ids.tolist(), strict=True):
+                if count > 1:
+                    raise InvalidInput(
+                        f"{count} documents have the id {doc_id!r}, {num_copies[doc_id]} of them "
+                        f"{'a copy' if num_copies[doc_id] == 1 else 'copies'}: a list of ids to delete would name all. "
+                        "Make ids unique, or use --duplicate-ids allow",
+                        place.name,
+                    )
 
     def _found(
         self,
@@ -464,6 +499,12 @@ class _Search:
                 found = place.copies([str(given.texts[one]) for one in known])
                 rows += [_Row(known[which], number, order, copy) for order, (which, copy) in enumerate(found)]
         return rows
+
+
+def _hashed(ids: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - an Arrow array
+    import pyarrow as pa
+
+    return np.asarray(_native.Texts.from_arrow(ids.cast(pa.large_string())).hashes())
 
 
 def _digests(texts: _native.Texts, threads: int) -> NDArray[np.void]:
@@ -533,6 +574,8 @@ def _result(rows: list[_Row], given: _Given, items: Items, search: _Search, timi
         ],
         "num_bad_rows": search.counts.num_bad_rows,
         "num_blank_lines": search.counts.num_blank_lines,
+        "num_unlisted_ids": sum(1 for one in dict.fromkeys(columns["doc_id"]) if not _is_listed(one)),
+        "skipped_files": [name for place in search.places if isinstance(place, CorpusPlace) for name in place.skipped],
         "not_reached": list(NOT_REACHED),
         "threshold": items.rules.threshold,
         "min_share": items.rules.min_share,
@@ -597,12 +640,16 @@ def _write(result: Copies, places: Sequence[Place], work: Path) -> None:
     for number, place in enumerate(places, 1):
         for suffix, ids in lists[place.name].items():
             # One id per line: an id with a line break is in copies.parquet only.
-            lines = [doc_id for doc_id in dict.fromkeys(ids) if "\n" not in doc_id and "\r" not in doc_id]
+            lines = list(filter(_is_listed, dict.fromkeys(ids)))
             if lines:
                 text = "".join(f"{line}\n" for line in lines)
                 path = work / LISTS / f"{list_name(number, place.name)}{suffix}.txt"
                 path.write_text(text, encoding="utf-8", newline="\n")
     write_summary(work, result.summary)
+
+
+def _is_listed(doc_id: str) -> bool:
+    return "\n" not in doc_id and "\r" not in doc_id
 
 
 def list_name(number: int, place: str) -> str:

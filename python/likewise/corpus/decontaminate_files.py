@@ -35,7 +35,7 @@ from likewise.io.output.row_files import RowWriter
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.remote import is_remote, local_path
 from likewise.io.source.added import Added, AddedFields
-from likewise.io.source.bad_rows import BadRowTally
+from likewise.io.source.bad_rows import BadRowTally, write_errors
 from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile, Kept
 from likewise.io.source.source import BadRow
@@ -167,7 +167,7 @@ def decontaminate_files(
         )
         sets = {name: _listed(paths) for name, paths in items.items()}
         with timing.wall("reading_items"):
-            own, item_files = read_items(sets, item_fields, item_run, rules, report, scratch)
+            own, item_files, bad_items = read_items(sets, item_fields, item_run, rules, report, scratch)
         if not own.about:
             raise InvalidInput("the evaluation sets have no items; give files with some")
         identity = {
@@ -190,7 +190,7 @@ def decontaminate_files(
             began = Timing.now()
             report(StageStarted("writing", 0, "bytes"))
             result = _write_evidence(scanned, own, directory.work)
-            _write_bad_rows(found, scanned, directory.work / ERRORS)
+            write_errors((*bad_items, *_bad_rows(scanned)), directory.work / ERRORS)
             place = directory.work / (ANNOTATED if write == "annotated" else KEPT)
             num_written = None
             if write == "cut":
@@ -205,6 +205,7 @@ def decontaminate_files(
             summary["num_emptied"] = scanned.counts.num_documents - sum(num_written or [])
         summary |= {
             "num_bad_rows": scanned.counts.num_bad_rows,
+            "num_bad_item_rows": len(bad_items),
             "num_blank_lines": scanned.counts.num_blank_lines,
             "inputs": [
                 {"path": file.name, "num_bytes": file.num_bytes, "num_documents": size, **file.facts()}
@@ -461,14 +462,11 @@ def _evidence_of(files: Sequence[InputFile], group: _Group, found: Found, items:
     )
 
 
-def _write_bad_rows(found: Inputs, scanned: _Scanned, path: Path) -> None:
-    if not scanned.counts.num_bad_rows:
-        return
-    with path.open("w", encoding="utf-8", newline="\n") as out:
-        for files, group in scanned.groups():
-            for file, bad_rows in zip(files, group.bad_rows, strict=True):
-                for bad in bad_rows:
-                    out.write(json.dumps({"file": file.name, "row": bad.line + 1, "reason": bad.reason}) + "\n")
+def _bad_rows(scanned: "_Scanned") -> Iterator[tuple[str, BadRow]]:
+    for files, group in scanned.groups():
+        for file, bad_rows in zip(files, group.bad_rows, strict=True):
+            for bad in bad_rows:
+                yield file.name, bad
 
 
 def _files(scanned: _Scanned) -> Iterator[tuple[InputFile, int, NDArray[np.int64], NDArray[np.int64], list[BadRow]]]:

@@ -14,12 +14,13 @@ from likewise import _native
 from likewise.batch.opening import found_inputs
 from likewise.batch.options import FileRun
 from likewise.batch.read.fields import refusal
-from likewise.checks import check_integer
+from likewise.checks import check_integer, counted
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.files import InputFile
-from likewise.io.source.source import Piece
+from likewise.io.source.source import BadRow, Piece
 from likewise.io.tables.columns import number_column, text_column
-from likewise.progress import Progress
+from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
 
 #: The fields of items that are read where none are named, as far as a set has them.
@@ -379,8 +380,8 @@ def items_in_files(
     rules: ContainmentRules,
     progress: Progress,
     work: Path,
-) -> tuple[Items, list[tuple[str, int]]]:
-    """Return the items of sets in files, and name and size of each file that was read.
+) -> tuple[Items, list[tuple[str, int]], list[tuple[str | None, BadRow]]]:
+    """Return the items of sets in files, name and size of each file that was read, and bad rows with their files.
 
     Parameters
     ----------
@@ -400,6 +401,8 @@ def items_in_files(
     about: list[ItemText] = []
     texts: list[str] = []
     files: list[tuple[str, int]] = []
+    bad_rows: list[tuple[str | None, BadRow]] = []
+    tally = BadRowTally(run.run_rules().max_bad_rows)
     _check_fields(fields)
     for number, (name, paths) in enumerate(_named(sets).items()):
         row = 0
@@ -410,6 +413,8 @@ def items_in_files(
                 continue
             if piece.bad_rows and run.on_error == "fail":
                 raise refusal(file, piece.bad_rows[0])
+            tally.add(f"{name}={file.name}", 0, piece)
+            bad_rows += [(f"{name}={file.name}", bad) for bad in piece.bad_rows]
             ids, has_id = piece.ids.to_list(), piece.has_id.tolist()
             columns = [piece.texts.to_list(), *(list(map(_from_json, one.to_list())) for one in piece.fields)]
             for item_id, is_own, *values in zip(ids, has_id, *columns, strict=True):
@@ -418,7 +423,11 @@ def items_in_files(
                         about.append(ItemText(number, item_id if is_own else str(row), field))
                         texts.append(text)
                 row += 1
-    return Items(list(sets), about, _native.Texts.from_list(texts), rules), files
+    if (told := tally.finish()) is not None:
+        progress(Warned(told))
+    if bad_rows:
+        progress(Warned(f"{counted(len(bad_rows), 'bad row')} of the evaluation sets skipped; errors.jsonl lists them"))
+    return Items(list(sets), about, _native.Texts.from_list(texts), rules), files, bad_rows
 
 
 def _from_json(value: str) -> object:
@@ -436,14 +445,20 @@ def _fields_of_set(
         others = [field for field in wanted if field != first]
         has_value = dict.fromkeys(others, False)
         num_items = 0
+        num_rows = 0
         try:
             for _, piece in _pieces(paths, [first, *others], run, progress, work):
                 num_items += 0 if piece is None else len(piece.offsets)
+                num_rows += 0 if piece is None else piece.num_lines - piece.num_blank
                 for field, values in zip(others, [] if piece is None else piece.fields, strict=False):
                     has_value[field] |= any(as_item_text(_from_json(value)) is not None for value in values.to_list())
-        except InvalidInput:
-            if num_items:
+        except InvalidInput as error:
+            # Another field may be there; a file that cannot be read has none.
+            if num_items or not error.message.startswith("no column"):
                 raise
+        else:
+            if not num_rows:
+                raise InvalidInput(f"the evaluation set {name!r} has no rows")
         if num_items:
             own = [first, *(field for field, is_there in has_value.items() if is_there)]
             if fields and len(own) < len(wanted):

@@ -5,7 +5,7 @@ them. Nothing is decided on the way: a document that matches another test docume
 document.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -165,15 +165,19 @@ def leaks(
         return Leaks(table, kept, summary)
 
 
-def checked_names(names: Iterable[str]) -> list[str]:
+def checked_names(names: Mapping[str, Any]) -> list[str]:
     """Return the names of splits.
 
     Raises
     ------
     InvalidParameter
-        If there are fewer than two.
+        If it is no mapping of names, or there are fewer than two.
     """
+    if not isinstance(names, Mapping):
+        raise InvalidParameter("splits", "expected a mapping of names to documents")
     found = list(names)
+    if not all(isinstance(name, str) for name in found):
+        raise InvalidParameter("splits", "the name of a split must be a string")
     if len(found) < 2:
         raise InvalidParameter("splits", "at least two splits are needed, such as train and test")
     return found

@@ -1,6 +1,6 @@
 """Places that are searched for copies: corpora, outputs of finished runs, and indexes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +16,7 @@ from likewise.batch.options import FileRun
 from likewise.errors import InvalidInput, LikewiseError
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.evidence import INPUT
+from likewise.io.output.summaries import is_over_parts, read_summary
 from likewise.io.source.files import InputFile
 from likewise.progress import Progress
 from likewise.recipe.recipe import Recipe
@@ -79,10 +80,13 @@ class CorpusPlace:
         As given.
     files : sequence of InputFile
         The files.
+    skipped : sequence of str
+        Files of directories that are not read, since their kind is not known.
     """
 
     name: str
     files: Sequence[InputFile]
+    skipped: Sequence[str] = ()
     kind = CORPUS
 
 
@@ -127,6 +131,17 @@ class RunPlace:
             rows[entry["path"]] = np.setdiff1d(np.arange(first, end), own, assume_unique=True)
             first = end
         return rows
+
+    def check_sizes(self, num_documents: Mapping[str, int]) -> None:
+        """Raise InvalidInput if the kept files do not have as many documents as the run kept."""
+        for entry in self.summary["inputs"]:
+            found = num_documents.get(entry["path"], 0)
+            if found != entry["num_kept"]:
+                raise InvalidInput(
+                    f"the kept files have {found:,} documents of {entry['path']}, but the run kept "
+                    f"{entry['num_kept']:,}; repeat the run",
+                    self.name,
+                )
 
     def row(self, file: str, position: int) -> int:
         """Return the row of the run that a document of a kept file had, by its position among the file's documents."""
@@ -254,7 +269,13 @@ def _opened(name: str, run: FileRun, output: Path | None, progress: Progress, st
         if exists(Path(name)):
             return IndexPlace(name, stack.enter_context(Index(name, read_only=True)))
         if is_finished_run(Path(name)):
+            if is_over_parts(read_summary(Path(name))):
+                raise InvalidInput(
+                    "this is the output of likewise repeats, whose documents are no longer whole; search its inputs, "
+                    "or the files in its kept/ directory",
+                    name,
+                )
             files, summary = kept_files(Path(name), Recipe.exact(), run, output)
             return RunPlace(name, files, summary)
     found = stack.enter_context(found_inputs([name], Recipe.exact(), run, output, progress))
-    return CorpusPlace(name, found.files)
+    return CorpusPlace(name, found.files, found.skipped)

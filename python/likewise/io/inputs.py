@@ -160,6 +160,8 @@ def find_inputs(
             stream, known = _copy_stream(stdin, spool_directory, file_format or "jsonl")
             streams.append(stream)
             found.files.append((stream, stream.parent, known))
+        elif output is not None and output.is_dir() and path.resolve().is_relative_to(output.resolve()):
+            raise InvalidInput(f"the input is inside the output directory {output}; choose another directory", name)
         elif path.is_dir():
             if _is_output(path):
                 raise InvalidInput(

@@ -256,9 +256,6 @@ def test_command(tmp_path):
     assert done.status == 0, done.err
     assert "4 repeated lines removed from 2" in done.err
     assert kept(tmp_path / "out")[1] == "A mill burned down.\n\n \n"
-    done = likewise_command("report", "out", cwd=tmp_path)
-    assert done.status == 2
-    assert "no groups to show" in done.err
     done = likewise_command("repeats", "in.jsonl", "-o", "dry", "--unit", "span", "--dry-run", "--json", cwd=tmp_path)
     assert done.status == 0, done.err
     assert json.loads(done.out)["is_dry_run"]

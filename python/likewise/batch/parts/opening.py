@@ -17,7 +17,7 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.opening import found_inputs
 from likewise.batch.options import FileRun
 from likewise.batch.parts.collection import Collection
-from likewise.batch.parts.writing import emptied, num_kept, write_bad_rows, write_documents, write_emptied
+from likewise.batch.parts.writing import bad_rows_of, emptied, num_kept, write_documents, write_emptied
 from likewise.batch.write.summary import write_summary
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import Inputs
@@ -26,6 +26,7 @@ from likewise.io.output.evidence import write_evidence
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.places import check_place
 from likewise.io.remote import local_path
+from likewise.io.source.bad_rows import write_errors
 from likewise.io.source.cut import Cut
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.progress import Progress, StageFinished, StageStarted
@@ -97,7 +98,7 @@ class OpenedParts:
                     answer=self.answer,
                 )
                 write_emptied(collection, dropped, self.work / EMPTIED)
-                write_bad_rows(collection, self.work / ERRORS)
+                write_errors(bad_rows_of(collection), self.work / ERRORS)
         self.progress(StageFinished("writing", Timing.now() - began))
         return {
             "num_documents": len(collection) - collection.num_references,

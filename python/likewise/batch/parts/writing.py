@@ -15,6 +15,7 @@ from likewise.io.inputs import Inputs
 from likewise.io.kept import write_descriptions, write_kept
 from likewise.io.source.cut import Cut
 from likewise.io.source.files import Kept
+from likewise.io.source.source import BadRow
 from likewise.io.tables.columns import constant_column, number_column, text_column
 
 # Rows of evidence that are made at once.
@@ -172,12 +173,9 @@ def write_emptied(collection: Collection, rows: NDArray[np.int64], path: Path) -
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
 
-def write_bad_rows(collection: Collection, path: Path) -> None:
-    """Write the bad rows, a JSON object a line; nothing where there are none."""
-    if not any(collection.bad_rows[collection.num_reference_files :]):
-        return
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        first = collection.num_reference_files
-        for source, bad_rows in zip(collection.files[first:], collection.bad_rows[first:], strict=True):
-            for bad in bad_rows:
-                file.write(json.dumps({"file": source.name, "row": bad.line + 1, "reason": bad.reason}) + "\n")
+def bad_rows_of(collection: Collection) -> Iterator[tuple[str, BadRow]]:
+    """Yield the bad rows of the documents, with the names of their files."""
+    first = collection.num_reference_files
+    for source, bad_rows in zip(collection.files[first:], collection.bad_rows[first:], strict=True):
+        for bad in bad_rows:
+            yield source.name, bad

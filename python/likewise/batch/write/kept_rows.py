@@ -1,6 +1,5 @@
 """What of each input is written: positions and texts of kept documents, and the bad rows."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +7,7 @@ from numpy.typing import NDArray
 
 from likewise.arrays import slices
 from likewise.batch.read.documents import Documents
+from likewise.io.source.bad_rows import write_errors
 from likewise.io.source.source import KeptTexts
 
 _AT_ONCE = 1 << 18
@@ -56,10 +56,6 @@ def kept_texts(documents: Documents, kept: NDArray[np.bool_], number: int, on_er
 
 def write_bad_rows(documents: Documents, path: Path) -> None:
     """Write file, row and reason of each bad row as JSON Lines; no file where there is none."""
-    if not any(documents.bad_rows[documents.num_reference_sources :]):
-        return
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        first = documents.num_reference_sources
-        for source, bad_rows in zip(documents.sources[first:], documents.bad_rows[first:], strict=True):
-            for bad in bad_rows:
-                file.write(json.dumps({"file": source.name, "row": bad.line + 1, "reason": bad.reason}) + "\n")
+    first = documents.num_reference_sources
+    files = zip(documents.sources[first:], documents.bad_rows[first:], strict=True)
+    write_errors(((source.name, bad) for source, bad_rows in files for bad in bad_rows), path)

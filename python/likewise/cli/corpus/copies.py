@@ -11,7 +11,7 @@ from likewise.checks import counted
 from likewise.cli.options.help import LongCommand
 from likewise.cli.options.recipe import QUIET, document_options, take_run
 from likewise.cli.options.summary import bad_line
-from likewise.cli.options.terminal import printable, table_lines
+from likewise.cli.options.terminal import printable, skipped_line, table_lines
 from likewise.progress import shown
 
 _HELP = """Find copies of given documents in corpora, runs and indexes.
@@ -114,12 +114,18 @@ def command(
 
 
 def _texts_and_files(documents: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Tell texts from names of files: what has no whitespace, or is there, is a name."""
+    """Distinguish texts from names of files: a name exists, has no whitespace, or has a known ending."""
+    from likewise.errors import InvalidInput
+    from likewise.io.formats import format_by_name
+
     texts: list[str] = []
     files: list[str] = []
     for document in documents:
+        if not document.strip():
+            raise InvalidInput("the given text is empty; give a text, or the name of a file")
         is_name = not any(character.isspace() for character in document) and document.isascii()
-        (files if is_name or _is_there(document) else texts).append(document)
+        is_named = "\n" not in document and format_by_name(Path(document)) is not None
+        (files if is_name or is_named or _is_there(document) else texts).append(document)
     return texts, files
 
 
@@ -164,6 +170,13 @@ def _show(found: Any, out: str | None) -> None:  # noqa: ANN401 - imported when 
         if out is not None and place["kind"] == "index" and sum(counts.values()):
             ids = Path(out) / "delete" / f"{list_name(number, place['place'])}.txt"
             lines.append(f"to erase: likewise index erase {place['place']} --ids {ids}")
+    if summary["num_unlisted_ids"]:
+        lines.append(
+            f"{counted(summary['num_unlisted_ids'], 'id')} with a line break: in copies.parquet only, not in the lists "
+            "of ids"
+        )
+    if summary["skipped_files"]:
+        lines.append(skipped_line(summary["skipped_files"]))
     lines += [f"not searched: {place}" for place in summary["not_reached"]]
     where = "nothing was written (no -o)" if out is None else f"results in {out}"
     lines.append(f"{summary['timings']['total_s']:.2f} s; {where}")

@@ -1,8 +1,11 @@
 """How many bad rows an input may have before a run fails, and what is reported of them."""
 
+import json
 import re
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
@@ -134,3 +137,10 @@ class BadRowTally:
         return InvalidInput(
             f"{self._told()}. The --max-bad-rows limit is {self._limit}; fix the input, or raise the limit"
         )
+
+
+def write_errors(bad_rows: Iterable[tuple[str | None, BadRow]], path: Path) -> None:
+    """Write bad rows with the names of their files, a JSON object a line; no file where there are none."""
+    lines = [json.dumps({"file": name, "row": bad.line + 1, "reason": bad.reason}) + "\n" for name, bad in bad_rows]
+    if lines:
+        path.write_text("".join(lines), encoding="utf-8", newline="\n")
