@@ -152,6 +152,23 @@ def test_documents_of_files_stand_for_themselves(tmp_path):
     assert {one["value"] for one in row["values"]} - {one["value"] for one in row["new_values"]} == {"given"}
 
 
+def test_runs_that_do_not_know_of_each_other_are_told(tmp_path):
+    rows = [{"id": "a", "text": made_up(30, 1), "published": "2021-01-01", "site": "x"}]
+    first = run_dump(tmp_path, 0, rows, [])
+    alone = run_dump(tmp_path, 1, rows, [])
+    events = []
+    run_dump(tmp_path, 2, rows, [first, alone], progress=events.append)
+    assert any("1 document kept by several of the runs" in str(event) for event in events)
+    after = run_dump(tmp_path, 3, rows, [first])
+    events.clear()
+    run_dump(tmp_path, 4, rows, [first, after], progress=events.append)
+    assert not any("several of the runs" in str(event) or "not counted" in str(event) for event in events)
+    # What `after` counted are copies of a document that `first` kept.
+    events.clear()
+    run_dump(tmp_path, 5, rows, [after], progress=events.append)
+    assert any("copies of 1 document kept by a run that is not given" in str(event) for event in events)
+
+
 @pytest.mark.parametrize(
     ("name", "weight"),
     [

@@ -270,3 +270,68 @@ def test_rules_and_bad_rows_are_those_of_the_caller(tmp_path):
     assert loose.summary["num_bad_rows"] == 1
     assert strict.copies.num_rows < loose.copies.num_rows
     assert all(row["similarity"] == 1.0 for row in rows_of(strict))
+
+
+def test_no_document_is_not_every_document(tmp_path):
+    jsonl(tmp_path / "c.jsonl", [{"id": "a", "text": made_up(30, 1)}])
+    for given in ("", "  "):
+        done = likewise_command("copies", given, "--in", "c.jsonl", "-o", "out", cwd=tmp_path)
+        assert done.status == 2
+        assert "the given text is empty" in done.err
+    for given in ("my missing file.jsonl", "données.txt", "sub dir/x.parquet"):
+        done = likewise_command("copies", given, "--in", "c.jsonl", cwd=tmp_path)
+        assert done.status == 2
+        assert given.rpartition("/")[2] in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_id_that_another_document_has_is_not_listed(tmp_path):
+    text = made_up(30, 1)
+    path = jsonl(tmp_path / "c.jsonl", [{"id": "d", "text": text}, {"id": "d", "text": made_up(30, 2)}])
+    with pytest.raises(InvalidInput, match="2 documents have the id 'd', 1 of them a copy"):
+        find_copies(path, texts=[text])
+    allowed = find_copies(path, texts=[text], run=FileRun(duplicate_ids="allow"))
+    assert rows_of(allowed)[0]["doc_id"] == "d"
+    # Of documents that are no copies, ids do not matter.
+    assert not find_copies(path, texts=[made_up(30, 3)]).copies.num_rows
+    twice = jsonl(tmp_path / "twice.jsonl", [{"id": "x", "text": f"{text} {made_up(5, 9)} {text}"}])
+    assert find_copies(twice, texts=[text]).summary["num_given_found"] == 1
+
+
+def test_what_is_not_listed_or_not_read_is_said(tmp_path):
+    text = made_up(30, 1)
+    (tmp_path / "d").mkdir()
+    jsonl(tmp_path / "d" / "c.jsonl", [{"id": "a\nb", "text": text}, {"id": "c", "text": text}, {"id": "e"}])
+    (tmp_path / "d" / "x.bin").write_bytes(b"\0")
+    jsonl(tmp_path / "g.jsonl", [{"id": "g", "text": text}])
+    found = ("g.jsonl", "--in", "d", "-o", "out", "--on-error", "skip")
+    done = likewise_command("copies", *found, cwd=tmp_path)
+    assert done.status == 0, done.err
+    assert "1 id with a line break: in copies.parquet only" in done.err
+    assert "skipped 1 file" in done.err
+    assert "x.bin" in done.err
+    assert (tmp_path / "out" / "delete" / "1-d.txt").read_text() == "c\n"
+    (error,) = (tmp_path / "out" / "errors.jsonl").read_text().splitlines()
+    assert json.loads(error)["row"] == 3
+
+
+def test_runs_that_were_changed_or_are_of_another_kind(tmp_path):
+    texts = [made_up(30, i) for i in range(3)]
+    path = jsonl(tmp_path / "c.jsonl", [{"id": str(i), "text": text} for i, text in enumerate([*texts, texts[0]])])
+    likewise.dedup_files(path, tmp_path / "run", method="exact")
+    kept = tmp_path / "run" / "kept" / "c.jsonl"
+    original = kept.read_text()
+    for changed in ("", "".join(original.splitlines(keepends=True)[1:]), original * 2):
+        kept.write_text(changed)
+        run = FileRun(duplicate_ids="allow")
+        with pytest.raises(InvalidInput, match=r"the kept files have \d documents of c\.jsonl, but the run kept 3"):
+            find_copies(tmp_path / "run", texts=[texts[0]], run=run)
+    kept.write_text(original)
+    for command in (("copies", path, "--in", tmp_path / "run"), ("dedup", kept), ("repeats", kept.parent)):
+        done = likewise_command(*command, "-o", tmp_path / "run", "--overwrite")
+        assert done.status == 2
+        assert "inside the output directory" in done.err
+        assert kept.read_text() == original
+    likewise_command("repeats", path, "-o", tmp_path / "parts", "--unit", "line")
+    with pytest.raises(InvalidInput, match="output of likewise repeats"):
+        find_copies(tmp_path / "parts", texts=[texts[0]])

@@ -375,3 +375,36 @@ def test_templates_and_swapped_names_are_no_copies():
     documents = [f"{carriers[0]} {frame.format(*fills[2])}", f"{carriers[1]} {items[0]}", *carriers[2:]]
     found = likewise.decontaminate(documents, {"s": items})
     assert found.evidence.select(["row", "item_id"]).to_pylist() == [{"row": 1, "item_id": "0"}]
+
+
+def test_bad_rows_of_evaluation_sets_are_said(tmp_path):
+    question = "which of these seven rivers of the north reaches the cold sea first in spring"
+    (tmp_path / "c.jsonl").write_text(json.dumps({"id": "a", "text": f"before {question} after"}) + "\n")
+    good = json.dumps({"id": "q", "question": question})
+    (tmp_path / "q.jsonl").write_text(f'{good}\n{{"id": "r", "passage": "p"}}\n{good.replace("q", "s", 1)}\n')
+    with pytest.raises(InvalidInput, match=r"q\.jsonl:2"):
+        decontaminate_files(tmp_path / "c.jsonl", {"q": tmp_path / "q.jsonl"}, tmp_path / "out")
+    events = []
+    run = FileRun(on_error="skip")
+    summary = decontaminate_files(
+        tmp_path / "c.jsonl", {"q": tmp_path / "q.jsonl"}, tmp_path / "out", run=run, progress=events.append
+    )
+    assert summary["num_bad_item_rows"] >= 1
+    assert any("of the evaluation sets" in str(event) for event in events)
+    errors = [json.loads(line) for line in (tmp_path / "out" / "errors.jsonl").read_text().splitlines()]
+    assert ("q=q.jsonl", 2) in [(error["file"], error["row"]) for error in errors]
+    (tmp_path / "q.jsonl").write_text(good + "\n" + '{"id": "r", "passage": "p"}\n' * 2)
+    with pytest.raises(InvalidInput, match="2 of 3 rows"):
+        decontaminate_files(tmp_path / "c.jsonl", {"q": tmp_path / "q.jsonl"}, tmp_path / "out2", run=run)
+
+
+def test_evaluation_sets_that_cannot_be_read_say_why(tmp_path):
+    (tmp_path / "c.jsonl").write_text('{"id": "a", "text": "x"}\n')
+    for name, data, message in [
+        ("empty.jsonl", b"", "has no rows"),
+        ("wide.jsonl", "\ufeff{}".encode("utf-16-le"), "UTF-16"),
+        ("cut.jsonl.gz", gzip.compress(b'{"question": "a b c"}\n' * 99)[:40], r"cut\.jsonl\.gz"),
+    ]:
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(InvalidInput, match=message):
+            decontaminate_files(tmp_path / "c.jsonl", {"s": tmp_path / name}, tmp_path / "out")

@@ -342,3 +342,9 @@ def test_real_splits_with_planted_copies(labeled):
     result = likewise.leaks(splits, method="shingles", threshold=0.7)
     assert as_pairs(result.pairs) == found
     assert {name: mask.tolist() for name, mask in result.kept.items()} == kept
+
+
+def test_splits_have_names():
+    for splits in ([["a"], ["b"]], {1: ["a"], 2: ["b"]}):
+        with pytest.raises(InvalidParameter, match="splits"):
+            likewise.leaks(splits)

@@ -152,6 +152,28 @@ def test_changed_kept_files_are_found(tmp_path, form):
     assert not failed(out)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_changed_counts_lists_and_strange_files_are_found(tmp_path, form):
+    out = run(tmp_path, form, ["one line of words and more words\n" * 3] * 3)
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["num_emptied"] > 0
+    assert not failed(out)
+    for name in ("num_documents", "num_kept", "num_changed", "num_emptied", "num_removed_parts", "num_removed_bytes"):
+        (out / "summary.json").write_text(json.dumps(summary | {name: summary[name] + 1}))
+        (check,) = failed(out).values()
+        assert check.failures[0].startswith(name.removeprefix("num_").replace("_", " "))
+    (out / "summary.json").write_text(json.dumps(summary))
+    listed = (out / "emptied.jsonl").read_text()
+    for changed in ("", listed.replace('"row": ', '"row": 1'), listed + listed.splitlines()[0] + "\n"):
+        (out / "emptied.jsonl").write_text(changed)
+        (check,) = failed(out).values()
+        assert "emptied.jsonl" in check.failures[0]
+    (out / "emptied.jsonl").write_text(listed)
+    (out / "kept" / "extra.jsonl").write_text("x")
+    (check,) = failed(out).values()
+    assert "extra.jsonl is not the file of an input" in check.failures[0]
+
+
 def test_what_was_left_is_counted_as_by_hand(tmp_path):
     """A run with a longer minimum is audited as if it had none."""
     found = texts(3)

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.references import Reference, References
 from likewise.batch.write.groups import EarlierGroups
+from likewise.checks import counted
 from likewise.errors import InvalidInput
 from likewise.io.output.directory import GROUPS, SUMMARY
 from likewise.io.output.evidence import INPUT
 from likewise.io.output.summaries import read_summary
 from likewise.progress import Progress, Warned
+from likewise.stages.sketch import EMPTY
 
 _NEEDED = ("kept_source", "kept_run", "kept_position", "group_size")
 _TAKEN = ("group_size", "first_seen", "last_seen", "new_values")
@@ -60,7 +62,8 @@ def earlier_groups(
             told = f"{part.run} wrote no groups, so the copies that it removed are not counted; repeat it with --write "
             progress(Warned(f"{told}kept,groups to count them"))
         keys.append(key)
-    tables = list(_counted(found, keys, rows_of))
+    tables = list(_counted(found, keys, rows_of, progress))
+    _tell_shared(documents, run_of, progress)
     rows = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in tables)])
     order = np.argsort(rows, kind="stable")
     return EarlierGroups(keys, run_of, positions, rows[order], _joined([table for _, table in tables]).take(order))
@@ -96,16 +99,14 @@ def _groups(run: Path, date_field: str | None, count_by: str | None) -> Any:  # 
     import pyarrow.parquet as pq
 
     path = run / GROUPS
-    asked = {"first_seen": ("date-field", date_field), "new_values": ("count-by", count_by)}
+    asked = {"first_seen": ("--date-field", date_field), "new_values": ("--count-by", count_by)}
     wanted = [name for name, (_, field) in asked.items() if field is not None]
     try:
         names = pq.read_schema(path).names
         for name in wanted:
             if name not in names:
                 option, field = asked[name]
-                raise InvalidInput(
-                    f"the groups of this run have no {name}; repeat it with --{option} {field}", str(run)
-                )
+                raise InvalidInput(f"the groups of this run have no {name}; repeat it with {option} {field}", str(run))
         columns = [name for name in (*_NEEDED, *_TAKEN[1:]) if name in names]
         table = pq.read_table(path, columns=columns)
         return table.filter(pc.greater(table.column("group_size"), 0))
@@ -114,7 +115,7 @@ def _groups(run: Path, date_field: str | None, count_by: str | None) -> Any:  # 
 
 
 def _counted(
-    found: list[tuple[int, Path, Any]], keys: list[str], rows_of: dict[str, NDArray[np.int64]]
+    found: list[tuple[int, Path, Any]], keys: list[str], rows_of: dict[str, NDArray[np.int64]], progress: Progress
 ) -> Iterator[tuple[NDArray[np.int64], Any]]:
     """Yield rows here, and what each run counted of them: of documents that it kept, and that runs before it kept."""
     import pyarrow as pa
@@ -129,6 +130,15 @@ def _counted(
                 f"the run has {len(own):,} groups, but kept {len(rows):,} documents; repeat the run", str(run / GROUPS)
             )
         yield rows, own
+        of_runs = pc.drop_null(table.filter(pc.invert(is_own)).column("kept_run"))
+        num_absent = sum(1 for key in of_runs.to_pylist() if key not in rows_of)
+        if num_absent:
+            progress(
+                Warned(
+                    f"{run} counted copies of {counted(num_absent, 'document')} kept by a run that is not given, or "
+                    "was replaced since; these copies are not counted: give all earlier runs with --against"
+                )
+            )
         for key, kept in rows_of.items():
             other = table.filter(pc.fill_null(pc.equal(table.column("kept_run"), pa.scalar(key)), fill_value=False))
             if len(other):
@@ -136,6 +146,22 @@ def _counted(
                 if len(places) and not 0 <= places.min() <= places.max() < len(kept):
                     raise InvalidInput("the groups are damaged; repeat the run", str(run / GROUPS))
                 yield kept[places], other
+
+
+def _tell_shared(documents: Documents, run_of: NDArray[np.int64], progress: Progress) -> None:
+    """Warn if several runs kept the same documents: these have a group for each run."""
+    rows = np.flatnonzero((run_of >= 0) & (documents.shapes[: len(run_of)] != EMPTY))
+    digests = documents.digests.reshape(-1, 2)[rows]
+    order = np.lexsort((run_of[rows], digests[:, 1], digests[:, 0]))
+    runs, digests = run_of[rows][order], digests[order]
+    same = (digests[1:] == digests[:-1]).all(axis=1) & (runs[1:] != runs[:-1])
+    if same.any():
+        progress(
+            Warned(
+                f"{counted(int(same.sum()), 'document')} kept by several of the runs given with --against: their "
+                "copies are counted in a group for each run. Make each run with --against all earlier runs"
+            )
+        )
 
 
 def _joined(tables: list[Any]) -> Any:  # noqa: ANN401

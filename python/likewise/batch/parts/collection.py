@@ -155,7 +155,12 @@ class Collection:
             )
         if handle >= 0:
             self._spooled.append((int(self.starts[1:].sum()), handle))
-        columns = (piece.offsets, piece.lengths, piece.lines + np.uint32(first_line), piece.has_id)
+        columns: tuple[NDArray[Any], ...] = (
+            piece.offsets,
+            piece.lengths,
+            piece.lines + np.uint32(first_line),
+            piece.has_id,
+        )
         for growing, values in zip(self._growing, columns, strict=True):
             growing.append(values)
         self._growing_ids.append(piece.ids)

@@ -1,5 +1,6 @@
 """Audits of `likewise repeats`: every removed part compared with the kept one, and what was left."""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -16,17 +17,20 @@ from likewise.batch.against.references import reference_files
 from likewise.batch.parts import PartRules
 from likewise.batch.parts.collection import PIECE_BYTES, Collection
 from likewise.batch.parts.units import cut_parts
+from likewise.batch.parts.writing import emptied
 from likewise.batch.run import RunRules
 from likewise.checks import counted
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs, find_inputs
 from likewise.io.lines.csv import take_quotes
-from likewise.io.output.directory import EVIDENCE, KEPT
+from likewise.io.output.directory import EMPTIED, EVIDENCE, KEPT
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.output.summaries import read_summary
+from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import Piece, as_array
 from likewise.io.stamps import check_unchanged, stamps
+from likewise.io.tables.datasets import COMPANIONS
 from likewise.measures.pairs import similarities
 from likewise.measures.table import MeasureName
 from likewise.progress import Progress, shows_progress, taken
@@ -154,7 +158,7 @@ def audit_parts(
         repeated = _read(collection, rules, recipe if has_left else None, run_rules, work, report)
         removed = _Removed(collection, path)
         checks = [
-            _check_counts(summary, collection, removed),
+            _check_counts(path, summary, collection, removed),
             _check_places(removed),
             _check_matches(removed, recipe, rules, run_rules.threads),
             _check_kept(path, found, summary, collection, removed, work),
@@ -191,7 +195,8 @@ def _evidence(path: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
     try:
         return pq.read_table(path / EVIDENCE, columns=list(_COLUMNS))
     except (OSError, ValueError, KeyError) as error:
-        raise InvalidInput(f"cannot read the evidence of the run: {error}", str(path / EVIDENCE)) from error
+        reason = str(error).splitlines()[0]
+        raise InvalidInput(f"cannot read the evidence of the run: {reason}", str(path / EVIDENCE)) from error
 
 
 def _kept_rows(table: Any, collection: Collection) -> NDArray[np.int64]:  # noqa: ANN401
@@ -319,18 +324,54 @@ def _check(name: str, num_checked: int, failures: Sequence[str]) -> Check:
     return Check(name, num_checked, len(failures), tuple(failures[:_MOST_NAMED]))
 
 
-def _check_counts(summary: dict[str, Any], collection: Collection, removed: _Removed) -> Check:
-    first = collection.num_references
+def _check_counts(path: Path, summary: dict[str, Any], collection: Collection, removed: _Removed) -> Check:
+    """Compare the counts of the summary, and the list of documents that became empty, with inputs and evidence."""
+    first, num = collection.num_references, len(collection)
+    has_spaces = summary["options"]["unit"] == "span"
+    order = np.lexsort((removed.ends, removed.starts, removed.rows))
+    order = order[removed.is_there[order]]
+    rows, starts, ends = (column[order] for column in (removed.rows, removed.starts, removed.ends))
+    cut = Cut.of_parts(rows, np.maximum(starts, 0), np.maximum(ends, 0), keeps_words_apart=has_spaces)
+    try:
+        blank = emptied(collection, cut)
+    except InvalidInput:
+        # Spans that are none of their texts fail the check of matches.
+        blank = np.zeros(0, np.int64)
     found = {
-        "documents": (summary["num_documents"], len(collection) - first),
-        "removed parts": (summary["num_removed_parts"], len(removed.rows)),
+        "num_documents": num - first,
+        "num_kept": num - first - len(blank),
+        "num_changed": len(cut.rows) - len(blank),
+        "num_emptied": len(blank),
+        "num_removed": len(blank),
+        "num_removed_parts": len(removed.rows),
+        "num_removed_bytes": cut.num_bytes(),
+        "num_bad_rows": sum(map(len, collection.bad_rows[collection.num_reference_files :])),
     }
+    stated = {name.removeprefix("num_").replace("_", " "): (summary.get(name), value) for name, value in found.items()}
     if "against" in summary:
-        of_references = int(np.count_nonzero(removed.kept_rows < first))
-        found["documents of --against"] = summary["against"]["num_documents"], first
-        found["parts removed by --against"] = summary["against"]["num_removed_parts"], of_references
-    failures = [f"{name}: {stated:,} stated, {num:,} found" for name, (stated, num) in found.items() if stated != num]
-    return _check("the counts of the summary are those of the inputs and the evidence", len(found), failures)
+        of_references = int(np.count_nonzero((removed.kept_rows >= 0) & (removed.kept_rows < first)))
+        stated["documents of --against"] = summary["against"]["num_documents"], first
+        stated["parts removed by --against"] = summary["against"]["num_removed_parts"], of_references
+    failures = [f"{name}: {told!r} stated, {value:,} found" for name, (told, value) in stated.items() if told != value]
+    expected = list(zip((blank - first).tolist(), collection.doc_ids(blank).to_list(), strict=True))
+    if _listed_as_empty(path / EMPTIED) != expected:
+        failures.append(f"{path / EMPTIED} does not list the documents in which only whitespace is left")
+    names = {entry["path"] for entry in summary["inputs"]}
+    for file in sorted((path / KEPT).rglob("*")):
+        name = file.relative_to(path / KEPT).as_posix()
+        if file.is_file() and name not in names and file.name not in COMPANIONS:
+            failures.append(f"{file} is not the file of an input")
+    return _check("the counts of the summary are those of the inputs and the evidence", len(stated) + 1, failures)
+
+
+def _listed_as_empty(path: Path) -> list[tuple[int, str]]:
+    try:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [(row["row"], row["doc_id"]) for row in rows]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(f"cannot read the list of emptied documents: {error}", str(path)) from error
 
 
 def _check_places(removed: _Removed) -> Check:
