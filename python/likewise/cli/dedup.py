@@ -98,8 +98,8 @@ Examples:
 @click.option(
     "--count-weight",
     metavar="FUNCTION",
-    help="With --write groups, add the column weight, a function of the number n of copies in all runs: log "
-    "(1 + ln n), sqrt, inverse (1 / n) or cap:N (n up to N).",
+    help="With --write groups, add a weight column computed from n, the number of copies in all runs: log "
+    "(1 + ln n), sqrt, inverse (1 / n) or cap:N (n, but at most N).",
 )
 @click.option(
     "--decisions",

@@ -26,8 +26,9 @@ from likewise.progress import shown
 _HELP = """List all verified pairs of near-duplicates.
 
 INPUT is in any format that dedup reads: files, directories, globs, or - for standard input. Rows have the columns
-doc_id_a, doc_id_b, similarity and distance, and are not sorted. With --measure containment, a is contained in b, and
-both directions are listed (with --against only this one). Recipe options and defaults are those of dedup.
+doc_id_a, doc_id_b, similarity and distance, and are not sorted. With --measure containment, document
+doc_id_a is contained in doc_id_b, and both directions are listed; with --against, only new documents contained in
+reference documents are listed. Recipe options and defaults are the same as for dedup.
 
 \b
 Examples:

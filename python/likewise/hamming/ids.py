@@ -173,9 +173,7 @@ class RowIds:
                 return
             part = _taken(ids, num_rows)
             if held and part.type != held[0].type:
-                raise InvalidParameter(
-                    "ids", f"ids have type {part.type}, but those of the index have type {held[0].type}"
-                )
+                raise InvalidParameter("ids", f"have type {part.type}, but those of the index have type {held[0].type}")
             keys = id_keys(part)
             _refuse_doubles(part, keys)
             lookup = self._looked_up()

@@ -136,7 +136,8 @@ def check_recipe(recipe: Recipe) -> Recipe:
         )
     if isinstance(method, SimHashDistance) and method.recall is not None:
         raise InvalidParameter(
-            "recall", "recall does not apply: an index finds every document within the distance; remove it"
+            "recall",
+            "is not supported by an index, which finds every document within the distance; remove this setting",
         )
     return recipe.for_index().resolve()
 

@@ -143,7 +143,7 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     if (checked["measure"] == "equality") != (method == "exact"):
         raise InvalidParameter("measure", "equality applies only to method exact, and exact supports no other measure")
     if checked["weight_scale"] is not None and checked["weights"] != OWN_WEIGHTS:
-        raise InvalidParameter("weight_scale", f"weight_scale applies only to weights {OWN_WEIGHTS}")
+        raise InvalidParameter("weight_scale", f"applies only to weights {OWN_WEIGHTS}")
     if checked["weights_id"] is not None and checked["weights"] not in TABLE_WEIGHTS:
         raise InvalidParameter("weights_id", f"weights {checked['weights']} do not use a table")
     _CHECK_OF_METHOD[method](checked)
@@ -185,9 +185,7 @@ def _check_simhash(fields: dict[str, Any]) -> None:
         if within is None:
             raise InvalidParameter("within", "a distance-only recipe needs within")
         if fields["short_margin"] is not None:
-            raise InvalidParameter(
-                "short_margin", "short_margin does not apply to measure hamming; use short_threshold"
-            )
+            raise InvalidParameter("short_margin", "does not apply to measure hamming; use short_threshold")
         _check_bit_bands(fields)
         if fields["short_threshold"] is None:
             fields["short_threshold"] = 0.8
@@ -198,9 +196,7 @@ def _check_simhash(fields: dict[str, Any]) -> None:
         if fields[name] is not None:
             raise InvalidParameter(name, f"{name} applies only to distance-only recipes; this recipe has a threshold")
     if fields["short_threshold"] is not None:
-        raise InvalidParameter(
-            "short_threshold", "short_threshold applies only to distance-only recipes; this recipe has a threshold"
-        )
+        raise InvalidParameter("short_threshold", "applies only to distance-only recipes; this recipe has a threshold")
     if measure != "cosine" and within is None:
         raise InvalidParameter("within", f"measure {measure} has no default radius; set within")
     if fields["recall"] is None:
@@ -226,7 +222,7 @@ def _check_shingles(fields: dict[str, Any]) -> None:
     if fields["threshold"] is None:
         raise InvalidParameter("threshold", "method shingles needs threshold")
     if fields["recall"] is not None:
-        raise InvalidParameter("recall", "recall does not apply to method shingles, which finds every pair")
+        raise InvalidParameter("recall", "does not apply to method shingles, which finds every pair")
     if fields["measure"] == "hamming":
         raise InvalidParameter("measure", "hamming requires SimHash fingerprints; use method simhash")
 
@@ -276,7 +272,7 @@ def check_hash(fields: Mapping[str, Any]) -> None:
     """Raise InvalidParameter if the named hash is not compatible with the other fields."""
     named, method, weights = fields["hash"], fields["method"], fields["weights"]
     if named != "xxh3" and "hash" not in FIELDS_OF_METHOD[method]:
-        raise InvalidParameter("hash", f"hash does not apply to method {method}")
+        raise InvalidParameter("hash", f"does not apply to method {method}")
     if named == "simhash-1e0ng":
         _check_package(
             named, fields, {"method": ("simhash",), "tokens": ("char",), "shingle": (4,), "weights": ("count",)}

@@ -88,7 +88,7 @@ def checked_weights_id(fields: Mapping[str, Any]) -> str | None:
     if table is None:
         return named
     if fields["weights"] not in TABLE_WEIGHTS:
-        raise InvalidParameter("weights", f"weights {fields['weights']} do not use a table")
+        raise InvalidParameter("weights", f"{fields['weights']} do not use a table")
     check_table(table, fields)
     if named not in (None, table.weights_id):
         raise RecipeMismatch(

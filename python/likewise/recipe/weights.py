@@ -299,9 +299,7 @@ def _lexicon_fields(named: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a recipe that say how the terms of a lexicon are cut, checked."""
     tokens = check_choice("tokens", named["tokens"], TOKENS)
     if tokens == USER_TOKENS:
-        raise InvalidParameter(
-            "tokens", f"tokens {USER_TOKENS} have their own weights; use weights own instead of a lexicon"
-        )
+        raise InvalidParameter("tokens", f"{USER_TOKENS} have their own weights; use weights own instead of a lexicon")
     hash = check_choice("hash", named["hash"], HASHES)
     if hash in PACKAGE_HASHES:
         raise InvalidParameter(

@@ -232,9 +232,7 @@ def resemblance(sketches: Sketches, a: int, b: int) -> FilterEstimate:
 def _filters(sketches: Sketches) -> Bloom:
     found = sketches.recipe.sketch
     if not isinstance(found, Bloom):
-        raise InvalidParameter(
-            "sketches", f"sketches of method {found.name} are not supported; sketch with Recipe.bloom()"
-        )
+        raise InvalidParameter("sketches", f"of method {found.name} are not supported; sketch with Recipe.bloom()")
     return found
 
 

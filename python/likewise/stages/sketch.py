@@ -315,7 +315,7 @@ def check_has_sketch(recipe: Recipe) -> None:
     if isinstance(recipe.sketch, Shingles | Exact):
         raise InvalidParameter(
             "method",
-            f"method {recipe.method} has no sketches; use minhash, simhash or bloom, or samples of the sets "
+            f"{recipe.method} has no sketches; use minhash, simhash or bloom, or samples of the sets "
             "(likewise.stages.sets)",
         )
 

@@ -254,7 +254,7 @@ def test_command(tmp_path):
     (tmp_path / "in.jsonl").write_bytes(jsonl(TEXTS))
     done = likewise_command("repeats", "in.jsonl", "-o", "out", "--unit", "line", cwd=tmp_path)
     assert done.status == 0, done.err
-    assert "4 repeated lines removed from 2" in done.err
+    assert "4 repeated lines removed from 2 documents" in done.err
     assert kept(tmp_path / "out")[1] == "A mill burned down.\n\n \n"
     done = likewise_command("repeats", "in.jsonl", "-o", "dry", "--unit", "span", "--dry-run", "--json", cwd=tmp_path)
     assert done.status == 0, done.err

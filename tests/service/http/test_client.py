@@ -179,7 +179,7 @@ def test_arrow_data_is_taken(pages):
     assert found.kept_ids == [None, "7", None]
     assert pages.check_batch(polars.Series(texts)).kept_ids == ["7", "7", "9"]
     assert pages.check_batch(pyarrow.chunked_array([texts])).kept_ids == ["7", "7", "9"]
-    with pytest.raises(InvalidInput, match="str given; it must be a list"):
+    with pytest.raises(InvalidInput, match="expected a list of documents or ids, got str"):
         pages.check_batch("one fine day")
     with pytest.raises(InvalidInput, match="row 1: NoneType given; a service accepts texts and lists of tokens"):
         pages.check_batch(["x", None])

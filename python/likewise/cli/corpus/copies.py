@@ -68,7 +68,9 @@ _MOST_SHOWN = 20
 @document_options
 @click.option("--overwrite", is_flag=True, help="Replace a finished search in OUT.")
 @QUIET
-@click.option("--json", "as_json", is_flag=True, help="Print the summary, given documents and copies as JSON.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the summary, the given documents and their copies as JSON."
+)
 def command(
     documents: tuple[str, ...],
     places: tuple[str, ...],

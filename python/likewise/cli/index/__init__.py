@@ -31,7 +31,7 @@ class _Commands(LazyGroup):
         "query": ("likewise.cli.index.query", "List the most similar kept documents, or look up an id."),
         "stats": ("likewise.cli.index.stats", "Print counts, sizes, recipe and versions as JSON."),
         "verify": ("likewise.cli.index.upkeep.verify", "Check the integrity of an index."),
-        "compact": ("likewise.cli.index.upkeep.compact", "Merge segments and return free space."),
+        "compact": ("likewise.cli.index.upkeep.compact", "Merge segments and reclaim free space."),
         "snapshot": ("likewise.cli.index.upkeep.snapshot", "Copy an index, even while it is in use."),
         "export": ("likewise.cli.index.export", "Write all documents and verdicts as JSON Lines."),
     }

@@ -521,7 +521,7 @@ def recipe_line(recipe: Mapping[str, Any]) -> str:
     elif recipe["method"] == "exact":
         return "Exact: equal normalized texts"
     elif recipe["method"] == "shingles":
-        search = "Shingle sets: all pairs at the threshold, by the rarest features of each document"
+        search = "Shingle sets: all pairs at or above the threshold, found by the rarest features of each document"
     elif recipe["method"] == "bloom":
         size = (
             f"{recipe['filter_bits']} bits"

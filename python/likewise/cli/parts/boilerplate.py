@@ -103,8 +103,9 @@ def _lines(summary: dict[str, Any], out: str | None) -> list[str]:
         summary["verification"],
         f"{counted(summary['num_documents'], 'document')} of {counted(summary['num_sites'], 'site')}: "
         f"{counted(summary['num_removed_parts'], f'{unit} removed', f'{unit}s removed')} from "
-        f"{summary['num_changed'] + emptied:,}, {counted(summary['num_removed_bytes'], 'byte')} of text; "
-        f"{emptied:,} {'was' if emptied == 1 else 'were'} left empty and removed",
+        f"{counted(summary['num_changed'] + emptied, 'document')} "
+        f"({counted(summary['num_removed_bytes'], 'byte')} of text); "
+        f"{counted(emptied, 'document')} became empty and {'was' if emptied == 1 else 'were'} removed",
     ]
     if summary["num_in_small_sites"]:
         small = summary["num_sites"] - summary["num_sites_checked"]

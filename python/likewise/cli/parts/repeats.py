@@ -133,8 +133,9 @@ def part_lines(summary: dict[str, Any], out: str | None) -> list[str]:
     lines = [
         summary["verification"],
         f"{counted(summary['num_documents'], 'document')}: {counted(summary['num_removed_parts'], f'repeated {unit}')} "
-        f"removed from {summary['num_changed'] + emptied:,}, {counted(summary['num_removed_bytes'], 'byte')} of text; "
-        f"{emptied:,} {'was' if emptied == 1 else 'were'} left empty and removed",
+        f"removed from {counted(summary['num_changed'] + emptied, 'document')} "
+        f"({counted(summary['num_removed_bytes'], 'byte')} of text); {counted(emptied, 'document')} became empty and "
+        f"{'was' if emptied == 1 else 'were'} removed",
     ]
     if "against" in summary:
         seen = summary["against"]

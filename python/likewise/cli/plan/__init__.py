@@ -89,7 +89,9 @@ def _plan_search(search: dict[str, Any], options: dict[str, Any]) -> None:
     search.update(bits=options.pop("bits"), within=options.pop("within"))
     for name, value in options.items():
         if value is not None and not (name == "method" and value == "simhash"):
-            raise InvalidParameter(name, "cannot be combined with --n; only --bits and --within can")
+            raise InvalidParameter(
+                name, "cannot be combined with --n; of the recipe options, --n accepts --bits and --within"
+            )
     plan_hamming.run(search)
 
 

@@ -22,7 +22,7 @@ Examples:
 
 @click.command("mcp", cls=LongCommand, help=_HELP)
 @click.argument("path")
-@click.option("--write", is_flag=True, help="Let clients add texts. An index has one writer; a service has any number.")
+@click.option("--write", is_flag=True, help="Let clients add texts. An index allows one writer; a service allows many.")
 @click.option("--collection", metavar="NAME", help="Collection of a service.  [default: the only one]")
 def command(path: str, write: bool, collection: str | None) -> None:  # noqa: FBT001 - click's call
     """Run the command."""

@@ -78,7 +78,10 @@ class _Stream:
         """Return the lines that are there, at most so many; none where there will be no more."""
         while not self.lines and not self.is_ended:
             if service.is_draining:
-                raise Problem("draining", "the service is shutting down; answered lines were processed")
+                raise Problem(
+                    "draining",
+                    "the service is shutting down; lines with a response were processed, send the others again",
+                )
             self.changed.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1.0):

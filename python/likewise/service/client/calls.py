@@ -365,7 +365,7 @@ def batches(ids: Iterable[object] | None, texts: Iterable[Text]) -> Iterator[tup
 def _listed(values: Iterable[Any]) -> Iterable[Any]:
     """Return Arrow data (of PyArrow, Polars, DuckDB, pandas) as a list; others as they are."""
     if isinstance(values, str | bytes):
-        raise InvalidInput(f"{type(values).__name__} given; it must be a list")
+        raise InvalidInput(f"expected a list of documents or ids, got {type(values).__name__}")
     if not hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
         return values
     import pyarrow as pa

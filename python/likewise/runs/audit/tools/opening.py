@@ -325,10 +325,10 @@ class _Names:
             missing = np.flatnonzero((rows < 0) | (rows >= len(inputs)))
         if len(missing):
             first = int(missing[0])
-            what = "id" if self._has_ids else "row number, which counts from 0 where documents have no ids"
-            raise InvalidInput(
-                f"the inputs have no document {names[first]!r} by {what} ({len(missing):,} such)", str(path), first + 1
-            )
+            what = f"document with the id {names[first]!r}" if self._has_ids else f"row {names[first]}"
+            hint = "" if self._has_ids else "; rows are numbered from 0, because the documents have no ids"
+            more = f" ({len(missing):,} are missing)" if len(missing) > 1 else ""
+            raise InvalidInput(f"the inputs have no {what}{more}{hint}", str(path), first + 1)
         return rows
 
     def distinct_rows(self, names: Sequence[str], path: Path) -> NDArray[np.int64]:
