@@ -1,4 +1,4 @@
-"""Chance hits: unrelated documents of large corpora within the radius of a distance-only recipe.
+"""Chance hits: unrelated documents of large corpora within the radius of a Hamming-only recipe.
 
 The labeled sets have too few pairs to show a rate of one in millions, and their documents are short; the corpora of
 corpus.py have enough of them. Longer documents are made by joining several, drawn at random: their words converge to

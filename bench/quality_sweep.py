@@ -27,7 +27,7 @@ MEASURED = {
     "minhash": ("minhash", "jaccard"),
 }
 METHODS = (*MEASURED, "simhash-jaccard", "simhash-cosine", "simhash-distance")
-# Distance-only runs measure pairs with fewer features than this.
+# Hamming-only runs measure pairs with fewer features than this.
 FEW_FEATURES = 64
 
 
@@ -138,7 +138,7 @@ def sweep(entry: LabeledSet, features: Features, known: frozenset[str] = frozens
 
 
 def _distance_curve(entry: LabeledSet, features: Features, fingerprints: likewise.Sketches, bits: int) -> Curve:
-    """Distance-only: pairs within each radius, those with few features measured too, as a run does."""
+    """Hamming-only: pairs within each radius, those with few features measured too, as a run does."""
     widest = int(WIDEST * bits)
     pairs, distance = likewise.hamming_pairs(fingerprints, within=widest)
     recipe = recipe_of(entry, "simhash-distance", features, bits, widest)

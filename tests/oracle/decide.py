@@ -11,7 +11,7 @@ from tests.oracle.normalize import normalize
 
 
 class Recipe(NamedTuple):
-    """A fully resolved recipe. `measure` None is a distance-only run of SimHash."""
+    """A fully resolved recipe. `measure` None is a Hamming-only run of SimHash."""
 
     method: str = "minhash"
     rules: features.Rules = features.Rules()

@@ -105,7 +105,7 @@ def test_what_cannot_be_planned_is_refused():
         likewise.Recipe.simhash(within=3, recall=0.9, bands=5)
     with pytest.raises(InvalidParameter, match="rows"):
         likewise.Recipe.simhash(within=3, recall=0.9, bands=5, rows=25)
-    with pytest.raises(InvalidParameter, match="applies only to distance-only recipes"):
+    with pytest.raises(InvalidParameter, match="applies only to Hamming-only recipes"):
         likewise.Recipe.simhash(threshold=0.9, bands=5, rows=5)
 
 

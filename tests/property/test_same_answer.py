@@ -126,7 +126,7 @@ def test_kept_documents_alone_are_all_kept(texts):
 def test_short_check_against_a_longer_document_from_parquet(tmp_path):
     """A pair of 62 and 68 features is checked by Jaccard too, since one of them is short.
 
-    Only the texts of short documents were put aside while a Parquet file was read in a distance-only run; the longer
+    Only the texts of short documents were put aside while a Parquet file was read in a Hamming-only run; the longer
     one of such a pair was then taken for another document, and the pair was lost.
     """
     words = [f"word{i}" for i in range(68)]

@@ -49,7 +49,7 @@ def test_the_measure_tells_which_fingerprints_are_meant():
     measured = near.replace(measure="cosine", threshold=0.9, short_threshold=None)
     assert type(measured.sketch) is SimHashMeasured
     assert (measured.sketch.within, measured.sketch.recall) == (3, 0.95)
-    with pytest.raises(InvalidParameter, match="short_threshold applies only to distance-only recipes"):
+    with pytest.raises(InvalidParameter, match="short_threshold: applies only to Hamming-only recipes"):
         near.replace(measure="cosine", threshold=0.9)
 
 

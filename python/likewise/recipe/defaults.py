@@ -50,7 +50,7 @@ class FeatureChoice:
         return self.similarity if measure == self.measure else _STRICT_THRESHOLD
 
     def within(self, bits: int) -> int:
-        """Return the radius of a distance-only run at this width."""
+        """Return the radius of a Hamming-only run at this width."""
         bits = check_integer("bits", bits, 32, 256, 32)
         is_chosen = self.within_32_bits > 0 and bits >= _LEAST_BITS_OF_CHOICE
         return bits // 32 * self.within_32_bits if is_chosen else bits * _STRICT_WITHIN_64_BITS // 64

@@ -273,7 +273,7 @@ class Recipe:
         Hash of a token; only xxh3 uses the seed. The last two reproduce the stored sketches of these packages bit for
         bit (docs/howto/move-stored-data.md).
     threshold : float or "auto", optional
-        Minimum similarity for a match, above 0 and at most 1; None in a distance-only run. With ``auto``, dedup and
+        Minimum similarity for a match, above 0 and at most 1; None in a Hamming-only run. With ``auto``, dedup and
         pairs choose it from the similarities of their documents, and their resolved recipe contains the number.
     measure : {"jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality"}
         Similarity that is measured on the two documents of a pair. ``hamming`` uses only the distance of the

@@ -183,7 +183,7 @@ def _check_simhash(fields: dict[str, Any]) -> None:
         if fields["threshold"] is not None:
             raise InvalidParameter("threshold", "a threshold does not apply to measure hamming; use within")
         if within is None:
-            raise InvalidParameter("within", "a distance-only recipe needs within")
+            raise InvalidParameter("within", "a Hamming-only recipe needs within")
         if fields["short_margin"] is not None:
             raise InvalidParameter("short_margin", "does not apply to measure hamming; use short_threshold")
         _check_bit_bands(fields)
@@ -194,9 +194,9 @@ def _check_simhash(fields: dict[str, Any]) -> None:
         raise InvalidParameter("threshold", f"measure {measure} needs a threshold")
     for name in ("bands", "rows"):
         if fields[name] is not None:
-            raise InvalidParameter(name, f"{name} applies only to distance-only recipes; this recipe has a threshold")
+            raise InvalidParameter(name, f"{name} applies only to Hamming-only recipes; this recipe has a threshold")
     if fields["short_threshold"] is not None:
-        raise InvalidParameter("short_threshold", "applies only to distance-only recipes; this recipe has a threshold")
+        raise InvalidParameter("short_threshold", "applies only to Hamming-only recipes; this recipe has a threshold")
     if measure != "cosine" and within is None:
         raise InvalidParameter("within", f"measure {measure} has no default radius; set within")
     if fields["recall"] is None:

@@ -20,7 +20,7 @@ RECIPE = likewise.Recipe.simhash(within=3, shingle=1)
     [
         (likewise.Recipe.minhash(), "only SimHash with a distance"),
         (likewise.Recipe.simhash(threshold=0.8), "only SimHash with a distance"),
-        (likewise.Recipe.simhash(within=5, recall=0.9), "recall does not apply"),
+        (likewise.Recipe.simhash(within=5, recall=0.9), "recall: is not supported by an index"),
         (likewise.Recipe.simhash(within=3, keep="longest"), "keeps the first document"),
         (likewise.Recipe.simhash(within=3, group="components"), "leaders"),
         (likewise.Recipe.simhash(within=3, weights="log-count-idf"), "needs a precomputed weight table"),

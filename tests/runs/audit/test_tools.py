@@ -228,7 +228,7 @@ def test_files_that_do_not_belong_together_are_refused(tmp_path, inputs, kept, e
 @pytest.mark.parametrize(
     ("name", "content", "error"),
     [
-        ("t.csv", "id,cluster\na,1\nzz,1\n", "no document 'zz' by id"),
+        ("t.csv", "id,cluster\na,1\nzz,1\n", "no document with the id 'zz'"),
         ("t.csv", "id,cluster\na,1\na,1\n", "'a' is listed twice"),
         ("t.csv", "id,group\na,1\n", r"no column 'cluster' \(found: id, group\)"),
         ("t.csv", "id,cluster\na\n", "cluster is missing or not an id: None"),

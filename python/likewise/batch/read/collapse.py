@@ -5,7 +5,7 @@ and not fifty million pairs. A collapsed document takes the verdict and the evid
 between the two may be more similar than the one that the evidence names; the set of kept documents is the same, and an
 index does likewise.
 
-Distance-only recipes also collapse by fingerprint. Fingerprints of texts with few features meet by accident, so pairs
+Hamming-only recipes also collapse by fingerprint. Fingerprints of texts with few features meet by accident, so pairs
 with a text of fewer than 64 features are also measured, counting each feature once. Counted so, a text with more than
 64 / `short_threshold` features can match no short one, which is why larger texts may collapse by fingerprint alone.
 """
@@ -50,7 +50,7 @@ class Collapsed:
 
 
 def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) -> Collapsed:
-    """Collapse equal feature sets; in a distance-only run equal fingerprints, for short texts equal sets too.
+    """Collapse equal feature sets; in a Hamming-only run equal fingerprints, for short texts equal sets too.
 
     Parameters
     ----------

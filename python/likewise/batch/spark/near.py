@@ -225,7 +225,7 @@ def _documents(
 
 
 def decided_by_distance(held: Fingerprints, recipe: Recipe, threads: int, progress: Progress) -> Decision:
-    """Return the verdicts of a distance-only run on the driver's fingerprints; rows are their places."""
+    """Return the verdicts of a Hamming-only run on the driver's fingerprints; rows are their places."""
     return decide(held.documents, held.collapsed, recipe, threads=threads, timing=Timing(), progress=progress)
 
 
@@ -246,7 +246,7 @@ def candidates_by_distance(
 def matches_by_distance(
     held: Fingerprints, recipe: Recipe, threads: int, progress: Progress, take: Callable[[Any], None]
 ) -> None:
-    """Give all matching pairs of a distance-only run to `take`, as tables with their similarity."""
+    """Give all matching pairs of a Hamming-only run to `take`, as tables with their similarity."""
     batches = verified_pairs(
         held.documents,
         held.collapsed,

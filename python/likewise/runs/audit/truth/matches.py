@@ -83,7 +83,7 @@ def exact_matches(
     collapsed : Collapsed
         Positions in order of priority.
     recipe : Recipe
-        What a match is, resolved. Of a distance-only recipe: within the radius, and by the short check.
+        What a match is, resolved. Of a Hamming-only recipe: within the radius, and by the short check.
     sampled : ndarray of shape (s,), uint32
         Positions, rising.
     threads : int
