@@ -194,7 +194,7 @@ def _check_simhash(fields: dict[str, Any]) -> None:
         raise InvalidParameter("threshold", f"measure {measure} needs a threshold")
     for name in ("bands", "rows"):
         if fields[name] is not None:
-            raise InvalidParameter(name, f"{name} applies only to Hamming-only recipes; this recipe has a threshold")
+            raise InvalidParameter(name, "applies only to Hamming-only recipes; this recipe has a threshold")
     if fields["short_threshold"] is not None:
         raise InvalidParameter("short_threshold", "applies only to Hamming-only recipes; this recipe has a threshold")
     if measure != "cosine" and within is None:
