@@ -212,7 +212,8 @@ def markdown(result: dict[str, object]) -> str:
     facts = result["machine"]
     lines = [
         f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, "
-        f"likewise {facts['versions']['likewise']}, {facts['date']}",
+        f"likewise {facts['versions']['likewise']}, {facts['date']}.",
+        f"Medians of {result['repeats']} rounds (`python bench/run.py`).",
         "",
         "| work | result | detail |",
         "|---|---|---|",
@@ -241,6 +242,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=HERE / "data")
     parser.add_argument("--name", default="results", help="name of the files in bench/results")
     options = parser.parse_args()
+    if options.only is not None and options.name == "results":
+        parser.error("--only requires another --name: results.json holds the rows of docs/benchmarks.md")
     rows: dict[str, dict[str, object]] = {}
     parts = {
         "kernels": lambda: kernels(options.data, options.repeats),
@@ -249,7 +252,7 @@ def main() -> None:
         "recall": lambda: recall(options.data),
     }
     corpora = {path.name: json.loads(path.read_text()) for path in sorted(options.data.glob("*.facts.json"))}
-    result = {"machine": machine.facts(), "corpora": corpora, "rows": rows}
+    result = {"machine": machine.facts(), "repeats": options.repeats, "corpora": corpora, "rows": rows}
     for part, measure in parts.items():
         if options.only in (None, part):
             for name, row in measure():

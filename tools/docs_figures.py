@@ -414,7 +414,10 @@ def speed() -> str:
         y += 28
     facts, repeats = measured["machine"], measured["repeats"]
     rounds = "1 round" if repeats == 1 else f"medians of {repeats} rounds"
-    made = f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}; {rounds} in one run, {facts['date'][:10]}"
+    made = (
+        f"python bench/rivals/run.py; English documents; {facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}; "
+        f"{rounds} in one run, {facts['date'][:10]}"
+    )
     versions = ", ".join(f"{tool} {measured['versions'][tool]}" for tool in SPEED_TOOLS if tool in measured["versions"])
     parts += [text(20, y + 18, f"{made}.", "small", "quiet"), text(20, y + 34, f"{versions}.", "small", "quiet")]
     return figure(y + 48, "Seconds for 100,000 documents", parts)

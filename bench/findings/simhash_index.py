@@ -45,7 +45,7 @@ def scripts() -> None:
     tell("Different texts without letters are at distance 0", "simhash", seen, reproduced=is_zero)
     seen = [f"{near[0]} and {near[1]}: distance {changed} of 64"]
     tell(
-        "One changed character of eight puts Chinese texts far beyond the usual radii",
+        "Changing one of eight Chinese characters changes far more bits than the usual radii",
         "simhash",
         seen,
         reproduced=changed > 15,

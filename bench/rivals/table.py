@@ -70,6 +70,7 @@ def summary(result: dict) -> str:
         f"{largest:,} {rows[0]['corpus']} documents, from JSON Lines to kept documents, MinHash at threshold 0.8 "
         f"({rows[0]['num_pairs_0.8']:,} pairs with J >= .8).",
         f"{facts['cpu']}, {facts['num_cores']} cores, {facts['date'][:10]}. {_rounds(result['repeats'])}",
+        "Command: `python bench/rivals/run.py`.",
         "",
         "| tool | seconds | peak MB | found, J >= .8 | removed, no match kept at .8 | removals verified |",
         "|---|---|---|---|---|---|",

@@ -154,8 +154,8 @@ def test_another_list_is_another_run(tmp_path, pages):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("id,decision\na,keep\n", "begins with doc_id,decision"),
-        ("", "begins with doc_id,decision"),
+        ("id,decision\na,keep\n", "the first line must be doc_id,decision"),
+        ("", "the first line must be doc_id,decision"),
         ("doc_id,decision\na,drop\n", "a row must contain an id and the word keep"),
         ("doc_id,decision\na\n", "a row must contain an id and the word keep"),
         ("doc_id,decision\n,keep\n", "a row must contain an id and the word keep"),

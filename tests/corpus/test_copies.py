@@ -239,7 +239,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
     for places, options, message in [
         ([], {"texts": ["one"]}, "no place to search"),
         (corpus, {}, "no document is given"),
-        (corpus, {"texts": "one"}, "texts is one text; give a list"),
+        (corpus, {"texts": "one"}, "texts is a single text; give a list"),
         (corpus, {"texts": [" "]}, "'text 1' is empty"),
         (corpus, {"texts": [None]}, "text 1 is a NoneType, not a text"),
         (corpus, {"ids": ["x", "y"]}, "no place has a document with the id 'x' and 1 more"),

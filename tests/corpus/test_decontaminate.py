@@ -289,7 +289,7 @@ def test_bad_rows_of_all_files_count_together(tmp_path, monkeypatch):
     [
         ({"items": {}}, "at least one evaluation set"),
         ({"items": ["a"]}, "mapping of names"),
-        ({"items": {"s": "one"}}, "one str"),
+        ({"items": {"s": "one"}}, "a single str"),
         ({"items": {"s": [{"prompt": "x"}]}}, "the field question, answer, passage or text"),
         ({"items": {"s": [{"question": "x"}]}, "item_fields": ["question", "target"]}, "the field 'target'"),
         ({"items": {"s": ["x"]}, "threshold": 1.5}, "threshold"),
@@ -299,7 +299,7 @@ def test_bad_rows_of_all_files_count_together(tmp_path, monkeypatch):
         ({"items": {"s": []}}, "no item of 's' has a text"),
         ({"items": {"s": pa.table({"question": [b"bytes"]})}}, "holds bytes, not texts"),
         ({"items": {"s": pa.Table.from_arrays([pa.array(["a"])] * 2, ["text", "text"])}}, "two columns named 'text'"),
-        ({"items": {"s": ["x"]}, "item_fields": "text"}, "'text' is one name; give a list"),
+        ({"items": {"s": ["x"]}, "item_fields": "text"}, "'text' is a single name; give a list"),
         ({"items": {"s": ["x"]}, "item_fields": ["text", "text"]}, "'text' is named twice"),
         ({"items": {1: ["x"]}}, "the name 1 of an evaluation set is not a text"),
     ],

@@ -130,7 +130,7 @@ def test_sessions_share_a_service(tmp_path):
     [
         (["nowhere.lw"], "nowhere.lw: does not exist; create it with `likewise index create`"),
         (["memories.lw", "--collection", "a"], "a collection or a key requires the URL of a service"),
-        (["memories.lw", "--write"], "only one may write at a time"),
+        (["memories.lw", "--write"], "locked by another writer"),
     ],
 )
 def test_a_server_that_cannot_start_says_why(index, arguments, message):

@@ -66,7 +66,9 @@ def test_a_record_of_many_lines_that_ends_the_file_is_reported_at_its_start(tmp_
     data = b'id,text\n1,one\n2,"open\n3,three\n4,four'
     summary = summary_of(tmp_path, "in.csv", data)
     assert (summary["num_documents"], [row["row"] for row in errors(tmp_path / "out")]) == (3, [3])
-    with pytest.raises(InvalidInput, match=r"in\.csv:3: a field begins with a quote that is not closed.*--quote none"):
+    with pytest.raises(
+        InvalidInput, match=r"in\.csv:3: a field begins with a quote that is not properly closed.*--quote none"
+    ):
         summary_of(tmp_path, "in.csv", data, "fail")
 
 
@@ -85,7 +87,7 @@ def test_lines_that_a_bad_record_holds_are_counted(tmp_path):
     )
     summary = summary_of(tmp_path, "in.csv", data, max_bad_rows="100%")
     assert (summary["num_documents"], summary["num_bad_rows"], summary["num_bad_lines"]) == (10, 1, 31)
-    assert "it takes 31 lines" in errors(tmp_path / "out")[0]["reason"]
+    assert "it spans 31 lines" in errors(tmp_path / "out")[0]["reason"]
     with pytest.raises(InvalidInput, match=r"31 of 41 rows \(75\.6%\) are bad; the first at in\.csv:3: "):
         summary_of(tmp_path, "in.csv", data)
 

@@ -95,7 +95,7 @@ def test_pairs_at_the_radius_are_found_as_often_as_stated(bits, within, recall):
 
 def test_what_cannot_be_planned_is_refused():
     codes = np.arange(9, dtype=np.uint64)
-    with pytest.raises(InvalidParameter, match="out of reach"):
+    with pytest.raises(InvalidParameter, match="cannot be reached"):
         hamming_pairs(codes, within=64, recall=0.9)
     with pytest.raises(InvalidParameter, match="recall"):
         hamming_pairs(codes, within=3, recall=1.0)

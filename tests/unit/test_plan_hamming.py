@@ -94,10 +94,10 @@ def test_where_rows_do_not_fit_plans_are_made_without_them():
     text = ran.out.decode()
     assert (ran.status, ran.err) == (0, "")
     assert "without ids" in text
-    assert "with ids nothing fits in 128 GB; the smallest takes" in text
+    assert "with ids, no plan fits in 128 GB; the smallest takes" in text
     marked = [line for line in text.splitlines() if line.startswith("> ") and not line.startswith("> chosen")]
     assert len(marked) == 1
-    assert f"Without, {marked[0][2:].split('  ')[0]} takes" in text
+    assert f"Without ids, {marked[0][2:].split('  ')[0]} takes" in text
     found = json.loads(likewise_command("plan", "--n", "17e9", "--within", "3", "--memory", "128GB", "--json").out)
     assert found["with_ids"] is False
     assert [search["num_bytes"] <= 128e9 for search in found["searches"] if search["is_chosen"]] == [True]

@@ -40,7 +40,7 @@ impl fmt::Display for Error {
             Error::InvalidParameter { name, message } => write!(f, "{name}: {message}"),
             Error::Damaged => f.write_str("the tables are damaged"),
             Error::OutOfMemory { num_bytes } => {
-                write!(f, "the system refuses {num_bytes} bytes of memory")
+                write!(f, "cannot allocate {num_bytes} bytes of memory")
             }
             Error::Canceled => f.write_str("canceled"),
         }

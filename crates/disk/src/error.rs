@@ -108,20 +108,20 @@ impl fmt::Display for Error {
             Error::InvalidParameter { name, message } => write!(f, "{name}: {message}"),
             Error::Locked { path } => write!(
                 f,
-                "another writer has it: {} is locked; only one may write at a time, any number may read",
+                "{} is locked by another writer; an index can have one writer and any number of readers",
                 path.display()
             ),
             Error::Poisoned { reason } => write!(
                 f,
-                "an earlier write failed ({reason}), so nothing is written any more; close it and open it again"
+                "an earlier write failed ({reason}), so writes are disabled; close the index and open it again"
             ),
             Error::Unsupported { reason } | Error::Replaced { reason } => f.write_str(reason),
             Error::Dropped { row } => {
-                write!(f, "the document of row {row} was removed meanwhile; try again")
+                write!(f, "the document of row {row} was removed in the meantime; try again")
             }
             Error::Forked => f.write_str(
-                "this process was forked from one that had an index open, and cannot open any: close every index before a fork, or start processes \
-                 by spawn or forkserver",
+                "this process was forked while an index was open, so it cannot open an index: close every index before a fork, or start processes \
+                 with spawn or forkserver",
             ),
             Error::Canceled => f.write_str("canceled"),
         }

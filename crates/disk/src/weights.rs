@@ -187,7 +187,7 @@ fn read_from(source: &mut dyn Read, num_bytes: u64) -> Result<WeightFile, Error>
     let (num_listed, num_weights) = match kind {
         0 => (width, Some(width)),
         1 => (0, u64::from(depth).checked_mul(width)),
-        _ => return Err(damaged(format!("it is of an unknown kind, {kind}"))),
+        _ => return Err(damaged(format!("it has the unknown kind {kind}"))),
     };
     let num_bytes = num_listed
         .checked_mul(8)
@@ -222,7 +222,7 @@ fn read_from(source: &mut dyn Read, num_bytes: u64) -> Result<WeightFile, Error>
     let id = u128::from(u64_at(&header, 72)) | u128::from(u64_at(&header, 80)) << 64;
     match content.id() == id {
         true => Ok(content),
-        false => Err(damaged("its identity is not that of its content")),
+        false => Err(damaged("its identity does not match its content")),
     }
 }
 

@@ -128,19 +128,19 @@ fn bad_rows_say_why() {
         (br#" "text""#, "the line is a string, not a JSON object"),
         (
             br#"{"text":"a","id":1.5}"#,
-            "id field \"id\" is a number with a fraction or exponent; ids are strings or whole numbers, and --id-field none reads none",
+            "id field \"id\" is a number with a fraction or exponent; ids must be strings or whole numbers; use --id-field none to ignore ids",
         ),
         (
             br#"{"text":"a","id":1e2}"#,
-            "id field \"id\" is a number with a fraction or exponent; ids are strings or whole numbers, and --id-field none reads none",
+            "id field \"id\" is a number with a fraction or exponent; ids must be strings or whole numbers; use --id-field none to ignore ids",
         ),
         (
             br#"{"text":"a","id":true}"#,
-            "id field \"id\" is a boolean; ids are strings or whole numbers, and --id-field none reads none",
+            "id field \"id\" is a boolean; ids must be strings or whole numbers; use --id-field none to ignore ids",
         ),
         (
             br#"{"text":"a","id":-Infinity}"#,
-            "id field \"id\" is -Infinity; ids are strings or whole numbers, and --id-field none reads none",
+            "id field \"id\" is -Infinity; ids must be strings or whole numbers; use --id-field none to ignore ids",
         ),
         (
             b"{\"text\":\"\xff\"}",

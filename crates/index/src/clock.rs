@@ -152,8 +152,8 @@ impl IndexClock {
     pub fn warning(&self) -> Option<String> {
         if let Some(doubt) = self.record.doubt {
             return Some(format!(
-                "the clock is {} s ahead of the last document, more than the age limit: no document is forgotten for that until the clock has held \
-                 for {} s, or is accepted by accept_clock=True (likewise index verify --accept-clock)",
+                "the clock is {} s ahead of the last document, more than the age limit: no document expires because of this difference until \
+                 the clock has been consistent for {} s, or you accept it with accept_clock=True (likewise index verify --accept-clock)",
                 doubt.wall_s - doubt.index_s,
                 HOLD.as_secs()
             ));
@@ -164,7 +164,7 @@ impl IndexClock {
             _ => "behind",
         };
         Some(format!(
-            "the clock was set: it is {} s {direction} the time since the machine started, which ages follow; accept it by accept_clock=True \
+            "the clock was set: it is {} s {direction} the time since the machine started, which determines ages; accept it with accept_clock=True \
              (likewise index verify --accept-clock)",
             self.ahead_s.unsigned_abs()
         ))

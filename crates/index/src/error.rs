@@ -57,8 +57,8 @@ impl fmt::Display for Error {
             Error::Input { reason, .. } => f.write_str(reason),
             Error::UnknownId(id) => write!(f, "no document with id {id:?}"),
             Error::Forked => f.write_str(
-                "the index was opened before this process was forked, and cannot be used in it: close every index before a fork and open it after, \
-                 or start processes by spawn or forkserver",
+                "the index was opened before this process was forked, and cannot be used here: close every index before a fork and open it \
+                 afterward, or start processes with spawn or forkserver",
             ),
             Error::ReadOnly => f.write_str("the index was opened for reading only"),
             Error::Closed => f.write_str("the index is closed"),

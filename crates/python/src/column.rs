@@ -201,7 +201,7 @@ impl Column {
         let kind = kinds.next().unwrap_or(Kind::Text);
         if kinds.any(|other| other != kind) {
             return Err(Failure::input(
-                "texts, bytes and lists of tokens do not go into one batch",
+                "texts, bytes and lists of tokens cannot be mixed in one batch",
             ));
         }
         let chunks = parts.flat_map(|part| part.chunks.iter().cloned());

@@ -62,11 +62,11 @@ impl FeatureRules {
         }
         let reason = match column.kind {
             Kind::Text if tokens == Tokens::User => {
-                "tokens user take documents as lists of tokens, or texts with a tokenizer"
+                "tokens user requires lists of tokens, or texts with a tokenizer"
             }
-            Kind::Bytes if !tokens.are_bytes() => "bytes are cut by tokens bytes and chunks only",
+            Kind::Bytes if !tokens.are_bytes() => "bytes require tokens bytes or chunks",
             Kind::Tokens if tokens != Tokens::User => {
-                "lists of tokens are taken by tokens user and weights own only"
+                "lists of tokens require tokens user or weights own"
             }
             _ => return Ok(()),
         };

@@ -102,7 +102,7 @@ pub fn join_fingerprints(
             return Err(Failure::parameter(
                 "memory",
                 format!(
-                    "there are more than {max_pairs} pairs, which it does not hold; write them with out="
+                    "there are more than {max_pairs} pairs, too many for this limit; write them to a file with out="
                 ),
             ));
         }

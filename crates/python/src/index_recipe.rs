@@ -155,7 +155,7 @@ pub fn sketched_documents(
         return Err(Failure::row(
             row,
             format!(
-                "a document of {} features is also measured by these, which a sketch has not; give its text",
+                "a document with {} features is also compared by its features, which a sketch does not contain; pass its text",
                 num_features[row]
             ),
         ));

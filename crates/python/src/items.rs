@@ -139,7 +139,7 @@ impl ItemTable {
             if text as usize >= self.table.num_texts() || self.table.is_short(text as usize) {
                 return Err(Failure::parameter(
                     "texts",
-                    format!("{text} is no text that can be found"),
+                    format!("{text} is not the number of a searchable text"),
                 ));
             }
             let (grams, words) = self.table.sizes(text as usize);

@@ -82,7 +82,7 @@ impl TextRules {
             let names = Fold::NAMES.join(", ");
             Failure::parameter(
                 "fold",
-                format!("{fold:?} has a name that is none of {names}"),
+                format!("{fold:?} contains a name other than {names}"),
             )
         })?;
         Ok(TextRules {

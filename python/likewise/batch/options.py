@@ -122,7 +122,7 @@ class FileRun:
             return
         if not recipe.takes_tokens:
             raise InvalidParameter(
-                "tokens_field", f"requires tokens {USER_TOKENS}; the recipe cuts texts into tokens {recipe.tokens}"
+                "tokens_field", f"requires tokens {USER_TOKENS}; the recipe uses tokens {recipe.tokens}"
             )
         if self.text_fields != ("text",):
             raise InvalidParameter("tokens_field", "is read in place of the text; omit the text field")

@@ -1,4 +1,4 @@
-"""Pairs and sketches of files: what `likewise pairs` and `likewise sketch` do."""
+"""Pairs and sketches of files, as written by `likewise pairs` and `likewise sketch`."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack

@@ -47,7 +47,7 @@ _MOST_SHOWN = 3
     "--labels",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="PAIRS",
-    help="Labeled pairs; with --ask, answers are added here.  [default: RECIPE.labels.csv, and ask]",
+    help="Labeled pairs; with --ask, answers are added here.  [default: RECIPE.labels.csv, with --ask]",
 )
 @click.option("--ask", is_flag=True, help="Ask about pairs even if --labels is given.")
 @click.option(

@@ -112,12 +112,13 @@ def find_copies(
     ids : sequence of str
         Ids of given documents, which are looked up in all places.
     output : path, optional
-        Directory for ``copies.parquet``, ``given.parquet``, ``summary.json`` and ``delete/``: for each place a list of
-        the ids of exact and near copies and duplicates, and one of the documents that contain a copy.
+        Directory for ``copies.parquet``, ``given.parquet``, ``summary.json`` and ``delete/``. For each place,
+        ``delete/`` lists the ids of exact copies, near copies and duplicates, and separately the ids of documents that
+        contain a copy.
     rules : ContainmentRules, optional
-        When a document contains another one. In an index its own recipe decides.
+        When a document contains another one. An index uses its own recipe instead.
     run : FileRun, optional
-        How corpora and files of given documents are read. Of ids only those of copies are checked for being unique.
+        How corpora and files of given documents are read. Only the ids of copies must be unique.
     overwrite : bool
         Replace a finished search in `output`.
     progress : bool or callable, optional
@@ -136,9 +137,9 @@ def find_copies(
 
     Notes
     -----
-    Corpora and kept files of runs are read once, and twice if `ids` are given, as by :func:`likewise.decontaminate`:
-    memory is about 60 bytes for each word of the given documents, and what is found. An index is asked for the matches
-    of its recipe; it does not find documents that contain a given one.
+    Corpora and kept files of runs are read once, or twice if `ids` are given, as by :func:`likewise.decontaminate`.
+    Memory is about 60 bytes for each word of the given documents, plus the copies found. An index is searched with its
+    own recipe, which does not find documents that contain a given one.
     """
     rules, run, report, timing = rules or ContainmentRules(), run or FileRun(), taken(progress), Timing()
     if output is not None and is_remote(output):
@@ -225,7 +226,7 @@ class _Given:
         self.names: list[str] = []
         self.texts: list[str | None] = []
         if isinstance(texts, str):
-            raise InvalidInput("texts is one text; give a list")
+            raise InvalidInput("texts is a single text; give a list")
         named = (
             texts.items() if isinstance(texts, Mapping) else ((f"text {i}", text) for i, text in enumerate(texts, 1))
         )
@@ -437,7 +438,8 @@ class _Search:
                 if count > 1:
                     raise InvalidInput(
                         f"{count} documents have the id {doc_id!r}, {num_copies[doc_id]} of them "
-                        f"{'a copy' if num_copies[doc_id] == 1 else 'copies'}: a list of ids to delete would name all. "
+                        f"{'a copy' if num_copies[doc_id] == 1 else 'copies'}: a list of ids to delete would "
+                        "include all of them. "
                         "Make ids unique, or use --duplicate-ids allow",
                         place.name,
                     )
@@ -563,7 +565,7 @@ def _result(rows: list[_Row], given: _Given, items: Items, search: _Search, timi
     summary = {
         "verification": "Copies in files are equal, or their words were aligned: similarity >= "
         f"{items.rules.threshold}, and at least {items.rules.min_share} of the weight of the n-grams. Indexes were "
-        "asked by their recipes.",
+        "searched with their own recipes.",
         "num_given": len(given.names),
         "num_given_found": sum(1 for num in num_copies if num),
         "num_too_short": sum(1 for one in about if one["status"] == "too short"),

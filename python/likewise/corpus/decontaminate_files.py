@@ -1,4 +1,4 @@
-"""Which documents contain items of evaluation sets? Documents in files: what `likewise decontaminate` does."""
+"""Find items of evaluation sets in files of documents, as in `likewise decontaminate`."""
 
 import json
 import os
@@ -120,7 +120,7 @@ def decontaminate_files(
     rules, run, report = rules or ContainmentRules(), run or FileRun(), taken(progress)
     check_choice("write", write, WRITES)
     if run.memory_bytes is not None:
-        raise InvalidParameter("memory", "does not apply; memory follows from the size of the items")
+        raise InvalidParameter("memory", "does not apply; memory use depends on the size of the items")
     if write == "cut":
         check_rewriting(run)
     if write == "evidence" and run.on_error == "keep":
@@ -169,7 +169,7 @@ def decontaminate_files(
         with timing.wall("reading_items"):
             own, item_files, bad_items = read_items(sets, item_fields, item_run, rules, report, scratch)
         if not own.about:
-            raise InvalidInput("the evaluation sets have no items; give files with some")
+            raise InvalidInput("the evaluation sets are empty; give files that contain items")
         identity = {
             "command": "decontaminate",
             "inputs": before,

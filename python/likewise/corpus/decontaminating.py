@@ -92,8 +92,8 @@ def decontaminate(
 ) -> Decontamination:
     r"""Find items of evaluation sets inside documents.
 
-    An item is found verbatim, in other whitespace, case or punctuation, inside a longer text, split over the items of
-    a list, and with some of its words changed.
+    An item is found verbatim, with different whitespace, case or punctuation, inside a longer text, split across
+    list items, or with some words changed.
 
     Parameters
     ----------
@@ -102,16 +102,16 @@ def decontaminate(
     items : mapping of str to table, list of mappings, or list of str
         The evaluation sets by name.
     threshold : float
-        Minimum similarity: the weighted share of the item's words that the document has in the same order.
+        Minimum similarity: the weighted share of the item's words found in the document in the same order.
     min_share : float
-        Minimum weighted share of the item's n-grams (five words) that the window of the document has.
+        Minimum weighted share of the item's word 5-grams found in the window of the document.
     min_ngrams : int
         A text with fewer distinct n-grams is too short to be found; it is listed as such in the table of items.
     item_fields : sequence of str, optional
-        Fields of an item; each is a text of its own. If None, those of question, answer, passage and text that a set
-        has. Lists of texts are joined with newlines; empty and other values are passed over.
+        Fields of an item; each is searched separately. If None, the fields question, answer, passage and text, if the
+        set has them. Lists of texts are joined with newlines; empty and other values are ignored.
     item_id_field : str, optional
-        Field of the id of an item. If None, ``id`` where a set has it, otherwise the row.
+        Field with the id of an item. If None, ``id`` if the set has this field, otherwise the row.
     ids, text_field, nulls, threads, progress
         As for :func:`likewise.dedup`. Results do not depend on the number of threads.
 
@@ -129,12 +129,13 @@ def decontaminate(
 
     Notes
     -----
-    Candidates are windows of twice the item's length with a fifth of its n-grams and, once the words of both are
-    aligned (longest common subsequence), half of its words. An n-gram weighs (m + 1) / (f + 1), where f is the number
-    of other items and documents with it, and m the least f of the item: what many items or documents share says
-    little. A word weighs by its rarity, a number twice as much as the rarest word, each times the least weight of the
-    n-grams over it. Items that differ from the document in their names and numbers are therefore not copies. Time is
-    linear in the documents; memory is about 60 bytes for each word of the items.
+    Candidates are windows of twice the item's length that contain a fifth of its n-grams. The words of the window and
+    the item are then aligned (longest common subsequence), and half of the item's words must match. An n-gram has the
+    weight (m + 1) / (f + 1), where f is the number of other items and documents that contain it, and m is the minimum f
+    of the item. N-grams that many items or documents share therefore have a low weight. A word is weighted by its
+    rarity, and a number has twice the weight of the rarest word; both are multiplied by the minimum weight of the
+    n-grams that contain them. Items that differ from the document in their names and numbers are therefore not copies.
+    Time is linear in the documents; memory is about 60 bytes for each word of the items.
 
     Examples
     --------

@@ -40,11 +40,11 @@ class ContainmentRules:
     Parameters
     ----------
     threshold : float
-        Least similarity of the item and the words aligned with it, 0 to 1.
+        Minimum similarity between the item and the words aligned with it, 0 to 1.
     min_share : float
-        Least weighted share of the item's n-grams in the window, 0 to 1.
+        Minimum weighted share of the item's n-grams found in the window, 0 to 1.
     min_ngrams : int
-        An item text with fewer distinct n-grams of five words is too short to be found.
+        An item text with fewer distinct word 5-grams is too short to be found.
     """
 
     threshold: float = DEFAULT_THRESHOLD
@@ -134,8 +134,8 @@ class Items:
     def facts(self, num_documents: int, num_contaminated: int, num_windows: int) -> dict[str, Any]:
         """Return what a summary says of the answer."""
         return {
-            "verification": f"In every window found, the words of an item were aligned: similarity >= "
-            f"{self.rules.threshold}, and at least {self.rules.min_share} of the weight of its n-grams.",
+            "verification": f"Every window was verified by aligning its words with those of the item: similarity >= "
+            f"{self.rules.threshold}, and at least {self.rules.min_share} of the weight of the item's n-grams.",
             "num_documents": num_documents,
             "num_contaminated": num_contaminated,
             "num_kept": num_documents - num_contaminated,
@@ -316,7 +316,7 @@ def _columns_of(name: str, given: Any) -> dict[str, Sequence[object]]:  # noqa: 
     from likewise.stages.text import is_arrow, is_stream, is_table
 
     if isinstance(given, str | bytes):
-        raise InvalidInput(f"the items {name!r} are one {type(given).__name__}; give a list")
+        raise InvalidInput(f"the items {name!r} are a single {type(given).__name__}; give a list")
     if isinstance(given, list | tuple):
         if all(isinstance(one, str) for one in given):
             return {"text": given}
@@ -359,7 +359,7 @@ def _named(sets: object) -> Mapping[str, Any]:
 def _check_fields(fields: Sequence[str] | None) -> None:
     """Raise InvalidParameter if the fields of items are not different names."""
     if isinstance(fields, str):
-        raise InvalidParameter("item_fields", f"{fields!r} is one name; give a list")
+        raise InvalidParameter("item_fields", f"{fields!r} is a single name; give a list")
     for field in fields or ():
         if list(fields or ()).count(field) > 1:
             raise InvalidParameter("item_fields", f"{field!r} is named twice")

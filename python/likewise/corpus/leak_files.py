@@ -1,4 +1,4 @@
-"""Near-duplicates between splits in files: what `likewise leaks` does."""
+"""Near-duplicates between splits in files, as found by `likewise leaks`."""
 
 import json
 import re
@@ -95,7 +95,7 @@ def _splits_of_dataset(path: Path) -> dict[str, str]:
     try:
         names = json.loads((path / SPLITS).read_bytes())["splits"]
         if not isinstance(names, list) or not all(isinstance(name, str) and (path / name).is_dir() for name in names):
-            raise InvalidInput("it names splits that are not directories next to it", str(path / SPLITS))
+            raise InvalidInput("it lists splits that are not directories next to it", str(path / SPLITS))
     except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise InvalidInput(f"cannot read the names of the splits: {error}", str(path / SPLITS)) from error
     return {name: str(path / name) for name in names}

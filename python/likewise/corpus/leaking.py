@@ -43,11 +43,11 @@ class Leaks:
     ----------
     pairs : pyarrow.Table
         All near-duplicates of two splits, with columns split, row, doc_id, other_split, other_row, other_doc_id,
-        similarity and distance (null for MinHash). `split` is named later than `other_split`. Rows count from 0 in each
+        similarity and distance (null for MinHash). `split` comes after `other_split`. Rows count from 0 in each
         split.
     kept : dict of str to ndarray of bool
-        Of each split, whether each document remains: those of the first split do, and of the others those without a
-        near-duplicate in an earlier split.
+        For each split, whether each document is kept: all documents of the first split, and documents of later splits
+        without a near-duplicate in an earlier split.
     summary : dict
         Counts, recipe, recall, seconds. ``splits`` has the counts of each split: num_documents, num_dropped, and, for
         each other split, num_leaked (documents with a near-duplicate there) and num_pairs.

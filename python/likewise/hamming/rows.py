@@ -109,7 +109,7 @@ def take_rows(
         num_words = -(-bits // 64)
     array = words.reshape(-1, num_words)
     if bits % 64 and (array[:, -1] >> np.uint64(bits % 64)).any():
-        raise InvalidParameter(name, f"a bit beyond the {bits} of a fingerprint is set")
+        raise InvalidParameter(name, f"a bit beyond the {bits} bits of a fingerprint is set")
     rows, empty = None, taken.empty_rows.astype(np.int64)
     if empty.size:
         is_text = np.ones(len(array), bool)

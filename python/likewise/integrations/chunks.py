@@ -1,4 +1,4 @@
-"""Chunks of documents: which are near-duplicates of others in their batch, or of those in an index."""
+"""Chunks of documents: find near-duplicates within a batch, or in an index."""
 
 import os
 import uuid
@@ -27,14 +27,15 @@ class ChunkRules:
     Parameters
     ----------
     recipe : Recipe or str, optional
-        What counts as a near-duplicate. Within a batch the preset ``default`` if None; an index has its own.
+        Determines when two chunks match. If None, the recipe of the index, or the preset ``default`` within a batch.
     index : str or Path, optional
         Directory of an index, or URL of a service, with chunks of earlier batches. If None, chunks are compared within
         their batch only.
     add : bool
-        Whether chunks are added to the index, and so compared with each other; otherwise only with those in it.
+        Whether to add chunks to the index, so that they are also compared with each other. If False, chunks are only
+        compared with the index.
     action : {"drop", "tag"}
-        What happens to near-duplicates.
+        What to do with near-duplicates: leave them out, or mark them in their metadata.
     collection, key : str, optional
         Collection of a service, and an API key.
 
@@ -57,20 +58,20 @@ class ChunkRules:
             raise InvalidParameter("index", "add, collection and key apply only with an index")
 
     def tags(self, texts: Sequence[str | None], ids: Sequence[str | None]) -> list[dict[str, Any] | None]:
-        """Return the metadata of each chunk that says whether it is new, and if not, of which chunk it is a copy.
+        """Return metadata for each chunk: whether it is new, and if not, which chunk it duplicates.
 
         Parameters
         ----------
         texts : sequence of str or None
-            None where a chunk has no text: it is passed over.
+            None for a chunk without text, which is ignored.
         ids : sequence of str or None
-            In an index a chunk without an id gets a random one; within a batch its number is its id.
+            With an index, a chunk without an id gets a random id; within a batch, its number is used.
 
         Returns
         -------
         list of dict or None
-            With ``likewise_is_new``, and of near-duplicates ``likewise_kept_id``, ``_measure``, ``_similarity`` and
-            ``_distance`` (SimHash only); None where there is no text. With `action` ``drop``, `None` for what goes.
+            The field ``likewise_is_new``, and for near-duplicates also ``likewise_kept_id``, ``_measure``,
+            ``_similarity`` and ``_distance`` (SimHash only). None for chunks without text.
         """
         rows = [row for row, text in enumerate(texts) if text is not None]
         some = [text for text in texts if text is not None]
@@ -82,7 +83,7 @@ class ChunkRules:
         return tags
 
     def stays(self, tags: dict[str, Any] | None) -> bool:
-        """Return whether a chunk with these tags stays."""
+        """Return whether a chunk with these tags is kept."""
         return tags is None or self.action == "tag" or bool(tags[PREFIX + "is_new"])
 
     def _in_batch(self, texts: list[str], ids: list[str | None], rows: list[int]) -> list[dict[str, Any]]:

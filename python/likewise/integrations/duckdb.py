@@ -1,4 +1,4 @@
-"""DuckDB: relations in, relations out, and functions of SQL.
+"""DuckDB: relations in, relations out, and SQL functions.
 
 Requires ``pip install "likewise[duckdb]"``.
 """
@@ -65,17 +65,17 @@ def labels(relation: Any, text: Any = "text", recipe: Any = None, **options: Any
 
 
 def register(connection: Any, recipe: Any = None, **fields: Any) -> None:  # noqa: ANN401
-    """Create functions of SQL on a connection.
+    """Create SQL functions on a connection.
 
-    - ``likewise_groups(list(text))``: for each text of a list the position (from 1) of the kept one in its group.
+    - ``likewise_groups(list(text))``: for each text of a list, the position (from 1) of the kept text of its group.
     - ``likewise_simhash(text)``: the 64-bit SimHash of a text, UBIGINT.
-    - ``likewise_hamming(a, b)``: the number of differing bits of two fingerprints. DuckDB has a function ``hamming`` of
-      its own, for strings.
+    - ``likewise_hamming(a, b)``: the number of differing bits of two fingerprints. DuckDB has its own function
+      ``hamming``, which compares strings.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
-        Where to.
+        The connection on which to create the functions.
     recipe, **fields
         The recipe of ``likewise_groups``, as for :func:`likewise.dedup`.
 
@@ -87,8 +87,8 @@ def register(connection: Any, recipe: Any = None, **fields: Any) -> None:  # noq
     Notes
     -----
     DuckDB calls functions with parts of a column, so a function of single texts cannot find groups.
-    ``likewise_groups`` takes the whole column, or with ``GROUP BY`` that of each group, as a list, which is held in
-    memory. A null text is kept and matches nothing; its SimHash is null.
+    ``likewise_groups`` accepts the whole column as a list, or with ``GROUP BY`` the column of each group. The list is
+    held in memory. A null text is kept and matches nothing; its SimHash is null.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def register(connection: Any, recipe: Any = None, **fields: Any) -> None:  # noq
     [(1,), (1,)]
     """
     if not isinstance(connection, DuckDBPyConnection):
-        raise InvalidParameter("connection", f"{type(connection).__name__} is not a connection of DuckDB")
+        raise InvalidParameter("connection", f"{type(connection).__name__} is not a DuckDB connection")
     simhash = likewise.Recipe.simhash(bits=64)
 
     def simhashes(texts: Any) -> Any:  # noqa: ANN401

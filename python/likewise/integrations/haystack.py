@@ -37,7 +37,7 @@ class LikewiseDeduplicator:
         self._rules = ChunkRules(**rules)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the component as JSON values; Haystack calls it."""
+        """Return the component as JSON values, for Haystack."""
         given = dict(self._given)
         if given.get("key") is not None:
             raise InvalidParameter("key", "an API key is not stored with a pipeline; set it after loading")
@@ -50,7 +50,7 @@ class LikewiseDeduplicator:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Return a component from what `to_dict` returned; Haystack calls it."""
+        """Create a component from the result of `to_dict`, for Haystack."""
         given = data.get("init_parameters", {})
         if isinstance(given.get("recipe"), dict):
             data = {**data, "init_parameters": given | {"recipe": Recipe.from_dict(given["recipe"])}}
@@ -59,7 +59,7 @@ class LikewiseDeduplicator:
 
     @component.output_types(documents=list[Document], duplicates=list[Document])  # type: ignore[untyped-decorator]
     def run(self, documents: list[Document]) -> dict[str, list[Document]]:
-        """Return the documents that stay, and the near-duplicates, each in their order.
+        """Return the kept documents and the near-duplicates, each in their order.
 
         Parameters
         ----------

@@ -44,7 +44,7 @@ class LikewiseTransformer(BaseDocumentTransformer):
         self._rules = ChunkRules(**rules)
 
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:  # noqa: ANN401
-        """Return the documents that stay, in their order; those given are not changed.
+        """Return the kept documents, in their order. The given documents are not changed.
 
         With `action` ``tag``, all of them with ``likewise_is_new`` in their metadata; near-duplicates also with
         ``likewise_kept_id``, ``likewise_measure`` and ``likewise_similarity``.
@@ -53,7 +53,7 @@ class LikewiseTransformer(BaseDocumentTransformer):
 
 
 class LikewiseCompressor(BaseDocumentCompressor):
-    """Drops or marks near-duplicates among retrieved documents: the best ranked of each group stays.
+    """Drops or marks near-duplicates among retrieved documents, except the best-ranked document of each group.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class LikewiseCompressor(BaseDocumentCompressor):
         self._rules = ChunkRules(**rules)
 
     def compress_documents(self, documents: Sequence[Document], query: str, callbacks: Any = None) -> list[Document]:  # noqa: ANN401
-        """Return the documents that stay, in their order."""
+        """Return the kept documents, in their order."""
         return _transformed(self._rules, documents)
 
 

@@ -44,7 +44,7 @@ class LikewiseTransform(TransformComponent):
         self._rules = ChunkRules(**rules)
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:  # noqa: ANN401
-        """Return the nodes that stay, in their order.
+        """Return the kept nodes, in their order.
 
         With `action` ``tag``, all of them with ``likewise_is_new`` in their metadata; near-duplicates also with
         ``likewise_kept_id``, ``likewise_measure`` and ``likewise_similarity``.

@@ -55,7 +55,7 @@ class FrameMethods:
         return self._frame.filter(pl.Series(result.kept))
 
     def groups(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
-        """Return the group of each row as a polars.Series: the id of the row that is kept, or its number without ids.
+        """Return the group of each row as a polars.Series: the id of the kept row, or its number if there are no ids.
 
         Parameters
         ----------
@@ -148,16 +148,16 @@ class SeriesMethods:
         )
 
     def tokens(self, recipe: Any = None) -> Any:  # noqa: ANN401
-        """Return the normalized tokens of each text by a recipe, as a List of String. A null remains null."""
+        """Return the normalized tokens of each text under a recipe, as a List of String. A null remains null."""
         lists = [None if text is None else tokens(text, recipe) for text in self._series]
         return pl.Series(self._series.name, lists, dtype=pl.List(pl.String))
 
 
 @pl.api.register_expr_namespace("likewise")
 class ExpressionMethods:
-    """Methods of ``expression.likewise``, as those of series.
+    """Methods of ``expression.likewise``, with the same names as the methods of series.
 
-    `is_kept`, `groups` and `sketch` are computed on the whole column, in ``group_by`` and ``over`` on each group.
+    `is_kept`, `groups` and `sketch` are computed on the whole column, or on each group in ``group_by`` and ``over``.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class ExpressionMethods:
         self._expression = expression
 
     def is_kept(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
-        """Return whether each text is kept, a Boolean; arguments as for :func:`likewise.dedup`."""
+        """Return whether each text is kept, as a Boolean; arguments as for :func:`likewise.dedup`."""
         return self._mapped("is_kept", pl.Boolean, recipe, options)
 
     def groups(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
@@ -189,7 +189,7 @@ class ExpressionMethods:
         return self._mapped("sketch", _sketch_type(likewise.sketch([], recipe, **fields)), recipe, fields)
 
     def tokens(self, recipe: Any = None) -> Any:  # noqa: ANN401
-        """Return the normalized tokens of each text by a recipe, a List of String."""
+        """Return the normalized tokens of each text under a recipe, as a List of String."""
         return self._mapped("tokens", pl.List(pl.String), recipe, {})
 
     def _mapped(self, name: str, kind: Any, recipe: Any, options: dict[str, Any]) -> Any:  # noqa: ANN401

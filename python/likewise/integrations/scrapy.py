@@ -1,4 +1,4 @@
-"""An item pipeline for Scrapy that drops or marks items whose text an index has seen before."""
+"""An item pipeline for Scrapy that drops or marks items whose text has a near-duplicate in an index."""
 
 from typing import Any, Self
 

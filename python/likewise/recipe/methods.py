@@ -147,8 +147,8 @@ class MinHash(_Banded):
     def recall_of_crowd(self, asked: Asked, num_capped: int) -> float:
         """Return a lower bound of P(found) for a pair at the threshold of two documents in full buckets.
 
-        Where levels of buckets serve them and none was full to the last, documents that share a key of the last level
-        meet. Keys that have no slot in common are independent.
+        With bucket levels, if no bucket of the last level was full, documents that share a key of the last level are
+        compared. Keys without common slots are independent.
         """
         if num_capped:
             return 0.0
@@ -260,11 +260,11 @@ class SimHashDistance(SimHash, _Banded):
         return self.bands is None
 
     def is_short(self, num_features: Any) -> Any:  # noqa: ANN401 - a number, an array, or a column of Spark
-        """Return whether a pair is compared by its plain features too, whose smaller document has so many of them."""
+        """Return whether a pair whose smaller document has so many features is also compared by plain features."""
         return num_features < _native.SHORT_FEATURES
 
     def may_meet_short(self, num_features: Any) -> Any:  # noqa: ANN401 - as above
-        """Return whether a document of so many features can reach ``short_threshold`` with a short one."""
+        """Return whether a document with this many features can reach ``short_threshold`` with a short one."""
         return num_features * self.short_threshold < _native.SHORT_FEATURES
 
     def open_search(self, asked: Asked) -> dict[str, int]:  # noqa: D102
@@ -305,7 +305,7 @@ class Bloom(_Banded):
 
     @property
     def recall_of_filters(self) -> float:
-        """P(a pair at the threshold shares bits enough): beside bands, which may miss as much, the recall's root."""
+        """P(a pair at the threshold shares enough bits); with bands, the square root of the recall."""
         return self.recall if self.bands is None else math.sqrt(self.recall)
 
     def nominating_bands(self, asked: Asked) -> dict[str, int]:

@@ -822,7 +822,7 @@ class Recipe:
 
     @property
     def feature_rules(self) -> _native.FeatureRules:
-        """What makes features of a document, for the native core.
+        """Rules for the features of a document, for the native core.
 
         Raises
         ------
@@ -834,7 +834,7 @@ class Recipe:
 
     @property
     def text_rules(self) -> _native.TextRules:
-        """What is done to a text before it is cut, for the native core."""
+        """Rules applied to a text before it is split into tokens, for the native core."""
         return text_rules_of(vars(self))
 
     @property
@@ -843,12 +843,12 @@ class Recipe:
         return self.tokens == USER_TOKENS or self.weights == OWN_WEIGHTS
 
     def feature_options(self) -> dict[str, Any]:
-        """Return what makes the same features in a recipe of another method: options of its constructor."""
+        """Return constructor options that give a recipe of another method the same features."""
         return {name: value for name in _FEATURE_NAMES if (value := getattr(self, name)) is not None}
 
     @property
     def unweighted_rules(self) -> _native.FeatureRules:
-        """What makes the same features where each counts once; of weight 0 there is none."""
+        """Rules for the same features with each counted once; features of weight 0 are left out."""
         # Only these weights may be 0. The others say nothing about which features there are.
         return self._rules(self.weights, once=True) if self.weights in _VANISHING else self._rules("none")
 
@@ -963,7 +963,7 @@ class Recipe:
 
     @property
     def candidate_threshold(self) -> float:
-        """The Jaccard similarity that bands are chosen for: that of two sets of equal size at the threshold."""
+        """The Jaccard similarity that bands are chosen for: that of two equal-sized sets at the threshold."""
         return self.asked.as_jaccard
 
     def as_jaccard(self, similarity: NDArray[np.float64] | np.float64) -> NDArray[np.float64] | np.float64:
@@ -983,7 +983,7 @@ class Recipe:
 
     @property
     def stated_recall(self) -> float | None:
-        """P(found) for a pair exactly at the threshold, from the model; None where no model or no threshold exists."""
+        """P(found) for a pair exactly at the threshold, from the model; None without a model or a threshold."""
         return None if self.needs_threshold else self.resolve().sketch.stated_recall(self.asked)
 
     @property
@@ -1051,7 +1051,7 @@ class Recipe:
         return identity(self.resolve().fields, SKETCH_FIELDS + DECISION_FIELDS + acting)
 
     def to_dict(self) -> dict[str, object]:
-        """Return the fields that this method uses, by name; `overflow` only if it is not that of the first version."""
+        """Return the fields that this method uses, by name; `overflow` only if it is not ``levels``."""
         used = {"method", *FIELDS_OF_METHOD[self.method], "text_version", "sketch_version"} - set(COMPANIONS)
         if self.has_levels:
             used.discard("overflow")

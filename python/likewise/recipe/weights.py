@@ -28,7 +28,7 @@ MAX_WEIGHT = 15
 class Weights:
     """A table of integer weights for features, with the rules that define these features.
 
-    Make one with :meth:`read` (what ``likewise weights`` wrote) or :meth:`from_terms` (a lexicon), and give it to a
+    Make one with :meth:`read` (a file from ``likewise weights``) or :meth:`from_terms` (a lexicon), and pass it to a
     recipe: ``Recipe.minhash(weights=table)``.
 
     Notes

@@ -105,8 +105,8 @@ def test_tampered_evidence_is_found(tmp_path, form):
 
     names = {
         other_place: "matches the one",
-        later: "comes earlier",
-        beyond: "comes earlier",
+        later: "refers to an earlier part",
+        beyond: "refers to an earlier part",
         less: "matches the one",
         longer: "matches the one",
     }
@@ -197,7 +197,7 @@ def test_the_command_writes_a_certificate(tmp_path):
     out = run(tmp_path, FORMS[0])
     done = likewise_command("audit", out)
     assert done.status == 0, done.err
-    assert b"ok   every removed part names one that comes earlier" in done.out
+    assert b"ok   every removed part refers to an earlier part" in done.out
     assert b"fewer than 3 words" in done.out
     certificate = json.loads((out / "audit.json").read_text())
     assert certificate["passed"]

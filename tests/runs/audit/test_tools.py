@@ -184,7 +184,7 @@ def test_other_text_under_an_id_is_seen(tool, tmp_path):
     changed = tmp_path / "changed.jsonl"
     changed.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = audit_output(tool.inputs, changed, RECIPE)
-    (check,) = (check for check in found.checks if "text that the inputs have" in check.name)
+    (check,) = (check for check in found.checks if "same text as the input" in check.name)
     assert (check.num_failed, check.failures) == (1, ("changed.jsonl:5",))
 
 
@@ -201,20 +201,20 @@ ABC = [{"id": name, "text": f"the text of {name} and some more words"} for name 
         (
             ABC,
             [*ABC[:1], {"id": "z", "text": "x"}],
-            r"kept.jsonl:2: the inputs have no document with the id .*\(1 such\)",
+            r"kept.jsonl:2: the inputs have no document with the id .*\(1 in total\)",
         ),
         ([*ABC, ABC[0]], ABC[:1], r"in.jsonl:4: two documents of the inputs have this id .*in.jsonl:1"),
         (ABC, [ABC[0], ABC[0]], r"kept.jsonl:2: two documents of the kept files have this id"),
         (ABC, [], "kept.jsonl: the kept files contain no documents"),
         ([], ABC, "in.jsonl: the inputs contain no documents"),
-        ([*ABC, {"text": "x"}], ABC[:1], "in.jsonl:4: this document of the inputs has no id, and others have one"),
+        ([*ABC, {"text": "x"}], ABC[:1], "in.jsonl:4: this document of the inputs has no id, but others do"),
         (ABC, [ABC[0], {"text": "x"}], "kept.jsonl:2: this document of the kept files has no id"),
         (
             ABC,
             [{"text": ABC[0]["text"]}] * 2,
-            r"kept.jsonl:2: the inputs do not have the text .* not so often \(1 such\)",
+            r"kept.jsonl:2: the text of this kept document is not in the inputs, .* \(1 in total\)",
         ),
-        (ABC, [{"text": "another text"}], r"kept.jsonl:1: the inputs do not have the text"),
+        (ABC, [{"text": "another text"}], r"kept.jsonl:1: the text of this kept document is not in the inputs"),
         ([*ABC, {"id": "d", "text": 5}], ABC[:1], r"in.jsonl:4: .*"),
     ],
 )

@@ -303,7 +303,7 @@ def test_labels_are_stored_at_once_and_read_again(tmp_path):
         with pytest.raises(InvalidInput):
             marks.mark(*bad, True)
     (tmp_path / "other.csv").write_text("id,name\n1,2\n")
-    with pytest.raises(InvalidInput, match="begins with"):
+    with pytest.raises(InvalidInput, match="the first line must be"):
         Marks(tmp_path / "other.csv")
 
 

@@ -40,7 +40,7 @@ def test_tokens_without_weights(begin):
     problem(client.post(f"{PAGES}/check", json={"text": [1]}), "invalid", "text")
 
 
-def test_a_collection_of_texts_takes_no_tokens(begin):
+def test_a_collection_of_texts_rejects_tokens(begin):
     client = begin(max_document_characters=10)
     problem(client.post(f"{PAGES}/check", json={"text": ["a"]}), "invalid", "text")
     problem(client.post(f"{PAGES}/check", json={"text": ["a" * 6, "b" * 6]}), "invalid", "text")

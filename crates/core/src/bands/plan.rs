@@ -63,15 +63,15 @@ pub fn plan_bands(num_slots: u32, threshold: f64, recall: f64) -> Result<BandPla
     // 1 - (1 - t)^m >= recall, solved for m.
     let needed = libm::ceil(libm::log1p(-recall) / libm::log1p(-threshold));
     let more_slots = if needed <= 65_535.0 {
-        format!("take num_slots >= {needed}, ")
+        format!("use num_slots >= {needed}, ")
     } else {
         String::new()
     };
     Err(Error::invalid(
         "recall",
         format!(
-            "{recall} is out of reach: {num_slots} slots find a pair of similarity {threshold} with probability {reachable:.6} at \
-             most; {more_slots}ask for a lower recall or raise the threshold"
+            "{recall} cannot be reached: {num_slots} slots find a pair of similarity {threshold} with a probability of at most \
+             {reachable:.6}; {more_slots}lower the recall, or raise the threshold"
         ),
     ))
 }

@@ -22,7 +22,10 @@ pub(super) fn check_layout(signatures: &Signatures<'_>) -> Result<(), Error> {
     if !bytes.len().is_multiple_of(row_bytes) {
         return Err(Error::invalid(
             "signatures",
-            format!("{} bytes are not whole rows of {row_bytes}", bytes.len()),
+            format!(
+                "{} bytes are not a multiple of the row size, {row_bytes} bytes",
+                bytes.len()
+            ),
         ));
     }
     Ok(())

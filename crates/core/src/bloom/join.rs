@@ -79,7 +79,7 @@ impl BloomJoin {
         let num_filters = filters.len() / num_words;
         if !filters.len().is_multiple_of(num_words) {
             let message = format!(
-                "{} words are no filters of {num_words} words",
+                "{} words are not a multiple of {num_words} words per filter",
                 filters.len()
             );
             return Err(Error::invalid("filters", message));

@@ -124,7 +124,7 @@ impl WeightTable {
                 if features.len() != weights.len() || !features.is_sorted_by(|a, b| a < b) {
                     return Err(Error::invalid(
                         "features",
-                        "they must rise, one for each weight",
+                        "they must be ascending, with one weight each",
                     ));
                 }
                 Content::Listed(Buckets::new(&features, &weights))

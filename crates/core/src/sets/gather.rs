@@ -137,7 +137,7 @@ fn number_of_list(num_lists: usize) -> Result<u32, Error> {
         .ok_or_else(|| {
             Error::invalid(
                 "threshold",
-                "the prefixes of these documents hold over 2^32 - 2 features; take a higher one",
+                "the prefixes of these documents contain more than 2^32 - 2 features; use a higher threshold",
             )
         })
 }

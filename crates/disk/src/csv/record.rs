@@ -103,13 +103,13 @@ impl RecordParser {
     pub fn check(&self, length: u64, rules: &CsvRules) -> Result<(), String> {
         if length > rules.max_document || self.is_too_long {
             return Err(format!(
-                "the record has {length} bytes; --max-document allows {} (is a quote open that is never closed?)",
+                "the record has {length} bytes; --max-document allows {} (perhaps a quote is never closed)",
                 rules.max_document
             ));
         }
         if self.len() != rules.num_columns {
             return Err(format!(
-                "the record has {} fields where the header has {}",
+                "the record has {} fields, but the header has {}",
                 self.len(),
                 rules.num_columns
             ));
@@ -118,7 +118,7 @@ impl RecordParser {
         for &column in wanted.chain(rules.field_columns.iter().flatten()) {
             if let Err(error) = std::str::from_utf8(self.field(column)) {
                 return Err(format!(
-                    "field {} is not valid UTF-8 (its byte {})",
+                    "field {} is not valid UTF-8 (at byte {} of the field)",
                     column + 1,
                     error.valid_up_to() + 1
                 ));

@@ -17,8 +17,8 @@ const BLOCK_BYTES: u64 = 1 << 20;
 const MOST_RESERVED_BYTES: u64 = 64 << 20;
 
 /// Why a stray line is bad.
-const STRAY: &str = "a field begins with a quote that is not closed on this line, nor properly on a later one (only this line \
-is left out); if quotes are plain characters here, add --quote none";
+const STRAY: &str = "a field begins with a quote that is not properly closed on this line or a later one (only this line \
+is skipped); if quotes are plain characters here, add --quote none";
 
 /// Reads the records of a range that begins and ends between records, from the first to the last.
 pub struct CsvStream {
@@ -133,7 +133,7 @@ impl CsvStream {
                 let num_lines = self.num_lines(offset, length)?;
                 let reason = match num_lines {
                     1 => reason,
-                    _ => format!("{reason}; it takes {num_lines} lines"),
+                    _ => format!("{reason}; it spans {num_lines} lines"),
                 };
                 piece.bad.push(BadRow {
                     line_number,

@@ -137,7 +137,7 @@ impl Reader {
             })
             .collect();
         let plan = SearchPlan::new(description.bits, description.within, keys)
-            .map_err(|e| damaged(format!("its plan is refused: {e}")))?;
+            .map_err(|e| damaged(format!("its plan is not valid: {e}")))?;
         let tail_rows = self.sections.bytes_of("tail_rows", description.tail_rows)?;
         let parts = SetParts {
             plan,
@@ -172,7 +172,7 @@ impl Reader {
             .map(|ids| self.sections.bytes_of("ids", ids).map(<[u8]>::to_vec))
             .transpose()?;
         let set = HammingSet::of_parts(parts)
-            .map_err(|_| damaged("lengths of its sections contradict each other"))?;
+            .map_err(|_| damaged("the lengths of its sections are inconsistent"))?;
         Ok(OpenedSet {
             set,
             ids,

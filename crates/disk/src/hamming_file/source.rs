@@ -68,7 +68,7 @@ impl IndexSource {
         if !is_rising || empty_rows.last().is_some_and(|&row| u64::from(row) >= len) {
             return Err(Error::invalid(
                 "empty_rows",
-                format!("must rise and lie below {len}"),
+                format!("must be ascending and below {len}"),
             ));
         }
         let metadata = file.metadata().map_err(|e| Error::io("read the size", e))?;
@@ -298,7 +298,10 @@ impl IndexSource {
             0 => Ok(()),
             _ => Err(Error::invalid(
                 "fingerprints",
-                format!("a bit beyond the {} of a fingerprint is set", self.bits),
+                format!(
+                    "a bit beyond the {} bits of a fingerprint is set",
+                    self.bits
+                ),
             )),
         }
     }
@@ -307,7 +310,7 @@ impl IndexSource {
 pub(super) fn changed() -> Error {
     Error::Changed {
         offset: 0,
-        reason: "its fingerprints are not those that were read first".to_owned(),
+        reason: "its fingerprints changed between two passes".to_owned(),
     }
 }
 

@@ -64,7 +64,7 @@ impl FlatFingerprints {
         if !is_rising || empty_rows.last().is_some_and(|&row| row as usize >= len) {
             return Err(Error::invalid(
                 "empty_rows",
-                format!("must rise and lie below {len}"),
+                format!("must be ascending and below {len}"),
             ));
         }
         let size = file

@@ -255,7 +255,7 @@ fn parse_id<'a>(raw: &'a str, name: &str) -> Result<Option<Cow<'a, str>>, String
             }))
         }
         _ => Err(format!(
-            "id field \"{name}\" is {}; ids are strings or whole numbers, and --id-field none reads none",
+            "id field \"{name}\" is {}; ids must be strings or whole numbers; use --id-field none to ignore ids",
             type_of(raw)
         )),
     }

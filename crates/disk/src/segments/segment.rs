@@ -18,7 +18,7 @@ use crate::sections::{Damage, Sections, damaged};
 use crate::store::LiveSegment;
 
 /// What is wrong with tables whose blocks are what was written.
-const CONTRADICTS: &str = "its directories contradict its lengths";
+const CONTRADICTS: &str = "its directories are inconsistent with its lengths";
 
 /// The mapped tables of consecutive rows; answers are rows of the store, those that have the key ascending.
 ///
@@ -85,7 +85,7 @@ impl Segment {
                 part("directory", entry.unary)?,
                 part("entries", entry.entries)?,
             )
-            .ok_or_else(|| damaged(format!("lengths of {name} contradict each other")))
+            .ok_or_else(|| damaged(format!("the lengths of {name} are inconsistent")))
         };
         let num_rows = description.num_rows as usize;
         let words_of = |name: &str, section, num_words| match sections.guarded(name, section) {

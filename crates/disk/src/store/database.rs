@@ -309,9 +309,9 @@ pub(super) fn kind_of(connection: &Connection) -> Result<Kind, Error> {
     let reason = match application {
         0 if number("schema_version")? == 0 => return Ok(Kind::Empty),
         APPLICATION_ID => format!(
-            "the database is of format {version}; this version reads format {FORMAT_VERSION} alone"
+            "the database has format {version}; this version reads only format {FORMAT_VERSION}"
         ),
-        _ => "the database is of another application".to_owned(),
+        _ => "the database belongs to another application".to_owned(),
     };
     Err(Error::Unsupported { reason })
 }

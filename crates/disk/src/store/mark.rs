@@ -90,7 +90,7 @@ impl Loss {
     pub(super) fn error(&self) -> Error {
         Error::Damaged {
             reason: format!(
-                "the database or its log is damaged: {self} were acknowledged and are lost. Restore a snapshot; or go on without them by \
+                "the database or its log is damaged: {self} were acknowledged and are lost. Restore a snapshot, or continue without them with \
                  accept_loss=True (likewise index verify --accept-loss)"
             ),
         }

@@ -53,8 +53,8 @@ pub(super) fn settle(files: &dyn Files, dir: &Path) -> Result<PathBuf, Error> {
     match file_system_of(&files.mounts(), &dir) {
         Some(kind) if NETWORK_FILE_SYSTEMS.contains(&kind) => Err(Error::Unsupported {
             reason: format!(
-                "{} is on a network file system ({kind}); an index needs a local one, since its locks and its shared memory do not \
-                 hold between machines",
+                "{} is on a network file system ({kind}); an index requires a local file system, because locks and shared memory do \
+                 not work across machines",
                 dir.display()
             ),
         }),
@@ -199,12 +199,12 @@ pub(super) fn unchanging(
     let log = dir.join(format!("{name}-wal"));
     if files.facts(&log).is_ok_and(|log| log.num_bytes > 0) {
         return refused(
-            "its writer did not close it, and its log cannot be brought into the database on a read-only file system",
+            "it was not closed after the last write, and its log cannot be applied on a read-only file system",
         );
     }
     match without_log(&dir.join(name)) {
         Some(uri) => Ok(Some(uri)),
-        None => refused("on a read-only file system its path must be UTF-8"),
+        None => refused("on a read-only file system, its path must be valid UTF-8"),
     }
 }
 

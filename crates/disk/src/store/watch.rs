@@ -173,7 +173,7 @@ impl Watch {
         if id(&stamp.facts) != id(&self.database) {
             return Err(self.lose(
                 Replacement::Moved,
-                "the path of the index now leads to another database than the one that is open",
+                "the path of the index now refers to a different database than the open one",
             ));
         }
         let now = (stamp.modified, stamp.facts.num_bytes);

@@ -111,14 +111,17 @@ impl Store {
         if let Some(id) = rows.ids.iter().find(|id| id.len() > MAX_ID_BYTES) {
             return Err(Error::invalid(
                 "doc_id",
-                format!("an id has {} bytes; at most {MAX_ID_BYTES}", id.len()),
+                format!(
+                    "an id has {} bytes; the maximum is {MAX_ID_BYTES}",
+                    id.len()
+                ),
             ));
         }
         if n as u64 + u64::from(self.position.num_rows) >= u64::from(u32::MAX) {
             return Err(Error::invalid(
                 "rows",
-                "an index numbers at most 4,294,967,294 additions, removed documents included, and never uses a number again; \
-                 export its documents and add them to a new index",
+                "an index accepts at most 4,294,967,294 additions, including documents removed later; export its documents and \
+                 add them to a new index",
             ));
         }
         Ok(())

@@ -71,7 +71,7 @@ impl RepeatedWindows {
         if windows.iter().any(|&[_, place]| place >= self.num_words) {
             return Err(Error::InvalidParameter {
                 name: "windows",
-                message: format!("a place is not below {}", self.num_words),
+                message: format!("a position is {} or more", self.num_words),
             });
         }
         // Twice, since no shift is by all 64 bits.
@@ -97,7 +97,7 @@ impl RepeatedWindows {
         if ends != (Some(&0), Some(&(self.num_words as i64))) || !doc_starts.is_sorted() {
             return Err(Error::InvalidParameter {
                 name: "doc_starts",
-                message: format!("do not rise from 0 to {}", self.num_words),
+                message: format!("must be ascending, from 0 to {}", self.num_words),
             });
         }
         map_ranges(

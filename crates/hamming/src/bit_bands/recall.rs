@@ -113,8 +113,8 @@ pub(super) fn out_of_reach(bits: u32, within: u32, recall: f64) -> Error {
     Error::invalid(
         "recall",
         format!(
-            "{recall} is out of reach for {within} of {bits} bits: not even {MAX_BANDS} bands find so many; ask for a lower recall or a smaller \
-             radius, or leave recall out and compare every pair"
+            "{recall} cannot be reached for {within} of {bits} bits, even with {MAX_BANDS} bands; lower the recall or the radius, or omit \
+             recall to compare every pair"
         ),
     )
 }

@@ -123,7 +123,10 @@ impl Costs {
             }
         }
         if self.memory.is_empty() || !self.memory.is_sorted_by(|a, b| a.num_bytes < b.num_bytes) {
-            return Err(Error::invalid("costs", "the sizes of memory do not ascend"));
+            return Err(Error::invalid(
+                "costs",
+                "memory sizes must be in ascending order",
+            ));
         }
         Ok(())
     }

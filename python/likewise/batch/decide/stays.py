@@ -47,7 +47,7 @@ def read_decisions(path: Path) -> list[str]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.reader(file, strict=True)
             if tuple(next(rows, ())) != DECISIONS_HEADER:
-                raise InvalidInput(f"not a file of decisions; such a file begins with {header}", str(path), 1)
+                raise InvalidInput(f"not a file of decisions; the first line must be {header}", str(path), 1)
             for row in rows:
                 if not row:
                     continue

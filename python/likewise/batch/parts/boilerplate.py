@@ -47,9 +47,9 @@ class BoilerplateRules:
     Parameters
     ----------
     site : str
-        Field of the site of a document. Of a URL the host counts.
+        Field with the site of a document. For a URL, the host is used.
     share : float
-        Share of the documents of a site that must have a part, above 0 and at most 1.
+        Share of the documents of a site that must contain a part, above 0 and at most 1.
     unit : {"line", "paragraph", "sentence"}
         What documents are cut into.
     min_documents : int

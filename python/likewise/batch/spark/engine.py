@@ -78,16 +78,16 @@ class SparkEngine:
         *,
         work: Path,
     ) -> Iterator[tuple[Documents, Decision]]:
-        """Return documents without sketches, and the verdicts on them; as :class:`likewise.batch.engine.Engine` says.
+        """Return documents without sketches, and the verdicts on them (see :class:`likewise.batch.engine.Engine`).
 
         Raises
         ------
         InvalidInput
-            As a local run does.
+            As for a local run.
         InvalidParameter
-            If Spark is not there.
+            If Spark is not installed.
         EngineFailed
-            If Spark gave up, with its reason.
+            If Spark failed; the error gives the reason.
         """
         directory = self._checkpoint_dir or str((work / PARTS / ENGINE_STAGES).absolute())
         # Java starts for many seconds, in which nothing else can be told.

@@ -22,7 +22,7 @@ of an index, or the URL of a Redis server.
 
 Kinds of copies: exact (equal after normalization), near, containing (the given document is less than 80% as long), and
 duplicate (a run or an index removed the document as a duplicate of a copy). In corpora and runs, texts are compared as
-by decontaminate; an index is asked by its recipe and does not find containing copies.
+by decontaminate. An index is searched with its own recipe, which does not find containing copies.
 
 OUT will contain copies.parquet (one row per copy), given.parquet, summary.json, and delete/ with the ids to delete from
 each place.
@@ -47,7 +47,7 @@ _MOST_SHOWN = 20
     default=0.75,
     show_default=True,
     metavar="S",
-    help="Minimum weighted share of the given document's words that the other one has in the same order, 0 to 1.",
+    help="Minimum weighted share of the given document's words found in the other document in the same order, 0 to 1.",
 )
 @click.option(
     "--min-share",
@@ -55,7 +55,7 @@ _MOST_SHOWN = 20
     default=0.2,
     show_default=True,
     metavar="S",
-    help="Minimum weighted share of the given document's n-grams (five words) that the other one has, 0 to 1.",
+    help="Minimum weighted share of the given document's word 5-grams found in the other document, 0 to 1.",
 )
 @click.option(
     "--min-ngrams",

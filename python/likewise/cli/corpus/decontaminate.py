@@ -16,13 +16,13 @@ from likewise.progress import shown
 _HELP = """Find items of evaluation sets inside documents, and remove them.
 
 Each EVALS is NAME=PATH, or a path whose file name without endings becomes the name: a file, a directory or a glob, in
-any format that dedup reads. The fields question, answer, passage and text of an item are searched separately, as far as
-a set has them; --item-field names others.
+any format that dedup reads. The fields question, answer, passage and text of an item are searched separately, if the
+set has them. Use --item-field for other fields.
 
-An item is found verbatim, in other whitespace, case or punctuation, inside a longer text, split over the items of a
-list, and with some of its words changed. N-grams that many items or documents share count little, numbers and rare
-words much, so a problem from the same template with other numbers is not found. Texts that are too short to tell are
-listed in OUT/items.parquet.
+An item is found verbatim, with different whitespace, case or punctuation, inside a longer text, split across list
+items, or with some words changed. N-grams that many items or documents share have a low weight; rare words and numbers
+have a high one. A problem from the same template with other numbers is therefore not found. Texts that are too short
+to search for are listed in OUT/items.parquet.
 
 \b
 Examples:
@@ -54,7 +54,7 @@ Examples:
     default="kept",
     show_default=True,
     help="What to write in addition to the evidence. kept: documents that contain no item. cut: all documents without "
-    "the stretches found (not for web archives). annotated: all rows, with the fields is_contaminated, item_set, "
+    "the passages found (not for web archives). annotated: all rows, with the fields is_contaminated, item_set, "
     "item_id, item_field and similarity. evidence: nothing else.",
 )
 @click.option(
@@ -69,7 +69,7 @@ Examples:
     default=0.75,
     show_default=True,
     metavar="S",
-    help="Minimum weighted share of the item's words that the document has in the same order, 0 to 1.",
+    help="Minimum weighted share of the item's words found in the document in the same order, 0 to 1.",
 )
 @click.option(
     "--min-share",
@@ -77,7 +77,7 @@ Examples:
     default=0.2,
     show_default=True,
     metavar="S",
-    help="Minimum weighted share of the item's n-grams (five words) that the document has, 0 to 1.",
+    help="Minimum weighted share of the item's word 5-grams found in the document, 0 to 1.",
 )
 @click.option(
     "--min-ngrams",

@@ -17,8 +17,8 @@ from likewise.progress import shown
 _HELP = """Find near-duplicates between the splits of a dataset.
 
 The first split is the training set. Each SPLIT is NAME=PATH, or a path whose file name without endings becomes the
-name: a file, a directory or a glob, in any format that dedup reads. Repeat a NAME to give several paths. A saved
-DatasetDict without a NAME is all its splits.
+name: a file, a directory or a glob, in any format that dedup reads. Repeat a NAME to give several paths. Without a
+NAME, all splits of a saved DatasetDict are read.
 
 The table shows how many documents of each row's split have a near-duplicate in the column's split. A document should be
 dropped if it matches any document of an earlier split. Recipe options and defaults are those of dedup; weights and

@@ -76,7 +76,7 @@ _NAMED = {
     ),
     "tokenizer": facts(
         metavar="NAME",
-        help="--tokens user: name and version of the program that cut the tokens. It is part of the recipe.",
+        help="--tokens user: name and version of the program that produced the tokens. It is part of the recipe.",
     ),
     "weight_scale": facts(
         type=float, metavar="S", help="--weights own: multiply real weights by S and round them (at most 255)."

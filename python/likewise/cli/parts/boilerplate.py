@@ -32,7 +32,7 @@ Examples:
 @INPUTS
 @click.option("-o", "--out", required=True, type=click.Path(path_type=Path), metavar="OUT", help="Output directory.")
 @click.option(
-    "--site", required=True, metavar="FIELD", help="Field with the site of a document. Of a URL, the host counts."
+    "--site", required=True, metavar="FIELD", help="Field with the site of a document. For a URL, the host is used."
 )
 @click.option(
     "--share",
@@ -40,7 +40,7 @@ Examples:
     default=0.3,
     show_default=True,
     metavar="S",
-    help="Share of the site's documents that must have a part, above 0 and at most 1; always at least two documents.",
+    help="Share of the site's documents that must contain a part (0 < S <= 1); always at least two documents.",
 )
 @click.option(
     "--unit",

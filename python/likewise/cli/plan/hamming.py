@@ -140,9 +140,9 @@ def _draw(plan: "HammingPlan", *, with_ids: bool, least_with_ids: "PlannedSearch
         console.print(sentence)
     if least_with_ids is not None and plan.chosen is not None:
         console.print(
-            "Planned without ids (--without-ids; in an index: ids=False): with ids nothing fits in "
+            "Planned without ids (--without-ids; in an index: ids=False): with ids, no plan fits in "
             f"{_bytes(plan.memory_bytes or 0)}; the smallest takes {_bytes(least_with_ids.num_bytes)} "
-            f"({least_with_ids.name}). Without, {plan.chosen.name} takes {_bytes(plan.chosen.num_bytes)}, "
+            f"({least_with_ids.name}). Without ids, {plan.chosen.name} takes {_bytes(plan.chosen.num_bytes)}, "
             f"{_number(plan.chosen.num_bytes / plan.num_fingerprints)} bytes per fingerprint."
         )
 

@@ -151,7 +151,7 @@ def verify(server: Server, reader: Reader, layout: Layout, *, full: bool) -> tup
             findings += _wrong_tables(server, reader, layout, state, alive)
     if num_rows != state.num_rows - state.watermark:
         findings.append(
-            f"{counted(state.num_rows - state.watermark, 'document was', 'documents were')} committed, "
+            f"{counted(state.num_rows - state.watermark, 'document was', 'documents were')} committed, but "
             f"{counted(num_rows, 'has', 'have')} a record"
         )
     # Expired ones are not counted one by one.
@@ -202,7 +202,7 @@ def _wrong_tables(
         if entry not in {entries[at : at + 6] for at in range(0, len(entries), 6)}:
             findings.append(f"the id table has no entry for {record.doc_id!r}")
         if record.flags & SHORT and record.row not in sets:
-            findings.append(f"the features of the short document {record.doc_id!r} are not there")
+            findings.append(f"the features of the short document {record.doc_id!r} are missing")
         if not record.flags & KEPT and record.leader >= state.watermark:
             if record.leader not in members:
                 members[record.leader] = {*reader.members(record.leader, state)}
@@ -219,7 +219,7 @@ def _wrong_hits(reader: Reader, rows: list[Record], hits: Hits) -> list[str]:
     for row, is_kept in named.items():
         flags = known[row].flags
         if flags & GONE or bool(flags & KEPT) != is_kept or not flags & STANDS:
-            findings.append(f"the tables are wrong about {known[row].doc_id!r}")
+            findings.append(f"the tables have a wrong entry for {known[row].doc_id!r}")
     listed = {(query, row) for query, row in zip(hits.query.tolist(), hits.row.tolist(), strict=True)}
     for i, record in enumerate(rows):
         if record.flags & (STANDS | EMPTY) == STANDS and (i, record.row) not in listed:

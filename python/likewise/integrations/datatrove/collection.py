@@ -1,4 +1,4 @@
-"""Which documents of a whole collection are removed: the first two steps of three."""
+"""Decide which documents of a whole collection to remove: the first two of three steps."""
 
 import json
 from collections.abc import Iterator
@@ -74,7 +74,7 @@ class LikewiseDedupDecision(PipelineStep):
         self.folder, self.recipe, self.threads = get_datafolder(folder), recipe, threads
 
     def run(self, data: Any = None, rank: int = 0, world_size: int = 1) -> None:  # noqa: ANN401
-        """Decide."""
+        """Decide which documents to keep."""
         if world_size != 1:
             raise InvalidParameter("tasks", f"{world_size} given; the decision must run as one task")
         parts = sorted(self.folder.list_files("texts"))

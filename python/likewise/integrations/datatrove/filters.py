@@ -23,7 +23,7 @@ _BATCH = 1000
 
 
 class LikewiseDedupFilter(BaseFilter):
-    """Third step: remove the duplicates. Needs the reader and the number of tasks of the first step.
+    """Third step: remove the duplicates. Requires the same reader and number of tasks as the first step.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class LikewiseDedupFilter(BaseFilter):
 
 
 class LikewiseFilter(BaseFilter):
-    """Remove documents that an index has seen before, and add the others to it.
+    """Remove documents with a near-duplicate in an index, and add the others to the index.
 
     The result depends on the order in which documents arrive, so tasks that run at the same time give different
     results each time. With ``add=False``, documents are compared with the index only, in any order.

@@ -161,6 +161,6 @@ def _types_agree() -> Iterator[None]:
         yield
     except (pa.ArrowException, KeyError) as error:
         raise InvalidInput(
-            f"rows of the dataset differ in their columns or types ({error}); give it its features: "
+            f"rows of the dataset differ in their columns or types ({error}); set its features with "
             "dataset.cast(features)"
         ) from error

@@ -162,7 +162,7 @@ def _inputs(run: OpenRun) -> Check:
 def _rows_given(run: OpenRun) -> Check:
     stated, found = run.summary["num_documents"], len(run.documents)
     failures = () if found == stated else (f"{found:,} documents given, expected {stated:,}",)
-    return Check("the number of documents is that of the result", 1, len(failures), failures)
+    return Check("the number of documents matches the result", 1, len(failures), failures)
 
 
 def _counts(run: OpenRun) -> Check:

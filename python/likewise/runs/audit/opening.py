@@ -338,8 +338,8 @@ def check_references_exist(against: Sequence[str]) -> None:
     for path in against:
         if not Path(path).exists() and not glob.has_magic(path):
             raise InvalidInput(
-                "the reference documents of the run (--against) are missing; call audit in the directory where the run "
-                "was made, or put them back",
+                "the reference documents of the run (--against) are missing; run the audit in the directory where "
+                "the run was started, or restore them",
                 path,
             )
 

@@ -361,7 +361,7 @@ def _check_counts(path: Path, summary: dict[str, Any], collection: Collection, r
         name = file.relative_to(path / KEPT).as_posix()
         if file.is_file() and name not in names and file.name not in COMPANIONS:
             failures.append(f"{file} is not the file of an input")
-    return _check("the counts of the summary are those of the inputs and the evidence", len(stated) + 1, failures)
+    return _check("the counts in the summary match the inputs and the evidence", len(stated) + 1, failures)
 
 
 def _listed_as_empty(path: Path) -> list[tuple[int, str]]:
@@ -379,7 +379,7 @@ def _check_places(removed: _Removed) -> Check:
         (removed.kept_rows == removed.rows) & (removed.kept_ends <= removed.starts)
     )
     wrong = np.flatnonzero(~(is_earlier & removed.is_there)).tolist()
-    name = "every removed part names one that comes earlier"
+    name = "every removed part refers to an earlier part"
     return _check(name, len(removed.rows), [removed.named(number) for number in wrong])
 
 
@@ -447,7 +447,9 @@ def _check_kept(
                 failures.append(f"{doc_id_of(collection, row)} in {target}")
         failures += [f"one document more than expected in {target}" for _ in kept]
     return _check(
-        "the kept files are the inputs without the removed parts", len(collection) - collection.num_references, failures
+        "the kept files equal the inputs without the removed parts",
+        len(collection) - collection.num_references,
+        failures,
     )
 
 

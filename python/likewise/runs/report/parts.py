@@ -73,7 +73,7 @@ def parts_sections(
     about = [("Parts", asked), ("Time", stage_chart(summary))]
     if unit != "span":
         about.insert(1, ("Recipe", recipe_facts(recipe, summary["recall"])))
-    below = [(f"Removed {unit}s that account for most bytes", _most_removed(summary))] if num_samples else []
+    below = [(f"Removed {unit}s that account for the most bytes", _most_removed(summary))] if num_samples else []
     below.append(("Inputs", inputs_table(summary)))
     if num_samples:
         below.append(("Documents without their repeats", _samples(run, summary, recipe, num_samples, inputs)))

@@ -170,7 +170,7 @@ def _read(path: Path) -> dict[tuple[str, str], bool]:
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.reader(file)
         if tuple(next(rows, ())) != _HEADER:
-            raise InvalidInput(f"not a file of labels; such a file begins with {','.join(_HEADER)}", str(path), 1)
+            raise InvalidInput(f"not a file of labels; the first line must be {','.join(_HEADER)}", str(path), 1)
         for number, row in enumerate(rows, 2):
             if len(row) != len(_HEADER) or row[2] not in ("0", "1"):
                 raise InvalidInput("a row must contain doc_id_a, doc_id_b, and 1 or 0", str(path), number)

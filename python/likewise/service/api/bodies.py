@@ -261,7 +261,7 @@ def make_bodies(settings: Settings) -> Bodies:
 
     document = body(
         "DocumentGiven",
-        "A document to add; as a list of tokens, or of [token, weight] pairs, if the recipe takes those.",
+        "A document to add: a text, or a list of tokens or [token, weight] pairs if the recipe requires it.",
         doc_id=(doc_id, ...),
         text=(text, ...),
     )
@@ -293,8 +293,8 @@ def make_bodies(settings: Settings) -> Bodies:
         collection=body(
             "CollectionGiven",
             "How the collection matches documents. `recipe` has a method (minhash or simhash) and any of its options, "
-            "as in the JSON of a recipe. Without it, the preset online applies: word 3-grams at 0.55, more for short "
-            "documents.",
+            "as in the JSON of a recipe. Without it, the preset online applies: word 3-grams at 0.55, higher for "
+            "short documents.",
             recipe=(recipe | None, None),
             store=(Literal["sketch", "shingles", "text"] | None, None),
             ttl_s=(Annotated[float, Field(gt=0, le=1e10)] | None, None),

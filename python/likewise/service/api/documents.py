@@ -197,7 +197,7 @@ def _check_kind(recipe: Recipe, texts: Sequence[Text], field: str) -> None:
     """Raise Problem, without its content, if a document is not a text, pair or token list, as the recipe requires."""
     if not recipe.takes_tokens and recipe.only_within is None:
         row = next((row for row, text in enumerate(texts) if not isinstance(text, str)), None)
-        wanted = "a text; the recipe of the collection takes no tokens"
+        wanted = "a text; the recipe of the collection does not accept tokens"
     else:
         row = None
         try:

@@ -47,9 +47,9 @@ class Lines:
     def described(self) -> dict[str, Any]:
         """Return what the description of the route says beside its JSON."""
         about = (
-            f"Lines of `{self.model.__name__}`, processed as they arrive; each is answered by a line of "
-            f"`{self.answer.__name__}`. An error ends the response with an error object on the last line; earlier "
-            "lines were processed."
+            f"Lines of `{self.model.__name__}`, processed as they arrive; the response has one line of "
+            f"`{self.answer.__name__}` for each. An error ends the response with an error object on the last "
+            "line; earlier lines were processed."
         )
         return {"x-ndjson": {"request": self.model.__name__, "answer": self.answer.__name__, "description": about}}
 
@@ -80,7 +80,7 @@ class _Stream:
             if service.is_draining:
                 raise Problem(
                     "draining",
-                    "the service is shutting down; lines with a response were processed, send the others again",
+                    "the service is shutting down; lines with a response were processed; send the others again",
                 )
             self.changed.clear()
             with contextlib.suppress(TimeoutError):

@@ -120,7 +120,7 @@ def add_operation(app: FastAPI, service: Service, operation: Operation) -> None:
     """Add the route of an operation."""
 
     def endpoint() -> None:
-        raise AssertionError("routes of operations answer by themselves")
+        raise AssertionError("the route class handles requests, not this function")
 
     parameters = []
     for part in operation.path.split("/"):

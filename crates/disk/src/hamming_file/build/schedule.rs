@@ -78,7 +78,7 @@ impl Schedule {
         Err(Error::invalid(
             "memory",
             format!(
-                "{} bytes are too few: some fingerprints are so much alike that {least_needed} are needed",
+                "{} bytes are too few: so many fingerprints share their first bits that {least_needed} are needed",
                 build.memory_bytes
             ),
         ))

@@ -84,7 +84,7 @@ pub fn plan_for_sample(
     choose_plan(&request, cancel)?.ok_or_else(|| {
         Error::invalid(
             "memory",
-            format!("no plan for {len} fingerprints fits; give more, or a smaller radius"),
+            format!("no plan for {len} fingerprints fits; use more memory or a smaller radius"),
         )
     })
 }

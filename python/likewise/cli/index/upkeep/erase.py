@@ -15,13 +15,13 @@ from likewise.cli.options.recipe import QUIET
 
 _HELP = """Erase documents from the files of an index.
 
-Removes the documents by the rules of remove, and then overwrites or deletes everything that the files of the index
-hold of them: ids, texts, features, sketches and hashes. Unknown ids are not an error. The command fails if another
+Removes the documents in the same way as index remove, then overwrites or deletes all of their data in the files of the
+index: ids, texts, features, sketches and hashes. Unknown ids are not an error. The command fails if another
 process reads the index for more than 2 seconds; run it again. An interrupted erasure is completed by running the
 command again.
 
---certificate writes a JSON file without ids: for each id a digest, which only the owner of the key can compute, and
-whether a document was erased or absent. It also lists what an erasure does not reach, such as snapshots and backups.
+--certificate writes a JSON file without ids. For each id, it contains a digest that only the owner of the key can
+compute, and whether a document was erased or absent. It also lists what was not erased, such as snapshots and backups.
 
 \b
 Examples:

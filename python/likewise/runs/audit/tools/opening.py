@@ -241,8 +241,8 @@ class _Identities:
         if len(strangers):
             raise kept.error(
                 int(strangers[0]),
-                f"the inputs have no document with the id of this kept one ({len(strangers):,} such); give all "
-                "documents that the tool read, or compare texts with --id-field none",
+                f"the inputs have no document with the id of this kept one ({len(strangers):,} in total); give "
+                "all documents that the tool read, or compare texts with --id-field none",
             )
         is_kept = np.zeros(len(self), bool)
         is_kept[rows] = True
@@ -251,7 +251,7 @@ class _Identities:
     def same_texts(self, kept: "_Identities") -> Check:
         """Return whether kept documents, found by their ids, have the texts that they have here."""
         differing = np.flatnonzero(self.texts[self.rows_of(kept.ids)] != kept.texts)
-        name = "the kept documents have the text that the inputs have under their ids"
+        name = "each kept document has the same text as the input with its id"
         return Check(name, len(kept), len(differing), tuple(kept.places(differing)))
 
     def kept_by_text(self, kept: "_Identities") -> NDArray[np.bool_]:
@@ -266,8 +266,8 @@ class _Identities:
             missing = theirs[~is_there]
             raise kept.error(
                 int(missing.min()),
-                f"the inputs do not have the text of this kept document, or not so often ({len(missing):,} such); give "
-                "all documents that the tool read, or compare ids with --id-field",
+                f"the text of this kept document is not in the inputs, or occurs fewer times ({len(missing):,} in "
+                "total); give all documents that the tool read, or compare ids with --id-field",
             )
         is_kept = np.zeros(len(self), bool)
         is_kept[order[place]] = True
@@ -290,8 +290,8 @@ def _are_by_id(inputs: _Identities, kept: _Identities) -> bool:
         if 0 < len(without) < len(side):
             raise side.error(
                 int(without[0]),
-                f"this document of the {what} has no id, and others have one; give each an id, or compare texts with "
-                "--id-field none",
+                f"this document of the {what} has no id, but others do; give every document an id, or compare texts "
+                "with --id-field none",
             )
     return bool(inputs.has_id.all() and kept.has_id.all())
 
