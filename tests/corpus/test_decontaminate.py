@@ -277,6 +277,11 @@ def test_items_of_one_id_count_by_rows_and_are_told(tmp_path):
     items = [{"id": "same", "question": one} for one in questions]
     memory = likewise.decontaminate([questions[1]], {"q": items})
     assert memory.summary["items"]["q"]["num_items"] == 3
+    by_row = likewise.decontaminate([questions[1]], {"q": items}, item_id_field="none")
+    assert by_row.evidence.column("item_id").to_pylist() == ["1"]
+    nested = [{"about": {"key": f"k{i}"}, **one} for i, one in enumerate(items)]
+    by_key = likewise.decontaminate([questions[1]], {"q": nested}, item_id_field="about.key")
+    assert by_key.evidence.column("item_id").to_pylist() == ["k1"]
     done = likewise_command("decontaminate", *files, "--item-id-field", "none", "-o", tmp_path / "rows")
     assert "several items" not in done.err
     assert rows_of(tmp_path / "rows" / "contaminated.parquet")[0]["item_id"] == "1"
@@ -326,6 +331,30 @@ def test_lists_of_choices_and_own_fields():
     choices = " -- ".join(rows[0]["choices"])
     found = likewise.decontaminate([choices, made_up(20, 1)], {"s": rows}, item_fields=["prompt", "choices"])
     assert [(row["row"], row["field"]) for row in found.evidence.to_pylist()] == [(0, "choices"), (1, "prompt")]
+
+
+def test_fields_inside_others(tmp_path):
+    """Choices as the sets of others have them: lists inside a mapping, and lists of mappings; from memory and files."""
+    question, first, second = (made_up(count, seed) for count, seed in ((20, 1), (15, 2), (15, 3)))
+    choices = {"text": [first, second], "label": ["A", "B"]}
+    rows = [{"id": "x", "stem": {"text": question}, "choices": choices, "options": [{"text": first}, {"text": second}]}]
+    documents = [question, f"{first} {second}", first]
+    fields = ["stem.text", "choices.text", "options"]
+    jsonl(tmp_path / "q.jsonl", rows)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "q.parquet")
+    jsonl(tmp_path / "c.jsonl", [{"text": text} for text in documents])
+    expected = [(0, "stem.text"), (1, "choices.text"), (1, "options")]
+    for given in (rows, pa.Table.from_pylist(rows)):
+        found = likewise.decontaminate(documents, {"q": given}, item_fields=fields)
+        assert [(row["row"], row["field"]) for row in found.evidence.to_pylist()] == expected
+        assert [row["num_words"] for row in found.items.to_pylist()] == [20, 30, 30]
+        with pytest.raises(InvalidInput, match=r"stem\.no"):
+            likewise.decontaminate(documents, {"q": given}, item_fields=["stem.no"])
+    for name in ("q.jsonl", "q.parquet"):
+        out = tmp_path / f"out-{name}"
+        decontaminate_files(tmp_path / "c.jsonl", {"q": tmp_path / name}, out, item_fields=fields)
+        rows_found = rows_of(out / "contaminated.parquet")
+        assert [(row["row"], row["field"]) for row in rows_found] == expected
 
 
 def test_lone_surrogates_are_read_as_in_documents():

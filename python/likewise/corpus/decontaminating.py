@@ -108,10 +108,11 @@ def decontaminate(
     min_ngrams : int
         A text with fewer distinct n-grams is too short to be found; it is listed as such in the table of items.
     item_fields : sequence of str, optional
-        Fields of an item; each is a text of its own. If None, those of question, answer, passage and text that a set
-        has. Lists of texts are joined with newlines; empty and other values are passed over.
+        Fields of an item, with dots for nested ones; each is a text of its own. If None, those of question, answer,
+        passage and text that a set has. Lists of texts, or of mappings with texts, are joined with newlines; empty and
+        other values are passed over.
     item_id_field : str, optional
-        Field of the id of an item. If None, ``id`` where a set has it, otherwise the row.
+        Field of the id of an item, or ``"none"`` for its row. If None, ``id`` where a set has it, otherwise the row.
     ids, text_field, nulls, threads, progress
         As for :func:`likewise.dedup`. Results do not depend on the number of threads.
 

@@ -294,14 +294,17 @@ def items_in_memory(
     texts: list[str] = []
     _check_fields(fields)
     for number, (name, given) in enumerate(_named(sets).items()):
-        columns = _columns_of(name, given)
+        columns: dict[str, Sequence[object]] = _columns_of(name, given)
         num_before = len(texts)
+        named = [*(fields or ()), *([] if id_field is None else [id_field])]
+        columns |= {field: nested for field in named if (nested := _nested(columns, field)) is not None}
         own = [field for field in (fields or ITEM_FIELDS) if field in columns]
         if not own or (fields and len(own) < len(fields)):
             raise InvalidInput(_no_field(name, fields, own))
-        if id_field is not None and id_field not in columns:
+        if id_field not in (None, "none") and id_field not in columns:
             raise InvalidInput(f"the items {name!r} have no column {id_field!r}")
-        ids = columns.get(id_field or "id", range(len(columns[own[0]])))
+        rows = range(len(columns[own[0]]))
+        ids = rows if id_field == "none" else columns.get(id_field or "id", rows)
         for row, (item_id, *values) in enumerate(zip(ids, *(columns[field] for field in own), strict=True)):
             for field, value in zip(own, values, strict=True):
                 if isinstance(value, bytes):
@@ -342,11 +345,37 @@ def _columns_of(name: str, given: Any) -> dict[str, Sequence[object]]:  # noqa: 
     return dict(zip(table.column_names, (column.to_pylist() for column in table.columns), strict=True))
 
 
+def _nested(columns: Mapping[str, Sequence[object]], field: str) -> list[object] | None:
+    """Return the values of a field inside another one, such as `choices.text`; None if there is no such field."""
+    outer, *inner = field.split(".")
+    if field in columns or outer not in columns or not inner:
+        return None
+    values = list(columns[outer])
+    is_there = False
+    for name in inner:
+        is_there = any(isinstance(value, Mapping) and name in value for value in values)
+        values = [value.get(name) if isinstance(value, Mapping) else None for value in values]
+    return values if is_there else None
+
+
 def as_item_text(value: object) -> str | None:
-    """Return the text of a field: a text, or texts joined with newlines; None of anything else, and of empty ones."""
+    """Return the text of a field: a text, or texts joined with newlines; None of anything else, and of empty ones.
+
+    Of a list of mappings, such as choices with labels, the texts are their values.
+    """
     if isinstance(value, list | tuple):
-        value = "\n".join(str(one) for one in value if one is not None)
+        value = "\n".join(_texts_of_list(value))
     return value if isinstance(value, str) and value.strip() else None
+
+
+def _texts_of_list(values: Sequence[object]) -> Iterator[str]:
+    for one in values:
+        if isinstance(one, Mapping):
+            yield from _texts_of_list(list(one.values()))
+        elif isinstance(one, list | tuple):
+            yield from _texts_of_list(one)
+        elif one is not None:
+            yield str(one)
 
 
 def _named(sets: object) -> Mapping[str, Any]:

@@ -92,8 +92,8 @@ Examples:
     "--item-field",
     multiple=True,
     metavar="FIELD",
-    help="Field of an item to search for, with dots for nested fields; repeat for several. The first one must be a text in every item.  [default: "
-    "those of question, answer, passage, text that a set has]",
+    help="Field of an item to search for, dots for nested fields; repeat for several. The first one must be a text "
+    "in every item.  [default: those of question, answer, passage, text that a set has]",
 )
 @click.option(
     "--item-id-field",
