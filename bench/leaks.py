@@ -6,7 +6,7 @@ Three collections: English and Chinese documentation (data/plain.jsonl, data/chi
 of Python's standard library. Of each, 80% are for training, 10% for validation and 10% for tests, by chance. Each kind
 of copy of training texts is planted in validation and test, and of validation texts in test. A listed pair that was
 not planted is right if the texts have at least half of their shingles in common, counted here with plain sets.
-Writes results/leaks.json and a table of docs/benchmarks/decontaminate.md.
+Writes results/leaks.json and the table of docs/benchmarks/leaks.md.
 """
 
 import argparse
@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=10_000)
     parser.add_argument("--copies", type=int, default=20, help="of each kind and each pair of splits")
     parser.add_argument("--out", type=Path, default=HERE / "results" / "leaks.json")
-    parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "benchmarks" / "decontaminate.md")
+    parser.add_argument("--page", type=Path, default=HERE.parent / "docs" / "benchmarks" / "leaks.md")
     parser.add_argument("--page-only", action="store_true", help="write the table from the results and stop")
     options = parser.parse_args()
     if not options.page_only:
