@@ -215,7 +215,8 @@ def shown_quality(found: dict) -> list[str]:
 
     lines += [row(kind) for kind in data.KINDS]
     lines += [row(kind).replace("| ", "| no copy: ", 1) for kind in data.TWINS]
-    for name, kind in (("precision of all documents found", None), ("precision without the swapped sentences", "swapped")):
+    names = {None: "precision of all documents found", "swapped": "precision without the swapped sentences"}
+    for kind, name in names.items():
         shares = []
         for of_rule in rules.values():
             right, found = of_rule["precision"]
