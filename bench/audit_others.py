@@ -2,7 +2,7 @@
 
     audit_others.py [--num-documents 20000] [--draws 25] [--only TOOL] [--out results/audit_others.json]
 
-Rows of other tools and other numbers of documents stay in the file.
+Rows of other tools, other numbers of documents and other numbers of draws stay in the file.
 The documents are those of data/plain.jsonl (corpus.py), reduced to words of a to z, of which Likewise and
 truth.py make the same tokens. What each tool removed without a kept match at .8, and what it left, is counted from all
 pairs (truth.py, which shares no code with Likewise), and estimated by `likewise audit --inputs --kept`: once with all
@@ -82,9 +82,9 @@ def holds(share: dict, value: float) -> bool:
 
 
 def merged(path: Path, rows: list[dict]) -> list[dict]:
-    """Return these rows and those of an earlier call that are of other tools or another number of documents."""
+    """Return these rows and those of an earlier call of other tools, numbers of documents or draws."""
     earlier = json.loads(path.read_text(encoding="utf-8"))["tools"] if path.exists() else []
-    names = ("tool", "method", "num_documents")
+    names = ("tool", "method", "num_documents", "num_draws")
     done = {tuple(row[name] for name in names) for row in rows}
     return [row for row in earlier if tuple(row[name] for name in names) not in done] + rows
 

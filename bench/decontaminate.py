@@ -215,8 +215,14 @@ def shown_quality(found: dict) -> list[str]:
 
     lines += [row(kind) for kind in data.KINDS]
     lines += [row(kind).replace("| ", "| no copy: ", 1) for kind in data.TWINS]
-    shares = [f"{of_rule['precision'][0] / of_rule['precision'][1]:.3f}" for of_rule in rules.values()]
-    return [*lines, "| **precision of all documents found** | " + " | ".join(shares) + " |"]
+    names = {None: "precision of all documents found", "swapped": "precision without the swapped sentences"}
+    for kind, name in names.items():
+        shares = []
+        for of_rule in rules.values():
+            right, found = of_rule["precision"]
+            shares.append(f"{right / (found - (of_rule[kind][0] if kind else 0)):.3f}")
+        lines.append(f"| **{name}** | " + " | ".join(shares) + " |")
+    return lines
 
 
 def shown_speed(rows: list[dict], about: dict) -> list[str]:

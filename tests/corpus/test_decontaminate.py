@@ -15,6 +15,7 @@ import likewise
 from likewise.batch.options import FileRun
 from likewise.corpus import ContainmentRules, decontaminate_files
 from likewise.errors import InvalidInput, InvalidParameter
+from tests.batch.parts import naive
 from tests.command import likewise_command
 from tests.golden.texts import made_up
 from tests.io.files import write_dataset
@@ -147,19 +148,70 @@ def test_cutting_takes_the_stretches_and_nothing_else(tmp_path):
     assert again["num_contaminated"] == 0
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_marks_go_with_the_words_that_are_cut(tmp_path, seed):
+    """As with spans: by plain Python, from the words that the evidence names."""
+    rng = random.Random(seed)
+    marks = (" ", " ", " ", ", ", ". ", ' "', '" ', " (", ") ", "? ", "\n- ", "…", " — ", ").")
+
+    def marked(words):
+        return "".join(part for word in words for part in (word, rng.choice(marks)))
+
+    items = [made_up(rng.randint(14, 20), 60 + i).split() for i in range(6)]
+    documents = []
+    for i in range(40):
+        # Two items side by side, the same one twice with a common half, none, or all that there is.
+        one, other = rng.sample(items, 2)
+        shared = one[:8] + one
+        middle = rng.choice([one + other, one, shared, [], one])
+        before, behind = (made_up(rng.choice([0, 1, 9]), 200 + 2 * i + side).split() for side in (0, 1))
+        text = rng.choice(["", "(", '"', "¿"]) + marked([*before, *middle, *behind])
+        documents.append({"id": f"d{i}", "text": text})
+    documents = [one for one in documents if one["text"].strip()]
+    corpus, paths = write(tmp_path, {"s": [{"question": " ".join(words)} for words in items]}, documents)
+    decontaminate_files(corpus, paths, tmp_path / "out", write="cut")
+    spans = {}
+    for row in rows_of(tmp_path / "out" / "contaminated.parquet"):
+        spans.setdefault(row["doc_id"], []).append((row["span_start"], row["span_end"]))
+    left = {row["id"]: row["text"] for row in lines_of(tmp_path / "out" / "kept" / "corpus.jsonl")}
+    num_marks = 0
+    for one in documents:
+        text, cuts = one["text"], spans.get(one["id"], ())
+        places = [(start, end) for start, end, _ in naive.words(text)]
+        at = [(len(text[:start].encode()), len(text[:end].encode())) for start, end in places]
+        goes = [any(low <= start and end <= high for low, high in cuts) for start, end in at]
+        expected = naive.without_words(text, places, goes) if cuts else text
+        assert left.get(one["id"], "").strip() == expected.strip()
+        # The words alone would leave other marks.
+        plain = text.encode()
+        for low, high in sorted(cuts, reverse=True):
+            plain = plain[:low] + plain[high:]
+        num_marks += expected.split() != plain.decode().split()
+    assert len(spans) > 20
+    assert num_marks > 10
+    assert any(len(cuts) > 1 for cuts in spans.values())
+
+
 def test_rows_are_annotated_in_every_format(tmp_path):
     sets, documents = collection(6)
     corpus, paths = write(tmp_path, sets, documents)
     table = pa.Table.from_pylist(documents)
     pq.write_table(table, tmp_path / "table.parquet")
     pa.csv.write_csv(table, tmp_path / "table.csv")
+    with pa.OSFile(str(tmp_path / "table.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
     expected = {}
     for row in likewise.decontaminate(table, sets).evidence.to_pylist():
         if row["similarity"] > expected.get(row["doc_id"], {"similarity": 0})["similarity"]:
             expected[row["doc_id"]] = row
     with corpus.open("a", encoding="utf-8") as file:
         file.write("{broken\n")
-    for name in ("corpus.jsonl", "table.parquet", "table.csv"):
+    readers = {
+        "parquet": pq.read_table,
+        "csv": pa.csv.read_csv,
+        "arrow": lambda path: pa.ipc.open_file(path).read_all(),
+    }
+    for name in ("corpus.jsonl", "table.parquet", "table.csv", "table.arrow"):
         out, run = tmp_path / f"out-{name}", FileRun(on_error="keep", max_bad_rows=1.0)
         decontaminate_files(tmp_path / name, paths, out, run=run, write="annotated", write_prefix="eval_")
         path = out / "annotated" / name
@@ -168,7 +220,7 @@ def test_rows_are_annotated_in_every_format(tmp_path):
             assert bad == "{broken"
             rows = list(map(json.loads, lines))
         else:
-            rows = (pq.read_table(path) if name.endswith("parquet") else pa.csv.read_csv(path)).to_pylist()
+            rows = readers[name.split(".")[1]](path).to_pylist()
         assert [row["id"] for row in rows] == [one["id"] for one in documents]
         for row in rows:
             best = expected.get(row["id"])
@@ -214,6 +266,52 @@ def test_a_run_goes_on_behind_what_was_scanned(tmp_path, monkeypatch):
         assert ours.read_bytes() == theirs.read_bytes()
 
 
+def test_items_of_one_id_count_by_rows_and_are_told(tmp_path):
+    questions = [made_up(20, i) for i in range(3)]
+    jsonl(tmp_path / "q.jsonl", [{"id": min(i, 1), "question": one} for i, one in enumerate(questions)])
+    jsonl(tmp_path / "c.jsonl", [{"text": questions[1]}])
+    files = (tmp_path / "c.jsonl", "--against", tmp_path / "q.jsonl")
+    done = likewise_command("decontaminate", *files, "-o", tmp_path / "o")
+    assert "several items of 'q' have the id '1'; --item-id-field none" in done.err
+    assert "1 of 1 document contains 1 of 3 items" in done.err
+    items = [{"id": "same", "question": one} for one in questions]
+    memory = likewise.decontaminate([questions[1]], {"q": items})
+    assert memory.summary["items"]["q"]["num_items"] == 3
+    by_row = likewise.decontaminate([questions[1]], {"q": items}, item_id_field="none")
+    assert by_row.evidence.column("item_id").to_pylist() == ["1"]
+    nested = [{"about": {"key": f"k{i}"}, **one} for i, one in enumerate(items)]
+    by_key = likewise.decontaminate([questions[1]], {"q": nested}, item_id_field="about.key")
+    assert by_key.evidence.column("item_id").to_pylist() == ["k1"]
+    done = likewise_command("decontaminate", *files, "--item-id-field", "none", "-o", tmp_path / "rows")
+    assert "several items" not in done.err
+    assert rows_of(tmp_path / "rows" / "contaminated.parquet")[0]["item_id"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b'{"question": "\xff"}', "bad UTF-8"),
+        (b'{"question": 5}', "is a number"),
+        (b'{"question": "x"', "JSON"),
+        (b'{"id": [1], "question": "a text"}', "--item-id-field none"),
+        (b'{"prompt": "a text"}', "--item-field"),
+        (b'{"question": "a text"}\n{"answer": "5"}', "choose a field with --item-field"),
+        (b'{"question": "%s"}' % (b"long " * 20), "max_document"),
+    ],
+)
+def test_what_is_wrong_with_an_item_is_told(tmp_path, line, words):
+    (tmp_path / "q.jsonl").write_bytes(line + b"\n")
+    jsonl(tmp_path / "c.jsonl", [{"text": "a text"}])
+    done = likewise_command(
+        *("decontaminate", tmp_path / "c.jsonl", "--against", tmp_path / "q.jsonl"),
+        *("-o", tmp_path / "out", "--max-document", "64"),
+    )
+    assert (done.status, done.out) == (2, b"")
+    assert "q.jsonl:" in done.err or "'q'" in done.err
+    assert words in done.err
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
 def test_short_texts_are_listed_and_never_found():
     found = likewise.decontaminate(["a b c d e f g"], {"s": ["a b c d e f g"]})
     assert found.items.to_pylist() == [
@@ -233,6 +331,30 @@ def test_lists_of_choices_and_own_fields():
     choices = " -- ".join(rows[0]["choices"])
     found = likewise.decontaminate([choices, made_up(20, 1)], {"s": rows}, item_fields=["prompt", "choices"])
     assert [(row["row"], row["field"]) for row in found.evidence.to_pylist()] == [(0, "choices"), (1, "prompt")]
+
+
+def test_fields_inside_others(tmp_path):
+    """Choices as the sets of others have them: lists inside a mapping, and lists of mappings; from memory and files."""
+    question, first, second = (made_up(count, seed) for count, seed in ((20, 1), (15, 2), (15, 3)))
+    choices = {"text": [first, second], "label": ["A", "B"]}
+    rows = [{"id": "x", "stem": {"text": question}, "choices": choices, "options": [{"text": first}, {"text": second}]}]
+    documents = [question, f"{first} {second}", first]
+    fields = ["stem.text", "choices.text", "options"]
+    jsonl(tmp_path / "q.jsonl", rows)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "q.parquet")
+    jsonl(tmp_path / "c.jsonl", [{"text": text} for text in documents])
+    expected = [(0, "stem.text"), (1, "choices.text"), (1, "options")]
+    for given in (rows, pa.Table.from_pylist(rows)):
+        found = likewise.decontaminate(documents, {"q": given}, item_fields=fields)
+        assert [(row["row"], row["field"]) for row in found.evidence.to_pylist()] == expected
+        assert [row["num_words"] for row in found.items.to_pylist()] == [20, 30, 30]
+        with pytest.raises(InvalidInput, match=r"stem\.no"):
+            likewise.decontaminate(documents, {"q": given}, item_fields=["stem.no"])
+    for name in ("q.jsonl", "q.parquet"):
+        out = tmp_path / f"out-{name}"
+        decontaminate_files(tmp_path / "c.jsonl", {"q": tmp_path / name}, out, item_fields=fields)
+        rows_found = rows_of(out / "contaminated.parquet")
+        assert [(row["row"], row["field"]) for row in rows_found] == expected
 
 
 def test_lone_surrogates_are_read_as_in_documents():

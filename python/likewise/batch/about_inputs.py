@@ -58,7 +58,7 @@ def content_digest(documents: Documents, number: int) -> str | None:
     Returns
     -------
     str or None
-        32 hexadecimal digits. None of documents that another engine has read. A change that leaves all features as they
+        32 hexadecimal digits. None of documents whose features were not read. A change that leaves all features as they
         are, such as one of case, is seen only where it moves what follows.
     """
     digests = documents.digests.reshape(-1, 2)

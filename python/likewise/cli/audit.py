@@ -50,7 +50,6 @@ Exit status: 0 if all checks pass; 1 if a check fails or --least-recall is not r
 \b
 Examples:
   likewise audit out
-  likewise audit out --sample 20000 --seed 7
   likewise audit out --least-recall 0.9 --json | jq .pair_recall
   likewise audit --inputs articles.jsonl --kept theirs.jsonl --threshold 0.8 --shingle 5
   likewise audit --inputs a.jsonl --kept b.jsonl --clusters c.csv --threshold 0.8

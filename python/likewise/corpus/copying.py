@@ -279,7 +279,7 @@ class _Given:
 
     def items(self, rules: ContainmentRules) -> Items:
         """Return the texts as items; the id of an item is the number of its document."""
-        about = [ItemText(0, str(number), "text") for number, text in enumerate(self.texts) if text is not None]
+        about = [ItemText(0, str(number), "text", number) for number, text in enumerate(self.texts) if text is not None]
         texts = [text for text in self.texts if text is not None]
         return Items(["given"], about, _native.Texts.from_list(texts), rules)
 

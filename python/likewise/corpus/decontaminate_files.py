@@ -38,7 +38,7 @@ from likewise.io.source.added import Added, AddedFields
 from likewise.io.source.bad_rows import BadRowTally, write_errors
 from likewise.io.source.cut import Cut
 from likewise.io.source.files import InputFile, Kept
-from likewise.io.source.source import BadRow
+from likewise.io.source.source import BadRow, as_array
 from likewise.io.stamps import check_unchanged, stamps
 from likewise.io.tables.columns import constant_column, number_column
 from likewise.progress import Progress, StageFinished, StageStarted, Warned, shows_progress, taken
@@ -91,9 +91,10 @@ def decontaminate_files(
     item_fields, item_id_field
         As for :func:`likewise.decontaminate`; the first field that a set has must be a text in every item.
     write : {"kept", "cut", "annotated", "evidence"}
-        ``kept`` writes the documents that contain no item. ``cut`` writes all documents without the stretches found,
-        those of which nothing is left excepted; web archives and binary files are refused. ``annotated`` writes all
-        rows with the fields is_contaminated, item_set, item_id, item_field and similarity, of the most similar item.
+        ``kept`` writes the documents that contain no item. ``cut`` writes all documents without the stretches found
+        and the marks that go with their words (as spans of :func:`likewise.dedup_parts`), those of which nothing is
+        left excepted; web archives and binary files are refused. ``annotated`` writes all rows with the fields
+        is_contaminated, item_set, item_id, item_field and similarity, of the most similar item.
     write_prefix : str
         Prefix for the names of the fields that ``annotated`` adds.
     overwrite, fresh, progress
@@ -385,13 +386,13 @@ class _Result:
         Documents, rising.
     windows : tuple of ndarray of int64
         Of all windows the row, the start and the end, rising.
-    best : pyarrow.Table
+    best : list of pyarrow.Array
         Of each document set, id and field of its most similar item, and the similarity.
     """
 
     rows: NDArray[np.int64]
     windows: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-    best: Any
+    best: list[Any]
 
     @property
     def num_windows(self) -> int:
@@ -404,7 +405,7 @@ class _Result:
         is_document = some >= 0
         is_found = self.rows[places] == some if len(self.rows) else np.zeros(len(some), bool)
         taken = number_column(places, ~is_found)
-        return is_document, [number_column(is_found, ~is_document), *(one.take(taken) for one in self.best.columns)]
+        return is_document, [number_column(is_found, ~is_document), *(one.take(taken) for one in self.best)]
 
     def in_rows(self, first: int, end: int) -> NDArray[np.int64]:
         """Return the rows from `first` to before `end` that contain an item."""
@@ -433,7 +434,8 @@ def _write_evidence(scanned: _Scanned, items: Items, work: Path) -> _Result:
     # By place, for cutting: two items may stand in one place.
     order = np.lexsort((joined[2], joined[1], joined[0]))
     rows, starts, ends = (column[order] for column in joined)
-    return _Result(np.unique(rows), (rows, starts, ends), pa.concat_tables(best).combine_chunks())
+    columns = [column.combine_chunks() for column in pa.concat_tables(best).columns]
+    return _Result(np.unique(rows), (rows, starts, ends), columns)
 
 
 def _best_of(table: Any) -> Any:  # noqa: ANN401
@@ -529,8 +531,41 @@ def _write_cut(
     collection.offsets = np.concatenate([offsets for _, _, offsets, _, _ in places]).astype(np.uint64)
     collection.lengths = np.concatenate([lengths for *_, lengths, _ in places]).astype(np.uint32)
     collection.bad_rows = [bad_rows for *_, bad_rows in places]
-    cut = Cut.of_parts(*result.windows, keeps_words_apart=True)
+    cut = Cut.of_parts(*_with_marks(collection, result), keeps_words_apart=True)
     dropped = emptied(collection, cut)
     keeps_bad = run.on_error == "keep"
     write_documents(collection, found, cut, dropped, target, keeps_bad=keeps_bad, threads=threads, answer=answer)
     return num_kept(collection, dropped)
+
+
+def _with_marks(
+    collection: Collection, result: _Result
+) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return row, start and end of what is cut: windows that touch as one, with the marks that go with their words."""
+    rows, starts, ends = result.windows
+    bounds = np.append(np.searchsorted(rows, result.rows), len(rows))
+    found: list[tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]] = []
+    for part, texts in collection.each_text(result.rows):
+        documents = result.rows[part]
+        windows = slice(int(bounds[part.start]), int(bounds[part.stop]))
+        owners = np.searchsorted(documents, rows[windows])
+        counts, *places = (as_array(column, np.uint32).astype(np.int64) for column in _native.cut_words(texts)[:3])
+        # Words of all these texts, by text and then by place.
+        of_text = np.repeat(np.arange(len(documents)) << 32, counts)
+        begins = np.searchsorted(of_text + places[0], (owners << 32) + starts[windows])
+        behind = np.maximum.accumulate(np.searchsorted(of_text + places[1], (owners << 32) + ends[windows], "right"))
+        is_first = np.ones(len(owners), bool)
+        is_first[1:] = (begins[1:] > behind[:-1]) | (owners[1:] != owners[:-1])
+        firsts = np.flatnonzero(is_first)
+        lasts = np.append(firsts[1:], len(owners)) - 1
+        num_words = (behind[lasts] - begins[firsts]).astype(np.uint32)
+        owners = owners[firsts].astype(np.uint32)
+        in_text = (begins[firsts] - (np.cumsum(counts) - counts)[owners]).astype(np.uint32)
+        nothing_follows = np.zeros(len(firsts), np.uint8)
+        # Each equals itself, so that all are measured.
+        own = (owners, in_text)
+        stretches = _native.equal_stretches(texts, *own, *own, num_words, nothing_follows, num_words)
+        found.append((documents[owners], as_array(stretches[1], np.uint32), as_array(stretches[2], np.uint32)))
+    nothing = (np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.uint32))
+    cut_rows, cut_starts, cut_ends = map(np.concatenate, zip(nothing, *found, strict=True))
+    return cut_rows, cut_starts, cut_ends

@@ -108,10 +108,12 @@ def decontaminate(
     min_ngrams : int
         A text with fewer distinct n-grams is too short to be found; it is listed as such in the table of items.
     item_fields : sequence of str, optional
-        Fields of an item; each is searched separately. If None, the fields question, answer, passage and text, if the
-        set has them. Lists of texts are joined with newlines; empty and other values are ignored.
+        Fields of an item, with dots for nested fields; each is searched separately. If None, the fields question,
+        answer, passage and text, if the set has them. Lists of texts, or of mappings with texts, are joined with
+        newlines; empty and other values are ignored.
     item_id_field : str, optional
-        Field with the id of an item. If None, ``id`` if the set has this field, otherwise the row.
+        Field with the id of an item, or ``"none"`` to use the row. If None, ``id`` if the set has this field, otherwise
+        the row.
     ids, text_field, nulls, threads, progress
         As for :func:`likewise.dedup`. Results do not depend on the number of threads.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.batch.opening import found_inputs
 from likewise.batch.options import FileRun
-from likewise.batch.read.fields import refusal
+from likewise.batch.read.fields import is_without_text, refusal
 from likewise.checks import check_integer, counted
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.bad_rows import BadRowTally
@@ -29,6 +29,8 @@ DEFAULT_THRESHOLD = 0.75
 DEFAULT_MIN_SHARE = 0.2
 DEFAULT_MIN_NGRAMS = 8
 _PIECE_BYTES = 4 << 20
+# How the options of documents are named for items.
+_OPTIONS = {"--text-field": "--item-field", "--id-field": "--item-id-field"}
 _MOST_SHOWN = 5
 _SHOWN_CHARACTERS = 160
 
@@ -61,11 +63,12 @@ class ContainmentRules:
 
 
 class ItemText(NamedTuple):
-    """One text of an item: the number of its set, the item's id, and the field."""
+    """One text of an item: the number of its set, the item's id, the field, and the item's row in the set."""
 
     set: int
     item_id: str
     field: str
+    row: int
 
 
 class Candidates(NamedTuple):
@@ -205,17 +208,18 @@ class Items:
         sets: dict[str, Any] = {
             name: {"num_items": 0, "num_texts": 0, "num_too_short": 0, "num_found": 0} for name in self.sets
         }
-        seen: list[set[str]] = [set() for _ in self.sets]
-        hit: list[set[str]] = [set() for _ in self.sets]
+        # Rows, since several items may have one id.
+        seen: list[set[int]] = [set() for _ in self.sets]
+        hit: list[set[int]] = [set() for _ in self.sets]
         for one, text in zip(self.about, self._distinct.tolist(), strict=True):
             facts = sets[self.sets[one.set]]
-            seen[one.set].add(one.item_id)
+            seen[one.set].add(one.row)
             facts["num_texts"] += 1
             facts["num_too_short"] += int(self._is_short[text])
             if self.num_documents[text]:
-                hit[one.set].add(one.item_id)
-        for name, ids, found in zip(self.sets, seen, hit, strict=True):
-            sets[name] |= {"num_items": len(ids), "num_found": len(found)}
+                hit[one.set].add(one.row)
+        for name, rows, found in zip(self.sets, seen, hit, strict=True):
+            sets[name] |= {"num_items": len(rows), "num_found": len(found)}
         return sets
 
     def most_found(self) -> list[dict[str, Any]]:
@@ -290,20 +294,23 @@ def items_in_memory(
     texts: list[str] = []
     _check_fields(fields)
     for number, (name, given) in enumerate(_named(sets).items()):
-        columns = _columns_of(name, given)
+        columns: dict[str, Sequence[object]] = _columns_of(name, given)
         num_before = len(texts)
+        named = [*(fields or ()), *([] if id_field is None else [id_field])]
+        columns |= {field: nested for field in named if (nested := _nested(columns, field)) is not None}
         own = [field for field in (fields or ITEM_FIELDS) if field in columns]
         if not own or (fields and len(own) < len(fields)):
             raise InvalidInput(_no_field(name, fields, own))
-        if id_field is not None and id_field not in columns:
+        if id_field not in (None, "none") and id_field not in columns:
             raise InvalidInput(f"the items {name!r} have no column {id_field!r}")
-        ids = columns.get(id_field or "id", range(len(columns[own[0]])))
+        rows = range(len(columns[own[0]]))
+        ids = rows if id_field == "none" else columns.get(id_field or "id", rows)
         for row, (item_id, *values) in enumerate(zip(ids, *(columns[field] for field in own), strict=True)):
             for field, value in zip(own, values, strict=True):
                 if isinstance(value, bytes):
                     raise InvalidInput(f"the field {field!r} of the items {name!r} holds bytes, not texts", None, row)
                 if (text := as_item_text(value)) is not None:
-                    about.append(ItemText(number, str(row if item_id is None else item_id), field))
+                    about.append(ItemText(number, str(row if item_id is None else item_id), field, row))
                     texts.append(text)
         if len(texts) == num_before:
             raise InvalidInput(_no_field(name, fields, []))
@@ -338,11 +345,37 @@ def _columns_of(name: str, given: Any) -> dict[str, Sequence[object]]:  # noqa: 
     return dict(zip(table.column_names, (column.to_pylist() for column in table.columns), strict=True))
 
 
+def _nested(columns: Mapping[str, Sequence[object]], field: str) -> list[object] | None:
+    """Return the values of a field inside another one, such as `choices.text`; None if there is no such field."""
+    outer, *inner = field.split(".")
+    if field in columns or outer not in columns or not inner:
+        return None
+    values = list(columns[outer])
+    is_there = False
+    for name in inner:
+        is_there = any(isinstance(value, Mapping) and name in value for value in values)
+        values = [value.get(name) if isinstance(value, Mapping) else None for value in values]
+    return values if is_there else None
+
+
 def as_item_text(value: object) -> str | None:
-    """Return the text of a field: a text, or texts joined with newlines; None of anything else, and of empty ones."""
+    """Return the text of a field: a text, or texts joined with newlines; None of anything else, and of empty ones.
+
+    Of a list of mappings, such as choices with labels, the texts are their values.
+    """
     if isinstance(value, list | tuple):
-        value = "\n".join(str(one) for one in value if one is not None)
+        value = "\n".join(_texts_of_list(value))
     return value if isinstance(value, str) and value.strip() else None
+
+
+def _texts_of_list(values: Sequence[object]) -> Iterator[str]:
+    for one in values:
+        if isinstance(one, Mapping):
+            yield from _texts_of_list(list(one.values()))
+        elif isinstance(one, list | tuple):
+            yield from _texts_of_list(one)
+        elif one is not None:
+            yield str(one)
 
 
 def _named(sets: object) -> Mapping[str, Any]:
@@ -405,14 +438,14 @@ def items_in_files(
     tally = BadRowTally(run.run_rules().max_bad_rows)
     _check_fields(fields)
     for number, (name, paths) in enumerate(_named(sets).items()):
-        row = 0
+        row, first_text = 0, len(about)
         own = _fields_of_set(name, paths, fields, run, progress, work)
         for file, piece in _pieces(paths, own, run, progress, work):
             if piece is None:
                 files.append((f"{name}={file.name}", file.num_bytes))
                 continue
             if piece.bad_rows and run.on_error == "fail":
-                raise refusal(file, piece.bad_rows[0])
+                raise refusal(file, piece.bad_rows[0], _OPTIONS)
             tally.add(f"{name}={file.name}", 0, piece)
             bad_rows += [(f"{name}={file.name}", bad) for bad in piece.bad_rows]
             ids, has_id = piece.ids.to_list(), piece.has_id.tolist()
@@ -420,14 +453,26 @@ def items_in_files(
             for item_id, is_own, *values in zip(ids, has_id, *columns, strict=True):
                 for field, value in zip(own, values, strict=True):
                     if (text := as_item_text(value)) is not None:
-                        about.append(ItemText(number, item_id if is_own else str(row), field))
+                        about.append(ItemText(number, item_id if is_own else str(row), field, row))
                         texts.append(text)
                 row += 1
+        if (told := _repeated_ids(name, about[first_text:])) is not None:
+            progress(Warned(told))
     if (told := tally.finish()) is not None:
         progress(Warned(told))
     if bad_rows:
         progress(Warned(f"{counted(len(bad_rows), 'bad row')} of the evaluation sets skipped; errors.jsonl lists them"))
     return Items(list(sets), about, _native.Texts.from_list(texts), rules), files, bad_rows
+
+
+def _repeated_ids(name: str, about: Sequence[ItemText]) -> str | None:
+    """Return a line if several items of a set have one id: the evidence then does not tell them apart."""
+    row_of: dict[str, int] = {}
+    repeated = {one.item_id: None for one in about if row_of.setdefault(one.item_id, one.row) != one.row}
+    if not repeated:
+        return None
+    which = f"the id {next(iter(repeated))!r}" if len(repeated) == 1 else f"each of {len(repeated):,} ids"
+    return f"several items of {name!r} have {which}; --item-id-field none identifies items by their row"
 
 
 def _from_json(value: str) -> object:
@@ -441,15 +486,18 @@ def _fields_of_set(
     if any(str(path) == "-" for path in paths):
         raise InvalidInput("items cannot be read from standard input (-); give a file")
     wanted = list(fields or ITEM_FIELDS)
+    broken: InvalidInput | None = None
     for first in wanted:
         others = [field for field in wanted if field != first]
         has_value = dict.fromkeys(others, False)
         num_items = 0
         num_rows = 0
         try:
-            for _, piece in _pieces(paths, [first, *others], run, progress, work):
+            for file, piece in _pieces(paths, [first, *others], run, progress, work):
                 num_items += 0 if piece is None else len(piece.offsets)
                 num_rows += 0 if piece is None else piece.num_lines - piece.num_blank
+                bad_rows = [] if piece is None or broken is not None else piece.bad_rows
+                broken = next((refusal(file, bad, _OPTIONS) for bad in bad_rows if not is_without_text(bad)), broken)
                 for field, values in zip(others, [] if piece is None else piece.fields, strict=False):
                     has_value[field] |= any(as_item_text(_from_json(value)) is not None for value in values.to_list())
         except InvalidInput as error:
@@ -464,6 +512,8 @@ def _fields_of_set(
             if fields and len(own) < len(wanted):
                 raise InvalidInput(_no_field(name, fields, own))
             return own
+    if broken is not None and run.on_error == "fail":
+        raise broken
     raise InvalidInput(_no_field(name, fields, []))
 
 

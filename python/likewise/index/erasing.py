@@ -44,6 +44,7 @@ _NOT_REACHED = (
     "snapshots of the index, and other copies of its directory",
     "exports of the index, and indexes that it was merged into",
     "batch runs that read the documents: inputs, outputs, evidence, kept sketches and stored pairs",
+    "files of likewise serve next to the index: labels of the review page, and its output to a log",
     "indexes on a Redis or Valkey server, with the RDB and AOF files of the server",
     "replicas and backups of the disk, and snapshots of the file system",
     "blocks of the disk that deleted or shortened files occupied, until the file system reuses them",

@@ -168,28 +168,32 @@ def is_one_word(left, right):
     return last in BETWEEN and class_of(left[-2:-1]) in INSIDE and first in INSIDE
 
 
+def without_words(text, places, goes):
+    """A text without the words of these places that go, the marks that go with them, and the whitespace behind."""
+    bounds = [(0, 0), *places, (len(text), len(text))]
+    # Before each word, and behind the last one.
+    gaps = [text[end:start] for (_, end), (start, _) in itertools.pairwise(bounds)]
+    kept, at = [], 0
+    for is_going, run in itertools.groupby(range(len(goes)), goes.__getitem__):
+        run = list(run)
+        first, behind = run[0], run[-1] + 1
+        if not is_going:
+            continue
+        tail = belongs_to_word_before(gaps[behind], behind == len(places))
+        what_goes = "".join(gaps[first + 1 : behind]) + gaps[behind][:tail]
+        word_before = text[slice(*places[first - 1])] if first else ""
+        lead = len(gaps[first]) - belongs_to_word_behind(gaps[first], word_before, what_goes)
+        kept.append(text[at : places[first][0] - lead])
+        at = places[behind - 1][1] + tail
+    whole = ""
+    for part in [*kept, text[at:]]:
+        whole += " " * is_one_word(whole, part) + part
+    return whole
+
+
 def without_spans(texts, num_words, words_of=ascii_words):
-    """The texts without the words that go, and the marks that go with them and the whitespace behind."""
-    left = []
-    for text, goes in zip(texts, words_that_go(texts, num_words, words_of), strict=True):
-        places = [(start, end) for start, end, _ in words_of(text)]
-        bounds = [(0, 0), *places, (len(text), len(text))]
-        # Before each word, and behind the last one.
-        gaps = [text[end:start] for (_, end), (start, _) in itertools.pairwise(bounds)]
-        kept, at = [], 0
-        for is_going, run in itertools.groupby(range(len(goes)), goes.__getitem__):
-            run = list(run)
-            first, behind = run[0], run[-1] + 1
-            if not is_going:
-                continue
-            tail = belongs_to_word_before(gaps[behind], behind == len(places))
-            what_goes = "".join(gaps[first + 1 : behind]) + gaps[behind][:tail]
-            word_before = text[slice(*places[first - 1])] if first else ""
-            lead = len(gaps[first]) - belongs_to_word_behind(gaps[first], word_before, what_goes)
-            kept.append(text[at : places[first][0] - lead])
-            at = places[behind - 1][1] + tail
-        whole = ""
-        for part in [*kept, text[at:]]:
-            whole += " " * is_one_word(whole, part) + part
-        left.append(whole)
-    return left
+    """The texts without the words that go."""
+    return [
+        without_words(text, [(start, end) for start, end, _ in words_of(text)], goes)
+        for text, goes in zip(texts, words_that_go(texts, num_words, words_of), strict=True)
+    ]

@@ -210,9 +210,7 @@ def test_the_command_gives_the_same_run(spark, inputs, tmp_path, recipe):
     evidence = [pq.read_table(tmp_path / name / "removed.parquet") for name in ("local", "spark")]
     assert evidence[0].equals(evidence[1])
     assert (tmp_path / "local/errors.jsonl").read_text() == (tmp_path / "spark/errors.jsonl").read_text()
-    # Digests of the features stay with the workers.
-    for file in (*local["inputs"], *found["inputs"]):
-        del file["content"]
+    assert all(len(file["content"]) == 32 for file in found["inputs"])
     assert {**local, "timings": 0, "num_measured": 0} == {**found, "timings": 0, "num_measured": 0}
     with pytest.raises(InvalidInput, match=r"one\.jsonl:202"):
         likewise.dedup_files(inputs, tmp_path / "other", recipe, engine=SparkEngine("local[2]"))

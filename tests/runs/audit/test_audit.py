@@ -345,6 +345,11 @@ def test_where_all_pages_share_a_template_fewer_are_compared(tmp_path, texts, mo
     few = audit(run, num_sampled=100)
     assert 28 <= sum(map(len, few.strata)) <= 36
     assert failed(few) == []
+    # All documents are compared where that is asked for, up to a bound.
+    assert sum(map(len, audit(run, num_sampled=len(texts)).strata)) == len(texts)
+    with monkeypatch.context() as patched:
+        patched.setattr(truth, "_CENSUS_PAIRS", 1)
+        assert sum(map(len, audit(run, num_sampled=len(texts)).strata)) <= 36
     # Without a template few pairs have to be measured.
     (tmp_path / "plain").mkdir()
     assert sum(map(len, audit(run_of(tmp_path / "plain", texts), num_sampled=100).strata)) >= 99

@@ -1,6 +1,6 @@
 """Fields by name: what a row has where one is missing, and how many documents lack one that `keep` needs."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidInput
@@ -15,13 +15,31 @@ _MOST_FIELDS = 12
 _MOST_LOOKED_AT = 20
 
 
-def refusal(source: Source, bad: BadRow) -> InvalidInput:
-    """Return the error of a bad row that is not to be passed over."""
+def refusal(source: Source, bad: BadRow, renamed: Mapping[str, str] | None = None) -> InvalidInput:
+    """Return the error of a bad row that is not to be passed over.
+
+    Parameters
+    ----------
+    source : Source
+        Where it stands.
+    bad : BadRow
+        The row.
+    renamed : mapping of str to str, optional
+        Options of documents, and those of the same meaning that the error names instead.
+    """
     if source.name is None:
         return InvalidInput(bad.reason, None, bad.line)
     other = _other_fields(source, bad)
     rest = f"{other}, or skip such rows with" if other else "; fix the row, or use"
-    return InvalidInput(f"{bad.reason}{rest} --on-error skip", source.name, bad.line + 1)
+    message = f"{bad.reason}{rest} --on-error skip"
+    for option, name in (renamed or {}).items():
+        message = message.replace(option, name)
+    return InvalidInput(message, source.name, bad.line + 1)
+
+
+def is_without_text(bad: BadRow) -> bool:
+    """Return whether a row is bad because it lacks the text field."""
+    return _option(bad) == "--text-field"
 
 
 def check_documents(documents: Documents) -> None:

@@ -24,10 +24,11 @@ from likewise.batch.read.priority import keep_needs
 from likewise.batch.run import RunContext, RunRules
 from likewise.batch.spark.file_input import PIECE_BYTES, FileInput
 from likewise.batch.spark.results import removed_rows
-from likewise.batch.spark.rows.arrow_columns import numbers_of, texts_of
+from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
 from likewise.batch.spark.rows.gathering import sorted_slices
 from likewise.batch.spark.run import BAD, TALLY, Run, check_recipe
 from likewise.batch.spark.session import open_session
+from likewise.batch.spark.sketching import DIGEST_BYTES
 from likewise.batch.spark.stages import Stages, spark_failures
 from likewise.checks import parse_size
 from likewise.io.output.directory import ENGINE_STAGES, PARTS
@@ -174,15 +175,17 @@ class _Run(Run):
         removed, _ = self.stages.frame("removed", lambda: removed_rows(self, verdicts))
         shapes = self.gathered.shapes
         num_features = self.gathered.num_features
-        facts_of_rows = self.sketches.select("row", "shape", "num_features")
+        digests = np.zeros((self.num_documents, 2), np.uint64)
+        facts_of_rows = self.sketches.select("row", "shape", "num_features", "digest")
         for _, _, table in sorted_slices(facts_of_rows, "row", self.num_documents):
             rows = numbers_of(table.column("row"))
             shapes[rows] = numbers_of(table.column("shape"))
             num_features[rows] = numbers_of(table.column("num_features"))
+            digests[rows] = bytes_of(table.column("digest"), DIGEST_BYTES).view("<u8")
         counts = {"num_empty": int((shapes == EMPTY).sum()), "num_short": int((shapes == SHORT).sum())}
         assert counts.items() <= self.sketch_facts.items()
         without = self.sketch_facts.get("num_without_field", {})
-        self._gathered = replace(self.gathered, num_without_field=without)
+        self._gathered = replace(self.gathered, num_without_field=without, digests=digests.reshape(-1))
         parts: list[tuple[NDArray[Any], ...]] = []
         names = ("row", "kept_row", "similarity", "below_threshold")
         is_near = isinstance(self.recipe.sketch, SimHash)

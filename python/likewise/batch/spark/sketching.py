@@ -23,7 +23,9 @@ from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import keep_criteria
 from likewise.stages.sketch import EMPTY, shaped, sketch_texts
 
-_SCHEMA = "row long, sketch binary, class_key binary, shape int, num_features long"
+_SCHEMA = "row long, sketch binary, class_key binary, digest binary, shape int, num_features long"
+#: Bytes of the digest of a document's features.
+DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ def sketched(documents: DataFrame, recipe: Recipe) -> DataFrame:
     Returns
     -------
     DataFrame
-        Columns row, sketch, class_key (equal for documents that collapse), shape, num_features, key0, key1, ...
+        Columns row, sketch, class_key (equal for documents that collapse), digest (of the features), shape,
+        num_features, key0, key1, ...
     """
     criteria = criteria_of(recipe.keep)
     kinds = ["long" if not criterion.field else "binary" for criterion in criteria]
@@ -129,12 +132,14 @@ def _sketch(batches: Iterator[Any], *, recipe: Recipe, criteria: Sequence[Criter
         made = sketch_texts(texts, recipe, sets=True, threads=1)
         shapes, num_features = np.asarray(made.shapes), np.asarray(made.num_features)
         flat = np.asarray(made.sketches)
-        sketched = _Sketched(flat, num_features, np.asarray(made.digests), shapes)
+        digests = np.asarray(made.digests)
+        sketched = _Sketched(flat, num_features, digests, shapes)
         keys = np.stack(class_keys(sketched, recipe, np.arange(len(texts))), axis=1).astype("<u8")
         columns = {
             "row": batch.column("row"),
             "sketch": binary_column(flat.view(np.uint8).reshape(len(texts), -1)),
             "class_key": binary_column(keys.view(np.uint8)),
+            "digest": binary_column(digests.astype("<u8").view(np.uint8).reshape(-1, DIGEST_BYTES)),
             "shape": number_column(shapes.astype(np.int32)),
             "num_features": number_column(num_features.astype(np.int64)),
         }

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ _MOST_SHOWN = 20
     metavar="N",
     help="For a given document with fewer distinct n-grams, only exact copies are found.",
 )
-@document_options
+@partial(document_options, without=("tokens_field",))
 @click.option("--overwrite", is_flag=True, help="Replace a finished search in OUT.")
 @QUIET
 @click.option(

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 from typing import Any
 
 import click
@@ -91,11 +92,15 @@ Examples:
     "--item-field",
     multiple=True,
     metavar="FIELD",
-    help="Field of an item to search for; repeat for several. The first one must be a text in every item.  [default: "
-    "those of question, answer, passage, text that a set has]",
+    help="Field of an item to search for, dots for nested fields; repeat for several. The first one must be a text "
+    "in every item.  [default: those of question, answer, passage, text that a set has]",
 )
-@click.option("--item-id-field", metavar="FIELD", help="Field of the id of an item.  [default: id, or the row]")
-@document_options
+@click.option(
+    "--item-id-field",
+    metavar="FIELD",
+    help="Field of the id of an item, or none to use its row.  [default: id, or the row]",
+)
+@partial(document_options, without=("tokens_field", "duplicate_ids"))
 @click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")
 @click.option("--fresh", is_flag=True, help="Discard an unfinished run in OUT instead of continuing it.")
 @QUIET

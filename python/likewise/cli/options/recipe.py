@@ -385,9 +385,10 @@ def index_input_options(command: _Command) -> _Command:
     return _add(tuple(name for name in _INPUT if name != "duplicate_ids"), _ON_ERROR_SKIP(command))
 
 
-def document_options(command: _Command) -> _Command:
-    """Add the options that say how files are read by a command that writes documents back."""
-    return _add((*_INPUT[:3], "on_error", *_INPUT[3:]), command)
+def document_options(command: _Command, without: tuple[str, ...] = ()) -> _Command:
+    """Add the options that say how files are read by a command that writes documents back, except those `without`."""
+    names = (*_INPUT[:3], "on_error", *_INPUT[3:])
+    return _add(tuple(name for name in names if name not in without), command)
 
 
 def _add(names: tuple[str, ...], command: _Command) -> _Command:
@@ -496,7 +497,7 @@ def take_run(options: dict[str, Any]) -> "FileRun":
 
     return FileRun(
         text_fields=tuple(options.pop("text_field")) or ("text",),
-        tokens_field=options.pop("tokens_field"),
+        tokens_field=options.pop("tokens_field", None),
         id_field=options.pop("id_field"),
         on_error=options.pop("on_error", "fail"),
         duplicate_ids=options.pop("duplicate_ids", "fail"),

@@ -1,5 +1,6 @@
 """``likewise boilerplate``: what many documents of one site share."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ Examples:
 @click.option(
     "--min-tokens", type=int, default=0, show_default=True, metavar="N", help="Minimum length of a part, in words."
 )
-@document_options
+@partial(document_options, without=("tokens_field",))
 @click.option("--dry-run", is_flag=True, help="Report what would be removed and write nothing.")
 @click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")
 @click.option("--fresh", is_flag=True, help="Discard an unfinished run in OUT instead of continuing it.")

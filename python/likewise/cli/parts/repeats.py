@@ -1,5 +1,6 @@
 """``likewise repeats``: repeated lines, paragraphs, sentences or spans of words."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ Examples:
     "documents are used) or a file; repeat the option for several.",
 )
 @decision_options
-@document_options
+@partial(document_options, without=("tokens_field",))
 @MEMORY
 @click.option("--dry-run", is_flag=True, help="Report what would be removed and write nothing.")
 @click.option("--overwrite", is_flag=True, help="Replace a finished run in OUT.")

@@ -27,6 +27,8 @@ _MOST_MATCHES = 50_000_000
 # Documents that each document may be measured against, and pairs that are always affordable.
 _MEASURED_EACH = 100
 _FEW_PAIRS = 10_000_000
+# The same where a sample of all documents is asked for, so that up to 20,000 are always compared with all.
+_CENSUS_PAIRS = 450_000_000
 # Pairs whose shared features are added up in the time of a measurement.
 _SUMS_A_MEASUREMENT = 16
 # Other documents that a pilot sample is compared with.
@@ -206,7 +208,8 @@ def num_affordable(
     Returns
     -------
     int
-        As many as come to 100 exact measurements for each document of the run, or to ten million in all.
+        As many as come to 100 exact measurements for each document of the run, or to ten million in all; to 450
+        million if all documents are asked for.
 
     Notes
     -----
@@ -233,7 +236,7 @@ def num_affordable(
     )
     num_shared = sum(len(near) for near, _ in rarest.sharing(texts_of(others)))
     cost = (num_shared + rarest.num_added_up / _SUMS_A_MEASUREMENT) / (len(pilot) * len(others))
-    affordable = max(_MEASURED_EACH, _FEW_PAIRS / num)
+    affordable = max(_MEASURED_EACH, (_FEW_PAIRS if num_sampled < len(documents) else _CENSUS_PAIRS) / num)
     return num_sampled if cost * num_sampled <= affordable else int(affordable / cost)
 
 
