@@ -271,7 +271,7 @@ def test_by_connect(spark, tmp_path):
 def test_the_page_runs(spark, table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pq.write_table(table, "crawl.parquet")
-    (block,) = blocks("docs/howto/spark.md", "python")
+    block = blocks("docs/howto/spark.md", "python")[0]
     # Spark takes paths from where it was started.
     for name in ("crawl.parquet", "checkpoints/crawl", "crawl-unique.parquet"):
         block = block.replace(f'"{name}"', f'"{tmp_path}/{name}"')

@@ -12,5 +12,6 @@ Examples
 from likewise.batch.spark import session as _session  # noqa: F401 - first: says what is missing
 from likewise.batch.spark.engine import SparkEngine
 from likewise.batch.spark.frames import SparkDeduplication, dedup, pairs, sketch
+from likewise.batch.spark.hamming.joining import hamming_join
 
-__all__ = ["SparkDeduplication", "SparkEngine", "dedup", "pairs", "sketch"]
+__all__ = ["SparkDeduplication", "SparkEngine", "dedup", "hamming_join", "pairs", "sketch"]

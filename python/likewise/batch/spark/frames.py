@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Unpack
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from likewise.batch.budget.timing import Timing
 from likewise.batch.read.priority import keep_needs
@@ -18,10 +15,9 @@ from likewise.batch.spark.results import all_pairs, evidence, kept_documents, re
 from likewise.batch.spark.run import Run, check_recipe
 from likewise.batch.spark.session import check_version
 from likewise.batch.spark.sketching import user_sketches
-from likewise.batch.spark.stages import Stages
+from likewise.batch.spark.stages import Stages, temporary_directory
 from likewise.batch.write.summary import statement
 from likewise.checks import num_threads, parse_size
-from likewise.errors import InvalidParameter
 from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.given import GivenRecipe, RecipeFields, as_recipe
 from likewise.recipe.methods import SimHash
@@ -252,7 +248,7 @@ def _run(
     columns = keep_needs(recipe.keep)[1]
     source = FrameInput(df, recipe, text_field=text_field, id_field=id_field, order=order, fields=columns)
     spark = df.sparkSession
-    stages = Stages(spark, checkpoint_dir or _temporary(spark))
+    stages = Stages(spark, checkpoint_dir or temporary_directory(spark))
     return Run(
         source,
         recipe,
@@ -262,15 +258,3 @@ def _run(
         progress=taken(progress),
         timing=timing,
     )
-
-
-def _temporary(spark: SparkSession) -> str:
-    """Return a new directory on this machine, deleted when the process ends."""
-    master = spark.conf.get("spark.master", "") or ""
-    if not master.startswith("local"):
-        raise InvalidParameter(
-            "checkpoint_dir", f"Spark runs on {master or 'another machine'}; choose a directory that all machines share"
-        )
-    path = tempfile.mkdtemp(prefix="likewise-spark-")
-    atexit.register(shutil.rmtree, path, ignore_errors=True)
-    return path

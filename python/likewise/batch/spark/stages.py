@@ -7,8 +7,11 @@ Spark Connect too.
 
 from __future__ import annotations
 
+import atexit
 import json
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -17,7 +20,7 @@ from pyspark.errors import AnalysisException, PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StructField, StructType
 
-from likewise.errors import EngineFailed, InvalidInput, RecipeMismatch
+from likewise.errors import EngineFailed, InvalidInput, InvalidParameter, RecipeMismatch
 
 _IDENTITY = "identity"
 _TYPES = {"int64": LongType(), "int32": IntegerType(), "double": DoubleType(), "bool": BooleanType()}
@@ -80,6 +83,24 @@ def _reason(message: str) -> str:
     if not causes:
         return message.strip().partition("\n")[0]
     return causes[-1] if len(causes) == 1 else f"{causes[-1]} ({causes[-2]})"
+
+
+def temporary_directory(spark: SparkSession) -> str:
+    """Return a new directory on this machine, deleted when the process ends.
+
+    Raises
+    ------
+    InvalidParameter
+        If Spark runs elsewhere.
+    """
+    master = spark.conf.get("spark.master", "") or ""
+    if not master.startswith("local"):
+        raise InvalidParameter(
+            "checkpoint_dir", f"Spark runs on {master or 'another machine'}; choose a directory that all machines share"
+        )
+    path = tempfile.mkdtemp(prefix="likewise-spark-")
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
 
 
 class Stages:

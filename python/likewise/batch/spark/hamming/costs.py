@@ -1,0 +1,74 @@
+"""What a search on Spark takes: a model of the stream tables, and constants measured by ``bench/spark_hamming.py``.
+
+The constants are those of one core of bench/results/spark_hamming.json. The model chooses keys as the core does: m
+blocks of bits whose radii sum to ``within + 1 - m`` (generalized pigeonhole), or the comparison of all pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+
+# Nanoseconds of one core: of a value of a key that is looked up, of a word of a candidate, and of a word where all are
+# compared.
+PROBE_NS = 24.0
+CANDIDATE_NS = 0.5
+SCAN_NS = 0.1
+# Of a row that goes from Spark to Python and is put in order there, without its search.
+ROW_NS = 100.0
+# Of a row that is shuffled and sorted on the way to its cell, and its bytes beside the fingerprint: cell and number.
+SHUFFLED_ROW_NS = 1500.0
+CELL_BYTES = 12
+# Tables are built in passes that hold a part twice.
+BUILDING = 1.5
+# A task of Spark and the start of its Python function.
+TASK_S = 0.05
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Blocks of bits that are looked up.
+
+    Parameters
+    ----------
+    num_keys : int
+        Blocks; 0 where all pairs are compared.
+    query_ns : float
+        Of one fingerprint that streams past.
+    table_bytes : int
+        Of one fingerprint in the tables.
+    """
+
+    num_keys: int
+    query_ns: float
+    table_bytes: int
+
+
+def best_keys(num: float, bits: int, within: int) -> Keys:
+    """Return the cheapest blocks for tables of `num` uniform fingerprints."""
+    words = -(-bits // 64)
+    best = Keys(0, SCAN_NS * words * num, 8 * words)
+    for num_keys in range(1, min(within + 1, bits) + 1):
+        width = bits / num_keys
+        small, num_larger = divmod(within + 1, num_keys)
+        probes = num_keys * _ball(width, small - 1)
+        probes += num_larger * (_ball(width, small) - _ball(width, small - 1))
+        candidates = probes * num / 2.0 ** min(width, 1000.0)
+        query_ns = PROBE_NS * probes + CANDIDATE_NS * words * candidates
+        if query_ns < best.query_ns:
+            best = Keys(num_keys, query_ns, 8 * words * (num_keys + 1))
+    return best
+
+
+def _ball(width: float, radius: int) -> float:
+    """Return how many values are within a radius of one; in floating point, since blocks differ in width by one."""
+    return float(sum(comb(max(1, round(width)), errors) for errors in range(min(radius, round(width)) + 1)))
+
+
+def most_in_tables(bits: int, within: int, memory_bytes: int) -> int:
+    """Return how many fingerprints a worker can lay out."""
+    # The number of keys hardly depends on how many there are: a second look takes the right one.
+    num = 1e6
+    for _ in range(2):
+        num = max(1.0, memory_bytes / (BUILDING * best_keys(num, bits, within).table_bytes))
+    return max(1, int(num))

@@ -1,0 +1,61 @@
+"""Arrow files in the checkpoint directory, written and read by Python workers.
+
+Spark has no file that a worker may read beside its rows, and Spark Connect has no broadcast variables. So the directory
+that all machines share serves: by its path where it is one, and by fsspec where it is a URL.
+"""
+
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+from likewise.io.remote import is_remote, local_path, put_file, store_of
+
+_TEMPORARY = ".tmp-"
+
+
+def write_table(directory: str, name: str, table: Any) -> None:  # noqa: ANN401 - PyArrow has no types
+    """Write an Arrow table to a file, complete under its name or not at all.
+
+    Parameters
+    ----------
+    directory : str
+        A path or URL that all workers see.
+    name : str
+        Of the file. A task that is repeated replaces the file by one of the same rows.
+    table : pyarrow.Table
+        The rows.
+    """
+    import pyarrow as pa
+
+    if is_remote(directory):
+        from tempfile import TemporaryDirectory
+
+        with TemporaryDirectory(prefix="likewise-") as folder:
+            path = Path(folder) / "table.arrow"
+            with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
+                writer.write_table(table)
+            store, root = store_of(directory)
+            put_file(store, path, f"{root}/{name}")
+        return
+    folder_path = Path(local_path(directory))
+    folder_path.mkdir(parents=True, exist_ok=True)
+    # Two attempts of one task may write at a time.
+    temporary = folder_path / f"{_TEMPORARY}{uuid.uuid4().hex}"
+    try:
+        with pa.OSFile(str(temporary), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
+            writer.write_table(table)
+        os.replace(temporary, folder_path / name)  # noqa: PTH105 - renames into place
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_table(directory: str, name: str) -> Any:  # noqa: ANN401 - a pyarrow.Table
+    """Return the table of a file; mapped where the directory is a path, so that processes share its pages."""
+    import pyarrow as pa
+
+    if is_remote(directory):
+        store, root = store_of(directory)
+        with store.open(f"{root}/{name}", "rb") as source:
+            return pa.ipc.open_file(pa.py_buffer(source.read())).read_all()
+    return pa.ipc.open_file(pa.memory_map(str(Path(local_path(directory)) / name))).read_all()

@@ -1,0 +1,193 @@
+"""Joins and pairs of fingerprints on Spark are those that NumPy finds by comparing all."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
+from tests.structure.pages import blocks
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
+
+
+def clustered(num, bits, within, seed):
+    """Fingerprints as words (num, words): most are a few flips from one of some centers, some are equal."""
+    random = np.random.default_rng(seed)
+    words = bits // 64
+    centers = random.integers(0, 2**64, (max(1, num // 20), words), np.uint64)
+    codes = centers[random.integers(0, len(centers), num)]
+    for _ in range(max(1, within // 2 + 1)):
+        which = random.random(num) < 0.6
+        place = random.integers(0, bits, num)
+        flips = np.zeros((num, words), np.uint64)
+        flips[np.arange(num), place // 64] = np.uint64(1) << (place % 64).astype(np.uint64)
+        codes = np.where(which[:, None], codes ^ flips, codes)
+    return codes
+
+
+def brute(left, right, within):
+    """(i, j, distance) of all pairs of rows within the radius."""
+    found = set()
+    for i, code in enumerate(left):
+        distance = np.bitwise_count(right ^ code).sum(axis=1)
+        found |= {(i, int(j), int(distance[j])) for j in np.flatnonzero(distance <= within)}
+    return found
+
+
+def fingerprint_column(words, kind):
+    if kind == "bigint":
+        return pa.array(words[:, 0].view(np.int64))
+    if kind == "words":
+        return pa.array([row.view(np.int64).tolist() for row in words], pa.list_(pa.int64()))
+    return pa.array([row.tobytes() for row in words], pa.binary())
+
+
+def fingerprints(spark, words, kind="bigint", ids=None, partitions=3):
+    if not len(words):
+        types = {"bigint": "bigint", "words": "array<bigint>", "binary": "binary"}
+        return spark.createDataFrame([], f"doc_id string, sketch {types[kind]}")
+    ids = [f"d{row}" for row in range(len(words))] if ids is None else ids
+    table = pa.table({"doc_id": ids, "sketch": fingerprint_column(words, kind)})
+    return spark.createDataFrame(table).repartition(partitions)
+
+
+def triples(frame):
+    return sorted(tuple(row.values()) for row in frame.toArrow().to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("bits", "within", "kind"),
+    [
+        (64, 3, "bigint"),
+        pytest.param(64, 0, "bigint", marks=pytest.mark.slow),
+        pytest.param(64, 8, "binary", marks=pytest.mark.slow),
+        (128, 20, "words"),
+        pytest.param(128, 3, "binary", marks=pytest.mark.slow),
+    ],
+)
+def test_a_join_finds_what_numpy_finds(spark, tmp_path, bits, within, kind):
+    from likewise.spark import hamming_join
+
+    words = clustered(700, bits, within, 7)
+    left, right = words[:120], words[120:]
+    frames = [fingerprints(spark, left, kind), fingerprints(spark, right, kind)]
+    wanted = sorted((f"d{i}", f"d{j}", distance) for i, j, distance in brute(left, right, within))
+    assert len({distance for *_, distance in wanted}) > within // 3
+    assert triples(hamming_join(*frames, within, bits=bits, checkpoint_dir=str(tmp_path))) == wanted
+    if kind == "words":
+        # The other side is stored where it is called the small one.
+        found = hamming_join(*frames, within, bits=bits, small="right", checkpoint_dir=str(tmp_path / "right"))
+        assert triples(found) == wanted
+
+
+def test_stored_fingerprints_are_used_again_at_another_radius(spark, tmp_path):
+    from likewise.spark import hamming_join
+
+    words = clustered(300, 64, 3, 3)
+    frames = [fingerprints(spark, words[:50]), fingerprints(spark, words[50:])]
+    hamming_join(*frames, 1, small="left", checkpoint_dir=str(tmp_path))
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("fingerprints-*")}
+    assert len(files) == 2
+    # A URL goes by fsspec.
+    found = hamming_join(*frames, 3, small="left", checkpoint_dir=str(tmp_path))
+    assert files == {path: path.stat().st_mtime_ns for path in tmp_path.glob("fingerprints-*")}
+    assert len(triples(found)) == len(brute(words[:50], words[50:], 3))
+    with pytest.raises(InvalidInput, match="not those of the small side"):
+        hamming_join(*frames[::-1], 3, small="left", checkpoint_dir=str(tmp_path))
+    wide = fingerprints(spark, clustered(9, 128, 3, 3), "binary")
+    with pytest.raises(RecipeMismatch, match="bits"):
+        hamming_join(wide, wide, 3, bits=128, checkpoint_dir=str(tmp_path))
+
+
+def test_equal_fingerprints_are_searched_once_and_spread_out(spark):
+    from likewise.spark import hamming_join
+
+    words = np.zeros((100_003, 1), np.uint64)
+    words[100_000:, 0] = [1, 2**63, 2**64 - 1]
+    # Ids may come twice, and may be numbers.
+    left = fingerprints(spark, words, ids=np.r_[np.arange(100_000), 5, 5, 6])
+    right = fingerprints(spark, np.array([[0], [3]], np.uint64))
+    table = hamming_join(left, right, 1, small="left").toArrow()
+    assert table.num_rows == 100_003
+    by_right = table.group_by("doc_id_b").aggregate([("doc_id_a", "count"), ("distance", "sum")]).to_pylist()
+    found = {row["doc_id_b"]: (row["doc_id_a_count"], row["distance_sum"]) for row in by_right}
+    # d0: all zeros, and two numbers of one bit, both called 5. d1: the number 1.
+    assert found == {"d0": (100_002, 2), "d1": (1, 1)}
+    assert table.schema.field("doc_id_a").type == pa.int64()
+
+
+def test_a_join_with_nothing(spark):
+    from likewise.spark import hamming_join
+
+    some, none = fingerprints(spark, clustered(9, 64, 3, 3)), fingerprints(spark, np.zeros((0, 1), np.uint64))
+    for sides, small in (((some, none), None), ((some, none), "left"), ((none, none), None)):
+        found = hamming_join(*sides, 3, small=small)
+        assert found.count() == 0
+        assert found.columns == ["doc_id_a", "doc_id_b", "distance"]
+
+
+@pytest.mark.parametrize("scheme", ["", "file://", "local://"])
+def test_stored_tables_come_back(tmp_path, scheme):
+    """By path, and by fsspec where the directory is a URL."""
+    from likewise.batch.spark.hamming.joining import read_groups, write_groups
+    from likewise.batch.spark.hamming.tables import grouped
+
+    if scheme == "local://":
+        pytest.importorskip("fsspec")
+    words = clustered(50, 128, 3, 5)
+    directory = f"{scheme}{tmp_path}/shared"
+    for _ in range(2):
+        write_groups(directory, "name", grouped(words, pa.array(range(50))))
+    assert sorted(path.name for path in (tmp_path / "shared").iterdir()) == ["name.codes", "name.ids"]
+    groups = read_groups(directory, "name")
+    assert len(groups.words) == len(np.unique(words, axis=0)) < 50
+    of_ids = np.repeat(groups.words, np.diff(groups.starts), axis=0)
+    assert (of_ids == words[np.asarray(groups.ids)]).all()
+
+
+@pytest.mark.slow
+def test_what_cannot_be_joined_is_refused(spark, tmp_path):
+    from likewise.spark import hamming_join
+
+    good = fingerprints(spark, clustered(9, 64, 3, 3))
+    wide = fingerprints(spark, clustered(9, 128, 3, 3), "words")
+    for options, name in (
+        ({"within": 65}, "within"),
+        ({"bits": 65}, "bits"),
+        ({"bits": 128}, "bits"),
+        ({"fingerprint_field": "code"}, "fingerprint_field"),
+        ({"fingerprint_field": "doc_id"}, "fingerprint_field"),
+        ({"id_field": "id"}, "id_field"),
+        ({"small": "both"}, "small"),
+        ({"worker_memory": "100"}, "worker_memory"),
+    ):
+        with pytest.raises(InvalidParameter) as caught:
+            hamming_join(good, good, **{"within": 3, **options})
+        assert caught.value.name == name
+    with pytest.raises(InvalidInput, match="expected a Spark DataFrame"):
+        hamming_join(good.toArrow(), good, 3)
+    for rows, kind, message in (
+        ([("a", None)], "bigint", "1 fingerprints are null"),
+        ([(None, 3)], "bigint", "1 ids are null"),
+        ([("a", [1, None])], "array<bigint>", "1 words of fingerprints are null"),
+        ([("a", b"1234567")], "binary", "has 7 bytes; 128 bits take 16"),
+    ):
+        broken = spark.createDataFrame(rows, f"doc_id string, sketch {kind}")
+        bits = 64 if kind == "bigint" else 128
+        with pytest.raises(InvalidInput, match=message):
+            hamming_join(broken, wide if bits == 128 else good, 3, bits=bits, small="left")
+    with pytest.raises(InvalidInput, match="has 2 words; 64 bits take 1"):
+        hamming_join(wide, wide, 3)
+
+
+@pytest.mark.slow
+def test_the_page_runs(spark, tmp_path):
+    block = blocks("docs/howto/spark.md", "python")[1]
+    words = clustered(200, 64, 3, 2)
+    for name, some in (("queries", words[:20]), ("crawl-sketches", words[20:])):
+        fingerprints(spark, some).write.parquet(f"{tmp_path}/{name}.parquet")
+    for name in ("queries.parquet", "crawl-sketches.parquet", "/shared/queries", "/shared/pairs"):
+        block = block.replace(f'"{name}"', f'"{tmp_path}/{name.strip("/")}"')
+    exec(compile(block, "page", "exec"), {"spark": spark})
+    found = spark.read.parquet(f"{tmp_path}/shared/pairs")
+    assert found.count() == len(brute(words[:20], words[20:], 3)) > 0
