@@ -13,5 +13,17 @@ from likewise.batch.spark import session as _session  # noqa: F401 - first: says
 from likewise.batch.spark.engine import SparkEngine
 from likewise.batch.spark.frames import SparkDeduplication, dedup, pairs, sketch
 from likewise.batch.spark.hamming.joining import hamming_join
+from likewise.batch.spark.hamming.pairing import SparkHammingPairs, hamming_pairs
+from likewise.batch.spark.hamming.planning import HammingPairsPlan
 
-__all__ = ["SparkDeduplication", "SparkEngine", "dedup", "hamming_join", "pairs", "sketch"]
+__all__ = [
+    "HammingPairsPlan",
+    "SparkDeduplication",
+    "SparkEngine",
+    "SparkHammingPairs",
+    "dedup",
+    "hamming_join",
+    "hamming_pairs",
+    "pairs",
+    "sketch",
+]

@@ -125,7 +125,9 @@ def gather(
     every = np.concatenate(ranks)
     return Fingerprints(
         every,
-        _documents(np.concatenate(sketches), np.concatenate(features), every, np.concatenate(short_ranks), short_texts),
+        documents_of(
+            np.concatenate(sketches), np.concatenate(features), every, np.concatenate(short_ranks), short_texts
+        ),
     )
 
 
@@ -177,7 +179,7 @@ def crowd_pairs(
         features.append(numbers_of(table.column("num_features")))
         held += [texts_of(chunk) for chunk in table.column("payload").chunks]
     every = np.concatenate(ranks)
-    documents = _documents(np.zeros(0, np.uint64), np.concatenate(features), every, every, held)
+    documents = documents_of(np.zeros(0, np.uint64), np.concatenate(features), every, every, held)
     crowd = Fingerprints(every, documents)
     positions = np.arange(len(every), dtype=np.uint32)
     search = CrowdSearch(documents, crowd.collapsed, recipe, positions, threads)
@@ -189,13 +191,14 @@ def crowd_pairs(
     return num_pairs
 
 
-def _documents(
+def documents_of(
     sketches: NDArray[np.uint64],
     features: NDArray[np.int64],
     ranks: NDArray[np.int64],
     short_ranks: NDArray[np.int64],
     short_texts: list[Texts],
 ) -> Documents:
+    """Return fingerprints as the documents of a local run, with the texts of `short_ranks`, which rise."""
     num = len(ranks)
     kinds = {part.kind for part in short_texts if len(part)} or {"text"}
     nothing = Texts.from_list([""]) if kinds == {"text"} else Texts.from_bytes([b""])
