@@ -178,6 +178,7 @@ def dedup(
         "num_measured": facts["num_measured"],
         "num_capped": facts["num_capped"],
         "num_crowded": facts["num_crowded"],
+        "num_rounds": facts.get("num_rounds"),
         "num_below_threshold": counts["num_below"] if recipe.group == "components" else None,
         "recall": recipe.recall_with(facts["num_crowded"], facts["num_capped"]),
         "recipe": recipe.to_dict(),
@@ -186,7 +187,7 @@ def dedup(
         "num_stages_made": run.stages.num_made,
         "timings": timing.to_dict(),
     }
-    return SparkDeduplication(kept_documents(run, removed), evidence(run, removed), summary)
+    return SparkDeduplication(kept_documents(run, removed), evidence(run, removed).orderBy("row"), summary)
 
 
 @shows_progress
