@@ -1,8 +1,9 @@
 """What a summary reports about the inputs, and what is reported of a run that ended early."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,24 +19,50 @@ _AT_ONCE = 1 << 16
 _CONTENT_BYTES = 16
 
 
+@dataclass(frozen=True)
+class InputCounts:
+    """What the summary says of one input.
+
+    Parameters
+    ----------
+    num_documents, num_kept, num_bad_rows : int
+        Its counts.
+    content : str, optional
+        The digest of :func:`content_digest`.
+    """
+
+    num_documents: int
+    num_kept: int
+    num_bad_rows: int
+    content: str | None
+
+
 def about_inputs(
     found: Inputs, documents: Documents, decision: Decision, run: FileRun, write: str
 ) -> dict[str, object]:
     """Return what the summary says of the inputs: where they lay, their counts, and how they were read."""
-    inputs = []
-    for number, file in enumerate(found.files, documents.num_reference_sources):
+    counts = []
+    for number in range(documents.num_reference_sources, documents.num_reference_sources + len(found.files)):
         rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
-        inputs.append(
-            {
-                "path": file.name,
-                "num_bytes": file.num_bytes,
-                "content": content_digest(documents, number),
-                "num_documents": rows.stop - rows.start,
-                "num_kept": int(decision.kept[rows].sum()),
-                "num_bad_rows": len(documents.bad_rows[number]),
-                **file.facts(),
-            }
-        )
+        num_kept, num_bad = int(decision.kept[rows].sum()), len(documents.bad_rows[number])
+        counts.append(InputCounts(rows.stop - rows.start, num_kept, num_bad, content_digest(documents, number)))
+    return about_counted(found, counts, run, write)
+
+
+def about_counted(found: Inputs, counts: Sequence[InputCounts], run: FileRun, write: str) -> dict[str, object]:
+    """Return the same from the counts of each input."""
+    inputs = [
+        {
+            "path": file.name,
+            "num_bytes": file.num_bytes,
+            "content": count.content,
+            "num_documents": count.num_documents,
+            "num_kept": count.num_kept,
+            "num_bad_rows": count.num_bad_rows,
+            **file.facts(),
+        }
+        for file, count in zip(found.files, counts, strict=True)
+    ]
     return {
         "input_directory": None if found.parent is None else str(found.parent),
         "inputs": inputs,

@@ -10,7 +10,7 @@ Examples
 """
 
 from likewise.batch.spark import session as _session  # noqa: F401 - first: says what is missing
-from likewise.batch.spark.engine import SparkEngine
+from likewise.batch.spark.files.engine import SparkEngine
 from likewise.batch.spark.frames import SparkDeduplication, dedup, pairs, sketch
 from likewise.batch.spark.hamming.joining import hamming_join
 from likewise.batch.spark.hamming.pairing import SparkHammingPairs, hamming_pairs

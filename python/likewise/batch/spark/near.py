@@ -155,7 +155,7 @@ def crowd_pairs(
     memory_bytes : int
         What the driver may take.
     take : callable
-        Is given tables of column pair: rank of the later << 32 | rank of the earlier.
+        Is given tables of columns later and earlier, ranks.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def crowd_pairs(
     low = num_pairs = 0
     while low < len(every):
         later, earlier, low = search.candidates(low, len(every), None, _PAIRS_AT_ONCE)
-        take(pa.table({"pair": number_column(every[later] << 32 | every[earlier])}))
+        take(pa.table({"later": number_column(every[later]), "earlier": number_column(every[earlier])}))
         num_pairs += len(later)
     return num_pairs
 

@@ -11,8 +11,15 @@ from pyspark.sql import functions as F
 
 from likewise.batch.budget.timing import Timing
 from likewise.batch.spark import near
-from likewise.batch.spark.deciding import decide_leaders, joined_components, no_verdicts, verdict_table
+from likewise.batch.spark.deciding import (
+    joined_components,
+    leader_verdicts,
+    no_verdicts,
+    removed_ranks,
+    verdict_table,
+)
 from likewise.batch.spark.measures import estimates, matches, similarities
+from likewise.batch.spark.rows import numbering
 from likewise.batch.spark.rows.buckets import looked_at
 from likewise.batch.spark.rows.cells import measured
 from likewise.batch.spark.rows.numbering import counted_parts, in_parts, with_numbers
@@ -27,7 +34,6 @@ from likewise.stages.sketch import EMPTY, SHORT
 
 # What a row of files is; other inputs have documents alone.
 DOCUMENT, BAD, TALLY = 0, 1, 2
-_MOST_DOCUMENTS = 2**32 - 2
 # Of a cell: pairs whose signatures, or bytes whose texts, one worker holds.
 _PAIRS_A_CELL = 1 << 20
 _TEXT_BYTES_A_CELL = 64 << 20
@@ -80,13 +86,9 @@ def _count_full(looked: DataFrame) -> dict[str, int]:
     return {"num_full": full.count(), "num_ranks": full.select("rank").distinct().count()}
 
 
-def _sides(pairs: DataFrame) -> DataFrame:
-    """Return the two ranks of each pair."""
-    return pairs.select(
-        F.shiftrightunsigned("pair", 32).alias("later"),
-        F.col("pair").bitwiseAND(F.lit(0xFFFFFFFF)).alias("earlier"),
-        F.lit(None).cast("int").alias("distance"),
-    )
+def _unmeasured(pairs: DataFrame) -> DataFrame:
+    """Return pairs whose distance is not known."""
+    return pairs.select("later", "earlier", F.lit(None).cast("int").alias("distance"))
 
 
 class Run:
@@ -149,6 +151,11 @@ class Run:
         """How many documents there are."""
         return int(self.document_facts["num_rows"])
 
+    @property
+    def end_row(self) -> int:
+        """The number behind that of the last document; ranks are less than it too."""
+        return numbering.FIRST_NUMBER + self.num_documents
+
     def _stage(self, stage: str, wall: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401
         began = Timing.now()
         self._progress(StageStarted(stage, 0, "rows"))
@@ -164,12 +171,21 @@ class Run:
             "reading_and_sketching",
             lambda: self.stages.frame("documents", self.source.documents, self.source.describe),
         )
-        if self.num_documents > _MOST_DOCUMENTS:
-            raise InvalidParameter("df", f"{self.num_documents} documents; the limit of a run is {_MOST_DOCUMENTS}")
         good = frame.where(F.col("kind") == DOCUMENT) if "kind" in frame.columns else frame
         documents = with_numbers(good, self.document_facts["starts"], "row")
         self.check_documents(frame, documents)
         return documents
+
+    def places(self) -> DataFrame:
+        """Return row, doc_id, file, offset and length of each document; the last three are null without files."""
+        nothing = F.lit(None)
+        return self.documents.select(
+            "row",
+            "doc_id",
+            nothing.cast("string").alias("file"),
+            nothing.cast("long").alias("offset"),
+            nothing.cast("long").alias("length"),
+        )
 
     def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
         """Refuse what was read if it cannot serve; what an input refuses by itself is known by now."""
@@ -207,7 +223,7 @@ class Run:
         order, facts = self.stages.frame(
             "ranks", lambda: in_parts(self.sketches.select("row", *keys), priority(self.recipe)), counted_parts
         )
-        ranks = with_numbers(order.select("row", "part", "number"), facts["starts"], "rank")
+        ranks = with_numbers(order.select("row", "part", "number"), facts["starts"], "rank").drop("part")
         return self.sketches.join(ranks, "row")
 
     def _members(self) -> DataFrame:
@@ -245,7 +261,7 @@ class Run:
         if self._fingerprints is None:
             num_positions = self.member_facts["num_positions"]
             self._fingerprints = near.gather(
-                self.positions, self.texts, self.recipe, self.num_documents, num_positions, self._memory
+                self.positions, self.texts, self.recipe, self.end_row, num_positions, self._memory
             )
         return self._fingerprints
 
@@ -282,7 +298,7 @@ class Run:
                 return looked_at(self.positions, before, self.recipe, level)
 
             looked, facts = self.stages.frame(f"buckets-{level}", make, _count_full)
-            levels.append(looked.where("pair is not null").select("pair"))
+            levels.append(looked.where("later is not null").select("later", "earlier"))
             overflow, num_overflow = looked.where("rank is not null").select("rank", "band"), facts["num_full"]
             if level == 0:
                 crowd, num_crowded = overflow.select("rank").distinct(), facts["num_ranks"]
@@ -296,14 +312,14 @@ class Run:
 
         frame, facts = self.stages.frame("pairs", distinct, lambda frame: {"num_pairs": frame.count()})
         self.candidate_facts = {**facts, "num_capped": num_capped, "num_crowded": num_crowded}
-        pairs = self._estimated(_sides(frame), facts["num_pairs"])
+        pairs = self._estimated(_unmeasured(frame), facts["num_pairs"])
         if not is_exact or num_crowded < 2 or crowd is None:
             return pairs
         self.candidate_facts.setdefault("num_candidates", facts["num_pairs"])
         joined, found = self._crowd_pairs(crowd, num_crowded)
         self.candidate_facts["num_pairs"] += found["num_pairs"]
         # Pairs of the crowd that share a bucket are in both.
-        return pairs.union(_sides(joined)).distinct()
+        return pairs.union(_unmeasured(joined)).distinct()
 
     def _crowd_pairs(self, crowd: DataFrame, num_crowded: int) -> tuple[DataFrame, dict[str, Any]]:
         """Return the candidate pairs of documents with full buckets, by an exact join on the driver."""
@@ -311,12 +327,11 @@ class Run:
 
         def write(take: Callable[[Any], None]) -> dict[str, int]:
             texts = self.texts.join(crowd, "rank").join(self.positions.select("rank", "num_features"), "rank")
-            num = near.crowd_pairs(
-                texts, self.recipe, self.num_documents, num_crowded, self._threads, self._memory, take
-            )
+            num = near.crowd_pairs(texts, self.recipe, self.end_row, num_crowded, self._threads, self._memory, take)
             return {"num_pairs": num}
 
-        return self.stages.written("crowd", write, pa.schema({"pair": pa.int64()}).empty_table())
+        columns = {"later": pa.int64(), "earlier": pa.int64()}
+        return self.stages.written("crowd", write, pa.schema(list(columns.items())).empty_table())
 
     def _estimated(self, pairs: DataFrame, num_pairs: int) -> DataFrame:
         """Return the pairs whose estimated similarity is not clearly below the threshold."""
@@ -372,14 +387,14 @@ class Run:
     def verdicts(self) -> tuple[DataFrame, dict[str, Any]]:
         """Return who goes among the distinct documents (rank, kept_rank, ...), and what was counted."""
         work: Callable[[Callable[[Any], None]], Mapping[str, Any]]
+        if self._is_by_rounds:
+            return self._leaders()
         if isinstance(self.recipe.sketch, Exact):
             work = lambda take: {"num_measured": 0, "num_capped": 0, "num_crowded": 0}  # noqa: E731
         elif self.recipe.is_distance_only:
             work = self._decide_by_distance
-        elif self.recipe.group == "components":
-            work = self._decide_components
         else:
-            work = self._decide_leaders
+            work = self._decide_components
         return self.stages.written("verdicts", work, no_verdicts())
 
     def _counts(self) -> dict[str, int]:
@@ -389,18 +404,33 @@ class Run:
             counts["num_candidates"] = facts.get("num_candidates", facts["num_pairs"])
         return counts
 
-    def _decide_leaders(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
-        edges = self.edges()
-        has_distance = isinstance(self.recipe.sketch, SimHash)
-        self._stage(
-            "deciding",
-            "deciding",
-            lambda: decide_leaders(edges, self.num_documents, take, with_distance=has_distance),
-        )
-        return self._counts()
+    @property
+    def _is_by_rounds(self) -> bool:
+        """Whether matching pairs are decided on the cluster."""
+        recipe = self.recipe
+        is_near = recipe.is_distance_only or recipe.group == "components"
+        return not is_near and not isinstance(recipe.sketch, Exact)
+
+    def _leaders(self) -> tuple[DataFrame, dict[str, Any]]:
+        """Return the verdicts of matching pairs, decided in rounds."""
+        counts: dict[str, int] = {}
+
+        def make() -> DataFrame:
+            edges = self.edges()
+            removed, of_rounds = self._stage(
+                "deciding",
+                "deciding",
+                lambda: removed_ranks(
+                    edges, self.stages, self.end_row, memory_bytes=self._memory, progress=self._progress
+                ),
+            )
+            counts.update(self._counts() | of_rounds)
+            return leader_verdicts(edges, removed)
+
+        return self.stages.frame("verdicts", make, lambda _: counts)
 
     def _decide_components(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
-        removed, first = joined_components(self.edges(), self.num_documents)
+        removed, first = joined_components(self.edges(), self.end_row)
         distance = None
         if isinstance(self.recipe.sketch, SimHash):
             distance = near.distances_of(self.held_fingerprints(), self.recipe, removed, first)
