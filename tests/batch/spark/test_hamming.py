@@ -139,7 +139,8 @@ def test_a_join_with_nothing(spark):
     ],
 )
 def test_pairs_are_those_that_numpy_finds(spark, tmp_path, monkeypatch, bits, within, plan):
-    from likewise.batch.spark.hamming import pairing, planning
+    from likewise.batch.budget import cluster_plans as planning
+    from likewise.batch.spark.hamming import pairing
     from likewise.spark import hamming_pairs
 
     # Small enough that there are several tasks for one slab, and several cells.
@@ -202,7 +203,7 @@ def test_pairs_of_nothing_and_too_many(spark):
 
 
 def test_the_planner_says_what_is_out_of_reach():
-    from likewise.batch.spark.hamming.planning import plan_pairs
+    from likewise.batch.budget.cluster_plans import plan_pairs
 
     few, many = plan_pairs(10**6, 64, 3, 10**9), plan_pairs(2 * 10**9, 64, 3, 10**9)
     assert (few.name, few.shuffle_bytes, few.warning) == ("slabs", 0, None)

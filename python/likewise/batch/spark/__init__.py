@@ -14,7 +14,7 @@ from likewise.batch.spark.files.engine import SparkEngine
 from likewise.batch.spark.frames import SparkDeduplication, dedup, pairs, sketch
 from likewise.batch.spark.hamming.joining import hamming_join
 from likewise.batch.spark.hamming.pairing import SparkHammingPairs, hamming_pairs
-from likewise.batch.spark.hamming.planning import HammingPairsPlan
+from likewise.batch.budget.cluster_plans import HammingPairsPlan
 
 __all__ = [
     "HammingPairsPlan",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -18,6 +19,8 @@ from likewise.batch.spark.deciding import (
     removed_ranks,
     verdict_table,
 )
+from likewise.batch.spark.hamming.deciding import SlabSearch, compared
+from likewise.batch.spark.hamming.run_slabs import with_short_texts
 from likewise.batch.spark.measures import estimates, matches, similarities
 from likewise.batch.spark.rows import numbering
 from likewise.batch.spark.rows.buckets import looked_at
@@ -103,7 +106,7 @@ class Run:
     stages : Stages
         Where they are written.
     memory_bytes : int
-        What SimHash may take on the driver.
+        What SimHash with a recall may take on the driver.
     threads : int
         Of the search on the driver.
     progress : Progress
@@ -271,17 +274,31 @@ class Run:
             return self._stage("candidates", "candidates", self._near_candidates)
         return self._stage("candidates", "candidates", self._bucket_candidates)
 
+    @property
+    def _is_by_slabs(self) -> bool:
+        """Whether all fingerprints within a radius are found, on the cluster."""
+        return isinstance(self.recipe.sketch, SimHash) and self.recipe.sketch.compares_all
+
+    def _slabs(self, *, decides: bool = False) -> SlabSearch:
+        """Return the fingerprints in slabs, written at the first call."""
+        search = SlabSearch(
+            self.stages,
+            self.recipe,
+            first_rank=numbering.FIRST_NUMBER,
+            end_rank=self.end_row,
+            num_positions=self.member_facts["num_positions"],
+            progress=self._progress,
+        )
+        search.store(self.positions, self.texts, decides=decides)
+        return search
+
     def _near_candidates(self) -> DataFrame:
-        import pyarrow as pa
+        def describe(frame: DataFrame) -> dict[str, int]:
+            return {"num_pairs": frame.count(), "num_capped": 0, "num_crowded": 0}
 
-        def write(take: Callable[[Any], None]) -> dict[str, int]:
-            held = self.held_fingerprints()
-            num = near.candidates_by_distance(held, self.recipe, self._threads, self._progress, take)
-            return {"num_pairs": num, "num_capped": 0, "num_crowded": 0}
-
-        columns = {"later": pa.int64(), "earlier": pa.int64(), "distance": pa.int32()}
-        empty = pa.schema(list(columns.items())).empty_table()
-        frame, self.candidate_facts = self.stages.written("candidates", write, empty)
+        frame, self.candidate_facts = self.stages.frame(
+            "candidates", lambda: self._slabs().pairs().select("later", "earlier", "distance"), describe
+        )
         return frame
 
     def _bucket_candidates(self) -> DataFrame:
@@ -366,6 +383,9 @@ class Run:
         return frame
 
     def _near_edges(self) -> DataFrame:
+        if self._is_by_slabs:
+            frame, _ = self.stages.frame("edges", lambda: self._slabs().pairs())
+            return frame
         import pyarrow as pa
 
         def write(take: Callable[[Any], None]) -> dict[str, int]:
@@ -389,10 +409,14 @@ class Run:
         work: Callable[[Callable[[Any], None]], Mapping[str, Any]]
         if self._is_by_rounds:
             return self._leaders()
+        if self._is_by_slabs and self.recipe.group != "components":
+            return self._leaders_by_slabs()
         if isinstance(self.recipe.sketch, Exact):
             work = lambda take: {"num_measured": 0, "num_capped": 0, "num_crowded": 0}  # noqa: E731
-        elif self.recipe.is_distance_only:
+        elif self.recipe.is_distance_only and not self._is_by_slabs:
             work = self._decide_by_distance
+        elif self.recipe.is_distance_only:
+            work = self._join_by_distance
         else:
             work = self._decide_components
         return self.stages.written("verdicts", work, no_verdicts())
@@ -431,13 +455,9 @@ class Run:
 
     def _decide_components(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
         removed, first = joined_components(self.edges(), self.end_row)
-        distance = None
+        pairs = self._joined(removed, first)
         if isinstance(self.recipe.sketch, SimHash):
-            distance = near.distances_of(self.held_fingerprints(), self.recipe, removed, first)
-        unmeasured = verdict_table(removed, first, np.zeros(len(removed)), distance, None)
-        pairs = self.stages.of_table(unmeasured).select(
-            F.col("rank").alias("later"), F.col("kept_rank").alias("earlier"), "distance"
-        )
+            pairs = self._compared(pairs).select("later", "earlier", "distance")
         joined, _ = self.stages.frame("joined", lambda: self._measured(pairs, similarities))
         required: Any = F.lit(self.recipe.threshold)
         if self.recipe.short_margin is not None:
@@ -455,6 +475,49 @@ class Run:
         )
         take(verdicts.toArrow())
         return self._counts()
+
+    def _joined(self, removed: NDArray[np.int64], first: NDArray[np.int64]) -> DataFrame:
+        """Return documents and the first of their components as pairs: later, earlier, distance (null)."""
+        unmeasured = verdict_table(removed, first, np.zeros(len(removed)), None, None)
+        return self.stages.of_table(unmeasured).select(
+            F.col("rank").alias("later"), F.col("kept_rank").alias("earlier"), "distance"
+        )
+
+    def _compared(self, pairs: DataFrame) -> DataFrame:
+        """Return pairs with the distance and the similarity of their fingerprints, and whether they match."""
+        return compared(pairs, with_short_texts(self.positions, self.texts, self.recipe), self.recipe)
+
+    def _leaders_by_slabs(self) -> tuple[DataFrame, dict[str, Any]]:
+        """Return the verdicts of a Hamming-only run, decided slab by slab."""
+        counts: dict[str, int] = {}
+
+        def make() -> DataFrame:
+            parts: list[DataFrame] = []
+            search = self._slabs(decides=True)
+            counts.update(self._stage("deciding", "deciding", lambda: search.decide(parts.append)))
+            every = self.stages.of_table(no_verdicts())
+            for part in parts:
+                every = every.union(part)
+            return every
+
+        return self.stages.frame("verdicts", make, lambda _: counts)
+
+    def _join_by_distance(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
+        edges, _ = self._stage(
+            "verifying",
+            "verification",
+            lambda: self.stages.frame("joined-edges", lambda: self._slabs().pairs(joins=True)),
+        )
+        removed, first = joined_components(edges, self.end_row)
+        verdicts = self._compared(self._joined(removed, first)).select(
+            F.col("later").alias("rank"),
+            F.col("earlier").alias("kept_rank"),
+            "similarity",
+            "distance",
+            (~F.col("matches")).alias("below_threshold"),
+        )
+        take(verdicts.toArrow())
+        return {"num_measured": 0, "num_capped": 0, "num_crowded": 0}
 
     def _decide_by_distance(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
         held = self.held_fingerprints()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from likewise.batch.spark.hamming.costs import (
+from likewise.batch.budget.cluster_costs import (
     CELL_BYTES,
     DECIDING,
     ROUND_S,
