@@ -1,13 +1,15 @@
 """The same answer everywhere: in memory, in bounded memory, on Spark, in shards, on one thread and two.
 
-    same_answer.py [--sets NAMES] [--methods minhash,simhash] [--documents N] [--no-spark] --work FOLDER
+    same_answer.py [--sets NAMES] [--methods NAMES] [--documents N] [--no-spark] [--only-spark] --work FOLDER
     same_answer.py page
 
 For each set and method, one run in memory (one file, two threads) is compared with all others by `likewise diff`, which
 compares recipe, evidence and kept documents: `likewise dedup` with 1, 2 and 7 shards of the same sequence, 1 and 2
 threads, without a bound of memory and with one; the same shards by Spark as its engine on `local[2]`, in this process,
-so that Java starts once. Last a DataFrame whose rows were shuffled: Spark puts them in the order of their ids, in which
-the files stand; its evidence is compared as a table, but for the places in files, which it has not.
+so that Java starts once. Then two shards by Spark on a standalone cluster of two workers, each a process of its own,
+and by Spark with rows that count from 2^33, which are taken off before the comparison. Last a DataFrame whose rows were
+shuffled: Spark puts them in the order of their ids, in which the files stand; its evidence is compared as a table, but
+for the places in files, which it has not.
 
 Needs ``pip install "likewise[spark]"`` and Java; about 6 GB of disk at 100,000 documents. Sets that are not on this
 machine are left out and named. Writes results/same_answer.json after each run, and the table of
@@ -24,10 +26,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -37,19 +41,32 @@ sys.path.insert(0, str(HERE))
 import labeled
 import likewise
 import machine
+import spark_cluster
 from rivals import table
+from spark_cluster import Cluster
 
 RESULTS = HERE / "results" / "same_answer.json"
 PAGE = HERE.parent / "docs" / "benchmarks" / "scale.md"
 MARK = "same answer"
 LABELED_SETS = ("en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc")
 PLAIN = "100,000 English documents"
-METHODS = ("minhash", "simhash")
+METHODS = {
+    "minhash": likewise.Recipe.minhash(),
+    "simhash": likewise.Recipe.simhash(),
+    "simhash by threshold": likewise.Recipe.simhash(threshold=0.8),
+    "exact": likewise.Recipe.exact(),
+}
 NUM_SHARDS = (1, 2, 7)
 THREADS = (1, 2)
 MEMORY = "512MB"
 SPARK = "Spark local[2]"
 DATAFRAME = "Spark local[2], a DataFrame in another order"
+CLUSTER = "Spark on a cluster of 2 workers"
+LARGE_ROWS = "Spark local[2], rows from 2^33"
+FIRST_LARGE_ROW = 2**33
+SPARKS = (SPARK, CLUSTER, LARGE_ROWS, DATAFRAME)
+# Of the runs that differ from the others in one thing.
+FEW_SHARDS = 2
 # What evidence says of files, and a DataFrame has not.
 PLACES = ["file", "offset", "length", "kept_file", "kept_offset"]
 
@@ -88,10 +105,14 @@ def write_shards(ids: list[str], texts: list[str], folder: Path) -> dict[int, li
     return files
 
 
-def command(*arguments: object) -> tuple[int, str]:
+def command(*arguments: object, environment: Mapping[str, str] | None = None) -> tuple[int, str]:
     """Exit status and standard output of `likewise` in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "likewise", *map(str, arguments)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "likewise", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
     )
     if done.returncode not in (0, 1):
         raise SystemExit(done.stderr)
@@ -125,16 +146,20 @@ class Matrix:
         texts: list[str],
         work: Path,
         spark: Any,
+        cluster: Cluster | None,
         note: Callable[..., None],
+        *,
+        earlier: list[dict[str, Any]] | None = None,
     ) -> None:
         self._name, self._method = name, method
         self._note = note
         self._ids, self._texts = ids, texts
-        self._work, self._spark = work, spark
-        self._recipe = getattr(likewise.Recipe, method)()
+        self._work, self._spark, self._cluster = work, spark, cluster
+        self._earlier = earlier
+        self._recipe = METHODS[method]
         self._recipe_file = work / "recipe.json"
         self._reference = work / "reference"
-        self.runs: list[dict[str, Any]] = []
+        self.runs: list[dict[str, Any]] = list(earlier or [])
 
     def play(self) -> None:
         """Run all, compare each with the first, and note each as it ends."""
@@ -142,7 +167,9 @@ class Matrix:
         self._recipe_file.write_text(self._recipe.to_json())
         self._local(files[1], self._reference, None, 2)
         for num in NUM_SHARDS:
-            for memory in (None, MEMORY):
+            if self._earlier is not None and num != FEW_SHARDS:
+                continue
+            for memory in (None, MEMORY) if self._earlier is None else ():
                 for threads in THREADS:
                     self._compared(
                         {"engine": "local", "memory": memory, "num_shards": num, "threads": threads},
@@ -154,7 +181,15 @@ class Matrix:
                 self._compared(
                     {"engine": SPARK, "num_shards": num}, lambda out, num=num: self._by_spark(files[num], out)
                 )
+        if self._cluster is not None:
+            self._compared(
+                {"engine": CLUSTER, "num_shards": FEW_SHARDS}, lambda out: self._by_cluster(files[FEW_SHARDS], out)
+            )
         if self._spark is not None:
+            self._compared(
+                {"engine": LARGE_ROWS, "num_shards": FEW_SHARDS},
+                lambda out: self._by_large_rows(files[FEW_SHARDS], out),
+            )
             self._data_frame()
 
     def facts(self) -> dict[str, Any]:
@@ -197,6 +232,28 @@ class Matrix:
 
         likewise.dedup_files(files, out, self._recipe, engine=SparkEngine("local[2]"))
 
+    def _by_cluster(self, files: list[Path], out: Path) -> None:
+        assert self._cluster is not None
+        options = ["--recipe", self._recipe_file, "--quiet", "--engine", "spark", "--master", self._cluster.master]
+        status, _ = command("dedup", *files, "-o", out, *options, environment=self._cluster.environment)
+        assert status == 0, "a run failed"
+
+    def _by_large_rows(self, files: list[Path], out: Path) -> None:
+        from likewise.batch.spark.rows import numbering
+
+        numbering.FIRST_NUMBER = FIRST_LARGE_ROW
+        try:
+            self._by_spark(files, out)
+        finally:
+            numbering.FIRST_NUMBER = 0
+        evidence = pq.read_table(out / "removed.parquet")
+        for name in ("row", "kept_row"):
+            rows = np.asarray(evidence.column(name))
+            assert (rows >= FIRST_LARGE_ROW).all(), "rows are not large"
+            place = evidence.schema.get_field_index(name)
+            evidence = evidence.set_column(place, name, pa.array(rows - FIRST_LARGE_ROW))
+        pq.write_table(evidence, out / "removed.parquet")
+
     def _data_frame(self) -> None:
         from likewise.spark import dedup
 
@@ -220,8 +277,11 @@ class Matrix:
 
 def markdown(results: dict[str, Any]) -> str:
     """The table of the page."""
-    engines = ["in memory", f"`--memory {MEMORY}`", SPARK, DATAFRAME]
-    lines = [f"| documents | method | removed | evidence | {' | '.join(engines)} |", f"|---|---|---|---|{'---|' * 4}"]
+    engines = ["in memory", f"`--memory {MEMORY}`", *SPARKS]
+    lines = [
+        f"| documents | method | removed | evidence | {' | '.join(engines)} |",
+        f"|---|---|---|---|{'---|' * len(engines)}",
+    ]
     for name, entry in results["sets"].items():
         for method, row in entry.items():
             cells = []
@@ -237,7 +297,7 @@ def markdown(results: dict[str, Any]) -> str:
 def _column(run: dict[str, Any]) -> int:
     if run["engine"] == "local":
         return 0 if run["memory"] is None else 1
-    return 2 if run["engine"] == SPARK else 3
+    return 2 + SPARKS.index(run["engine"])
 
 
 def main() -> int:
@@ -248,6 +308,11 @@ def main() -> int:
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--documents", type=int, default=100_000, help="of the largest set")
     parser.add_argument("--no-spark", action="store_true")
+    parser.add_argument(
+        "--only-spark",
+        action="store_true",
+        help="two shards by each way of Spark; local runs that were compared before stay in the results",
+    )
     parser.add_argument("--work", type=Path, default=Path("same-answer-work"))
     given = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"sets": {}}
@@ -260,10 +325,17 @@ def main() -> int:
         results["machine"] = machine.facts()
         RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
 
-    spark = None
+    with ExitStack() as stack:
+        return play(given, note, stack)
+
+
+def play(given: argparse.Namespace, note: Callable[..., None], stack: ExitStack) -> int:
+    """All runs; 1 if anything differed."""
+    spark = cluster = None
     if not given.no_spark:
         from likewise.batch.spark.session import open_session
 
+        cluster = stack.enter_context(spark_cluster.cluster())
         spark = open_session("local[2]")
     num_differing = 0
     for name in given.sets.split(";"):
@@ -275,13 +347,16 @@ def main() -> int:
             work = given.work / f"{os.getpid()}"
             shutil.rmtree(work, ignore_errors=True)
             work.mkdir(parents=True)
-            matrix = Matrix(name, method, *found, work.absolute(), spark, note)
+            known = json.loads(RESULTS.read_text())["sets"].get(name, {}).get(method, {}) if RESULTS.exists() else {}
+            local = [run for run in known.get("runs", []) if run["engine"] == "local"]
+            earlier = local if given.only_spark else None
+            matrix = Matrix(name, method, *found, work.absolute(), spark, cluster, note, earlier=earlier)
             try:
                 matrix.play()
             finally:
                 shutil.rmtree(work)
             num_differing += sum(not run["is_same"] for run in matrix.runs)
-    table.insert(PAGE, MARK, markdown(results))
+    table.insert(PAGE, MARK, markdown(json.loads(RESULTS.read_text())))
     if spark is not None:
         spark.stop()
     print("the same answer everywhere" if not num_differing else f"{num_differing} runs differ", flush=True)

@@ -1,11 +1,14 @@
 """What a summary reports about the inputs, and what is reported of a run that ended early."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from likewise._native import Texts
 from likewise.arrays import slices
 from likewise.batch.decide.decision import Decision
 from likewise.batch.options import FileRun
@@ -14,28 +17,77 @@ from likewise.io.inputs import Inputs
 from likewise.io.output.directory import OutputDirectory
 from likewise.progress import Progress, Warned
 
-_AT_ONCE = 1 << 16
 _CONTENT_BYTES = 16
+
+
+class ContentDigest:
+    """A digest of what a run made of one input: places, ids and features of its documents, in their order.
+
+    A change that leaves all features as they are, such as one of case, is seen only where it moves what follows.
+    """
+
+    #: Documents of each call of `add`, except the last.
+    ROWS_AT_ONCE = 1 << 16
+
+    def __init__(self) -> None:
+        self._found = hashlib.blake2b(digest_size=_CONTENT_BYTES)
+
+    def add(
+        self, digests: NDArray[np.uint64], offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], ids: Texts
+    ) -> None:
+        """Take the next documents: digests of their features, shape (n, 2), places in the file, and ids."""
+        for column in (digests, offsets, lengths, np.asarray(ids.hashes())):
+            self._found.update(np.ascontiguousarray(column).data)
+
+    def hexdigest(self) -> str:
+        """Return 32 hexadecimal digits."""
+        return self._found.hexdigest()
+
+
+@dataclass(frozen=True)
+class InputCounts:
+    """What the summary says of one input.
+
+    Parameters
+    ----------
+    num_documents, num_kept, num_bad_rows : int
+        Its counts.
+    content : str, optional
+        The digest of :func:`content_digest`.
+    """
+
+    num_documents: int
+    num_kept: int
+    num_bad_rows: int
+    content: str | None
 
 
 def about_inputs(
     found: Inputs, documents: Documents, decision: Decision, run: FileRun, write: str
 ) -> dict[str, object]:
     """Return what the summary says of the inputs: where they lay, their counts, and how they were read."""
-    inputs = []
-    for number, file in enumerate(found.files, documents.num_reference_sources):
+    counts = []
+    for number in range(documents.num_reference_sources, documents.num_reference_sources + len(found.files)):
         rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
-        inputs.append(
-            {
-                "path": file.name,
-                "num_bytes": file.num_bytes,
-                "content": content_digest(documents, number),
-                "num_documents": rows.stop - rows.start,
-                "num_kept": int(decision.kept[rows].sum()),
-                "num_bad_rows": len(documents.bad_rows[number]),
-                **file.facts(),
-            }
-        )
+        num_kept, num_bad = int(decision.kept[rows].sum()), len(documents.bad_rows[number])
+        counts.append(InputCounts(rows.stop - rows.start, num_kept, num_bad, content_digest(documents, number)))
+    return about_counted(found, counts, run, write)
+
+
+def about_counted(found: Inputs, counts: Sequence[InputCounts], run: FileRun, write: str) -> dict[str, object]:
+    """Return the same from the counts of each input."""
+    inputs = [
+        {
+            "path": file.name,
+            "num_bytes": file.num_bytes,
+            "content": count.content,
+            "num_documents": count.num_documents,
+            "num_kept": count.num_kept,
+            "num_bad_rows": count.num_bad_rows,
+            **file.facts(),
+        }
+        for file, count in zip(found.files, counts, strict=True)
+    ]
     return {
         "input_directory": None if found.parent is None else str(found.parent),
         "inputs": inputs,
@@ -46,7 +98,7 @@ def about_inputs(
 
 
 def content_digest(documents: Documents, number: int) -> str | None:
-    """Return a digest of what a run made of one input: places, ids and features of its documents.
+    """Return the :class:`ContentDigest` of one input.
 
     Parameters
     ----------
@@ -58,20 +110,18 @@ def content_digest(documents: Documents, number: int) -> str | None:
     Returns
     -------
     str or None
-        32 hexadecimal digits. None of documents whose features were not read. A change that leaves all features as they
-        are, such as one of case, is seen only where it moves what follows.
+        32 hexadecimal digits. None of documents whose features were not read.
     """
     digests = documents.digests.reshape(-1, 2)
     if len(digests) != len(documents):
         return None
-    found = hashlib.blake2b(digest_size=_CONTENT_BYTES)
+    content = ContentDigest()
     first, end = int(documents.starts[number]), int(documents.starts[number + 1])
-    for part in slices(end - first, _AT_ONCE):
+    for part in slices(end - first, ContentDigest.ROWS_AT_ONCE):
         rows = slice(first + part.start, first + part.stop)
-        ids = documents.ids.take(np.arange(rows.start, rows.stop)).hashes()
-        for column in (digests[rows], documents.offsets[rows], documents.lengths[rows], np.asarray(ids)):
-            found.update(np.ascontiguousarray(column).data)
-    return found.hexdigest()
+        ids = documents.ids.take(np.arange(rows.start, rows.stop))
+        content.add(digests[rows], documents.offsets[rows], documents.lengths[rows], ids)
+    return content.hexdigest()
 
 
 @contextmanager

@@ -2,20 +2,43 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from likewise.batch.about_inputs import InputCounts
 from likewise.batch.against.index import IndexUse
 from likewise.batch.decide.decision import Decision
 from likewise.batch.read.documents import Documents
 from likewise.batch.run import RunContext
+from likewise.batch.write.summary import RunCounts
 from likewise.errors import InvalidParameter
+from likewise.io.source.files import InputFile
 from likewise.io.source.source import Source
 from likewise.recipe.recipe import Recipe
 
 
+@dataclass(frozen=True)
+class EngineRun:
+    """What an engine returns of a run whose outputs it wrote.
+
+    Parameters
+    ----------
+    counts : RunCounts
+        Of the run.
+    inputs : sequence of InputCounts
+        Of each input.
+    num_written : sequence of int
+        Rows in the kept file of each input; empty if there are none.
+    """
+
+    counts: RunCounts
+    inputs: Sequence[InputCounts]
+    num_written: Sequence[int]
+
+
 class Engine(Protocol):
-    """Reads, sketches, compares and decides the documents of files; what is written is written by the local run."""
+    """Reads, sketches, compares and decides the documents of files, and writes evidence and kept files."""
 
     def check(self, recipe: Recipe) -> None:
         """Raise InvalidParameter if the engine cannot do a resolved recipe."""
@@ -28,7 +51,7 @@ class Engine(Protocol):
         *,
         work: Path,
     ) -> AbstractContextManager[tuple[Documents, Decision]]:
-        """Return documents without sketches, and the verdicts on them.
+        """Return documents without sketches, and the verdicts on them, for outputs that this machine writes.
 
         Parameters
         ----------
@@ -40,6 +63,25 @@ class Engine(Protocol):
             Rules, seconds and events.
         work : Path
             A directory of this run.
+        """
+
+    def written(
+        self,
+        sources: Sequence[InputFile],
+        recipe: Recipe,
+        context: RunContext,
+        *,
+        work: Path,
+        writes_kept: bool,
+    ) -> EngineRun:
+        """Write evidence, bad rows and kept files into the directory of a run, and return what was counted.
+
+        Parameters
+        ----------
+        sources, recipe, context, work
+            As for :meth:`decided`.
+        writes_kept : bool
+            Whether kept files are written.
         """
 
 

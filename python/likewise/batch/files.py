@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Unpack
 import numpy as np
 
 from likewise._native import __version__
-from likewise.batch.about_inputs import about_inputs, told_if_left
+from likewise.batch.about_inputs import about_counted, about_inputs, told_if_left
 from likewise.batch.against.earlier import earlier_groups
 from likewise.batch.against.index import BesideIndex, IndexUse, recipe_beside
 from likewise.batch.against.references import (
@@ -39,7 +39,7 @@ from likewise.batch.write.groups import GroupColumns, weight_of_count, write_gro
 from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
 from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.sketches import write_kept_sketches
-from likewise.batch.write.summary import summarize, write_summary
+from likewise.batch.write.summary import summarize, summary_of, write_summary
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
 from likewise.io.inputs import Inputs
@@ -92,6 +92,11 @@ class _Asked:
     def count_by(self) -> str | None:
         """Field whose values are counted."""
         return self.columns.count_by
+
+    @property
+    def is_written_by_engine(self) -> bool:
+        """Whether the engine writes the outputs too; this machine writes groups, and what is annotated by them."""
+        return self.engine is not None and self.write in ("kept", "evidence") and not self.has_groups
 
     @property
     def is_against(self) -> bool:
@@ -261,6 +266,24 @@ class _Decided:
         if asked.stays is not None:
             summary |= asked.stays.summary(documents, decision.overruled)
         return summary | about_references(asked.against, documents, decision) | self.facts
+
+
+def _written_by_engine(
+    asked: _Asked,
+    recipe: Recipe,
+    reading: _Reading,
+    context: RunContext,
+    directory: OutputDirectory,
+) -> dict[str, Any]:
+    """Let the engine decide and write; return the summary."""
+    assert asked.engine is not None
+    found, work = reading.found, directory.work
+    recipe = weighed_files(found.files, recipe, context.threads, context.timing, context.progress, directory.parts)
+    done = asked.engine.written(found.files, recipe, context, work=work, writes_kept=asked.write == "kept")
+    if asked.write == "kept":
+        write_descriptions(found, work / KEPT, done.num_written, recipe.recipe_id)
+    summary = summary_of(done.counts, recipe, context.timing)
+    return summary | about_counted(found, done.inputs, asked.run, asked.write)
 
 
 @contextmanager
@@ -464,6 +487,14 @@ def dedup_files(
         unfinished = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)
         # Whatever may refuse the command comes before the directory is entered, which deletes what is in its way.
         bounded = asked.bounded(recipe, reading, context, unfinished.work)
+        if asked.is_written_by_engine:
+            with told_if_left(unfinished, report) as directory:
+                summary = _written_by_engine(asked, recipe, reading, context, directory)
+                directory.check_own()
+                reading.check_unchanged()
+                write_summary(directory.work, summary)
+                directory.finish()
+            return summary
         with (
             told_if_left(unfinished, report) as directory,
             _decided(asked, recipe, reading, context, directory, bounded, beside) as decided,

@@ -167,7 +167,11 @@ def open_documents(
                 own = documents.without_references() if documents.num_references else documents
                 own.check_ids()
         if len(documents) >= 2**32 - 1:
-            raise InvalidParameter("inputs", f"{len(documents)} documents given; the limit of a run is {2**32 - 2}")
+            raise InvalidParameter(
+                "inputs",
+                f"{len(documents):,} documents given; the limit of a local run is {2**32 - 2:,}; use --engine spark, "
+                "or split the inputs",
+            )
         yield documents
     finally:
         if parts is not None:

@@ -126,11 +126,101 @@ def test_a_join_with_nothing(spark):
         assert found.columns == ["doc_id_a", "doc_id_b", "distance"]
 
 
+@pytest.mark.parametrize(
+    ("bits", "within", "plan"),
+    [
+        (64, 3, "slabs"),
+        (64, 3, "splitting"),
+        pytest.param(64, 0, "slabs", marks=pytest.mark.slow),
+        pytest.param(64, 8, "slabs", marks=pytest.mark.slow),
+        pytest.param(64, 1, "splitting", marks=pytest.mark.slow),
+        pytest.param(128, 20, "slabs", marks=pytest.mark.slow),
+        pytest.param(128, 2, "splitting", marks=pytest.mark.slow),
+    ],
+)
+def test_pairs_are_those_that_numpy_finds(spark, tmp_path, monkeypatch, bits, within, plan):
+    from likewise.batch.budget import cluster_plans as planning
+    from likewise.batch.spark.hamming import pairing
+    from likewise.spark import hamming_pairs
+
+    # Small enough that there are several tasks for one slab, and several cells.
+    monkeypatch.setattr(pairing, "_LEAST_PIECE", 60)
+    monkeypatch.setattr(planning, "_CELL_ROWS", 100)
+    words = clustered(600, bits, within, 11)
+    # Ids may come twice.
+    ids = [f"d{row % 590:03d}" for row in range(600)]
+    frame = fingerprints(spark, words, "bigint" if bits == 64 else "words", ids)
+    options = {"bits": bits, "plan": plan, "slab_rows": 250, "checkpoint_dir": str(tmp_path)}
+    found = hamming_pairs(frame, within, **options)
+    wanted = sorted((*sorted((ids[i], ids[j])), distance) for i, j, distance in brute(words, words, within) if i < j)
+    assert triples(found.expanded()) == wanted
+    assert (found.plan.name, found.members.count()) == (plan, 600)
+    groups = found.members.toArrow().column("group")
+    num_groups = len(groups.unique())
+    distinct = len(np.unique(words, axis=0))
+    assert num_groups == distinct if plan == "splitting" else distinct <= num_groups <= 600
+    if plan == "splitting":
+        assert found.plan.shuffle_bytes > 0
+        return
+    # Finished stages are read again.
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert triples(hamming_pairs(frame, within, **options).pairs) == triples(found.pairs)
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    with pytest.raises(RecipeMismatch, match="fingerprints"):
+        hamming_pairs(frame.limit(100), within, **options)
+
+
+@pytest.mark.parametrize("plan", ["slabs", "splitting"])
+def test_equal_fingerprints_are_not_paired_with_each_other(spark, plan):
+    from likewise.spark import hamming_pairs
+
+    words = np.full((100_002, 1), 2**63 + 5, np.uint64)
+    words[-2:, 0] = [2**63 + 4, 2**40 * 255]
+    found = hamming_pairs(fingerprints(spark, words), 3, plan=plan, slab_rows=40_000)
+    sizes = sorted(found.members.groupBy("group").count().toArrow().column("count").to_pylist())
+    assert sum(sizes) == 100_002
+    if plan == "splitting":
+        assert (sizes, found.pairs.count()) == ([1, 1, 100_000], 1)
+    else:
+        # One group of them for each of three slabs.
+        assert (len(sizes), sizes[:2], found.pairs.count()) == (5, [1, 1], 6)
+
+
+@pytest.mark.slow
+def test_pairs_of_nothing_and_too_many(spark):
+    from likewise.spark import hamming_pairs
+
+    none = fingerprints(spark, np.zeros((0, 1), np.uint64))
+    for plan in ("slabs", "splitting"):
+        found = hamming_pairs(none, 3, plan=plan)
+        assert found.pairs.count() == found.members.count() == found.expanded().count() == 0
+        near = fingerprints(spark, np.arange(16, dtype=np.uint64).reshape(-1, 1))
+        assert hamming_pairs(near, 3, plan=plan, max_pairs=112).pairs.count() == 112
+        with pytest.raises(InvalidInput, match="more than 111"):
+            hamming_pairs(near, 3, plan=plan, max_pairs=111)
+    with pytest.raises(InvalidParameter, match="splitting is for within up to 3"):
+        hamming_pairs(none, 4, plan="splitting")
+
+
+def test_the_planner_says_what_is_out_of_reach():
+    from likewise.batch.budget.cluster_plans import plan_pairs
+
+    few, many = plan_pairs(10**6, 64, 3, 10**9), plan_pairs(2 * 10**9, 64, 3, 10**9)
+    assert (few.name, few.shuffle_bytes, few.warning) == ("slabs", 0, None)
+    assert (many.name, many.warning) == ("splitting", None)
+    assert many.shuffle_bytes == 2 * 10**9 * 4 * 20
+    assert many.worker_bytes < 10**9
+    wide = plan_pairs(10**9, 128, 24, 10**9)
+    assert "impractical" in wide.warning
+    assert "core-hours" in wide.warning
+    assert plan_pairs(10**6, 128, 20, 10**9).warning is None
+    assert plan_pairs(10**9, 128, 12, 10**9).warning is None
+
+
 @pytest.mark.parametrize("scheme", ["", "file://", "local://"])
 def test_stored_tables_come_back(tmp_path, scheme):
     """By path, and by fsspec where the directory is a URL."""
-    from likewise.batch.spark.hamming.joining import read_groups, write_groups
-    from likewise.batch.spark.hamming.tables import grouped
+    from likewise.batch.spark.hamming.groups import grouped, read_groups, write_groups
 
     if scheme == "local://":
         pytest.importorskip("fsspec")

@@ -29,7 +29,7 @@ TIMEOUT_S = 400
 # Buckets of the first level are full, so that there are many stages.
 RECIPE = Recipe.minhash(0.7, bands=4, rows=1)
 # Everything that a run of it makes, but its identity.
-NUM_STAGES = 10
+NUM_STAGES = 11
 CHILD = """
 import sys
 import likewise, pyarrow.parquet as pq

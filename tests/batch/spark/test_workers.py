@@ -50,11 +50,11 @@ def shuffled_pairs(signatures, recipe, sizes):
         in_order = keyed.sort_by([("band", "ascending"), ("key", "ascending"), ("rank", "ascending")])
         full = []
         for batch in look(cut(in_order, sizes)):
-            for pair, rank, band in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                if pair is None:
+            for later, earlier, rank, band in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                if later is None:
                     full.append((rank, band))
                 else:
-                    pairs.add((pair >> 32, pair & 0xFFFFFFFF))
+                    pairs.add((later, earlier))
         if not full:
             break
         ranks = sorted({rank for rank, _ in full})

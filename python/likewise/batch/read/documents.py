@@ -281,15 +281,7 @@ class Documents:
         if double is None:
             return
         second, first = double
-        (file, line), (other_file, other_line) = self.place(second), self.place(first)
-        where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
-        option = "--duplicate-ids allow" if other_file else 'duplicate_ids="allow"'
-        note = " (lone surrogates are read as U+FFFD)" if "\ufffd" in ids[second] else ""
-        raise InvalidInput(
-            f"the id {ids[second]!r}{note} is already used in {where}; make ids unique, or use {option}",
-            file,
-            line,
-        )
+        raise id_used_twice(ids[second], self.place(first), self.place(second))
 
     def _all_ids(self) -> Texts:
         """Return the id of every row, those that are made included."""
@@ -305,6 +297,17 @@ class Documents:
                 some = Texts.from_list(texts)
             ids.append(some)
         return ids.take()
+
+
+def id_used_twice(doc_id: str | bytes, first: tuple[str | None, int], second: tuple[str | None, int]) -> InvalidInput:
+    """Return the error of two documents with one id, from file and line of each (in memory: None and the row)."""
+    (file, line), (other_file, other_line) = second, first
+    where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
+    option = "--duplicate-ids allow" if other_file else 'duplicate_ids="allow"'
+    note = " (lone surrogates are read as U+FFFD)" if isinstance(doc_id, str) and "\ufffd" in doc_id else ""
+    return InvalidInput(
+        f"the id {doc_id!r}{note} is already used in {where}; make ids unique, or use {option}", file, line
+    )
 
 
 def _reader(source: Source, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Any:  # noqa: ANN401

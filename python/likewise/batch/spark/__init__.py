@@ -9,9 +9,21 @@ Examples
 >>> result = dedup(spark.read.parquet("crawl/"), checkpoint_dir="hdfs:///tmp/run")  # doctest: +SKIP
 """
 
+from likewise.batch.budget.cluster_plans import HammingPairsPlan
 from likewise.batch.spark import session as _session  # noqa: F401 - first: says what is missing
-from likewise.batch.spark.engine import SparkEngine
+from likewise.batch.spark.files.engine import SparkEngine
 from likewise.batch.spark.frames import SparkDeduplication, dedup, pairs, sketch
 from likewise.batch.spark.hamming.joining import hamming_join
+from likewise.batch.spark.hamming.pairing import SparkHammingPairs, hamming_pairs
 
-__all__ = ["SparkDeduplication", "SparkEngine", "dedup", "hamming_join", "pairs", "sketch"]
+__all__ = [
+    "HammingPairsPlan",
+    "SparkDeduplication",
+    "SparkEngine",
+    "SparkHammingPairs",
+    "dedup",
+    "hamming_join",
+    "hamming_pairs",
+    "pairs",
+    "sketch",
+]

@@ -1,71 +1,211 @@
-"""The decision on the driver: matching pairs in order of priority, one verdict per document.
+"""The decision on the cluster: matching pairs in, one verdict per removed document out.
 
-Matching pairs come to the driver in slices of their order and go through `Leaders`, which holds 17 bytes per document.
-Deciding on the cluster would take as many rounds as the longest path in the order of priority.
+Leaders are the lexicographically first maximal independent set of the graph of matching pairs. It is found in rounds
+(Blelloch, Fineman, Shun, SPAA 2012): a document without an undecided earlier neighbor is kept, its later neighbors are
+removed, and their pairs are decided. In a random order O(log n) rounds suffice. Chains in order of priority need a
+round for every second document, so the driver decides the open pairs as soon as they fit in its memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from likewise import _native
 from likewise.batch.spark.rows.arrow_columns import numbers_of
-from likewise.batch.spark.rows.gathering import ROWS_AT_ONCE, sorted_slices
+from likewise.batch.spark.rows.gathering import sorted_slices
+from likewise.batch.spark.stages import Stages
+from likewise.checks import counted
 from likewise.io.tables.columns import number_column
+from likewise.progress import Progress, Warned
 from likewise.stages.groups import REMOVED
 
+# Of one open pair on the driver, in Python and Java.
+_BYTES_A_PAIR = 200
+# The stage of what the driver decides after the rounds.
+_LAST = "last-round"
+# A round that decides a smaller share of the open pairs than this is reported.
+_SLOW = 0.1
 
-def decide_leaders(edges: DataFrame, num_ranks: int, take: Callable[[Any], None], *, with_distance: bool) -> None:
-    """Decide all documents by their matching pairs and give those who go to `take`, table by table.
+
+def removed_ranks(
+    edges: DataFrame, stages: Stages, end_rank: int, *, memory_bytes: int, progress: Progress
+) -> tuple[DataFrame, dict[str, int]]:
+    """Return which documents are removed, and how it was decided.
 
     Parameters
     ----------
     edges : DataFrame
-        Columns later, earlier (ranks), similarity, distance of matching pairs, written once.
-    num_ranks : int
-        Documents.
-    take : callable
-        Takes Arrow tables of :func:`verdict_table`.
-    with_distance : bool
-        Whether pairs have distances.
+        Columns later, earlier (ranks) of all matching pairs, written once.
+    stages : Stages
+        Each round is a stage of its own.
+    end_rank : int
+        All ranks are less than this.
+    memory_bytes : int
+        Memory limit for open pairs on the driver.
+    progress : Progress
+        Receives a warning if rounds decide little.
+
+    Returns
+    -------
+    removed : DataFrame
+        Column rank, each once.
+    counts : dict
+        num_rounds, and num_pairs_on_driver, which were open after the last round.
+    """
+    open_pairs = edges.select("later", "earlier")
+    num_edges = num_open = open_pairs.count()
+    most = memory_bytes // _BYTES_A_PAIR
+    removed: list[DataFrame] = []
+    done, is_told = stages.facts(_LAST), False
+
+    def goes_on() -> bool:
+        # Whatever the memory limit of the run that is continued was, its rounds count.
+        if done is not None:
+            return len(removed) < int(done["num_rounds"])
+        return num_open > most or stages.facts(_round_name(removed)) is not None
+
+    while goes_on():
+        before = num_open
+
+        def make(pairs: DataFrame = open_pairs) -> DataFrame:
+            return _round(pairs)
+
+        found, facts = stages.frame(_round_name(removed), make, _count_round)
+        removed.append(found.where("earlier is null").select(F.col("later").alias("rank")))
+        open_pairs, num_open = found.where("earlier is not null"), facts["num_open"]
+        if most < num_open > (1 - _SLOW) * before and not is_told:
+            is_told = True
+            progress(
+                Warned(
+                    f"round {len(removed)} decided {before - num_open:,} of {before:,} pairs, because the order has "
+                    "long chains of matching documents; to decide all of them on the driver, set driver_memory to "
+                    f"{num_open * _BYTES_A_PAIR / 1e9:.1f}GB"
+                )
+            )
+    if removed and num_open:
+        progress(
+            Warned(
+                f"{counted(len(removed), 'round')} on the cluster decided {num_edges - num_open:,} of {num_edges:,} "
+                "matching pairs; the driver decides the others"
+            )
+        )
+
+    def finish(take: Callable[[Any], None]) -> dict[str, int]:
+        take(_rank_table(_removed_on_driver(open_pairs, end_rank)))
+        return {"num_rounds": len(removed), "num_pairs_on_driver": num_open}
+
+    last, counts = stages.written(_LAST, finish, _rank_table(np.zeros(0, np.int64)))
+    for ranks in removed:
+        last = last.union(ranks)
+    return last, counts
+
+
+def leader_verdicts(edges: DataFrame, removed: DataFrame) -> DataFrame:
+    """Return of each removed document the most similar kept one that it matches, among equals the earliest.
+
+    Parameters
+    ----------
+    edges : DataFrame
+        Columns later, earlier (ranks), similarity, distance of all matching pairs.
+    removed : DataFrame
+        Column rank of the removed documents.
+
+    Returns
+    -------
+    DataFrame
+        The columns of :func:`verdict_table`.
+    """
+    of_kept = edges.join(removed.select(F.col("rank").alias("earlier")), "earlier", "left_anti")
+    best = F.max(F.struct("similarity", (-F.col("earlier")).alias("place"), "distance")).alias("best")
+    return (
+        of_kept.groupBy("later")
+        .agg(best)
+        .select(
+            F.col("later").alias("rank"),
+            (-F.col("best.place")).alias("kept_rank"),
+            F.col("best.similarity").alias("similarity"),
+            F.col("best.distance").cast("int").alias("distance"),
+            F.lit(None).cast("boolean").alias("below_threshold"),
+        )
+    )
+
+
+def _round_name(before: Sized) -> str:
+    return f"round-{len(before) + 1}"
+
+
+def _round(pairs: DataFrame) -> DataFrame:
+    """Return the pairs that stay open, and each removed document as `later` without an `earlier`.
 
     Notes
     -----
-    17 bytes per document, and one slice of the edges at a time.
+    Shuffles the pairs three times and their removed documents twice: at most 64 bytes for each pair.
     """
-    leaders = _native.Leaders(num_ranks)
-    for low, high, table in sorted_slices(edges, "later", num_ranks, "earlier"):
-        later, earlier = (numbers_of(table.column(name)).astype(np.uint32) for name in ("later", "earlier"))
-        distance = numbers_of(table.column("distance")).astype(np.uint32) if with_distance else None
-        leaders.decide(low, high, later, earlier, numbers_of(table.column("similarity")), distance)
-    removed = np.flatnonzero(np.asarray(leaders.states) == REMOVED)
-    best, similarity = np.asarray(leaders.best_earlier), np.asarray(leaders.best_similarity)
-    distances = np.asarray(leaders.best_distance)
-    for start in range(0, len(removed), ROWS_AT_ONCE):
-        part = removed[start : start + ROWS_AT_ONCE]
-        of_pairs = distances[part].astype(np.int32) if with_distance else None
-        take(verdict_table(part, best[part].astype(np.int64), similarity[part], of_pairs, None))
+    waiting = pairs.select(F.col("later").alias("earlier"), F.lit(True).alias("waits")).distinct()  # noqa: FBT003
+    told = pairs.join(waiting, "earlier", "left").select("later", "earlier", F.col("waits").isNull().alias("is_kept"))
+    removed = told.where("is_kept").select("later").distinct()
+    still = told.where("not is_kept").select("later", "earlier").join(removed, "later", "left_anti")
+    still = still.join(removed.withColumnRenamed("later", "earlier"), "earlier", "left_anti")
+    nothing = F.lit(None).cast("long").alias("earlier")
+    return still.select("later", "earlier").union(removed.select("later", nothing))
 
 
-def joined_components(edges: DataFrame, num_ranks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _count_round(frame: DataFrame) -> dict[str, int]:
+    num_open, num_rows = frame.agg(F.count("earlier"), F.count("*")).collect()[0]
+    return {"num_open": int(num_open), "num_removed": int(num_rows - num_open)}
+
+
+def _removed_on_driver(pairs: DataFrame, end_rank: int) -> NDArray[np.int64]:
+    """Return the ranks that the rule of a local run removes, rising."""
+    later, earlier = _gathered(pairs, end_rank)
+    ranks, later_places, earlier_places = _compact(later, earlier)
+    leaders = _native.Leaders(len(ranks))
+    leaders.decide(0, len(ranks), later_places, earlier_places, np.ones(len(later)))
+    removed: NDArray[np.int64] = ranks[np.asarray(leaders.states) == REMOVED]
+    return removed
+
+
+def _gathered(pairs: DataFrame, end_rank: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the sides of all pairs, sorted."""
+    later, earlier = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for _, _, table in sorted_slices(pairs, "later", end_rank, "earlier"):
+        later.append(numbers_of(table.column("later")))
+        earlier.append(numbers_of(table.column("earlier")))
+    return np.concatenate(later), np.concatenate(earlier)
+
+
+def _compact(
+    later: NDArray[np.int64], earlier: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return the ranks of pairs, rising, and the places of both sides among them: those of a local run have 32 bits."""
+    ranks = np.union1d(later, earlier)
+    return ranks, np.searchsorted(ranks, later).astype(np.uint32), np.searchsorted(ranks, earlier).astype(np.uint32)
+
+
+def _rank_table(ranks: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has no types
+    import pyarrow as pa
+
+    return pa.table({"rank": number_column(ranks)})
+
+
+def joined_components(edges: DataFrame, end_rank: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return who is not the first of its connected component, rising, and the first of each.
 
     Notes
     -----
-    8 bytes for each pair on the driver, and 4 a document.
+    About 100 bytes for each pair on the driver.
     """
-    laters, earliers = [np.zeros(0, np.uint32)], [np.zeros(0, np.uint32)]
-    for _, _, table in sorted_slices(edges.select("later", "earlier"), "later", num_ranks, "earlier"):
-        laters.append(numbers_of(table.column("later")).astype(np.uint32))
-        earliers.append(numbers_of(table.column("earlier")).astype(np.uint32))
-    first = np.asarray(_native.components(num_ranks, np.concatenate(laters), np.concatenate(earliers)))
-    removed = np.flatnonzero(first != np.arange(num_ranks))
-    return removed.astype(np.int64), first[removed].astype(np.int64)
+    later, earlier = _gathered(edges.select("later", "earlier"), end_rank)
+    ranks, later_places, earlier_places = _compact(later, earlier)
+    first = ranks[np.asarray(_native.components(len(ranks), later_places, earlier_places))]
+    is_removed = first != ranks
+    return ranks[is_removed], first[is_removed]
 
 
 def verdict_table(

@@ -119,7 +119,8 @@ def dedup(
         resumes after the last one, and results are read from there. If None, a temporary directory that is deleted with
         this process; Spark must then run on this machine.
     driver_memory : str
-        Memory limit for SimHash on the driver, such as ``"16GB"``: all distinct fingerprints are searched there.
+        Memory limit on the driver, such as ``"16GB"``, for SimHash, whose distinct fingerprints are searched there, and
+        for matching pairs: the driver decides them as soon as they fit.
     threads : int, optional
         Number of threads of that search. Results do not depend on it.
     progress : bool or callable, optional
@@ -174,6 +175,7 @@ def dedup(
         "num_measured": facts["num_measured"],
         "num_capped": facts["num_capped"],
         "num_crowded": facts["num_crowded"],
+        "num_rounds": facts.get("num_rounds"),
         "num_below_threshold": counts["num_below"] if recipe.group == "components" else None,
         "recall": recipe.recall_with(facts["num_crowded"], facts["num_capped"]),
         "recipe": recipe.to_dict(),
@@ -182,7 +184,7 @@ def dedup(
         "num_stages_made": run.stages.num_made,
         "timings": timing.to_dict(),
     }
-    return SparkDeduplication(kept_documents(run, removed), evidence(run, removed), summary)
+    return SparkDeduplication(kept_documents(run, removed), evidence(run, removed).orderBy("row"), summary)
 
 
 @shows_progress

@@ -1,8 +1,7 @@
-"""SimHash: the driver's fingerprints, and what is found among them by the search of a local run.
+"""What is searched on the driver, by the functions of a local run: bands of sampled bits, and full buckets.
 
-Fingerprints are searched on the driver, by the local search on distinct ones. A hundred million of 128 bits take about
-31 GB, which a large driver has. On the cluster each fingerprint would have to be shuffled to thousands of neighboring
-keys at such radii.
+SimHash with a recall compares the fingerprints that agree in a band of sampled bits; those within a radius without one
+are searched on the cluster (:mod:`likewise.batch.spark.hamming`).
 """
 
 from __future__ import annotations
@@ -17,14 +16,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import Texts
+from likewise.batch.budget.cluster_costs import run_bytes
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision, decide
 from likewise.batch.decide.pairing import PairCounts, verified_pairs
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.search.crowds import CrowdSearch
-from likewise.batch.search.opening import open_search
-from likewise.batch.search.search import ranges_of_candidates
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
 from likewise.batch.spark.rows.gathering import sorted_slices
 from likewise.errors import InvalidParameter
@@ -34,22 +32,10 @@ from likewise.progress import Progress
 from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 
-# Rank, features, order, verdict and evidence; the fingerprint itself stands twice while it is gathered.
-_BYTES_A_DOCUMENT = 64
-_BYTES_A_WORD = 16
-# Of the tables of the search while they are built, as measured on 64, 128 and 256 bits: 75, 211 and 676.
-_TABLES_A_WORD, _TABLES_A_SQUARE = 43, 32
 _WORD_BYTES = 8
 # A feature of a document in an exact join, counts included.
 _BYTES_A_JOINED = 80
 _PAIRS_AT_ONCE = 1 << 20
-
-
-def driver_bytes(num_documents: int, recipe: Recipe) -> int:
-    """Return how much memory the search takes on the driver, about."""
-    words = recipe.method_as(SimHash).num_words
-    tables = _TABLES_A_WORD * words + _TABLES_A_SQUARE * words**2
-    return num_documents * (_BYTES_A_DOCUMENT + _BYTES_A_WORD * words + tables)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +83,12 @@ def gather(
     InvalidParameter
         If that is not enough, with the figure.
     """
-    needed = driver_bytes(num_positions, recipe)
+    needed = num_positions * run_bytes(recipe.method_as(SimHash).bits)
     if needed > memory_bytes:
         raise InvalidParameter(
             "driver_memory",
             f"{num_positions:,} distinct fingerprints take about {needed / 1e9:.1f} GB on the driver, above the limit "
-            f"of {memory_bytes / 1e9:.1f} GB; raise the limit, or use method minhash, which needs "
-            "17 bytes per document there",
+            f"of {memory_bytes / 1e9:.1f} GB; raise the limit, or remove recall to search on the cluster",
         )
     is_short = F.lit(False)  # noqa: FBT003 - PySpark takes it by place only
     method = recipe.method_as(SimHash)
@@ -125,7 +110,9 @@ def gather(
     every = np.concatenate(ranks)
     return Fingerprints(
         every,
-        _documents(np.concatenate(sketches), np.concatenate(features), every, np.concatenate(short_ranks), short_texts),
+        documents_of(
+            np.concatenate(sketches), np.concatenate(features), every, np.concatenate(short_ranks), short_texts
+        ),
     )
 
 
@@ -153,7 +140,7 @@ def crowd_pairs(
     memory_bytes : int
         What the driver may take.
     take : callable
-        Is given tables of column pair: rank of the later << 32 | rank of the earlier.
+        Is given tables of columns later and earlier, ranks.
 
     Raises
     ------
@@ -177,25 +164,26 @@ def crowd_pairs(
         features.append(numbers_of(table.column("num_features")))
         held += [texts_of(chunk) for chunk in table.column("payload").chunks]
     every = np.concatenate(ranks)
-    documents = _documents(np.zeros(0, np.uint64), np.concatenate(features), every, every, held)
+    documents = documents_of(np.zeros(0, np.uint64), np.concatenate(features), every, every, held)
     crowd = Fingerprints(every, documents)
     positions = np.arange(len(every), dtype=np.uint32)
     search = CrowdSearch(documents, crowd.collapsed, recipe, positions, threads)
     low = num_pairs = 0
     while low < len(every):
         later, earlier, low = search.candidates(low, len(every), None, _PAIRS_AT_ONCE)
-        take(pa.table({"pair": number_column(every[later] << 32 | every[earlier])}))
+        take(pa.table({"later": number_column(every[later]), "earlier": number_column(every[earlier])}))
         num_pairs += len(later)
     return num_pairs
 
 
-def _documents(
+def documents_of(
     sketches: NDArray[np.uint64],
     features: NDArray[np.int64],
     ranks: NDArray[np.int64],
     short_ranks: NDArray[np.int64],
     short_texts: list[Texts],
 ) -> Documents:
+    """Return fingerprints as the documents of a local run, with the texts of `short_ranks`, which rise."""
     num = len(ranks)
     kinds = {part.kind for part in short_texts if len(part)} or {"text"}
     nothing = Texts.from_list([""]) if kinds == {"text"} else Texts.from_bytes([b""])
@@ -229,20 +217,6 @@ def decided_by_distance(held: Fingerprints, recipe: Recipe, threads: int, progre
     return decide(held.documents, held.collapsed, recipe, threads=threads, timing=Timing(), progress=progress)
 
 
-def candidates_by_distance(
-    held: Fingerprints, recipe: Recipe, threads: int, progress: Progress, take: Callable[[Any], None]
-) -> int:
-    """Give all pairs within the radius to `take`, as tables of later, earlier (ranks) and distance; return how many."""
-    collapsed, num_pairs = held.collapsed, 0
-    search = open_search(held.documents, collapsed, recipe, threads, progress)
-    for _, _, found in ranges_of_candidates(search, len(held.ranks), None, Timing(), held.documents.room.max_pairs):
-        if len(found):
-            assert found.distance is not None
-            take(_pairs(held.ranks[found.later], held.ranks[found.earlier], found.distance, None))
-            num_pairs += len(found)
-    return num_pairs
-
-
 def matches_by_distance(
     held: Fingerprints, recipe: Recipe, threads: int, progress: Progress, take: Callable[[Any], None]
 ) -> None:
@@ -260,16 +234,6 @@ def matches_by_distance(
         if len(batch.row_a):
             assert batch.distance is not None
             take(_pairs(held.ranks[batch.row_b], held.ranks[batch.row_a], batch.distance, batch.similarity))
-
-
-def distances_of(held: Fingerprints, recipe: Recipe, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return the Hamming distances of pairs of ranks."""
-    from likewise import _native
-
-    places = [np.searchsorted(held.ranks, ranks).astype(np.uint32) for ranks in (a, b)]
-    return np.asarray(_native.distances(held.documents.sketches, recipe.method_as(SimHash).bits, *places)).astype(
-        np.int32
-    )
 
 
 def _pairs(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -36,22 +34,26 @@ def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
 
 
 def evidence(run: Run, removed: DataFrame) -> DataFrame:
-    """Return the evidence in row order, with the columns of a local run; places in files are null."""
-    ids = run.documents.select("row", "doc_id")
-    kept_ids = ids.select(F.col("row").alias("kept_row"), F.col("doc_id").alias("kept_id"))
+    """Return the evidence with the columns of a local run, in no order."""
+    ids = run.places()
+    kept_ids = ids.select(
+        F.col("row").alias("kept_row"),
+        F.col("doc_id").alias("kept_id"),
+        F.col("file").alias("kept_file"),
+        F.col("offset").alias("kept_offset"),
+    )
     recipe = run.recipe
-    nothing: Any = F.lit(None)
     columns = {
         "row": F.col("row"),
         "doc_id": F.col("doc_id"),
-        "file": nothing.cast("string"),
-        "offset": nothing.cast("long"),
-        "length": nothing.cast("long"),
+        "file": F.col("file"),
+        "offset": F.col("offset"),
+        "length": F.col("length"),
         "kept_row": F.col("kept_row"),
         "kept_id": F.col("kept_id"),
         "kept_source": F.lit(INPUT),
-        "kept_file": nothing.cast("string"),
-        "kept_offset": nothing.cast("long"),
+        "kept_file": F.col("kept_file"),
+        "kept_offset": F.col("kept_offset"),
         "measure": F.lit(recipe.measure),
         "similarity": F.col("similarity"),
         "distance": F.col("distance"),
@@ -67,7 +69,7 @@ def evidence(run: Run, removed: DataFrame) -> DataFrame:
     if recipe.group == "components":
         columns["below_threshold"] = F.col("below_threshold")
     joined = removed.join(ids, "row").join(kept_ids, "kept_row")
-    return joined.select(*(column.alias(name) for name, column in columns.items())).orderBy("row")
+    return joined.select(*(column.alias(name) for name, column in columns.items()))
 
 
 def kept_documents(run: Run, removed: DataFrame) -> DataFrame:

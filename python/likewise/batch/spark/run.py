@@ -6,13 +6,23 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise.batch.budget.timing import Timing
 from likewise.batch.spark import near
-from likewise.batch.spark.deciding import decide_leaders, joined_components, no_verdicts, verdict_table
+from likewise.batch.spark.deciding import (
+    joined_components,
+    leader_verdicts,
+    no_verdicts,
+    removed_ranks,
+    verdict_table,
+)
+from likewise.batch.spark.hamming.deciding import SlabSearch, compared
+from likewise.batch.spark.hamming.run_slabs import with_short_texts
 from likewise.batch.spark.measures import estimates, matches, similarities
+from likewise.batch.spark.rows import numbering
 from likewise.batch.spark.rows.buckets import looked_at
 from likewise.batch.spark.rows.cells import measured
 from likewise.batch.spark.rows.numbering import counted_parts, in_parts, with_numbers
@@ -27,7 +37,6 @@ from likewise.stages.sketch import EMPTY, SHORT
 
 # What a row of files is; other inputs have documents alone.
 DOCUMENT, BAD, TALLY = 0, 1, 2
-_MOST_DOCUMENTS = 2**32 - 2
 # Of a cell: pairs whose signatures, or bytes whose texts, one worker holds.
 _PAIRS_A_CELL = 1 << 20
 _TEXT_BYTES_A_CELL = 64 << 20
@@ -80,13 +89,9 @@ def _count_full(looked: DataFrame) -> dict[str, int]:
     return {"num_full": full.count(), "num_ranks": full.select("rank").distinct().count()}
 
 
-def _sides(pairs: DataFrame) -> DataFrame:
-    """Return the two ranks of each pair."""
-    return pairs.select(
-        F.shiftrightunsigned("pair", 32).alias("later"),
-        F.col("pair").bitwiseAND(F.lit(0xFFFFFFFF)).alias("earlier"),
-        F.lit(None).cast("int").alias("distance"),
-    )
+def _unmeasured(pairs: DataFrame) -> DataFrame:
+    """Return pairs whose distance is not known."""
+    return pairs.select("later", "earlier", F.lit(None).cast("int").alias("distance"))
 
 
 class Run:
@@ -101,7 +106,7 @@ class Run:
     stages : Stages
         Where they are written.
     memory_bytes : int
-        What SimHash may take on the driver.
+        What SimHash with a recall may take on the driver.
     threads : int
         Of the search on the driver.
     progress : Progress
@@ -149,6 +154,11 @@ class Run:
         """How many documents there are."""
         return int(self.document_facts["num_rows"])
 
+    @property
+    def end_row(self) -> int:
+        """The number behind that of the last document; ranks are less than it too."""
+        return numbering.FIRST_NUMBER + self.num_documents
+
     def _stage(self, stage: str, wall: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401
         began = Timing.now()
         self._progress(StageStarted(stage, 0, "rows"))
@@ -164,12 +174,21 @@ class Run:
             "reading_and_sketching",
             lambda: self.stages.frame("documents", self.source.documents, self.source.describe),
         )
-        if self.num_documents > _MOST_DOCUMENTS:
-            raise InvalidParameter("df", f"{self.num_documents} documents; the limit of a run is {_MOST_DOCUMENTS}")
         good = frame.where(F.col("kind") == DOCUMENT) if "kind" in frame.columns else frame
         documents = with_numbers(good, self.document_facts["starts"], "row")
         self.check_documents(frame, documents)
         return documents
+
+    def places(self) -> DataFrame:
+        """Return row, doc_id, file, offset and length of each document; the last three are null without files."""
+        nothing = F.lit(None)
+        return self.documents.select(
+            "row",
+            "doc_id",
+            nothing.cast("string").alias("file"),
+            nothing.cast("long").alias("offset"),
+            nothing.cast("long").alias("length"),
+        )
 
     def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
         """Refuse what was read if it cannot serve; what an input refuses by itself is known by now."""
@@ -207,7 +226,7 @@ class Run:
         order, facts = self.stages.frame(
             "ranks", lambda: in_parts(self.sketches.select("row", *keys), priority(self.recipe)), counted_parts
         )
-        ranks = with_numbers(order.select("row", "part", "number"), facts["starts"], "rank")
+        ranks = with_numbers(order.select("row", "part", "number"), facts["starts"], "rank").drop("part")
         return self.sketches.join(ranks, "row")
 
     def _members(self) -> DataFrame:
@@ -245,7 +264,7 @@ class Run:
         if self._fingerprints is None:
             num_positions = self.member_facts["num_positions"]
             self._fingerprints = near.gather(
-                self.positions, self.texts, self.recipe, self.num_documents, num_positions, self._memory
+                self.positions, self.texts, self.recipe, self.end_row, num_positions, self._memory
             )
         return self._fingerprints
 
@@ -255,17 +274,31 @@ class Run:
             return self._stage("candidates", "candidates", self._near_candidates)
         return self._stage("candidates", "candidates", self._bucket_candidates)
 
+    @property
+    def _is_by_slabs(self) -> bool:
+        """Whether all fingerprints within a radius are found, on the cluster."""
+        return isinstance(self.recipe.sketch, SimHash) and self.recipe.sketch.compares_all
+
+    def _slabs(self, *, decides: bool = False) -> SlabSearch:
+        """Return the fingerprints in slabs, written at the first call."""
+        search = SlabSearch(
+            self.stages,
+            self.recipe,
+            first_rank=numbering.FIRST_NUMBER,
+            end_rank=self.end_row,
+            num_positions=self.member_facts["num_positions"],
+            progress=self._progress,
+        )
+        search.store(self.positions, self.texts, decides=decides)
+        return search
+
     def _near_candidates(self) -> DataFrame:
-        import pyarrow as pa
+        def describe(frame: DataFrame) -> dict[str, int]:
+            return {"num_pairs": frame.count(), "num_capped": 0, "num_crowded": 0}
 
-        def write(take: Callable[[Any], None]) -> dict[str, int]:
-            held = self.held_fingerprints()
-            num = near.candidates_by_distance(held, self.recipe, self._threads, self._progress, take)
-            return {"num_pairs": num, "num_capped": 0, "num_crowded": 0}
-
-        columns = {"later": pa.int64(), "earlier": pa.int64(), "distance": pa.int32()}
-        empty = pa.schema(list(columns.items())).empty_table()
-        frame, self.candidate_facts = self.stages.written("candidates", write, empty)
+        frame, self.candidate_facts = self.stages.frame(
+            "candidates", lambda: self._slabs().pairs().select("later", "earlier", "distance"), describe
+        )
         return frame
 
     def _bucket_candidates(self) -> DataFrame:
@@ -282,7 +315,7 @@ class Run:
                 return looked_at(self.positions, before, self.recipe, level)
 
             looked, facts = self.stages.frame(f"buckets-{level}", make, _count_full)
-            levels.append(looked.where("pair is not null").select("pair"))
+            levels.append(looked.where("later is not null").select("later", "earlier"))
             overflow, num_overflow = looked.where("rank is not null").select("rank", "band"), facts["num_full"]
             if level == 0:
                 crowd, num_crowded = overflow.select("rank").distinct(), facts["num_ranks"]
@@ -296,14 +329,14 @@ class Run:
 
         frame, facts = self.stages.frame("pairs", distinct, lambda frame: {"num_pairs": frame.count()})
         self.candidate_facts = {**facts, "num_capped": num_capped, "num_crowded": num_crowded}
-        pairs = self._estimated(_sides(frame), facts["num_pairs"])
+        pairs = self._estimated(_unmeasured(frame), facts["num_pairs"])
         if not is_exact or num_crowded < 2 or crowd is None:
             return pairs
         self.candidate_facts.setdefault("num_candidates", facts["num_pairs"])
         joined, found = self._crowd_pairs(crowd, num_crowded)
         self.candidate_facts["num_pairs"] += found["num_pairs"]
         # Pairs of the crowd that share a bucket are in both.
-        return pairs.union(_sides(joined)).distinct()
+        return pairs.union(_unmeasured(joined)).distinct()
 
     def _crowd_pairs(self, crowd: DataFrame, num_crowded: int) -> tuple[DataFrame, dict[str, Any]]:
         """Return the candidate pairs of documents with full buckets, by an exact join on the driver."""
@@ -311,12 +344,11 @@ class Run:
 
         def write(take: Callable[[Any], None]) -> dict[str, int]:
             texts = self.texts.join(crowd, "rank").join(self.positions.select("rank", "num_features"), "rank")
-            num = near.crowd_pairs(
-                texts, self.recipe, self.num_documents, num_crowded, self._threads, self._memory, take
-            )
+            num = near.crowd_pairs(texts, self.recipe, self.end_row, num_crowded, self._threads, self._memory, take)
             return {"num_pairs": num}
 
-        return self.stages.written("crowd", write, pa.schema({"pair": pa.int64()}).empty_table())
+        columns = {"later": pa.int64(), "earlier": pa.int64()}
+        return self.stages.written("crowd", write, pa.schema(list(columns.items())).empty_table())
 
     def _estimated(self, pairs: DataFrame, num_pairs: int) -> DataFrame:
         """Return the pairs whose estimated similarity is not clearly below the threshold."""
@@ -351,6 +383,9 @@ class Run:
         return frame
 
     def _near_edges(self) -> DataFrame:
+        if self._is_by_slabs:
+            frame, _ = self.stages.frame("edges", lambda: self._slabs().pairs())
+            return frame
         import pyarrow as pa
 
         def write(take: Callable[[Any], None]) -> dict[str, int]:
@@ -372,14 +407,18 @@ class Run:
     def verdicts(self) -> tuple[DataFrame, dict[str, Any]]:
         """Return who goes among the distinct documents (rank, kept_rank, ...), and what was counted."""
         work: Callable[[Callable[[Any], None]], Mapping[str, Any]]
+        if self._is_by_rounds:
+            return self._leaders()
+        if self._is_by_slabs and self.recipe.group != "components":
+            return self._leaders_by_slabs()
         if isinstance(self.recipe.sketch, Exact):
             work = lambda take: {"num_measured": 0, "num_capped": 0, "num_crowded": 0}  # noqa: E731
-        elif self.recipe.is_distance_only:
+        elif self.recipe.is_distance_only and not self._is_by_slabs:
             work = self._decide_by_distance
-        elif self.recipe.group == "components":
-            work = self._decide_components
+        elif self.recipe.is_distance_only:
+            work = self._join_by_distance
         else:
-            work = self._decide_leaders
+            work = self._decide_components
         return self.stages.written("verdicts", work, no_verdicts())
 
     def _counts(self) -> dict[str, int]:
@@ -389,25 +428,36 @@ class Run:
             counts["num_candidates"] = facts.get("num_candidates", facts["num_pairs"])
         return counts
 
-    def _decide_leaders(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
-        edges = self.edges()
-        has_distance = isinstance(self.recipe.sketch, SimHash)
-        self._stage(
-            "deciding",
-            "deciding",
-            lambda: decide_leaders(edges, self.num_documents, take, with_distance=has_distance),
-        )
-        return self._counts()
+    @property
+    def _is_by_rounds(self) -> bool:
+        """Whether matching pairs are decided on the cluster."""
+        recipe = self.recipe
+        is_near = recipe.is_distance_only or recipe.group == "components"
+        return not is_near and not isinstance(recipe.sketch, Exact)
+
+    def _leaders(self) -> tuple[DataFrame, dict[str, Any]]:
+        """Return the verdicts of matching pairs, decided in rounds."""
+        counts: dict[str, int] = {}
+
+        def make() -> DataFrame:
+            edges = self.edges()
+            removed, of_rounds = self._stage(
+                "deciding",
+                "deciding",
+                lambda: removed_ranks(
+                    edges, self.stages, self.end_row, memory_bytes=self._memory, progress=self._progress
+                ),
+            )
+            counts.update(self._counts() | of_rounds)
+            return leader_verdicts(edges, removed)
+
+        return self.stages.frame("verdicts", make, lambda _: counts)
 
     def _decide_components(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
-        removed, first = joined_components(self.edges(), self.num_documents)
-        distance = None
+        removed, first = joined_components(self.edges(), self.end_row)
+        pairs = self._joined(removed, first)
         if isinstance(self.recipe.sketch, SimHash):
-            distance = near.distances_of(self.held_fingerprints(), self.recipe, removed, first)
-        unmeasured = verdict_table(removed, first, np.zeros(len(removed)), distance, None)
-        pairs = self.stages.of_table(unmeasured).select(
-            F.col("rank").alias("later"), F.col("kept_rank").alias("earlier"), "distance"
-        )
+            pairs = self._compared(pairs).select("later", "earlier", "distance")
         joined, _ = self.stages.frame("joined", lambda: self._measured(pairs, similarities))
         required: Any = F.lit(self.recipe.threshold)
         if self.recipe.short_margin is not None:
@@ -425,6 +475,49 @@ class Run:
         )
         take(verdicts.toArrow())
         return self._counts()
+
+    def _joined(self, removed: NDArray[np.int64], first: NDArray[np.int64]) -> DataFrame:
+        """Return documents and the first of their components as pairs: later, earlier, distance (null)."""
+        unmeasured = verdict_table(removed, first, np.zeros(len(removed)), None, None)
+        return self.stages.of_table(unmeasured).select(
+            F.col("rank").alias("later"), F.col("kept_rank").alias("earlier"), "distance"
+        )
+
+    def _compared(self, pairs: DataFrame) -> DataFrame:
+        """Return pairs with the distance and the similarity of their fingerprints, and whether they match."""
+        return compared(pairs, with_short_texts(self.positions, self.texts, self.recipe), self.recipe)
+
+    def _leaders_by_slabs(self) -> tuple[DataFrame, dict[str, Any]]:
+        """Return the verdicts of a Hamming-only run, decided slab by slab."""
+        counts: dict[str, int] = {}
+
+        def make() -> DataFrame:
+            parts: list[DataFrame] = []
+            search = self._slabs(decides=True)
+            counts.update(self._stage("deciding", "deciding", lambda: search.decide(parts.append)))
+            every = self.stages.of_table(no_verdicts())
+            for part in parts:
+                every = every.union(part)
+            return every
+
+        return self.stages.frame("verdicts", make, lambda _: counts)
+
+    def _join_by_distance(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
+        edges, _ = self._stage(
+            "verifying",
+            "verification",
+            lambda: self.stages.frame("joined-edges", lambda: self._slabs().pairs(joins=True)),
+        )
+        removed, first = joined_components(edges, self.end_row)
+        verdicts = self._compared(self._joined(removed, first)).select(
+            F.col("later").alias("rank"),
+            F.col("earlier").alias("kept_rank"),
+            "similarity",
+            "distance",
+            (~F.col("matches")).alias("below_threshold"),
+        )
+        take(verdicts.toArrow())
+        return {"num_measured": 0, "num_capped": 0, "num_crowded": 0}
 
     def _decide_by_distance(self, take: Callable[[Any], None]) -> Mapping[str, Any]:
         held = self.held_fingerprints()

@@ -1,6 +1,7 @@
 """The summary of a run: what was verified how, the counts, the recipe, the seconds."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,17 +47,78 @@ def statement(recipe: Recipe) -> str:
     return f"Every removal was verified {check}, measured between the removed and the kept document."
 
 
+@dataclass(frozen=True)
+class RunCounts:
+    """What the summary of a run counts.
+
+    Parameters
+    ----------
+    num_documents, num_kept, num_removed, num_empty, num_short, num_blank, num_bad_rows, num_bad_lines : int
+        Of all inputs, without reference documents.
+    num_without_id : int
+        Documents without an id, where others have one.
+    num_without_field : dict of str to int
+        Documents without a value for each field that `keep` uses.
+    num_candidates, num_measured, num_capped, num_crowded
+        Of the search, as :class:`Decision` has them.
+    num_below : int, optional
+        Removed documents that do not match, for groups by components.
+    """
+
+    num_documents: int
+    num_kept: int
+    num_removed: int
+    num_empty: int
+    num_short: int
+    num_blank: int
+    num_bad_rows: int
+    num_bad_lines: int
+    num_without_id: int
+    num_without_field: dict[str, int]
+    num_candidates: int | None
+    num_measured: int
+    num_capped: int
+    num_crowded: int
+    num_below: int | None
+
+
+def counts_of(documents: Documents, decision: Decision) -> RunCounts:
+    """Return the counts of a run that was decided on this machine."""
+    bad_rows = documents.bad_rows[documents.num_reference_sources :]
+    below = decision.below_threshold
+    return RunCounts(
+        num_documents=len(documents) - documents.num_references,
+        num_kept=int(np.count_nonzero(decision.kept)) - documents.num_references,
+        num_removed=len(decision.removed_rows),
+        num_empty=documents.num_empty,
+        num_short=documents.num_short,
+        num_blank=documents.num_blank,
+        num_bad_rows=sum(map(len, bad_rows)),
+        num_bad_lines=sum(row.num_lines for bad in bad_rows for row in bad),
+        num_without_id=documents.num_without_id,
+        num_without_field=documents.num_without_field,
+        num_candidates=decision.num_candidates,
+        num_measured=decision.num_measured,
+        num_capped=decision.num_capped,
+        num_crowded=decision.num_crowded,
+        num_below=None if below is None else int(np.count_nonzero(below)),
+    )
+
+
 def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: Timing) -> dict[str, Any]:
+    """Return the summary of a run that was decided on this machine, as :func:`summary_of`."""
+    return summary_of(counts_of(documents, decision), recipe, timing)
+
+
+def summary_of(counts: RunCounts, recipe: Recipe, timing: Timing) -> dict[str, Any]:
     """Return the summary; its first entry says how removals were verified.
 
     Parameters
     ----------
-    documents : Documents
-        All documents.
+    counts : RunCounts
+        What was counted.
     recipe : Recipe
         Resolved.
-    decision : Decision
-        Verdicts.
     timing : Timing
         Seconds so far.
 
@@ -67,29 +129,24 @@ def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: 
     """
     from likewise import __version__
 
-    num_references = documents.num_references
-    num_kept = int(np.count_nonzero(decision.kept)) - num_references
-    below = decision.below_threshold
     return {
         "verification": statement(recipe),
-        "num_documents": len(documents) - num_references,
-        "num_kept": num_kept,
-        "num_removed": len(decision.removed_rows),
-        "num_empty": documents.num_empty,
-        "num_short": documents.num_short,
-        "num_blank_lines": documents.num_blank,
-        "num_bad_rows": sum(map(len, documents.bad_rows[documents.num_reference_sources :])),
-        "num_bad_lines": sum(
-            row.num_lines for bad in documents.bad_rows[documents.num_reference_sources :] for row in bad
-        ),
-        **({"num_without_id": documents.num_without_id} if documents.num_without_id else {}),
-        **({"num_without_field": documents.num_without_field} if documents.num_without_field else {}),
-        "num_candidates": decision.num_candidates,
-        "num_measured": decision.num_measured,
-        "num_capped": decision.num_capped,
-        "num_crowded": decision.num_crowded,
-        "num_below_threshold": None if below is None else int(np.count_nonzero(below)),
-        "recall": recipe.recall_with(decision.num_crowded, decision.num_capped),
+        "num_documents": counts.num_documents,
+        "num_kept": counts.num_kept,
+        "num_removed": counts.num_removed,
+        "num_empty": counts.num_empty,
+        "num_short": counts.num_short,
+        "num_blank_lines": counts.num_blank,
+        "num_bad_rows": counts.num_bad_rows,
+        "num_bad_lines": counts.num_bad_lines,
+        **({"num_without_id": counts.num_without_id} if counts.num_without_id else {}),
+        **({"num_without_field": counts.num_without_field} if counts.num_without_field else {}),
+        "num_candidates": counts.num_candidates,
+        "num_measured": counts.num_measured,
+        "num_capped": counts.num_capped,
+        "num_crowded": counts.num_crowded,
+        "num_below_threshold": counts.num_below,
+        "recall": recipe.recall_with(counts.num_crowded, counts.num_capped),
         "recipe": recipe.to_dict(),
         **({} if recipe.table is None else {"weights": recipe.table.to_dict()}),
         "recipe_id": recipe.recipe_id,

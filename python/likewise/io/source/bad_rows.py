@@ -141,6 +141,9 @@ class BadRowTally:
 
 def write_errors(bad_rows: Iterable[tuple[str | None, BadRow]], path: Path) -> None:
     """Write bad rows with the names of their files, a JSON object a line; no file where there are none."""
-    lines = [json.dumps({"file": name, "row": bad.line + 1, "reason": bad.reason}) + "\n" for name, bad in bad_rows]
-    if lines:
-        path.write_text("".join(lines), encoding="utf-8", newline="\n")
+    lines = (json.dumps({"file": name, "row": bad.line + 1, "reason": bad.reason}) + "\n" for name, bad in bad_rows)
+    first = next(lines, None)
+    if first is not None:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(first)
+            file.writelines(lines)

@@ -5,7 +5,6 @@ No fingerprint of the huge side is shuffled, and none of either side comes to th
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
@@ -14,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
+from likewise.batch.budget.cluster_costs import ROW_NS, best_keys, most_in_tables
 from likewise.batch.spark.hamming.columns import Side, check_width, content_of, rows_at_once, take_side
-from likewise.batch.spark.hamming.costs import ROW_NS, best_keys, most_in_tables
-from likewise.batch.spark.hamming.stored import read_table, write_table
-from likewise.batch.spark.hamming.tables import HELD, ROWS_AT_ONCE, Groups, grouped, hits, lay_out
+from likewise.batch.spark.hamming.groups import STORED, Groups, read_groups, store_groups
+from likewise.batch.spark.hamming.tables import HELD, ROWS_AT_ONCE, hits, lay_out
 from likewise.batch.spark.session import check_version
 from likewise.batch.spark.stages import Stages, temporary_directory
 from likewise.checks import counted, parse_size
@@ -25,7 +24,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.tables.columns import number_column
 from likewise.progress import Planned, Progress, StageFinished, StageStarted, shows_progress, taken
 
-_STORED = "name string, num_rows long, num_distinct long"
+_ALL = 1 << 62
 # Pairs of one Arrow batch of the output.
 _PAIRS_AT_ONCE = 1 << 20
 
@@ -163,8 +162,7 @@ def _stored(stages: Stages, side: Side, bits: int, progress: Progress) -> dict[s
             f"the fingerprints in {stages.directory} are not those of the small side; choose another directory, or "
             "delete it"
         )
-    # Names are new each time: a worker may still hold the tables of an earlier file.
-    work = partial(_store, directory=stages.directory, name=f"fingerprints-{uuid.uuid4().hex[:12]}", bits=bits)
+    work = partial(store_groups, directory=stages.directory, bits=bits, most=_ALL)
 
     def describe(frame: DataFrame) -> dict[str, Any]:
         rows = frame.collect()
@@ -173,47 +171,9 @@ def _stored(stages: Stages, side: Side, bits: int, progress: Progress) -> dict[s
 
     began = Timing.now()
     progress(StageStarted("storing the small side", 0, "rows"))
-    _, fact = stages.frame("fingerprints", lambda: side.frame.repartition(1).mapInArrow(work, _STORED), describe)
+    _, fact = stages.frame("fingerprints", lambda: side.frame.repartition(1).mapInArrow(work, STORED), describe)
     progress(StageFinished("storing the small side", Timing.now() - began))
     return fact
-
-
-def _store(batches: Iterator[Any], *, directory: str, name: str, bits: int) -> Iterator[Any]:
-    """Write all fingerprints that come, grouped; on the one worker that gets them."""
-    import pyarrow as pa
-
-    parts = list(rows_at_once(batches, bits, 1 << 40))
-    if not parts:
-        return
-    ((ids, words),) = parts
-    groups = grouped(words, ids)
-    write_groups(directory, name, groups)
-    yield pa.RecordBatch.from_pydict(
-        {"name": [name], "num_rows": [len(words)], "num_distinct": [len(groups.words)]},
-        pa.schema({"name": pa.string(), "num_rows": pa.int64(), "num_distinct": pa.int64()}),
-    )
-
-
-def write_groups(directory: str, name: str, groups: Groups) -> None:
-    """Write grouped fingerprints and their ids to two files."""
-    import pyarrow as pa
-
-    width = 8 * groups.words.shape[1]
-    data = pa.py_buffer(np.ascontiguousarray(groups.words))
-    codes = pa.Array.from_buffers(pa.binary(width), len(groups.words), [None, data])
-    write_table(directory, f"{name}.codes", pa.table({"code": codes, "start": number_column(groups.starts[:-1])}))
-    write_table(directory, f"{name}.ids", pa.table({"doc_id": groups.ids}))
-
-
-def read_groups(directory: str, name: str) -> Groups:
-    """Return what :func:`write_groups` wrote."""
-    codes, ids = read_table(directory, f"{name}.codes"), read_table(directory, f"{name}.ids")
-    column = codes.column("code").combine_chunks()
-    column = column.chunk(0) if hasattr(column, "chunk") else column
-    width = column.type.byte_width
-    words = np.frombuffer(column.buffers()[1], "<u8", len(column) * width // 8, column.offset * width)
-    starts = np.append(codes.column("start").to_numpy(), len(ids)).astype(np.int64)
-    return Groups(words.reshape(-1, width // 8), starts, ids.column("doc_id").combine_chunks())
 
 
 def stream_past(

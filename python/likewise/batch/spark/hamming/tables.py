@@ -8,59 +8,17 @@ times as many.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.io.tables.columns import number_column
 
 # Fingerprints of one call, and hits of one.
 ROWS_AT_ONCE = 1 << 19
 HITS_AT_ONCE = 1 << 20
 _SAMPLE = 100_000
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Distinct fingerprints, and the ids of the rows that have each.
-
-    Parameters
-    ----------
-    words : ndarray of shape (n, words), uint64
-        Distinct fingerprints, sorted.
-    starts : ndarray of shape (n + 1,), int64
-        The ids of fingerprint i are ``ids[starts[i]:starts[i + 1]]``.
-    ids : pyarrow.Array
-        Ids of all rows.
-    """
-
-    words: NDArray[np.uint64]
-    starts: NDArray[np.int64]
-    ids: Any
-
-    def spread(
-        self, rows: NDArray[np.int64], found: NDArray[np.int64], distances: NDArray[np.int32], most: int
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]]:
-        """Yield hits on groups as hits on members, at most so many at a time: rows, places in `ids`, distances."""
-        first, counts = self.starts[found], self.starts[found + 1] - self.starts[found]
-        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        for start in range(0, int(bounds[-1]), most):
-            places = np.arange(start, min(start + most, int(bounds[-1])))
-            hit = np.searchsorted(bounds, places, side="right") - 1
-            yield rows[hit], first[hit] + places - bounds[hit], distances[hit]
-
-
-def grouped(words: NDArray[np.uint64], ids: Any) -> Groups:  # noqa: ANN401 - a pyarrow.Array
-    """Return fingerprints with equal ones as one."""
-    order = np.lexsort(words.T) if words.shape[1] > 1 else np.argsort(words[:, 0], kind="stable")
-    in_order = words[order]
-    is_first = np.ones(len(words), bool)
-    is_first[1:] = (in_order[1:] != in_order[:-1]).any(axis=1)
-    starts = np.append(np.flatnonzero(is_first), len(words)).astype(np.int64)
-    return Groups(in_order[is_first], starts, ids.take(number_column(order.astype(np.int64))))
 
 
 class Held:

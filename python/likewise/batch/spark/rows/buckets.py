@@ -43,8 +43,8 @@ def looked_at(positions: DataFrame, overflow: DataFrame | None, recipe: Recipe, 
     Returns
     -------
     DataFrame
-        Rows with `pair` (rank of the later << 32 | rank of the earlier), a pair once for each bucket it shares; and
-        rows with `rank` and `band` where a bucket was full.
+        Rows with `later` and `earlier` (ranks), a pair once for each bucket it shares; and rows with `rank` and `band`
+        where a bucket was full.
 
     Notes
     -----
@@ -58,7 +58,7 @@ def looked_at(positions: DataFrame, overflow: DataFrame | None, recipe: Recipe, 
         entries = bands.join(positions.select("rank", "sketch"), "rank")
     keys = entries.mapInArrow(partial(band_keys, recipe=recipe, level=level), "band int, key long, rank long")
     in_order = keys.repartition("band", "key").sortWithinPartitions("band", "key", "rank")
-    return in_order.mapInArrow(look, "pair long, rank long, band int")
+    return in_order.mapInArrow(look, "later long, earlier long, rank long, band int")
 
 
 def band_keys(batches: Iterator[Any], *, recipe: Recipe, level: int) -> Iterator[Any]:
@@ -127,7 +127,7 @@ def look(batches: Iterator[Any]) -> Iterator[Any]:
         later = np.repeat(np.arange(len(ranks)), num_looked)
         nth = np.arange(len(later)) - np.repeat(np.cumsum(num_looked) - num_looked, num_looked)
         earlier = members[first_member[group[later]] + nth]
-        yield _rows(pa, pair=(ranks[later] << 32) | earlier)
+        yield _rows(pa, later=ranks[later], earlier=earlier)
         full = seen >= MEMBERS
         if full.any():
             yield _rows(pa, rank=ranks[full], band=bands[full].astype(np.int32))
@@ -138,7 +138,7 @@ def look(batches: Iterator[Any]) -> Iterator[Any]:
 
 def _rows(pa: Any, **columns: NDArray[Any]) -> Any:  # noqa: ANN401 - PyArrow has no types
     num_rows = len(next(iter(columns.values())))
-    types = {"pair": pa.int64(), "rank": pa.int64(), "band": pa.int32()}
+    types = {"later": pa.int64(), "earlier": pa.int64(), "rank": pa.int64(), "band": pa.int32()}
     return pa.RecordBatch.from_pydict(
         {
             name: number_column(columns[name]) if name in columns else pa.nulls(num_rows, kind)

@@ -24,7 +24,7 @@ def sorted_slices(
     frame : DataFrame
         Written once, since it is read for each slice.
     key : str
-        A column of numbers from 0 to `num_values` - 1.
+        A column of numbers less than `num_values`, none negative.
     num_values : int
         The slices go from 0 to here without a gap.
     then : str

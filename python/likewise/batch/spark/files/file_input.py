@@ -10,13 +10,12 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from likewise.batch.spark.files.writing import PIECE_BYTES
 from likewise.batch.spark.rows.numbering import starts_of
 from likewise.batch.spark.run import BAD, DOCUMENT, TALLY
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.source import Piece, Source
 from likewise.io.tables.columns import number_column, text_column
-
-PIECE_BYTES = 1 << 20
 
 
 class FileInput:

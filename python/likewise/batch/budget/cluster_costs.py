@@ -21,8 +21,12 @@ SHUFFLED_ROW_NS = 1500.0
 CELL_BYTES = 12
 # Tables are built in passes that hold a part twice.
 BUILDING = 1.5
-# A task of Spark and the start of its Python function.
-TASK_S = 0.05
+# What a slab of a run may take in a worker.
+SLAB_BYTES = 1_000_000_000
+# Deciding a slab by itself takes so many times as long as streaming it past its own tables.
+DECIDING = 2.5
+# Seconds of a round beside its work: two stages of Spark and their marks.
+ROUND_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -72,3 +76,15 @@ def most_in_tables(bits: int, within: int, memory_bytes: int) -> int:
     for _ in range(2):
         num = max(1.0, memory_bytes / (BUILDING * best_keys(num, bits, within).table_bytes))
     return max(1, int(num))
+
+
+def run_bytes(bits: int) -> int:
+    """Return what a distinct document of a run takes in a worker that decides its slab."""
+    words = -(-bits // 64)
+    # Rank, features, order, verdict and evidence; fingerprints twice; tables as measured on 64, 128 and 256 bits.
+    return 64 + 16 * words + 43 * words + 32 * words**2
+
+
+def most_of_run(bits: int, memory_bytes: int) -> int:
+    """Return how many documents a slab of a run has at most."""
+    return max(1, memory_bytes // run_bytes(bits))

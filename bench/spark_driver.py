@@ -1,0 +1,170 @@
+"""What Spark's driver holds, and what goes over the network, as collections grow: on a cluster of two workers.
+
+    python bench/spark_driver.py [--deciding 1e5,1e6,1e7] [--dedup 1e5,1e6] [--work FOLDER]
+
+A standalone cluster on this machine (a master and two workers in processes of their own); the driver, Python and Java,
+is a fresh process for each size. `--deciding` decides random graphs of N documents and N/2 matching pairs, with room
+for 100,000 pairs on the driver; the verdicts are compared with those of the local rule. `--dedup` runs
+`likewise.spark.dedup` on N short documents, a fifth of them copies with another last word. Peaks are those that the
+system counts (VmHWM); shuffle bytes are those of Spark's event log, written by tasks.
+
+Needs ``pip install "likewise[spark]"`` and Java; writes results/spark_driver.json.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import machine
+import spark_cluster
+
+RESULTS = HERE / "results" / "spark_driver.json"
+# Of 200 bytes each, as likewise.batch.spark.deciding counts.
+DRIVER_MEMORY = "20MB"
+# Java takes what it is given: the driver's heap is small, so that its peak says something.
+OPTIONS = {"spark.driver.memory": "512m", "spark.sql.shuffle.partitions": "8"}
+
+
+def peak_bytes(pid: int | str) -> int:
+    """The most memory that a process had."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) << 10
+
+
+def one(kind: str, num: int, master: str, work: Path) -> None:
+    """Be the driver of one run; print what it took."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as F
+
+    spark = SparkSession.builder.master(master).appName("likewise").getOrCreate()
+    java = spark.sparkContext._gateway.proc.pid
+    stages = str(work / "stages")
+
+    def drawn(seed: int, most: int) -> Any:
+        return F.pmod(F.xxhash64(F.col("id"), F.lit(seed)), F.lit(most))
+
+    spark.range(1).count()
+    before = {"python": peak_bytes("self"), "java": peak_bytes(java)}
+    began = time.perf_counter()
+    facts: dict[str, Any] = {}
+    if kind == "deciding":
+        from likewise.batch.spark.deciding import leader_verdicts, removed_ranks
+        from likewise.batch.spark.stages import Stages
+        from likewise.checks import parse_size
+
+        a, b = drawn(1, num), drawn(2, num)
+        pairs = spark.range(num // 2).select(
+            F.greatest(a, b).alias("later"),
+            F.least(a, b).alias("earlier"),
+            (drawn(3, 50) / 100 + 0.5).alias("similarity"),
+            F.lit(None).cast("int").alias("distance"),
+        )
+        saved = Stages(spark, stages)
+        edges, _ = saved.frame("edges", lambda: pairs.where("later > earlier").dropDuplicates(["later", "earlier"]))
+        began = time.perf_counter()
+        memory = parse_size("driver_memory", DRIVER_MEMORY)
+        removed, counts = removed_ranks(edges, saved, num, memory_bytes=memory, progress=lambda event: None)
+        _, facts = saved.frame("verdicts", lambda: leader_verdicts(edges, removed), lambda frame: {"n": frame.count()})
+        facts = {"num_removed": facts["n"], "num_pairs": edges.count(), **counts}
+    else:
+        import likewise
+        from likewise.spark import dedup
+
+        # Twenty words of a vocabulary of 50,000; of each fifth document those of the one before.
+        source = F.when(F.col("id") % 5 == 4, F.col("id") - 1).otherwise(F.col("id"))
+        words = [F.pmod(F.xxhash64(source, F.lit(seed)), F.lit(50_000)).cast("string") for seed in range(20)]
+        text = F.concat_ws(" ", *words, F.col("id").cast("string"))
+        documents = spark.range(num).select(F.lpad(F.col("id").cast("string"), 12, "0").alias("id"), text.alias("text"))
+        found = dedup(documents, likewise.Recipe.minhash(), checkpoint_dir=stages, driver_memory=DRIVER_MEMORY)
+        names = ("num_removed", "num_candidates", "num_measured", "num_rounds")
+        facts = {name: found.summary[name] for name in names}
+        facts["wall_s"] = found.summary["timings"]["wall_s"]
+    seconds = time.perf_counter() - began
+    after = {"python": peak_bytes("self"), "java": peak_bytes(java)}
+    spark.stop()
+    print(json.dumps({"seconds": seconds, "before": before, "after": after, **facts}))
+
+
+def shuffle_bytes(log: Path) -> int:
+    """Bytes that tasks wrote for others to read."""
+    total = 0
+    for path in log.rglob("*"):
+        if path.is_file():
+            for line in path.open(encoding="utf-8"):
+                if line.startswith('{"Event":"SparkListenerTaskEnd"'):
+                    metrics = json.loads(line).get("Task Metrics") or {}
+                    total += metrics.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written", 0)
+    return total
+
+
+def check(stages: Path) -> None:
+    """Compare verdicts with the local rule, on all pairs in memory."""
+    from likewise.stages.groups import choose_leaders
+
+    edges, verdicts = pq.read_table(stages / "edges"), pq.read_table(stages / "verdicts").sort_by("rank")
+    pairs = np.stack([np.asarray(edges.column(name)) for name in ("later", "earlier")], axis=1)
+    local = choose_leaders(int(pairs.max()) + 1, pairs, np.asarray(edges.column("similarity")))
+    removed = np.flatnonzero(~local.kept)
+    assert np.array_equal(np.asarray(verdicts.column("rank")), removed)
+    assert np.array_equal(np.asarray(verdicts.column("kept_rank")), local.leader[removed])
+    assert np.array_equal(np.asarray(verdicts.column("similarity")), local.similarity[removed])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--deciding", default="1e5,1e6,1e7", help="documents, commas between them")
+    parser.add_argument("--dedup", default="1e5,1e6", help="documents, commas between them")
+    parser.add_argument("--work", type=Path, default=Path("spark-driver-work"))
+    parser.add_argument("--one", nargs=3, metavar=("KIND", "N", "MASTER"), help="used by the program itself")
+    given = parser.parse_args()
+    if given.one is not None:
+        kind, num, master = given.one
+        one(kind, int(num), master, given.work)
+        return
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for kind in ("deciding", "dedup"):
+        for num in (int(float(text)) for text in getattr(given, kind).split(",") if text):
+            work = given.work.absolute()
+            shutil.rmtree(work, ignore_errors=True)
+            (work / "log").mkdir(parents=True)
+            logging = {
+                "spark.eventLog.enabled": "true",
+                "spark.eventLog.dir": (work / "log").as_uri(),
+                "spark.eventLog.compress": "false",
+                "spark.eventLog.rolling.enabled": "false",
+            }
+            try:
+                with spark_cluster.cluster(OPTIONS | logging) as cluster:
+                    command = [sys.executable, __file__, "--work", work, "--one", kind, num, cluster.master]
+                    done = subprocess.run(
+                        [str(part) for part in command], env=cluster.environment, stdout=subprocess.PIPE, check=True
+                    )
+                found = json.loads(done.stdout.splitlines()[-1])
+                if kind == "deciding":
+                    check(work / "stages")
+                found["shuffle_bytes"] = shuffle_bytes(work / "log")
+                found["machine"] = machine.facts()
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+            results.setdefault(kind, {})[str(num)] = found
+            RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+            print(
+                kind, num, json.dumps({name: value for name, value in found.items() if name != "machine"}), flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""Which way pairs are found on Spark, and what it will take: shuffled bytes, core-seconds, rounds, memory."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from likewise.batch.budget.cluster_costs import (
+    CELL_BYTES,
+    DECIDING,
+    ROUND_S,
+    ROW_NS,
+    SHUFFLED_ROW_NS,
+    SLAB_BYTES,
+    best_keys,
+    most_in_tables,
+    most_of_run,
+    run_bytes,
+)
+from likewise.checks import counted
+from likewise.errors import InvalidParameter
+
+# Splitting is offered up to here: each further bit is one more copy of all fingerprints.
+MOST_SPLIT = 3
+# Of a cell, about.
+_CELL_ROWS = 1 << 20
+# Above these a warning says how long it takes, and that it is out of reach.
+LONG_CORE_S, IMPRACTICAL_CORE_S = 1e6, 1e7
+
+
+@dataclass(frozen=True)
+class HammingPairsPlan:
+    """How all pairs of fingerprints are found on Spark, with predicted costs.
+
+    Parameters
+    ----------
+    name : {"slabs", "splitting"}
+        The way.
+    num_fingerprints, bits, within : int
+        What is searched.
+    slab_rows : int
+        Fingerprints of a slab.
+    prefix_bits : int
+        Bits that a cell of the splitting goes by.
+    shuffle_bytes, core_s, worker_bytes : float
+        Shuffled bytes, seconds of one core, and memory of the tables of one Python worker.
+    num_rounds : int
+        Spark stages one after another.
+    """
+
+    name: str
+    num_fingerprints: int
+    bits: int
+    within: int
+    slab_rows: int
+    prefix_bits: int
+    shuffle_bytes: float
+    core_s: float
+    worker_bytes: float
+    num_rounds: int
+
+    @property
+    def warning(self) -> str | None:
+        """What to say of a search that takes very long; None of others."""
+        return _warning(self.num_fingerprints, self.bits, self.within, self.core_s)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The plan in words."""
+        if self.name == "slabs":
+            num_slabs = max(1, -(-self.num_fingerprints // self.slab_rows))
+            how = f"slabs: {num_slabs:,} of up to {self.slab_rows:,} fingerprints, each compared with all"
+        else:
+            how = f"splitting: each fingerprint in {self.within + 1} of {(self.within + 1) << self.prefix_bits:,} cells"
+        return (
+            how,
+            f"{self.shuffle_bytes / 1e9:,.2f} GB shuffled, about {self.core_s:,.0f} core-seconds, "
+            f"{self.num_rounds} rounds, {self.worker_bytes / 1e9:.2f} GB in each worker",
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the plan as JSON values."""
+        return asdict(self)
+
+
+def plan_pairs(
+    num: int,
+    bits: int,
+    within: int,
+    memory_bytes: int,
+    *,
+    plan: str | None = None,
+    slab_rows: int | None = None,
+) -> HammingPairsPlan:
+    """Return the cheaper way to find all pairs within a radius, or the one that is asked for.
+
+    Parameters
+    ----------
+    num, bits, within : int
+        Fingerprints, their width, and the radius.
+    memory_bytes : int
+        Memory of the tables of one Python worker.
+    plan : {"slabs", "splitting"}, optional
+        The way.
+    slab_rows : int, optional
+        Fingerprints of a slab.
+
+    Raises
+    ------
+    InvalidParameter
+        If splitting is asked for at a radius where it is not offered.
+    """
+    by_slabs = _slabs(num, bits, within, slab_rows or most_in_tables(bits, within, memory_bytes))
+    if plan == "slabs" or within > MOST_SPLIT:
+        if plan == "splitting":
+            raise InvalidParameter("plan", f"splitting is for within up to {MOST_SPLIT}; use slabs")
+        return by_slabs
+    by_splitting = _splitting(num, bits, within)
+    if plan == "splitting":
+        return by_splitting
+    return min(by_slabs, by_splitting, key=lambda one: one.core_s)
+
+
+def _slabs(num: int, bits: int, within: int, slab_rows: int) -> HammingPairsPlan:
+    rows = max(1, min(num, slab_rows))
+    keys = best_keys(rows, bits, within)
+    num_slabs = max(1, -(-num // rows))
+    # A slab meets itself and those after it.
+    streamed = num * (num_slabs + 1) / 2
+    return HammingPairsPlan(
+        name="slabs",
+        num_fingerprints=num,
+        bits=bits,
+        within=within,
+        slab_rows=slab_rows,
+        prefix_bits=0,
+        shuffle_bytes=0.0,
+        core_s=(streamed * keys.query_ns + num * ROW_NS) / 1e9,
+        worker_bytes=float(rows * keys.table_bytes),
+        num_rounds=2,
+    )
+
+
+def _splitting(num: int, bits: int, within: int) -> HammingPairsPlan:
+    copies, words = within + 1, -(-bits // 64)
+    prefix_bits = min(bits // copies, 24, max(0, (num // _CELL_ROWS).bit_length()))
+    in_cell = max(1.0, num / 2.0**prefix_bits)
+    keys = best_keys(in_cell, bits, within)
+    return HammingPairsPlan(
+        name="splitting",
+        num_fingerprints=num,
+        bits=bits,
+        within=within,
+        slab_rows=0,
+        prefix_bits=prefix_bits,
+        shuffle_bytes=float(copies * num * (CELL_BYTES + 8 * words)),
+        core_s=copies * num * (keys.query_ns + SHUFFLED_ROW_NS) / 1e9,
+        worker_bytes=in_cell * (keys.table_bytes + 3.0 * (8 * words + 8)),
+        num_rounds=3,
+    )
+
+
+@dataclass(frozen=True)
+class RoundsPlan:
+    """How a SimHash run is searched on Spark, with predicted costs.
+
+    Parameters
+    ----------
+    num_documents, bits, within : int
+        Distinct documents, and what is searched.
+    num_slabs : int
+        Slabs, which are decided one after another.
+    shuffle_bytes, core_s, worker_bytes : float
+        Bytes shuffled into slabs (without texts of short documents), seconds of one core, memory of one Python worker.
+    serial_s : float
+        Of the seconds, those that one worker takes alone.
+    """
+
+    num_documents: int
+    bits: int
+    within: int
+    num_slabs: int
+    shuffle_bytes: float
+    core_s: float
+    worker_bytes: float
+    serial_s: float
+
+    @property
+    def warning(self) -> str | None:
+        """What to say of a search that takes very long; None of others."""
+        return _warning(self.num_documents, self.bits, self.within, self.core_s)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The plan in words."""
+        return (
+            f"{self.num_documents:,} distinct fingerprints within {self.within} of {self.bits} bits: "
+            f"{counted(self.num_slabs, 'slab')}, {self.shuffle_bytes / 1e9:,.2f} GB shuffled, "
+            f"about {self.core_s:,.0f} core-seconds ({self.serial_s:,.0f} s on one worker), "
+            f"{self.worker_bytes / 1e9:.2f} GB in each worker",
+        )
+
+
+def plan_rounds(num: int, bits: int, within: int, num_cores: int, *, one_round: bool = False) -> RoundsPlan:
+    """Return the slabs with which a run ends first.
+
+    Parameters
+    ----------
+    num, bits, within : int
+        Distinct documents, and what is searched.
+    num_cores : int
+        Cores that search.
+    one_round : bool
+        Whether pairs are listed and nothing is decided: all slabs are compared at once.
+    """
+    most = most_of_run(bits, SLAB_BYTES)
+    fewest = max(1, -(-num // most))
+    best: tuple[float, RoundsPlan] | None = None
+    # Ever more slabs, up to where their rounds alone take longer.
+    num_slabs = fewest
+    while True:
+        rows = max(1, -(-num // num_slabs))
+        keys = best_keys(rows, bits, within)
+        crossing = num * (num_slabs - 1) / 2 * keys.query_ns / 1e9
+        inside = num * keys.query_ns * DECIDING / 1e9
+        serial_s = num_slabs * ROUND_S + (0.0 if one_round else inside)
+        seconds = serial_s + (crossing + (inside if one_round else 0.0)) / num_cores
+        plan = RoundsPlan(
+            num_documents=num,
+            bits=bits,
+            within=within,
+            num_slabs=num_slabs,
+            shuffle_bytes=float(num * (24 + 8 * -(-bits // 64))),
+            core_s=crossing + inside,
+            worker_bytes=float(rows * run_bytes(bits)),
+            serial_s=serial_s,
+        )
+        if best is None or seconds < best[0]:
+            best = seconds, plan
+        if num_slabs * ROUND_S > best[0] or num_slabs >= max(fewest, num):
+            return best[1]
+        num_slabs = -(-num_slabs * 5 // 4)
+
+
+def _warning(num: int, bits: int, within: int, core_s: float) -> str | None:
+    if core_s < LONG_CORE_S:
+        return None
+    task = f"all pairs within {within} of {bits} bits among {num:,} fingerprints"
+    hours = f"about {core_s / 3600:,.0f} core-hours"
+    if core_s < IMPRACTICAL_CORE_S:
+        return f"{task} take {hours}"
+    return f"{task} are impractical: {hours}. Use a smaller radius, or method minhash"

@@ -1,0 +1,501 @@
+"""Spark as the engine of ``likewise dedup``: files in, an output directory as of a local run out.
+
+Workers read the files and write the evidence and the kept files; the driver holds counts. Groups, and what is annotated
+by them, are written by the driver as in a local run, from documents and verdicts that it gathers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from likewise._native import Texts
+from likewise.batch.about_inputs import InputCounts
+from likewise.batch.decide.decision import Decision
+from likewise.batch.engine import EngineRun
+from likewise.batch.read.documents import Documents, id_used_twice
+from likewise.batch.read.fields import check_documents, check_has_field, refusal
+from likewise.batch.read.priority import keep_needs
+from likewise.batch.run import RunContext, RunRules
+from likewise.batch.spark.files.file_input import FileInput
+from likewise.batch.spark.files.writing import PIECE_BYTES, write_evidence_file, write_kept_files
+from likewise.batch.spark.results import evidence, removed_rows
+from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
+from likewise.batch.spark.rows.gathering import sorted_slices
+from likewise.batch.spark.run import BAD, DOCUMENT, TALLY, Run, check_recipe
+from likewise.batch.spark.session import open_session
+from likewise.batch.spark.sketching import DIGEST_BYTES
+from likewise.batch.spark.stages import Stages, spark_failures
+from likewise.batch.write.summary import RunCounts
+from likewise.checks import parse_size
+from likewise.io.output.directory import ENGINE_STAGES, ERRORS, EVIDENCE, KEPT, PARTS
+from likewise.io.output.evidence import Places, evidence_table
+from likewise.io.source.bad_rows import BadRowTally, write_errors
+from likewise.io.source.files import InputFile
+from likewise.io.source.source import BadRow, Source
+from likewise.progress import Planned, Warned
+from likewise.recipe.methods import SimHash
+from likewise.recipe.recipe import Recipe
+from likewise.recipe.text import BYTE_TOKENS
+from likewise.stages.sketch import EMPTY, SHORT
+
+FileRunT = TypeVar("FileRunT", bound="_FileRun")
+# The mark of documents whose ids were compared.
+_UNIQUE_IDS = "unique-ids"
+
+
+class SparkEngine:
+    """Runs deduplication of files on Spark.
+
+    Parameters
+    ----------
+    master : str
+        Where Spark runs: ``local[4]``, ``spark://HOST:7077``, ``yarn``, ``sc://HOST``. A session that already exists in
+        this process is used instead.
+    checkpoint_dir : str, optional
+        A path or URL to which driver and workers can write. Finished stages are stored there so that a run can
+        continue. If None, the directory of the run, from which they are deleted at the end.
+    driver_memory : str
+        Memory limit on the driver for SimHash and for pairs that are not decided yet.
+
+    Notes
+    -----
+    All workers must see the files and the output directory under the same paths. The driver needs no memory per
+    document to write kept files and evidence, and about 100 bytes per document for groups and annotated copies.
+    """
+
+    def __init__(self, master: str, *, checkpoint_dir: str | None = None, driver_memory: str = "4GB") -> None:
+        self._master = master
+        self._checkpoint_dir = checkpoint_dir
+        self._memory_bytes = parse_size("driver_memory", driver_memory)
+
+    def check(self, recipe: Recipe) -> None:
+        """Raise InvalidParameter if a recipe is not supported on Spark."""
+        check_recipe(recipe)
+
+    @contextmanager
+    def decided(
+        self,
+        sources: Sequence[Source],
+        recipe: Recipe,
+        context: RunContext,
+        *,
+        work: Path,
+    ) -> Iterator[tuple[Documents, Decision]]:
+        """Return documents without sketches, and the verdicts on them; as :class:`likewise.batch.engine.Engine` says.
+
+        Raises
+        ------
+        InvalidInput
+            As a local run does.
+        InvalidParameter
+            If Spark is not there.
+        EngineFailed
+            If Spark gave up, with its reason.
+        """
+        with self._stages(context, work) as stages:
+            run = self._run(_GatheredRun, stages, sources, recipe, context)
+            decision = run.decision()
+            for one in sources:
+                # What workers unpacked is theirs; kept lines are copied from what is unpacked here.
+                for _ in one.unpacking(PIECE_BYTES, work):
+                    pass
+            yield run.gathered, decision
+
+    def written(
+        self,
+        sources: Sequence[InputFile],
+        recipe: Recipe,
+        context: RunContext,
+        *,
+        work: Path,
+        writes_kept: bool,
+    ) -> EngineRun:
+        """Decide, let workers write evidence and kept files, and return what was counted.
+
+        Raises
+        ------
+        InvalidInput
+            As a local run does, and if workers do not see the directory.
+        InvalidParameter, EngineFailed
+            As :meth:`decided`.
+        """
+        with self._stages(context, work) as stages:
+            run = self._run(_FileRun, stages, sources, recipe, context)
+            return run.written(work.absolute(), writes_kept=writes_kept)
+
+    @contextmanager
+    def _stages(self, context: RunContext, work: Path) -> Iterator[Stages]:
+        """Return where finished stages are saved, once Spark has started."""
+        directory = self._checkpoint_dir or str((work / PARTS / ENGINE_STAGES).absolute())
+        # Java starts for many seconds, in which nothing else can be told.
+        context.progress(Planned((f"Spark on {self._master} is starting; finished stages are saved in {directory}",)))
+        with spark_failures(directory):
+            with context.timing.wall("starting_spark"):
+                spark = open_session(self._master)
+            yield Stages(spark, directory)
+
+    def _run(
+        self,
+        kind: type[FileRunT],
+        stages: Stages,
+        sources: Sequence[Source],
+        recipe: Recipe,
+        context: RunContext,
+    ) -> FileRunT:
+        source = FileInput(
+            stages.spark,
+            sources,
+            [_stamp(one) for one in sources],
+            fields=keep_needs(recipe.keep)[1],
+            has_bytes=recipe.tokens in BYTE_TOKENS,
+        )
+        return kind(
+            source,
+            recipe,
+            stages,
+            memory_bytes=self._memory_bytes,
+            threads=context.threads,
+            progress=context.progress,
+            timing=context.timing,
+            sources=sources,
+            rules=context.rules,
+        )
+
+
+@dataclass(frozen=True)
+class _InputFacts:
+    """What is counted of one input: bad rows and lines, its first bad row, offset and length of its first document."""
+
+    num_documents: int
+    num_with_id: int
+    num_bad: int
+    num_bad_lines: int
+    num_blank: int
+    first_bad: BadRow | None
+    first: tuple[int, int] | None
+
+
+class _FileRun(Run):
+    """A run of files, of which the driver holds counts."""
+
+    def __init__(self, *args: Any, sources: Sequence[Any], rules: RunRules, **options: Any) -> None:  # noqa: ANN401
+        self._sources = sources
+        self._rules = rules
+        super().__init__(*args, **options)
+
+    def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
+        """Refuse bad rows and ids that come twice, as a local run does."""
+        self._frame = frame
+        self._facts = self._facts_of_inputs(frame)
+        if self._rules.on_error == "fail":
+            for source, facts in zip(self._sources, self._facts, strict=True):
+                if facts.first_bad is not None:
+                    raise refusal(source, facts.first_bad)
+        if not self.num_documents:
+            bad_rows: list[list[BadRow]] = [[] for _ in self._sources]
+            for number, bad in self._bad_rows():
+                bad_rows[number].append(bad)
+            check_documents(self._documents_at([None] * len(self._sources), bad_rows))
+        tally = BadRowTally(self._rules.max_bad_rows)
+        for source, facts in zip(self._sources, self._facts, strict=True):
+            tally.add_rows(source.name, facts.num_documents, facts.num_bad_lines, facts.first_bad)
+        if (told := tally.finish()) is not None:
+            self._progress(Warned(told))
+        for number, field in enumerate(keep_needs(self.recipe.keep)[1]):
+            if self.num_documents and not documents.where(F.col(f"field{number}") != "").limit(1).count():
+                check_has_field(self._documents_at([facts.first for facts in self._facts]), field)
+        self._check_ids(documents)
+
+    def written(self, work: Path, *, writes_kept: bool) -> EngineRun:
+        """Decide, let workers write, and return what was counted."""
+        verdicts, counts = self.verdicts()
+        removed, facts = self.stages.frame(
+            "removed",
+            lambda: removed_rows(self, verdicts),
+            lambda frame: {"num_removed": frame.count(), "num_below": frame.where("below_threshold").count()},
+        )
+        num_written: list[int] = []
+
+        def write() -> dict[int, int]:
+            write_errors(((self._sources[number].name, bad) for number, bad in self._bad_rows()), work / ERRORS)
+            if writes_kept:
+                num_written.extend(write_kept_files(self._kept_places(removed), self._sources, work / KEPT))
+            starts = self.document_facts["starts"] or [(0, 0)]
+            return write_evidence_file(evidence(self, removed), self._no_evidence(), work / EVIDENCE, starts)
+
+        num_removed = self._stage("writing", "writing", write)
+        return EngineRun(
+            self._counts_of_run(counts, facts),
+            [
+                InputCounts(facts.num_documents, facts.num_documents - num_removed.get(number, 0), facts.num_bad, None)
+                for number, facts in enumerate(self._facts)
+            ],
+            num_written,
+        )
+
+    def places(self) -> DataFrame:
+        """Return row, doc_id, file, offset and length of each document; documents without an id are ``file:line``."""
+        names = self.stages.spark.createDataFrame(
+            [(number, source.name) for number, source in enumerate(self._sources)], "part int, file string"
+        )
+        made = F.concat("file", F.lit(":"), (F.col("line") + 1).cast("string"))
+        named = self.documents.join(F.broadcast(names), "part")
+        doc_id = F.when(F.col("has_id"), F.col("doc_id")).otherwise(made)
+        return named.select("row", doc_id.alias("doc_id"), "file", "offset", "length")
+
+    def _facts_of_inputs(self, frame: DataFrame) -> list[_InputFacts]:
+        """Return the counts of each input, its first bad row and its first document."""
+        is_document, is_bad = F.col("kind") == DOCUMENT, F.col("kind") == BAD
+        bad = F.struct("line", "offset", "length", "reason", "number")
+        grouped = frame.groupBy("part").agg(
+            F.count_if(is_document).alias("num_documents"),
+            F.count_if(is_document & F.col("has_id")).alias("num_with_id"),
+            F.count_if(is_bad).alias("num_bad"),
+            F.coalesce(F.sum(F.when(is_bad, F.col("number"))), F.lit(0)).alias("num_bad_lines"),
+            F.coalesce(F.sum(F.when(F.col("kind") == TALLY, F.col("offset"))), F.lit(0)).alias("num_blank"),
+            F.min(F.when(is_bad, bad)).alias("bad"),
+            F.min(F.when(is_document, F.struct("number", "offset", "length"))).alias("first"),
+        )
+        found = {int(row["part"]): row for row in grouped.collect()}
+        facts = []
+        for number in range(len(self._sources)):
+            row = found.get(number)
+            if row is None:
+                facts.append(_InputFacts(0, 0, 0, 0, 0, None, None))
+                continue
+            first = None if row["first"] is None else (int(row["first"]["offset"]), int(row["first"]["length"]))
+            facts.append(
+                _InputFacts(
+                    num_documents=int(row["num_documents"]),
+                    num_with_id=int(row["num_with_id"]),
+                    num_bad=int(row["num_bad"]),
+                    num_bad_lines=int(row["num_bad_lines"]),
+                    num_blank=int(row["num_blank"]),
+                    first_bad=None if row["bad"] is None else _bad(row["bad"]),
+                    first=first,
+                )
+            )
+        return facts
+
+    def _bad_rows(self) -> Iterator[tuple[int, BadRow]]:
+        """Yield input and bad row, in the order of the inputs."""
+        if any(facts.num_bad for facts in self._facts):
+            rows = self._frame.where(F.col("kind") == BAD)
+            rows = rows.select("part", "line", "offset", "length", "reason", "number").orderBy("part", "line")
+            for row in rows.toLocalIterator():
+                yield int(row["part"]), _bad(row)
+
+    def _check_ids(self, documents: DataFrame) -> None:
+        """Raise InvalidInput, naming both rows, if two documents have the same id; checked once."""
+        is_checked = self._rules.duplicate_ids != "fail" or not any(facts.num_with_id for facts in self._facts)
+        if is_checked or self.stages.facts(_UNIQUE_IDS) is not None:
+            return
+        self.documents = documents
+        ids = self.places().select("row", "doc_id")
+        doubles = ids.groupBy("doc_id").agg(F.count("*").alias("num"), F.min("row").alias("first")).where("num > 1")
+        second = ids.join(doubles, "doc_id").where("row > first").orderBy("row").limit(1).collect()
+        if second:
+            row, first = int(second[0]["row"]), int(second[0]["first"])
+            found = documents.where(F.col("row").isin(row, first)).select("row", "part", "line").collect()
+            places = {int(one["row"]): (self._sources[one["part"]].name, int(one["line"]) + 1) for one in found}
+            raise id_used_twice(second[0]["doc_id"], places[first], places[row])
+        self.stages.mark(_UNIQUE_IDS, {})
+
+    def _kept_places(self, removed: DataFrame) -> DataFrame:
+        """Return part, offset and length of what kept files hold: kept documents, and bad rows if they are kept."""
+        places = ("part", "offset", "length")
+        kept = self.documents.select("row", *places).join(removed.select("row"), "row", "left_anti").select(*places)
+        if self._rules.on_error != "keep":
+            return kept
+        # Of the damage of a file there may be no bytes to keep.
+        bad = self._frame.where((F.col("kind") == BAD) & (F.col("length") > 0))
+        return kept.union(bad.select(*places))
+
+    def _no_evidence(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+        """Return the evidence of a local run in which all documents are kept."""
+        import pyarrow as pa
+
+        rows, nothing = np.zeros(0, np.int64), pa.array([], pa.string())
+        places = Places(rows, nothing, nothing, rows, rows)
+        recipe = self.recipe
+        return evidence_table(
+            places,
+            places,
+            measure=recipe.measure,
+            similarity=np.zeros(0),
+            distance=np.zeros(0, np.int32),
+            method=recipe.method,
+            recipe_id=recipe.recipe_id,
+            required=None if recipe.short_margin is None else np.zeros(0),
+            below_threshold=np.zeros(0, bool) if recipe.group == "components" else None,
+        )
+
+    def _counts_of_run(self, counts: Mapping[str, Any], removed: Mapping[str, Any]) -> RunCounts:
+        of_inputs = self._facts
+        without_id = sum(facts.num_documents - facts.num_with_id for facts in of_inputs if facts.num_with_id)
+        return RunCounts(
+            num_documents=self.num_documents,
+            num_kept=self.num_documents - removed["num_removed"],
+            num_removed=removed["num_removed"],
+            num_empty=self.sketch_facts["num_empty"],
+            num_short=self.sketch_facts["num_short"],
+            num_blank=sum(facts.num_blank for facts in of_inputs),
+            num_bad_rows=sum(facts.num_bad for facts in of_inputs),
+            num_bad_lines=sum(facts.num_bad_lines for facts in of_inputs),
+            num_without_id=without_id,
+            num_without_field=self.sketch_facts.get("num_without_field", {}),
+            num_candidates=counts.get("num_candidates"),
+            num_measured=counts["num_measured"],
+            num_capped=counts["num_capped"],
+            num_crowded=counts["num_crowded"],
+            num_below=removed["num_below"] if self.recipe.group == "components" else None,
+        )
+
+    def _documents_at(
+        self, firsts: Sequence[tuple[int, int] | None], bad_rows: list[list[BadRow]] | None = None
+    ) -> Documents:
+        """Return the first document of each input that has one, for checks that look at no other."""
+        is_there = np.array([first is not None for first in firsts], bool)
+        offsets, lengths = (np.array([first[side] for first in firsts if first is not None]) for side in (0, 1))
+        return _placed(
+            self._sources,
+            np.concatenate([np.zeros(1, np.int64), np.cumsum(is_there, dtype=np.int64)]),
+            offsets.astype(np.uint64),
+            lengths.astype(np.uint32),
+            [[] for _ in firsts] if bad_rows is None else bad_rows,
+        )
+
+
+class _GatheredRun(_FileRun):
+    """A run of files whose documents are gathered on the driver, which writes the outputs."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401
+        self._gathered: Documents | None = None
+        super().__init__(*args, **options)
+
+    @property
+    def gathered(self) -> Documents:
+        """The documents on the driver."""
+        assert self._gathered is not None
+        return self._gathered
+
+    def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
+        """Refuse what a local run refuses, and gather the rest."""
+        super().check_documents(frame, documents)
+        bad_rows: list[list[BadRow]] = [[] for _ in self._sources]
+        for number, bad in self._bad_rows():
+            bad_rows[number].append(bad)
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum([facts.num_documents for facts in self._facts])])
+        self._gathered = self._places(documents, starts, bad_rows)
+
+    def decision(self) -> Decision:
+        """Return the verdicts in the form of a local run."""
+        verdicts, facts = self.verdicts()
+        removed, _ = self.stages.frame("removed", lambda: removed_rows(self, verdicts))
+        shapes = self.gathered.shapes
+        num_features = self.gathered.num_features
+        digests = np.zeros((self.num_documents, 2), np.uint64)
+        facts_of_rows = self.sketches.select("row", "shape", "num_features", "digest")
+        for _, _, table in sorted_slices(facts_of_rows, "row", self.num_documents):
+            rows = numbers_of(table.column("row"))
+            shapes[rows] = numbers_of(table.column("shape"))
+            num_features[rows] = numbers_of(table.column("num_features"))
+            digests[rows] = bytes_of(table.column("digest"), DIGEST_BYTES).view("<u8")
+        counts = {"num_empty": int((shapes == EMPTY).sum()), "num_short": int((shapes == SHORT).sum())}
+        assert counts.items() <= self.sketch_facts.items()
+        without = self.sketch_facts.get("num_without_field", {})
+        self._gathered = replace(self.gathered, num_without_field=without, digests=digests.reshape(-1))
+        parts: list[tuple[NDArray[Any], ...]] = []
+        names = ("row", "kept_row", "similarity", "below_threshold")
+        is_near = isinstance(self.recipe.sketch, SimHash)
+        for _, _, table in sorted_slices(removed, "row", self.num_documents):
+            distance = numbers_of(table.column("distance")) if is_near else np.zeros(0, np.int32)
+            parts.append((*(numbers_of(table.column(name)) for name in names), distance))
+        rows, kept_rows, similarity, below, distance = (
+            np.concatenate([np.zeros(0, kind), *(part[place] for part in parts)])
+            for place, kind in enumerate((np.int64, np.int64, np.float64, np.bool_, np.int32))
+        )
+        kept = np.ones(self.num_documents, bool)
+        kept[rows] = False
+        return Decision(
+            kept=kept,
+            removed_rows=rows,
+            kept_rows=kept_rows,
+            similarity=similarity,
+            distance=distance if is_near else None,
+            below_threshold=below.astype(bool) if self.recipe.group == "components" else None,
+            num_candidates=facts.get("num_candidates"),
+            num_measured=facts["num_measured"],
+            num_capped=facts["num_capped"],
+            num_crowded=facts["num_crowded"],
+        )
+
+    def _places(self, documents: DataFrame, starts: NDArray[np.int64], bad_rows: list[list[BadRow]]) -> Documents:
+        num = self.num_documents
+        offsets, lengths, lines = np.zeros(num, np.uint64), np.zeros(num, np.uint32), np.zeros(num, np.uint32)
+        has_id, ids = np.zeros(num, bool), [Texts.from_list([])]
+        names = ("row", "offset", "length", "line", "has_id", "doc_id")
+        for _, _, table in sorted_slices(documents.select(*names), "row", num):
+            rows = numbers_of(table.column("row"))
+            for name, column in (("offset", offsets), ("length", lengths), ("line", lines), ("has_id", has_id)):
+                column[rows] = numbers_of(table.column(name))
+            ids += [texts_of(chunk) for chunk in table.column("doc_id").chunks]
+        placed = _placed(self._sources, starts, offsets, lengths, bad_rows)
+        num_blank = sum(facts.num_blank for facts in self._facts)
+        return replace(placed, lines=lines, ids=Texts.concat(ids), has_id=has_id, num_blank=num_blank)
+
+
+def _placed(
+    sources: Sequence[Source],
+    starts: NDArray[np.int64],
+    offsets: NDArray[np.uint64],
+    lengths: NDArray[np.uint32],
+    bad_rows: list[list[BadRow]],
+) -> Documents:
+    """Return documents of which only the places are known."""
+    num = len(offsets)
+    return Documents(
+        sources=sources,
+        starts=starts,
+        sketches=np.zeros(0, np.uint8),
+        shapes=np.zeros(num, np.uint8),
+        num_features=np.zeros(num, np.uint32),
+        digests=np.zeros(0, np.uint64),
+        offsets=offsets,
+        lengths=lengths,
+        lines=np.zeros(num, np.uint32),
+        ids=Texts.from_list([]),
+        has_id=np.zeros(num, bool),
+        text_lengths=None,
+        fields={},
+        bad_rows=bad_rows,
+        num_blank=0,
+        spool=None,
+        spooled=[],
+    )
+
+
+def _bad(row: Any) -> BadRow:  # noqa: ANN401 - a row of Spark
+    return BadRow(row["line"], row["offset"], row["length"], row["reason"], row["number"])
+
+
+def _stamp(source: Any) -> dict[str, Any]:  # noqa: ANN401 - any file
+    """Return what tells whether a file, and what is read of it, is still the same."""
+    stat = source.path.stat()
+    return {
+        "path": str(source.path),
+        "num_bytes": stat.st_size,
+        "mtime_ns": stat.st_mtime_ns,
+        "reader": type(source).__name__,
+        "delimiter": getattr(source, "delimiter", None),
+        "rules": asdict(source.rules),
+    }

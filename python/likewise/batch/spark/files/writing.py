@@ -1,0 +1,264 @@
+"""Outputs that workers write: a kept file in one task each, the evidence in one task.
+
+Workers and driver see the output directory under one path. A file gets its name when it is complete, so that a task
+that is tried again does no harm.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+
+from likewise._native import Texts
+from likewise.batch.about_inputs import ContentDigest
+from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
+from likewise.batch.spark.sketching import DIGEST_BYTES
+from likewise.batch.spark.stages import worker_errors
+from likewise.errors import InvalidInput
+from likewise.io.kept import write_kept
+from likewise.io.output.evidence import write_evidence
+from likewise.io.output.scratch import scratch_directory
+from likewise.io.source.files import InputFile, Kept
+from likewise.io.tables.columns import number_column
+
+PIECE_BYTES = 1 << 20
+# Of the evidence, written at once.
+_ROWS_AT_ONCE = 1 << 18
+# Where files are while they are incomplete, next to where they go.
+_INCOMPLETE = "incomplete"
+_NO_PLACE = -1
+
+
+def write_kept_files(rows: DataFrame, sources: Sequence[InputFile], target: Path) -> list[int]:
+    """Write the kept documents of each input, and return how many rows each got.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns part (number of the input), offset, length of what is kept.
+    sources : sequence of InputFile
+        The inputs.
+    target : Path
+        Directory of the kept files, which is made.
+
+    Raises
+    ------
+    InvalidInput
+        If the workers do not write to the directory that this process sees.
+
+    Notes
+    -----
+    A shuffle of 20 bytes for each kept document. A worker holds 12 bytes for each kept document of one file.
+    """
+    target.mkdir()
+    # Of each input one row, since files are written that no document of is kept.
+    each = rows.sparkSession.createDataFrame(
+        [(number, _NO_PLACE, 0) for number in range(len(sources))], "part int, offset long, length long"
+    )
+    in_order = rows.select("part", "offset", "length").union(each).repartition("part")
+    in_order = in_order.sortWithinPartitions("part", "offset")
+    work = partial(_write_files, sources=list(sources), target=target)
+    with worker_errors():
+        written = dict(in_order.mapInArrow(work, "part int, num_rows long").collect())
+    for number, source in enumerate(sources):
+        if (written[number] or not source.is_document) and not (target / source.name).exists():
+            raise _elsewhere(target / source.name)
+    return [int(written[number]) for number in range(len(sources))]
+
+
+def write_evidence_file(
+    evidence: DataFrame,
+    empty: Any,  # noqa: ANN401 - PyArrow has no types
+    path: Path,
+    starts: Sequence[Sequence[int]],
+) -> dict[int, int]:
+    """Write the evidence in row order, and return how many documents of each input it removes.
+
+    Parameters
+    ----------
+    evidence : DataFrame
+        One row for each removed document.
+    empty : pyarrow.Table
+        The table of a local run, without rows.
+    path : Path
+        The file.
+    starts : sequence of (int, int)
+        Number and first row of each input.
+
+    Notes
+    -----
+    One task sorts and writes all of it: what does not fit in its memory is spilled to its disk.
+    """
+    in_order = evidence.repartition(1).sortWithinPartitions("row")
+    work = partial(_write_evidence, empty=empty, path=path, starts=starts)
+    with worker_errors():
+        counts = dict(in_order.mapInArrow(work, "part int, num_rows long").collect())
+    if not counts:
+        write_evidence([empty], path)
+    elif not path.exists():
+        raise _elsewhere(path)
+    return {int(part): int(count) for part, count in counts.items()}
+
+
+def content_digests(documents: DataFrame) -> dict[int, str]:
+    """Return the content digest of each input that has documents.
+
+    Parameters
+    ----------
+    documents : DataFrame
+        Columns row, part (number of the input), offset, length, doc_id, digest (of the features) of all documents.
+
+    Notes
+    -----
+    A shuffle of about 60 bytes and the id for each document. One task per input sorts its documents, and spills to disk
+    what does not fit in its memory.
+    """
+    in_order = documents.repartition("part").sortWithinPartitions("part", "row")
+    with worker_errors():
+        return dict(in_order.mapInArrow(_digest_inputs, "part int, content string").collect())
+
+
+def _digest_inputs(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield the digest of each input whose documents come in, sorted; on a worker."""
+    import pyarrow as pa
+
+    number, held = -1, None
+    content = ContentDigest()
+
+    def answer() -> Any:  # noqa: ANN401
+        for start in range(0, 0 if held is None else len(held), ContentDigest.ROWS_AT_ONCE):
+            _add_documents(content, held.slice(start, ContentDigest.ROWS_AT_ONCE))
+        schema = pa.schema({"part": pa.int32(), "content": pa.string()})
+        return pa.RecordBatch.from_pydict({"part": [number], "content": [content.hexdigest()]}, schema)
+
+    for batch in batches:
+        parts = numbers_of(batch.column("part"))
+        bounds = [0, *(np.flatnonzero(parts[1:] != parts[:-1]) + 1).tolist(), len(parts)]
+        for start, end in pairwise(bounds):
+            if start == end:
+                continue
+            if number >= 0 and parts[start] != number:
+                yield answer()
+                content, held = ContentDigest(), None
+            number = int(parts[start])
+            rows = pa.table(batch.slice(start, end - start))
+            held = rows if held is None else pa.concat_tables([held, rows])
+            while len(held) >= ContentDigest.ROWS_AT_ONCE:
+                _add_documents(content, held.slice(0, ContentDigest.ROWS_AT_ONCE))
+                held = held.slice(ContentDigest.ROWS_AT_ONCE)
+    if number >= 0:
+        yield answer()
+
+
+def _add_documents(content: ContentDigest, rows: Any) -> None:  # noqa: ANN401 - a pyarrow.Table
+    digests = bytes_of(rows.column("digest"), DIGEST_BYTES).view("<u8")
+    offsets, lengths = (numbers_of(rows.column(name)) for name in ("offset", "length"))
+    ids = Texts.concat([texts_of(chunk) for chunk in rows.column("doc_id").chunks])
+    content.add(digests, offsets.astype(np.uint64), lengths.astype(np.uint32), ids)
+
+
+def _elsewhere(path: Path) -> InvalidInput:
+    return InvalidInput(
+        "workers wrote this file, but it is missing here; choose an output directory on a disk that all machines share",
+        str(path),
+    )
+
+
+def _incomplete(path: Path) -> Path:
+    """Return a new name in the directory of what is incomplete, which goes when the run ends."""
+    directory = path.parent / _INCOMPLETE
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory / uuid.uuid4().hex
+
+
+def _write_files(batches: Iterator[Any], *, sources: list[InputFile], target: Path) -> Iterator[Any]:
+    """Write the files whose rows come in, sorted; on a worker."""
+    number, places, sizes = -1, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for batch in batches:
+        parts, offsets, lengths = (numbers_of(batch.column(name)) for name in ("part", "offset", "length"))
+        bounds = [0, *(np.flatnonzero(parts[1:] != parts[:-1]) + 1).tolist(), len(parts)]
+        for start, end in pairwise(bounds):
+            if start == end:
+                continue
+            if number >= 0 and parts[start] != number:
+                yield _write_file(number, sources[number], target, places, sizes)
+                places, sizes = [], []
+            number = int(parts[start])
+            is_row = offsets[start:end] != _NO_PLACE
+            places.append(offsets[start:end][is_row])
+            sizes.append(lengths[start:end][is_row])
+    if number >= 0:
+        yield _write_file(number, sources[number], target, places, sizes)
+
+
+def _write_file(
+    number: int,
+    source: InputFile,
+    target: Path,
+    places: list[NDArray[np.int64]],
+    sizes: list[NDArray[np.int64]],
+) -> Any:  # noqa: ANN401
+    offsets, lengths = np.concatenate(places).astype(np.uint64), np.concatenate(sizes).astype(np.uint32)
+    path, incomplete = target / source.name, _incomplete(target)
+    with scratch_directory() as work:
+        for _ in source.unpacking(PIECE_BYTES, work):
+            pass
+        write_kept(source, incomplete, Kept(offsets, lengths, 1))
+    if incomplete.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        incomplete.replace(path)
+    return _counts([number], [len(offsets)])
+
+
+def _write_evidence(
+    batches: Iterator[Any],
+    *,
+    empty: Any,  # noqa: ANN401
+    path: Path,
+    starts: Sequence[Sequence[int]],
+) -> Iterator[Any]:
+    """Write the evidence that comes in, sorted; on a worker."""
+    parts, first_rows = (np.array(column, np.int64) for column in zip(*starts, strict=True))
+    counts = np.zeros(len(parts), np.int64)
+    incomplete = _incomplete(path)
+
+    def tables() -> Iterator[Any]:
+        import pyarrow as pa
+
+        held: list[Any] = []
+        for batch in batches:
+            held.append(batch)
+            if sum(part.num_rows for part in held) >= _ROWS_AT_ONCE:
+                yield pa.Table.from_batches(held)
+                held = []
+        if held:
+            yield pa.Table.from_batches(held)
+
+    def written() -> Iterator[Any]:
+        for table in tables():
+            # Inputs without a document start where the next one does.
+            of_rows = np.searchsorted(first_rows, numbers_of(table.column("row")), side="right") - 1
+            counts[:] += np.bincount(of_rows, minlength=len(parts))
+            yield table.select(empty.schema.names).cast(empty.schema)
+
+    write_evidence(written(), incomplete)
+    if counts.any():
+        incomplete.replace(path)
+    is_there = counts > 0
+    yield _counts(parts[is_there].tolist(), counts[is_there].tolist())
+
+
+def _counts(parts: list[int], counts: list[int]) -> Any:  # noqa: ANN401
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict(
+        {"part": number_column(np.array(parts, np.int32)), "num_rows": number_column(np.array(counts, np.int64))}
+    )

@@ -1,0 +1,438 @@
+"""SimHash by distance, decided on the cluster: slab after slab, in order of priority.
+
+The documents that earlier slabs kept stream past the search tables of a slab. Documents that match one of them are
+removed. The others are decided by the local rule, on one worker, and those kept stream past later slabs. So removed
+documents leave the search, as in a local run: a cluster of n documents costs about n comparisons and not n²/2. The
+evidence names the kept document of highest similarity, then priority, among all that are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from likewise import _native
+from likewise.batch.budget.cluster_plans import plan_rounds
+from likewise.batch.spark import near
+from likewise.batch.spark.hamming.pairing import numbered_tasks, parallelism, slab_tasks
+from likewise.batch.spark.hamming.run_slabs import (
+    STORED,
+    RunSlab,
+    laid_out,
+    matching,
+    store_slabs,
+    with_short_texts,
+)
+from likewise.batch.spark.hamming.tables import hits, lay_out
+from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of
+from likewise.batch.spark.stages import Stages
+from likewise.io.tables.columns import number_column
+from likewise.progress import Planned, Progress, Warned, no_progress
+from likewise.recipe.methods import SimHash
+from likewise.recipe.recipe import Recipe
+
+# A match as one number: smaller ones are nearer, then of higher priority.
+_RANK_BITS = 54
+_NONE = np.iinfo(np.int64).max
+_FOUND = "place long, match long"
+_VERDICTS = "rank long, kept_rank long, distance int, name string, num_kept long, num_measured long"
+_EDGES = "later long, earlier long, distance int, similarity double"
+
+
+class SlabSearch:
+    """The distinct documents of a SimHash run in slabs on the cluster.
+
+    Parameters
+    ----------
+    stages : Stages
+        Where slabs and verdicts are written.
+    recipe : Recipe
+        Resolved: SimHash that compares all fingerprints within its radius.
+    first_rank, end_rank : int
+        Between which ranks are.
+    num_positions : int
+        Distinct documents.
+    progress : Progress
+        Receives the plan.
+    """
+
+    def __init__(
+        self,
+        stages: Stages,
+        recipe: Recipe,
+        *,
+        first_rank: int,
+        end_rank: int,
+        num_positions: int,
+        progress: Progress,
+    ) -> None:
+        self._stages, self._recipe = stages, recipe
+        self._first_rank, self._end_rank, self._num_positions = first_rank, end_rank, num_positions
+        self._progress = progress
+        self._slabs: list[tuple[str, int]] | None = None
+
+    def store(self, positions: DataFrame, texts: DataFrame, *, decides: bool) -> None:
+        """Write the slabs, and report the plan.
+
+        Parameters
+        ----------
+        positions : DataFrame
+            Columns rank, sketch, num_features of distinct documents that are not empty.
+        texts : DataFrame
+            Columns rank, payload.
+        decides : bool
+            Whether documents are decided slab by slab; else pairs are listed, for which slabs can be larger.
+        """
+        if self._slabs is not None:
+            return
+        stages, method = self._stages, self._recipe.method_as(SimHash)
+        name = "slabs" if decides else "slabs-of-pairs"
+        plan = plan_rounds(
+            self._num_positions, method.bits, method.radius, parallelism(stages.spark), one_round=not decides
+        )
+        self._progress(Planned(plan.lines))
+        if plan.warning is not None:
+            self._progress(Warned(plan.warning))
+        width = max(1, -(-(self._end_rank - self._first_rank) // plan.num_slabs))
+
+        def make() -> DataFrame:
+            rows = with_short_texts(positions, texts, self._recipe)
+            numbered = rows.withColumn("slab", F.floor((F.col("rank") - self._first_rank) / width).cast("int"))
+            together = numbered.repartition(min(plan.num_slabs, parallelism(stages.spark)), "slab")
+            work = partial(store_slabs, directory=stages.directory, num_words=method.num_words)
+            return together.sortWithinPartitions("slab", "rank").mapInArrow(work, STORED)
+
+        frame, _ = stages.frame(name, make)
+        self._slabs = [(row["name"], row["num_rows"]) for row in sorted(frame.collect(), key=lambda row: row["slab"])]
+
+    def decide(self, take: Callable[[DataFrame], None]) -> dict[str, int]:
+        """Decide all documents, and give the verdicts of each slab to `take`; return counts.
+
+        Parameters
+        ----------
+        take : callable
+            Is given frames with columns rank, kept_rank, similarity, distance, below_threshold of documents that go.
+        """
+        assert self._slabs is not None
+        kept: list[tuple[str, int]] = []
+        num_measured = 0
+        bits = self._recipe.method_as(SimHash).bits
+        for number, (name, _) in enumerate(self._slabs):
+            frame, facts = self._stages.frame(
+                f"decided-{number:05d}",
+                lambda name=name: self._round(name, list(kept)),  # type: ignore[misc]
+                _describe,
+            )
+            kept.append((facts["name"], facts["num_kept"]))
+            num_measured += facts["num_measured"]
+            of_slab = frame.where("name is null").select("rank", "kept_rank", "distance")
+            take(
+                of_slab.select(
+                    "rank",
+                    "kept_rank",
+                    (F.lit(1.0) - F.col("distance") / F.lit(bits)).alias("similarity"),
+                    "distance",
+                    F.lit(None).cast("boolean").alias("below_threshold"),
+                )
+            )
+        return {"num_measured": num_measured, "num_capped": 0, "num_crowded": 0}
+
+    def _round(self, name: str, kept: Sequence[tuple[str, int]]) -> DataFrame:
+        spark = self._stages.spark
+        pieces = slab_tasks([num for _, num in kept], parallelism(spark))
+        # Each kept file once: of the tasks of pairs those of a file with itself.
+        tasks = [(kept[one][0], low, high) for one, other, low, high in pieces if one == other]
+        search = partial(search_kept, directory=self._stages.directory, name=name, tasks=tasks, recipe=self._recipe)
+        decide = partial(decide_slab, directory=self._stages.directory, name=name, recipe=self._recipe)
+        # One task more, so that a slab without any before it is decided too.
+        found = numbered_tasks(spark, len(tasks) + 1).mapInArrow(search, _FOUND)
+        return found.repartition(1).mapInArrow(decide, _VERDICTS)
+
+    def pairs(self, *, joins: bool = False) -> DataFrame:
+        """Return all pairs that match by fingerprint, for Hamming-only recipes also by the texts of short documents.
+
+        With `joins`, only as many as connect the documents that any pairs connect: fewer than documents in each task.
+
+        Returns
+        -------
+        DataFrame
+            Columns later, earlier (ranks), distance, similarity; the last two are null with `joins`.
+        """
+        assert self._slabs is not None
+        spark = self._stages.spark
+        tasks = slab_tasks([num for _, num in self._slabs], parallelism(spark))
+        names = [name for name, _ in self._slabs]
+        work = partial(
+            joined_pairs if joins else pairs_of_run,
+            directory=self._stages.directory,
+            names=names,
+            tasks=tasks,
+            recipe=self._recipe,
+        )
+        return numbered_tasks(spark, len(tasks)).mapInArrow(work, _EDGES)
+
+
+def _describe(frame: DataFrame) -> dict[str, Any]:
+    row = frame.where("name is not null").collect()[0]
+    return {name: row[name] for name in ("name", "num_kept", "num_measured")}
+
+
+def search_kept(
+    batches: Iterator[Any], *, directory: str, name: str, tasks: Sequence[tuple[str, int, int]], recipe: Recipe
+) -> Iterator[Any]:
+    """Yield the best kept document of each document of a slab that has one; on a worker.
+
+    One row has place -1 and the number of pairs that were measured.
+    """
+    best: NDArray[np.int64] | None = None
+    num_measured = 0
+    for batch in batches:
+        for number in batch.column("id").to_pylist():
+            if number == len(tasks):
+                continue
+            slab, tables = laid_out(directory, name, recipe)
+            if best is None:
+                best = np.full(len(slab.ranks), _NONE, np.int64)
+            kept_name, low, high = tasks[number]
+            kept = RunSlab.read(directory, kept_name)
+            num_measured += _improve(best, slab, tables, kept, np.arange(low, high), recipe)
+    places = np.zeros(0, np.int64) if best is None else np.flatnonzero(best != _NONE)
+    values = np.zeros(0, np.int64) if best is None else best[places]
+    yield _found(np.append(places, -1), np.append(values, num_measured))
+
+
+def _improve(
+    best: NDArray[np.int64],
+    slab: RunSlab,
+    tables: _native.StreamTables,
+    kept: RunSlab,
+    some: NDArray[np.int64],
+    recipe: Recipe,
+) -> int:
+    """Enter the matches of a slab with some kept documents of earlier ones; return how many pairs were measured."""
+    num_measured = 0
+    for rows, found, distances in hits(tables, kept.words[some]):
+        rows = some[rows]
+        matches, num = matching(kept, rows, slab, found, recipe)
+        num_measured += num
+        rows, found, distances = rows[matches], found[matches], distances[matches]
+        np.minimum.at(best, found, distances.astype(np.int64) << _RANK_BITS | kept.ranks[rows])
+    return num_measured
+
+
+def _found(places: NDArray[np.int64], values: NDArray[np.int64]) -> Any:  # noqa: ANN401
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict({"place": number_column(places), "match": number_column(values)})
+
+
+def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Recipe) -> Iterator[Any]:
+    """Yield the verdicts of a slab, given what earlier slabs removed of it; on the one worker that gets all.
+
+    The last row names the file of its kept documents.
+    """
+    method = recipe.method_as(SimHash)
+    slab = RunSlab.read(directory, name)
+    best = np.full(len(slab.ranks), _NONE, np.int64)
+    num_measured = 0
+    for batch in batches:
+        places, values = (numbers_of(batch.column(column)) for column in ("place", "match"))
+        num_measured += int(values[places < 0].sum())
+        np.minimum.at(best, places[places >= 0], values[places >= 0])
+    gone, open_ = np.flatnonzero(best != _NONE), np.flatnonzero(best == _NONE)
+    rest = slab.take(open_)
+    decision = near.decided_by_distance(rest.fingerprints(), recipe, 1, no_progress)
+    assert decision.distance is not None
+    num_measured += decision.num_measured
+    kept = rest.take(np.flatnonzero(decision.kept).astype(np.int64))
+    if len(gone) and len(kept.ranks):
+        # A document that an earlier slab removed may be nearer to one that is kept in this slab.
+        tables = lay_out(kept.words, method.bits, method.radius, kept.words)
+        removed = slab.take(gone)
+        for rows, found, distances in hits(tables, removed.words):
+            before = kept.ranks[found] < removed.ranks[rows]
+            rows, found, distances = rows[before], found[before], distances[before]
+            matches, num = matching(kept, found, removed, rows, recipe)
+            num_measured += num
+            rows, found, distances = rows[matches], found[matches], distances[matches]
+            np.minimum.at(best, gone[rows], distances.astype(np.int64) << _RANK_BITS | kept.ranks[found])
+    yield from _verdicts(
+        np.concatenate([slab.ranks[gone], rest.ranks[decision.removed_rows]]),
+        np.concatenate([best[gone] & ((1 << _RANK_BITS) - 1), rest.ranks[decision.kept_rows]]),
+        np.concatenate([(best[gone] >> _RANK_BITS).astype(np.int32), decision.distance]),
+    )
+    yield _summary(kept.write(directory), len(kept.ranks), num_measured)
+
+
+_ROWS_AT_ONCE = 1 << 18
+
+
+def _verdicts(ranks: NDArray[np.int64], kept_ranks: NDArray[np.int64], distances: NDArray[np.int32]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    for low in range(0, len(ranks), _ROWS_AT_ONCE):
+        some = slice(low, low + _ROWS_AT_ONCE)
+        num = len(ranks[some])
+        columns = {
+            "rank": number_column(ranks[some]),
+            "kept_rank": number_column(kept_ranks[some]),
+            "distance": number_column(distances[some]),
+            "name": pa.nulls(num, pa.string()),
+            "num_kept": pa.nulls(num, pa.int64()),
+            "num_measured": pa.nulls(num, pa.int64()),
+        }
+        yield pa.RecordBatch.from_pydict(columns)
+
+
+def _summary(name: str, num_kept: int, num_measured: int) -> Any:  # noqa: ANN401
+    import pyarrow as pa
+
+    columns = {
+        "rank": pa.nulls(1, pa.int64()),
+        "kept_rank": pa.nulls(1, pa.int64()),
+        "distance": pa.nulls(1, pa.int32()),
+        "name": [name],
+        "num_kept": pa.array([num_kept], pa.int64()),
+        "num_measured": pa.array([num_measured], pa.int64()),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def pairs_of_run(
+    batches: Iterator[Any],
+    *,
+    directory: str,
+    names: Sequence[str],
+    tasks: Sequence[tuple[int, int, int, int]],
+    recipe: Recipe,
+) -> Iterator[Any]:
+    """Yield the matching pairs of the tasks with these numbers; on a worker."""
+    method = recipe.method_as(SimHash)
+    for batch in batches:
+        for number in batch.column("id").to_pylist():
+            for slab, streamed, found, rows, distances in _matches(directory, names, tasks[number], recipe):
+                similarity = np.asarray(method.similarity(distances), np.float64)
+                yield _edges(streamed.ranks[rows], slab.ranks[found], distances, similarity)
+
+
+def joined_pairs(
+    batches: Iterator[Any],
+    *,
+    directory: str,
+    names: Sequence[str],
+    tasks: Sequence[tuple[int, int, int, int]],
+    recipe: Recipe,
+) -> Iterator[Any]:
+    """Yield of each task so many of its matching pairs that they connect the same documents; on a worker."""
+    for batch in batches:
+        for number in batch.column("id").to_pylist():
+            one, other, *_ = tasks[number]
+            joined: _native.Components | None = None
+            ranks = np.zeros(0, np.int64)
+            for slab, streamed, found, rows, _ in _matches(directory, names, tasks[number], recipe):
+                first = 0 if one == other else len(slab.ranks)
+                if joined is None:
+                    ranks = slab.ranks if one == other else np.concatenate([slab.ranks, streamed.ranks])
+                    joined = _native.Components(len(ranks))
+                joined.join((rows + first).astype(np.uint32), found.astype(np.uint32))
+            if joined is not None:
+                smallest = np.asarray(joined.smallest()).astype(np.int64)
+                later = np.flatnonzero(smallest != np.arange(len(smallest)))
+                yield _edges(ranks[later], ranks[smallest[later]], None, None)
+
+
+def _matches(
+    directory: str, names: Sequence[str], task: tuple[int, int, int, int], recipe: Recipe
+) -> Iterator[tuple[RunSlab, RunSlab, NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]]:
+    """Yield a slab and another, rows of both that match, and their distances."""
+    one, other, low, high = task
+    slab, tables = laid_out(directory, names[one], recipe)
+    streamed = slab if other == one else RunSlab.read(directory, names[other])
+    for rows, found, distances in hits(tables, streamed.words[low:high]):
+        rows = rows + low
+        if other == one:
+            once = found < rows
+            rows, found, distances = rows[once], found[once], distances[once]
+        which, _ = matching(slab, found, streamed, rows, recipe)
+        yield slab, streamed, found[which], rows[which], distances[which]
+
+
+def _edges(
+    later: NDArray[np.int64],
+    earlier: NDArray[np.int64],
+    distance: NDArray[np.int32] | None,
+    similarity: NDArray[np.float64] | None,
+) -> Any:  # noqa: ANN401
+    import pyarrow as pa
+
+    columns = {
+        "later": number_column(later),
+        "earlier": number_column(earlier),
+        "distance": pa.nulls(len(later), pa.int32()) if distance is None else number_column(distance),
+        "similarity": pa.nulls(len(later), pa.float64()) if similarity is None else number_column(similarity),
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def compared(pairs: DataFrame, rows: DataFrame, recipe: Recipe) -> DataFrame:
+    """Return pairs with their distances, and whether they match.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Columns later and earlier, ranks.
+    rows : DataFrame
+        What :func:`~likewise.batch.spark.hamming.run_slabs.with_short_texts` returned.
+    recipe : Recipe
+        Resolved.
+
+    Returns
+    -------
+    DataFrame
+        Columns later, earlier, distance, similarity (of fingerprints), matches.
+    """
+    joined = pairs.select("later", "earlier")
+    for side in ("later", "earlier"):
+        own = rows.select(F.col("rank").alias(side), *(F.col(name).alias(f"{name}_{side}") for name in _COMPARED))
+        joined = joined.join(own, side)
+    schema = "later long, earlier long, distance int, similarity double, matches boolean"
+    return joined.mapInArrow(partial(_compare, recipe=recipe), schema)
+
+
+_COMPARED = ("sketch", "num_features", "text")
+
+
+def _compare(batches: Iterator[Any], *, recipe: Recipe) -> Iterator[Any]:
+    import pyarrow as pa
+
+    method = recipe.method_as(SimHash)
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        later, earlier = (
+            RunSlab(
+                numbers_of(batch.column(side)),
+                bytes_of(batch.column(f"sketch_{side}"), 8 * method.num_words).view("<u8"),
+                numbers_of(batch.column(f"num_features_{side}")),
+                batch.column(f"text_{side}"),
+            )
+            for side in ("later", "earlier")
+        )
+        distance = np.bitwise_count(later.words ^ earlier.words).sum(axis=1).astype(np.int32)
+        places = np.arange(batch.num_rows)
+        which, _ = matching(later, places, earlier, places, recipe)
+        yield pa.RecordBatch.from_pydict(
+            {
+                "later": batch.column("later"),
+                "earlier": batch.column("earlier"),
+                "distance": number_column(distance),
+                "similarity": number_column(np.asarray(method.similarity(distance), np.float64)),
+                "matches": number_column(which & (distance <= method.radius)),
+            }
+        )

@@ -1,0 +1,321 @@
+"""All pairs among the fingerprints of one DataFrame: slab by slab, or by splitting into blocks of bits.
+
+By slabs, tasks write files of fingerprints, and a frame of tasks streams parts of one file past the search tables of
+another: nothing is shuffled. By splitting, each fingerprint is sent to one cell for each of ``within + 1`` blocks of
+bits, which is less work on very many fingerprints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from likewise.batch.budget.cluster_plans import HammingPairsPlan, plan_pairs
+from likewise.batch.budget.timing import Timing
+from likewise.batch.spark.hamming.columns import Side, check_width, content_of, take_side
+from likewise.batch.spark.hamming.groups import STORED, Groups, read_groups, store_groups
+from likewise.batch.spark.hamming.splitting import Cells, cells_of, pairs_in_cells
+from likewise.batch.spark.hamming.tables import HELD, hits, lay_out
+from likewise.batch.spark.session import check_version
+from likewise.batch.spark.stages import Stages, temporary_directory
+from likewise.checks import check_integer, parse_size
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.tables.columns import number_column
+from likewise.progress import Planned, Progress, StageFinished, StageStarted, Warned, shows_progress, taken
+
+# Of a group's number: the slab above, the place in it below.
+_PLACE_BITS = 40
+# Fingerprints of one slab that a task streams: about a second of work within 3 bits.
+_LEAST_PIECE = 1 << 18
+_TASKS_A_CORE = 4
+_PAIRS = "group_a long, group_b long, distance int"
+_MEMBERS_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class SparkHammingPairs:
+    """Result of :func:`hamming_pairs`.
+
+    Parameters
+    ----------
+    pairs : DataFrame
+        Columns group_a, group_b (bigint) and distance (int): all pairs of groups within the radius, each once. Two
+        groups of different parts of the input may have the same fingerprint, at distance 0.
+    members : DataFrame
+        Columns group, row (a number that differs for each row) and doc_id of all fingerprints. The fingerprints of a
+        group are equal.
+    plan : HammingPairsPlan
+        How the pairs were found, with the predicted costs.
+    """
+
+    pairs: DataFrame
+    members: DataFrame
+    plan: HammingPairsPlan
+
+    def expanded(self) -> DataFrame:
+        """Return all pairs of ids as a DataFrame with columns doc_id_a, doc_id_b and distance.
+
+        Returns
+        -------
+        DataFrame
+            ``doc_id_a <= doc_id_b``, in no particular order. A group of n equal fingerprints has n (n - 1) / 2 pairs.
+        """
+        sides = [
+            self.members.select(*(F.col(name).alias(f"{name}_{side}") for name in ("group", "row", "doc_id")))
+            for side in ("a", "b")
+        ]
+        a, b = sides
+        inside = a.join(b, (F.col("group_a") == F.col("group_b")) & (F.col("row_a") < F.col("row_b")))
+        found = inside.withColumn("distance", F.lit(0)).unionByName(
+            self.pairs.join(a, "group_a").join(b, "group_b").select(*inside.columns, "distance")
+        )
+        return found.select(
+            F.least("doc_id_a", "doc_id_b").alias("doc_id_a"),
+            F.greatest("doc_id_a", "doc_id_b").alias("doc_id_b"),
+            "distance",
+        )
+
+
+@shows_progress
+def hamming_pairs(
+    frame: DataFrame,
+    within: int,
+    *,
+    bits: int = 64,
+    fingerprint_field: str = "sketch",
+    id_field: str = "doc_id",
+    plan: Literal["slabs", "splitting"] | None = None,
+    slab_rows: int | None = None,
+    checkpoint_dir: str | None = None,
+    worker_memory: str = "1GB",
+    max_pairs: int = 1_000_000_000,
+    progress: Progress | bool | None = None,
+) -> SparkHammingPairs:
+    """Find all pairs of fingerprints of a DataFrame at distance `within` or less, on Spark. The search is exact.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row per fingerprint. It is read three times: to be counted, compared with the checkpoints, and stored.
+    within, bits, fingerprint_field, id_field
+        As for :func:`hamming_join`.
+    plan : {"slabs", "splitting"}, optional
+        How pairs are found; by default, what the planner expects to be cheaper. ``slabs`` works at any radius and
+        shuffles nothing. ``splitting`` sends each fingerprint to ``within + 1`` cells, for `within` up to 3.
+    slab_rows : int, optional
+        Fingerprints of a slab. By default, as many as `worker_memory` holds.
+    checkpoint_dir : str, optional
+        As for :func:`hamming_join`. Finished stages are stored there: the same call continues after the last one.
+    worker_memory : str
+        Memory limit for the search tables of one Python worker.
+    max_pairs : int
+        More pairs of groups than this are an error.
+    progress : bool or callable, optional
+        As for :func:`hamming_join`.
+
+    Returns
+    -------
+    SparkHammingPairs
+        Pairs of groups of equal fingerprints, and the members of each group. Both are read from `checkpoint_dir`.
+
+    Raises
+    ------
+    InvalidParameter
+        If an option is out of range, or a column is missing or has an unsupported type.
+    InvalidInput
+        If there are nulls or fingerprints of another width, there are more than `max_pairs` pairs, or the fingerprints
+        are not those in `checkpoint_dir`.
+    RecipeMismatch
+        If `checkpoint_dir` was used with other options.
+
+    Notes
+    -----
+    Before the search starts, the plan states the shuffled bytes and the core-seconds. A warning is issued if the radius
+    is impractical at this number of fingerprints.
+
+    Examples
+    --------
+    >>> found = hamming_pairs(sketches, 3, checkpoint_dir="/shared/pairs")  # doctest: +SKIP
+    >>> found.pairs.count(), found.expanded().show()  # doctest: +SKIP
+    """
+    check_version()
+    bits, within = check_width(bits, within)
+    side = take_side("frame", frame, bits, fingerprint_field, id_field)
+    if plan not in (None, "slabs", "splitting"):
+        raise InvalidParameter("plan", f"{plan!r} is not one of slabs, splitting")
+    memory_bytes = parse_size("worker_memory", worker_memory)
+    slab_rows = None if slab_rows is None else check_integer("slab_rows", slab_rows, 1, 1 << 31)
+    max_pairs = check_integer("max_pairs", max_pairs, 0, 1 << 62)
+    spark = frame.sparkSession
+    stages = Stages(spark, checkpoint_dir or temporary_directory(spark))
+    told = taken(progress)
+    content = content_of(side.frame)
+    chosen = plan_pairs(int(content[0]), bits, within, memory_bytes, plan=plan, slab_rows=slab_rows)
+    stages.check_identity(
+        {
+            "search": "hamming_pairs",
+            "bits": bits,
+            "within": within,
+            "id_type": side.id_type,
+            "plan": chosen.name,
+            "slab_rows": chosen.slab_rows,
+            "fingerprints": content,
+        }
+    )
+    told(Planned(chosen.lines))
+    if chosen.warning is not None:
+        told(Warned(chosen.warning))
+    began = Timing.now()
+    told(StageStarted("searching", 0, "rows"))
+    work = _by_slabs if chosen.name == "slabs" else _by_splitting
+    pairs, members, num_pairs = work(stages, side, chosen, max_pairs)
+    if num_pairs > max_pairs:
+        raise InvalidInput(f"there are {num_pairs:,} pairs of groups, more than {max_pairs:,}; raise max_pairs")
+    told(StageFinished("searching", Timing.now() - began))
+    return SparkHammingPairs(pairs, members, chosen)
+
+
+def _by_slabs(stages: Stages, side: Side, plan: HammingPairsPlan, max_pairs: int) -> tuple[DataFrame, DataFrame, int]:
+    store = partial(store_groups, directory=stages.directory, bits=plan.bits, most=plan.slab_rows)
+    # Merged without a shuffle, so that slabs are as large as they may be.
+    num_slabs = max(1, -(-plan.num_fingerprints // plan.slab_rows))
+    stored, _ = stages.frame("slabs", lambda: side.frame.coalesce(num_slabs).mapInArrow(store, STORED))
+    slabs = sorted((row["name"], row["num_distinct"], row["num_rows"]) for row in stored.collect())
+    tasks = slab_tasks([num_distinct for _, num_distinct, _ in slabs], parallelism(stages.spark))
+    work = partial(
+        pairs_of_slabs,
+        directory=stages.directory,
+        names=[name for name, *_ in slabs],
+        tasks=tasks,
+        bits=plan.bits,
+        within=plan.within,
+        max_pairs=max_pairs,
+    )
+    pairs, facts = stages.frame(
+        "pairs",
+        lambda: numbered_tasks(stages.spark, len(tasks)).mapInArrow(work, _PAIRS),
+        lambda frame: {"num_pairs": frame.count()},
+    )
+    read = partial(members_of_slabs, directory=stages.directory, names=[name for name, *_ in slabs])
+    members = numbered_tasks(stages.spark, len(slabs)).mapInArrow(read, f"group long, row long, doc_id {side.id_type}")
+    return pairs, members, facts["num_pairs"]
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Return how many partitions a stage of tasks has."""
+    # Connect does not tell the number of cores.
+    return max(1, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
+
+
+def numbered_tasks(spark: SparkSession, num_tasks: int) -> DataFrame:
+    """Return the numbers of tasks as a frame whose partitions have consecutive ones."""
+    most = _TASKS_A_CORE * parallelism(spark)
+    return spark.range(0, num_tasks, 1, max(1, min(num_tasks, most)))
+
+
+def slab_tasks(sizes: Sequence[int], num_cores: int) -> list[tuple[int, int, int, int]]:
+    """Return what is streamed past which slab: (slab, other slab not before it, low, high of its fingerprints)."""
+    piece = max(_LEAST_PIECE, -(-sum(sizes) // (_TASKS_A_CORE * num_cores)))
+    return [
+        (one, other, low, min(low + piece, sizes[other]))
+        for one in range(len(sizes))
+        for other in range(one, len(sizes))
+        for low in range(0, sizes[other], piece)
+    ]
+
+
+def pairs_of_slabs(
+    batches: Iterator[Any],
+    *,
+    directory: str,
+    names: Sequence[str],
+    tasks: Sequence[tuple[int, int, int, int]],
+    bits: int,
+    within: int,
+    max_pairs: int,
+) -> Iterator[Any]:
+    """Yield the pairs of the tasks with these numbers; on a worker."""
+    import pyarrow as pa
+
+    for batch in batches:
+        for number in batch.column("id").to_pylist():
+            one, other, low, high = tasks[number]
+
+            def lay(name: str = names[one]) -> tuple[Groups, Any]:
+                groups = read_groups(directory, name)
+                return groups, lay_out(groups.words, bits, within, groups.words)
+
+            groups, tables = HELD.get((directory, names[one], within), lay)
+            words = groups.words if other == one else read_groups(directory, names[other]).words
+            num_pairs = 0
+            for rows, found, distances in hits(tables, words[low:high]):
+                rows = rows + low
+                if other == one:
+                    once = found < rows
+                    rows, found, distances = rows[once], found[once], distances[once]
+                num_pairs += len(rows)
+                check_pairs(num_pairs, max_pairs)
+                columns = {
+                    "group_a": number_column(found | (one << _PLACE_BITS)),
+                    "group_b": number_column(rows | (other << _PLACE_BITS)),
+                    "distance": number_column(distances),
+                }
+                yield pa.RecordBatch.from_pydict(columns)
+
+
+def check_pairs(num_pairs: int, max_pairs: int) -> None:
+    """Raise InvalidInput if a task found too many pairs."""
+    if num_pairs > max_pairs:
+        raise InvalidInput(
+            f"more than {max_pairs:,} pairs of groups: many fingerprints are near each other but not equal. Lower "
+            "within, or raise max_pairs"
+        )
+
+
+def members_of_slabs(batches: Iterator[Any], *, directory: str, names: Sequence[str]) -> Iterator[Any]:
+    """Yield group, row and id of the fingerprints of slabs; on a worker."""
+    import pyarrow as pa
+
+    for batch in batches:
+        for number in batch.column("id").to_pylist():
+            groups = read_groups(directory, names[number])
+            first = number << _PLACE_BITS
+            group: NDArray[np.int64] = np.repeat(np.arange(len(groups.words)), np.diff(groups.starts)) + first
+            for low in range(0, len(group), _MEMBERS_AT_ONCE):
+                high = min(low + _MEMBERS_AT_ONCE, len(group))
+                columns = {
+                    "group": number_column(group[low:high]),
+                    "row": number_column(np.arange(low, high) + first),
+                    "doc_id": groups.ids.slice(low, high - low),
+                }
+                yield pa.RecordBatch.from_pydict(columns)
+
+
+def _by_splitting(
+    stages: Stages, side: Side, plan: HammingPairsPlan, max_pairs: int
+) -> tuple[DataFrame, DataFrame, int]:
+    # Numbers of rows must be the same each time they are read.
+    rows, _ = stages.frame("rows", lambda: side.frame.withColumn("row", F.monotonically_increasing_id()))
+    cells = Cells(plan.bits, plan.within, plan.prefix_bits)
+    split = partial(cells_of, cells=cells)
+    work = partial(pairs_in_cells, cells=cells, max_pairs=max_pairs)
+
+    def make() -> DataFrame:
+        in_cells = rows.select("row", "fingerprint").mapInArrow(split, "cell int, row long, code binary")
+        together = in_cells.repartition("cell").sortWithinPartitions("cell")
+        return together.mapInArrow(work, _PAIRS)
+
+    found, facts = stages.frame("pairs", make, lambda frame: {"num_pairs": frame.where("distance is not null").count()})
+    members = found.where("distance is null").select(F.col("group_b").alias("row"), F.col("group_a").alias("group"))
+    return (
+        found.where("distance is not null"),
+        members.join(rows.select("row", "doc_id"), "row").select("group", "row", "doc_id"),
+        facts["num_pairs"],
+    )
