@@ -9,12 +9,12 @@ Examples
 >>> result = dedup(spark.read.parquet("crawl/"), checkpoint_dir="hdfs:///tmp/run")  # doctest: +SKIP
 """
 
+from likewise.batch.budget.cluster_plans import HammingPairsPlan
 from likewise.batch.spark import session as _session  # noqa: F401 - first: says what is missing
 from likewise.batch.spark.files.engine import SparkEngine
 from likewise.batch.spark.frames import SparkDeduplication, dedup, pairs, sketch
 from likewise.batch.spark.hamming.joining import hamming_join
 from likewise.batch.spark.hamming.pairing import SparkHammingPairs, hamming_pairs
-from likewise.batch.budget.cluster_plans import HammingPairsPlan
 
 __all__ = [
     "HammingPairsPlan",

@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise import _native
+from likewise.batch.budget.cluster_plans import plan_rounds
 from likewise.batch.spark import near
 from likewise.batch.spark.hamming.pairing import numbered_tasks, parallelism, slab_tasks
-from likewise.batch.budget.cluster_plans import plan_rounds
 from likewise.batch.spark.hamming.run_slabs import (
     STORED,
     RunSlab,

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
-from likewise.batch.spark.hamming.columns import Side, check_width, content_of, rows_at_once, take_side
 from likewise.batch.budget.cluster_costs import ROW_NS, best_keys, most_in_tables
+from likewise.batch.spark.hamming.columns import Side, check_width, content_of, rows_at_once, take_side
 from likewise.batch.spark.hamming.groups import STORED, Groups, read_groups, store_groups
 from likewise.batch.spark.hamming.tables import HELD, ROWS_AT_ONCE, hits, lay_out
 from likewise.batch.spark.session import check_version

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from likewise.batch.budget.cluster_plans import HammingPairsPlan, plan_pairs
 from likewise.batch.budget.timing import Timing
 from likewise.batch.spark.hamming.columns import Side, check_width, content_of, take_side
 from likewise.batch.spark.hamming.groups import STORED, Groups, read_groups, store_groups
-from likewise.batch.budget.cluster_plans import HammingPairsPlan, plan_pairs
 from likewise.batch.spark.hamming.splitting import Cells, cells_of, pairs_in_cells
 from likewise.batch.spark.hamming.tables import HELD, hits, lay_out
 from likewise.batch.spark.session import check_version
