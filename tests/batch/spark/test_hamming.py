@@ -233,6 +233,8 @@ def test_stored_tables_come_back(tmp_path, scheme):
     assert len(groups.words) == len(np.unique(words, axis=0)) < 50
     of_ids = np.repeat(groups.words, np.diff(groups.starts), axis=0)
     assert (of_ids == words[np.asarray(groups.ids)]).all()
+    with pytest.raises(InvalidInput, match="all machines share"):
+        read_groups(directory, "other")
 
 
 @pytest.mark.slow
