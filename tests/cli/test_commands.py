@@ -325,6 +325,34 @@ def test_plan():
     assert "128 bits, all pairs within 24; word tokens, shingle 2, weights log-count\n" in ran.out.decode()
 
 
+def test_plan_of_a_run_on_spark():
+    ran = likewise_command("plan", "--documents", "1e9", "--engine", "spark", "--workers", "50")
+    assert ran.status == 0, ran.err
+    out = ran.out.decode()
+    for name in ("read and sketch", "collapse", "bands", "verify", "decide", "core-hours", "on 50 cores"):
+        assert name in out
+    options = ("plan", "--engine", "spark", "--documents", "1e9", "--method", "simhash", "--json")
+    ran = likewise_command(*options, "--bits", "64", "--within", "3", "--document-bytes", "2kB")
+    plan = json.loads(ran.out)
+    names = [stage["name"] for stage in plan["stages"]]
+    assert (names, plan["warning"]) == (["read and sketch", "collapse", "search slabs"], None)
+    assert plan["document_bytes"] == 2000
+    assert plan["core_s"] == pytest.approx(sum(stage["core_s"] for stage in plan["stages"]))
+    # One core takes as many seconds as there are.
+    assert plan["hours"] * 3600 >= plan["core_s"]
+    assert "impractical" in json.loads(likewise_command(*options, "--within", "24", "--bits", "128").out)["warning"]
+    for options, name in (
+        (("--engine", "spark"), "--documents"),
+        (("--documents", "5"), "--engine"),
+        (("--documents", "5", "--engine", "spark", "--n", "5"), "--n"),
+        (("--documents", "5", "--engine", "spark", "--workers", "0"), "--workers"),
+        (("--documents", "5", "--engine", "spark", "--method", "shingles"), "--method"),
+    ):
+        ran = likewise_command("plan", *options)
+        assert ran.status != 0
+        assert name in ran.err
+
+
 def test_the_summary_says_what_was_resolved(tmp_path):
     ran = likewise_command("dedup", "-", "-o", tmp_path / "out", "--method", "simhash", stdin=jsonl(TEXTS))
     assert "Hamming distance <= 20 of 128 bits" in ran.err

@@ -233,6 +233,8 @@ def test_stored_tables_come_back(tmp_path, scheme):
     assert len(groups.words) == len(np.unique(words, axis=0)) < 50
     of_ids = np.repeat(groups.words, np.diff(groups.starts), axis=0)
     assert (of_ids == words[np.asarray(groups.ids)]).all()
+    with pytest.raises(InvalidInput, match="all machines share"):
+        read_groups(directory, "other")
 
 
 @pytest.mark.slow
@@ -272,12 +274,22 @@ def test_what_cannot_be_joined_is_refused(spark, tmp_path):
 
 @pytest.mark.slow
 def test_the_page_runs(spark, tmp_path):
-    block = blocks("docs/howto/spark.md", "python")[1]
+    join, pairs, *_ = blocks("docs/howto/spark.md", "python")[1:]
+    block = f"{join}\n{pairs}"
     words = clustered(200, 64, 3, 2)
     for name, some in (("queries", words[:20]), ("crawl-sketches", words[20:])):
         fingerprints(spark, some).write.parquet(f"{tmp_path}/{name}.parquet")
-    for name in ("queries.parquet", "crawl-sketches.parquet", "/shared/queries", "/shared/pairs"):
+    for name in (
+        "queries.parquet",
+        "crawl-sketches.parquet",
+        "/shared/queries",
+        "/shared/pairs",
+        "/shared/crawl",
+        "/shared/crawl-pairs",
+    ):
         block = block.replace(f'"{name}"', f'"{tmp_path}/{name.strip("/")}"')
     exec(compile(block, "page", "exec"), {"spark": spark})
     found = spark.read.parquet(f"{tmp_path}/shared/pairs")
     assert found.count() == len(brute(words[:20], words[20:], 3)) > 0
+    wanted = {(i, j) for i, j, _ in brute(words[20:], words[20:], 3) if i < j}
+    assert spark.read.parquet(f"{tmp_path}/shared/crawl-pairs").count() == len(wanted) > 0

@@ -38,7 +38,7 @@ RECIPES = {
 
 
 @pytest.mark.parametrize(
-    "name", ["wide", *(pytest.param(name, marks=pytest.mark.slow) for name in RECIPES if name != "wide")]
+    "name", ["64", *(pytest.param(name, marks=pytest.mark.slow) for name in RECIPES if name != "64")]
 )
 def test_slabs_decide_as_a_local_run(frame, table, in_slabs, name):
     from likewise.spark import dedup

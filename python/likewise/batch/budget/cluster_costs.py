@@ -1,7 +1,9 @@
-"""What a search on Spark takes: a model of the stream tables, and constants measured by ``bench/spark_hamming.py``.
+"""What runs and searches on Spark take: constants of one core, and a model of the stream tables.
 
-The constants are those of one core of bench/results/spark_hamming.json. The model chooses keys as the core does: m
-blocks of bits whose radii sum to ``within + 1 - m`` (generalized pigeonhole), or the comparison of all pairs.
+The constants of runs are those of 100,000 documents in bench/results/spark.json, which include the start of about 30
+Spark jobs, so that they are too high for large runs. Those of the search are checked by bench/spark_hamming.py. The
+model chooses keys as the core does: m blocks of bits whose radii sum to ``within + 1 - m`` (generalized pigeonhole), or
+the comparison of all pairs.
 """
 
 from __future__ import annotations
@@ -9,6 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import comb
 
+# Core-seconds of stages in bench/results/spark.json, "minhash 100000": its wall seconds on two cores that were busy.
+# Of a byte of text that is read, sketched and written; of a document that is ordered; of a document in a band; of a
+# document whose candidates are verified; of a document that is decided.
+SKETCHING_NS = 2 * 16.2634e9 / 239_907_809
+ORDERING_NS = 2 * 2.7001e9 / 100_000
+BAND_NS = 2 * 10.9619e9 / 100_000 / 32
+VERIFYING_NS = 2 * 4.2353e9 / 100_000
+DECIDED_NS = 2 * 0.7072e9 / 100_000
+# Written stages by text, and text of a document in the same run.
+STORED_SHARE = 196_169_141 / 239_907_809
+# Bytes that a shuffle sends of a document beside its text or sketch, and of a document in a band.
+SHUFFLED_ROW_BYTES, BAND_BYTES = 48, 20
+# Share of documents that are sent again as candidates: an assumption, twice the share of documents that were removed.
+CANDIDATES = 0.28
 # Nanoseconds of one core: of a value of a key that is looked up, of a word of a candidate, and of a word where all are
 # compared.
 PROBE_NS = 24.0

@@ -18,18 +18,21 @@ if TYPE_CHECKING:
     from likewise.stages.plan import Plan
 
 _BAR = 50
+_RUN_OPTIONS = ("documents", "engine", "workers", "document_bytes")
 _SEARCH_OPTIONS = ("n", "memory", "explain", "without_ids", "interleaved", "sample", "calibrate", "costs")
 
 _HELP = """Show the bands or radius for a threshold, or a search plan for N fingerprints.
 
 Without --n: shows the resolved recipe and the probability of finding a pair at each similarity. With --n: shows the
-size, time and tables of an exact Hamming search over N fingerprints, with published searches for comparison.
+size, time and tables of an exact Hamming search over N fingerprints, with published searches for comparison. With
+--documents and --engine spark: shows the stages of a run on Spark with bytes, core-seconds and memory.
 
 \b
 Examples:
   likewise plan --threshold 0.8 --recall 0.99 --num-slots 256
   likewise plan --method simhash --bits 128 --threshold 0.9
   likewise plan --n 1e9 --within 3 --memory 16GB
+  likewise plan --documents 1e9 --engine spark --workers 50
   likewise plan --calibrate costs.json && likewise plan --n 1e8 --costs costs.json
 """
 
@@ -64,10 +67,22 @@ Examples:
     type=click.Path(dir_okay=False, exists=True, path_type=Path),
     help="With --n: costs written by --calibrate.",
 )
+@click.option("--documents", type=count, metavar="N", help="With --engine spark: plan a run over N documents.")
+@click.option("--engine", type=click.Choice(["spark"]), help="Plan a run on this engine; requires --documents.")
+@click.option("--workers", type=count, metavar="N", help="With --engine spark: cores that run tasks.  [default: 1]")
+@click.option(
+    "--document-bytes", metavar="SIZE", help="With --engine spark: text per document, such as 2kB.  [default: 1173]"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def command(as_json: bool, **options: Any) -> None:  # noqa: FBT001, ANN401
     """Run the command."""
+    run = {name: options.pop(name) for name in _RUN_OPTIONS}
     search = {name: options.pop(name) for name in _SEARCH_OPTIONS}
+    if any(value is not None for value in run.values()):
+        from likewise.cli.plan import spark as plan_spark
+
+        plan_spark.run(run, search, options, as_json=as_json)
+        return
     if any(value is not None and value is not False for value in search.values()):
         _plan_search({**search, "as_json": as_json}, options)
         return

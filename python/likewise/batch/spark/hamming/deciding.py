@@ -40,8 +40,12 @@ from likewise.recipe.recipe import Recipe
 # A match as one number: smaller ones are nearer, then of higher priority.
 _RANK_BITS = 54
 _NONE = np.iinfo(np.int64).max
+# Verdicts of one Arrow batch.
+_ROWS_AT_ONCE = 1 << 18
 _FOUND = "place long, match long"
 _VERDICTS = "rank long, kept_rank long, distance int, name string, num_kept long, num_measured long"
+# Of both documents of a pair.
+_COMPARED = ("sketch", "num_features", "text")
 _EDGES = "later long, earlier long, distance int, similarity double"
 
 
@@ -270,9 +274,6 @@ def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Re
     yield _summary(kept.write(directory), len(kept.ranks), num_measured)
 
 
-_ROWS_AT_ONCE = 1 << 18
-
-
 def _verdicts(ranks: NDArray[np.int64], kept_ranks: NDArray[np.int64], distances: NDArray[np.int32]) -> Iterator[Any]:
     import pyarrow as pa
 
@@ -403,9 +404,6 @@ def compared(pairs: DataFrame, rows: DataFrame, recipe: Recipe) -> DataFrame:
         joined = joined.join(own, side)
     schema = "later long, earlier long, distance int, similarity double, matches boolean"
     return joined.mapInArrow(partial(_compare, recipe=recipe), schema)
-
-
-_COMPARED = ("sketch", "num_features", "text")
 
 
 def _compare(batches: Iterator[Any], *, recipe: Recipe) -> Iterator[Any]:

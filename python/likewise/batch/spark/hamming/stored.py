@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from likewise.errors import InvalidInput
 from likewise.io.remote import is_remote, local_path, put_file, store_of
 
 _TEMPORARY = ".tmp-"
@@ -51,11 +52,23 @@ def write_table(directory: str, name: str, table: Any) -> None:  # noqa: ANN401 
 
 
 def read_table(directory: str, name: str) -> Any:  # noqa: ANN401 - a pyarrow.Table
-    """Return the table of a file; mapped where the directory is a path, so that processes share its pages."""
+    """Return the table of a file; mapped where the directory is a path, so that processes share its pages.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not there.
+    """
     import pyarrow as pa
 
-    if is_remote(directory):
-        store, root = store_of(directory)
-        with store.open(f"{root}/{name}", "rb") as source:
-            return pa.ipc.open_file(pa.py_buffer(source.read())).read_all()
-    return pa.ipc.open_file(pa.memory_map(str(Path(local_path(directory)) / name))).read_all()
+    try:
+        if is_remote(directory):
+            store, root = store_of(directory)
+            with store.open(f"{root}/{name}", "rb") as source:
+                return pa.ipc.open_file(pa.py_buffer(source.read())).read_all()
+        return pa.ipc.open_file(pa.memory_map(str(Path(local_path(directory)) / name))).read_all()
+    except FileNotFoundError as error:
+        raise InvalidInput(
+            f"this worker does not find {directory}/{name}, which another wrote; use a checkpoint directory that all "
+            "machines share under one path, or a URL"
+        ) from error

@@ -1,0 +1,80 @@
+"""The part of ``likewise plan`` about runs on Spark: stages with bytes, core-seconds and memory."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.checks import parse_size
+from likewise.cli.options.recipe import recipe_line, take_recipe
+from likewise.cli.options.terminal import has_color
+
+if TYPE_CHECKING:
+    from likewise.batch.budget.cluster_plans import RunPlan
+
+# Of the documents of the benchmarks.
+_DOCUMENT_BYTES = 1173
+
+
+def run(given: dict[str, Any], search: dict[str, Any], options: dict[str, Any], *, as_json: bool) -> None:
+    """Print what a run of a recipe takes on Spark.
+
+    Raises
+    ------
+    InvalidParameter
+        If an option is missing, or belongs to another plan.
+    """
+    from likewise.batch.budget.cluster_plans import plan_run
+    from likewise.errors import InvalidParameter
+
+    for name, value in search.items():
+        if value is not None and value is not False:
+            raise InvalidParameter(name.replace("_", "-"), "cannot be combined with --documents and --engine spark")
+    for name in ("documents", "engine"):
+        if given[name] is None:
+            other = "--engine spark" if name == "engine" else "--documents"
+            raise InvalidParameter(name, f"a plan of a run on Spark requires {other}")
+    workers = 1 if given["workers"] is None else given["workers"]
+    for name, value in (("documents", given["documents"]), ("workers", workers)):
+        if value < 1:
+            raise InvalidParameter(name, f"{value} is less than 1")
+    document_bytes = _DOCUMENT_BYTES
+    if given["document_bytes"] is not None:
+        document_bytes = parse_size("document-bytes", given["document_bytes"])
+    recipe = take_recipe(options).resolve()
+    plan = plan_run(recipe, given["documents"], workers, document_bytes)
+    if as_json:
+        click.echo(json.dumps(plan.to_dict()))
+    else:
+        _draw(plan, recipe_line(recipe.to_dict()))
+
+
+def _draw(plan: "RunPlan", recipe: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(file=sys.stdout, highlight=False, no_color=not has_color(sys.stdout), width=100)
+    console.print(recipe)
+    console.print(
+        f"{plan.num_documents:,} documents of {plan.document_bytes:,.0f} bytes on {plan.workers:,} cores of Spark\n"
+    )
+    table = Table(box=None, pad_edge=False)
+    for name in ("stage", "shuffled", "written", "core-seconds", "memory of a worker"):
+        table.add_column(name, justify="left" if name == "stage" else "right")
+    for stage in plan.stages:
+        sizes = [_gigabytes(stage.shuffle_bytes), _gigabytes(stage.stored_bytes)]
+        table.add_row(stage.name, *sizes, f"{stage.core_s:,.0f}", _gigabytes(stage.worker_bytes))
+    totals = [sum(stage.shuffle_bytes for stage in plan.stages), sum(stage.stored_bytes for stage in plan.stages)]
+    table.add_row("all", *map(_gigabytes, totals), f"{plan.core_s:,.0f}", "", style="bold")
+    console.print(table)
+    console.print(f"\n{plan.core_s / 3600:,.1f} core-hours, about {plan.hours:,.1f} hours on {plan.workers:,} cores")
+    if plan.serial_s > 0:
+        console.print(f"one worker decides the slabs alone for {plan.serial_s:,.0f} s of them")
+    if plan.warning is not None:
+        console.print(plan.warning, soft_wrap=True)
+    console.print("extrapolated from 100,000 documents of 2.4 kB on two cores")
+
+
+def _gigabytes(num_bytes: float) -> str:
+    return f"{num_bytes / 1e9:,.2f} GB" if num_bytes < 1e11 else f"{num_bytes / 1e9:,.0f} GB"
