@@ -161,7 +161,9 @@ Examples:
     "until the run ends]",
 )
 @click.option(
-    "--driver-memory", metavar="SIZE", help="Spark: memory limit for distance search on the driver.  [default: 4GB]"
+    "--driver-memory",
+    metavar="SIZE",
+    help="Spark: memory limit for SimHash and open pairs on the driver.  [default: 4GB]",
 )
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON to stdout.")
