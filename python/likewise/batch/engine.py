@@ -1,10 +1,10 @@
 """What replaces this machine where a run of files is computed elsewhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from likewise.batch.about_inputs import InputCounts
 from likewise.batch.against.index import IndexUse
@@ -82,6 +82,35 @@ class Engine(Protocol):
             As for :meth:`decided`.
         writes_kept : bool
             Whether kept files are written.
+        """
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether workers see all files of this machine."""
+
+    def stored(
+        self,
+        sources: Sequence[InputFile],
+        recipe: Recipe,
+        context: RunContext,
+        *,
+        url: str,
+        writes_kept: bool,
+        overwrite: bool,
+        summarize: Callable[[EngineRun], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """Write the outputs below a URL that this machine need not reach, the summary last, and return the summary.
+
+        Parameters
+        ----------
+        sources, recipe, context, writes_kept
+            As for :meth:`written`.
+        url : str
+            A directory of a file system that the engine knows.
+        overwrite : bool
+            Whether a finished run there is replaced.
+        summarize : callable
+            Makes the summary.
         """
 
 

@@ -23,7 +23,7 @@ from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision
 from likewise.batch.decide.stays import Decisions, StayingIds
 from likewise.batch.decide.verdict_log import VerdictLog
-from likewise.batch.engine import Engine, check_engine
+from likewise.batch.engine import Engine, EngineRun, check_engine
 from likewise.batch.memory import BoundedRun
 from likewise.batch.opening import bounded_run, found_inputs, opened_run, recipe_of_files
 from likewise.batch.options import FileRun
@@ -286,6 +286,40 @@ def _written_by_engine(
     return summary | about_counted(found, done.inputs, asked.run, asked.write)
 
 
+def _stored_by_engine(
+    asked: _Asked,
+    recipe: Recipe,
+    inputs: Sequence[str | Path] | str | Path,
+    url: str,
+    report: Progress,
+    *,
+    overwrite: bool,
+) -> dict[str, Any]:
+    """Let the engine decide and write below a URL; return the summary."""
+    engine = asked.engine
+    assert engine is not None
+    context = RunContext(asked.run.run_rules(), Timing(), report)
+    with found_inputs(inputs, recipe, asked.run, None, report) as found, scratch_directory() as work:
+        engine.check(recipe)
+        before = stamps(found)
+        weighed = weighed_files(found.files, recipe, context.threads, context.timing, report, work)
+
+        def summarize(done: EngineRun) -> dict[str, Any]:
+            check_unchanged(found, before)
+            summary = summary_of(done.counts, weighed, context.timing)
+            return summary | about_counted(found, done.inputs, asked.run, asked.write)
+
+        return engine.stored(
+            found.files,
+            weighed,
+            context,
+            url=url,
+            writes_kept=asked.write == "kept",
+            overwrite=overwrite,
+            summarize=summarize,
+        )
+
+
 @contextmanager
 def _decided(
     asked: _Asked,
@@ -445,6 +479,8 @@ def dedup_files(
         stays,
     )
     asked.check()
+    if is_remote(output) and asked.is_written_by_engine and engine is not None and not engine.is_on_this_machine:
+        return _stored_by_engine(asked, recipe, inputs, str(output), report, overwrite=overwrite)
     if is_remote(output):
         return run_to_store(
             str(output),

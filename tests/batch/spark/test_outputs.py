@@ -11,7 +11,7 @@ import pytest
 import likewise
 from likewise import Recipe
 from likewise.batch.options import FileRun
-from likewise.errors import InvalidInput
+from likewise.errors import InvalidInput, InvalidParameter
 from likewise.runs.diff import run_differences
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
@@ -95,6 +95,43 @@ def test_evidence_alone_and_groups(spark, inputs, tmp_path):
         assert {name: data for name, data in local.items() if name.startswith("annotated")} == {
             name: data for name, data in found.items() if name.startswith("annotated")
         }
+
+
+def test_spark_writes_to_a_url(spark, inputs, tmp_path, monkeypatch):
+    """On a cluster, outputs of URLs are directories that Spark writes: text of lines, Parquet of evidence."""
+    from likewise.batch import files
+    from likewise.spark import SparkEngine
+
+    engine = SparkEngine("local[2]", checkpoint_dir=str(tmp_path / "stages"))
+    monkeypatch.setattr(files, "is_remote", lambda name: str(name).startswith("file:"))
+    monkeypatch.setattr(SparkEngine, "is_on_this_machine", False)
+    out, url = tmp_path / "spark", (tmp_path / "spark").as_uri()
+    run = FileRun(on_error="keep")
+    with pytest.raises(InvalidParameter, match=r"kept rows of below/c\.parquet cannot be written to file:"):
+        likewise.dedup_files(inputs, url, RECIPE, run=run, engine=engine)
+    shutil.rmtree(inputs / "below")
+    with pytest.raises(InvalidParameter, match="requires a checkpoint directory"):
+        likewise.dedup_files(inputs, url, RECIPE, run=run, engine=SparkEngine("local[2]"))
+    local = likewise.dedup_files(inputs, tmp_path / "local", RECIPE, run=run)
+    found = likewise.dedup_files(inputs, url, RECIPE, run=run, engine=engine)
+    for name in ("a.jsonl", "b.jsonl.gz", "d.csv", "e.jsonl", "f.jsonl"):
+        wanted = (tmp_path / "local" / "kept" / name).read_bytes()
+        wanted = gzip.decompress(wanted) if name.endswith(".gz") else wanted
+        # Of a file without lines there is no directory.
+        assert b"".join(path.read_bytes() for path in out.glob(f"kept/file={name}/part-*")) == wanted, name
+    evidence = pq.read_table(tmp_path / "local" / "removed.parquet")
+    parts = spark.read.parquet(f"{url}/removed.parquet").orderBy("row").toArrow()
+    assert parts.to_pylist() == evidence.to_pylist()
+    errors = [path.read_text() for path in sorted(out.glob("errors.jsonl/part-*"))]
+    lines = (tmp_path / "local" / "errors.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in "".join(errors).splitlines()] == [json.loads(line) for line in lines]
+    written = json.loads("".join(path.read_text() for path in out.glob("summary.json/part-*")))
+    assert written == json.loads(json.dumps(found))
+    for file in (*local["inputs"], *found["inputs"]):
+        del file["content"]
+    assert {**local, "timings": 0, "num_measured": 0} == {**found, "timings": 0, "num_measured": 0}
+    with pytest.raises(InvalidInput, match="contains a finished run"):
+        likewise.dedup_files(inputs, url, RECIPE, run=run, engine=engine)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -217,12 +217,7 @@ class Stages:
 
     def facts(self, name: str) -> dict[str, Any] | None:
         """Return the facts of a finished stage; None while it is not."""
-        try:
-            lines = [row.value for row in self.spark.read.text(self._path(f"{name}.done")).collect()]
-        except AnalysisException as error:
-            if error.getCondition() != "PATH_NOT_FOUND":
-                raise
-            return None
+        lines = self._text(f"{name}.done")
         if not lines:
             return None
         try:
@@ -233,8 +228,25 @@ class Stages:
 
     def mark(self, name: str, facts: Mapping[str, Any]) -> None:
         """Write the mark of a finished stage."""
-        frame = self.spark.createDataFrame([(json.dumps(facts),)], "value string").coalesce(1)
-        frame.write.mode("overwrite").text(self._path(f"{name}.done"))
+        self.write_text(f"{name}.done", [json.dumps(facts)])
+
+    def write_text(self, name: str, lines: Sequence[str]) -> None:
+        """Write lines as a directory of text."""
+        frame = self.spark.createDataFrame([(line,) for line in lines], "value string").coalesce(1)
+        frame.write.mode("overwrite").text(self._path(name))
+
+    def has_text(self, name: str) -> bool:
+        """Return whether a directory of text was written."""
+        return bool(self._text(name))
+
+    def _text(self, name: str) -> list[str]:
+        """Return the lines of a directory of text; none where there is no such directory."""
+        try:
+            return [row.value for row in self.spark.read.text(self._path(name)).collect()]
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_NOT_FOUND":
+                raise
+            return []
 
     def _finished(self, name: str, describe: Callable[[DataFrame], Mapping[str, Any]] | None) -> dict[str, Any]:
         facts = {} if describe is None else dict(describe(self.spark.read.parquet(self._path(name))))

@@ -6,7 +6,8 @@ by them, are written by the driver as in a local run, from documents and verdict
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,7 +27,12 @@ from likewise.batch.read.fields import check_documents, check_has_field, refusal
 from likewise.batch.read.priority import keep_needs
 from likewise.batch.run import RunContext, RunRules
 from likewise.batch.spark.files.file_input import FileInput
-from likewise.batch.spark.files.writing import PIECE_BYTES, write_evidence_file, write_kept_files
+from likewise.batch.spark.files.writing import (
+    PIECE_BYTES,
+    write_evidence_file,
+    write_kept_files,
+    write_kept_lines,
+)
 from likewise.batch.spark.results import evidence, removed_rows
 from likewise.batch.spark.rows.arrow_columns import bytes_of, numbers_of, texts_of
 from likewise.batch.spark.rows.gathering import sorted_slices
@@ -36,7 +42,9 @@ from likewise.batch.spark.sketching import DIGEST_BYTES
 from likewise.batch.spark.stages import Stages, spark_failures
 from likewise.batch.write.summary import RunCounts
 from likewise.checks import parse_size
-from likewise.io.output.directory import ENGINE_STAGES, ERRORS, EVIDENCE, KEPT, PARTS
+from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.lines.lines import LineFile
+from likewise.io.output.directory import ENGINE_STAGES, ERRORS, EVIDENCE, KEPT, PARTS, SUMMARY
 from likewise.io.output.evidence import Places, evidence_table
 from likewise.io.source.bad_rows import BadRowTally, write_errors
 from likewise.io.source.files import InputFile
@@ -69,7 +77,8 @@ class SparkEngine:
     Notes
     -----
     All workers must see the files and the output directory under the same paths. The driver needs no memory per
-    document to write kept files and evidence, and about 100 bytes per document for groups and annotated copies.
+    document to write kept files and evidence, and about 100 bytes per document for groups and annotated copies. On a
+    cluster, output URLs are written by Spark, as directories of text and Parquet.
     """
 
     def __init__(self, master: str, *, checkpoint_dir: str | None = None, driver_memory: str = "4GB") -> None:
@@ -101,7 +110,7 @@ class SparkEngine:
         EngineFailed
             If Spark gave up, with its reason.
         """
-        with self._stages(context, work) as stages:
+        with self._stages(context, self._place_of_stages(work)) as stages:
             run = self._run(_GatheredRun, stages, sources, recipe, context)
             decision = run.decision()
             for one in sources:
@@ -128,20 +137,78 @@ class SparkEngine:
         InvalidParameter, EngineFailed
             As :meth:`decided`.
         """
-        with self._stages(context, work) as stages:
+        with self._stages(context, self._place_of_stages(work)) as stages:
             run = self._run(_FileRun, stages, sources, recipe, context)
             return run.written(work.absolute(), writes_kept=writes_kept)
 
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether workers see all files of this machine."""
+        return self._master.startswith("local")
+
+    def stored(
+        self,
+        sources: Sequence[InputFile],
+        recipe: Recipe,
+        context: RunContext,
+        *,
+        url: str,
+        writes_kept: bool,
+        overwrite: bool,
+        summarize: Callable[[EngineRun], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """Decide, let Spark write all outputs below a URL, the summary last, and return the summary.
+
+        Parameters
+        ----------
+        sources, recipe, context, writes_kept
+            As for :meth:`written`.
+        url : str
+            A directory of any file system that Spark writes to.
+        overwrite : bool
+            Whether a finished run there is replaced.
+        summarize : callable
+            Makes the summary.
+
+        Raises
+        ------
+        InvalidInput
+            As a local run does, and if there is a finished run.
+        InvalidParameter
+            If the engine has no checkpoint directory, or kept rows cannot be written as lines.
+        EngineFailed
+            If Spark gave up.
+        """
+        if self._checkpoint_dir is None:
+            raise InvalidParameter("checkpoint_dir", f"output in {url} requires a checkpoint directory")
+        for source in sources if writes_kept else ():
+            if not isinstance(source, LineFile):
+                raise InvalidParameter(
+                    "output",
+                    f"kept rows of {source.name} cannot be written to {url}; use JSON Lines or CSV, --write evidence, "
+                    "or an output directory on a disk that all machines share",
+                )
+        with self._stages(context, self._checkpoint_dir) as stages:
+            outputs = Stages(stages.spark, url)
+            if not overwrite and outputs.has_text(SUMMARY):
+                raise InvalidInput(f"{url} contains a finished run; replace it with --overwrite, or choose another URL")
+            run = self._run(_FileRun, stages, sources, recipe, context)
+            summary = summarize(run.stored(url, writes_kept=writes_kept))
+            outputs.write_text(SUMMARY, [json.dumps(summary, indent=2, ensure_ascii=False)])
+            return summary
+
     @contextmanager
-    def _stages(self, context: RunContext, work: Path) -> Iterator[Stages]:
+    def _stages(self, context: RunContext, directory: str) -> Iterator[Stages]:
         """Return where finished stages are saved, once Spark has started."""
-        directory = self._checkpoint_dir or str((work / PARTS / ENGINE_STAGES).absolute())
         # Java starts for many seconds, in which nothing else can be told.
         context.progress(Planned((f"Spark on {self._master} is starting; finished stages are saved in {directory}",)))
         with spark_failures(directory):
             with context.timing.wall("starting_spark"):
                 spark = open_session(self._master)
             yield Stages(spark, directory)
+
+    def _place_of_stages(self, work: Path) -> str:
+        return self._checkpoint_dir or str((work / PARTS / ENGINE_STAGES).absolute())
 
     def _run(
         self,
@@ -217,12 +284,7 @@ class _FileRun(Run):
 
     def written(self, work: Path, *, writes_kept: bool) -> EngineRun:
         """Decide, let workers write, and return what was counted."""
-        verdicts, counts = self.verdicts()
-        removed, facts = self.stages.frame(
-            "removed",
-            lambda: removed_rows(self, verdicts),
-            lambda frame: {"num_removed": frame.count(), "num_below": frame.where("below_threshold").count()},
-        )
+        removed, counts = self._removed()
         num_written: list[int] = []
 
         def write() -> dict[int, int]:
@@ -232,23 +294,50 @@ class _FileRun(Run):
             starts = self.document_facts["starts"] or [(0, 0)]
             return write_evidence_file(evidence(self, removed), self._no_evidence(), work / EVIDENCE, starts)
 
-        num_removed = self._stage("writing", "writing", write)
-        return EngineRun(
-            self._counts_of_run(counts, facts),
-            [
-                InputCounts(facts.num_documents, facts.num_documents - num_removed.get(number, 0), facts.num_bad, None)
-                for number, facts in enumerate(self._facts)
-            ],
-            num_written,
+        return EngineRun(counts, self._input_counts(self._stage("writing", "writing", write)), num_written)
+
+    def stored(self, url: str, *, writes_kept: bool) -> EngineRun:
+        """Decide, let Spark write below a URL, and return what was counted."""
+        removed, counts = self._removed()
+
+        def write() -> dict[int, int]:
+            if counts.num_bad_rows:
+                told = F.struct("file", (F.col("line") + 1).alias("row"), "reason")
+                bad = self._frame.where(F.col("kind") == BAD).join(F.broadcast(self._names()), "part")
+                bad.orderBy("part", "line").select(F.to_json(told)).write.mode("overwrite").text(f"{url}/{ERRORS}")
+            if writes_kept:
+                write_kept_lines(self._kept_places(removed), self._sources, f"{url}/{KEPT}")
+            evidence(self, removed).orderBy("row").write.mode("overwrite").parquet(f"{url}/{EVIDENCE}")
+            of_inputs = removed.select("row").join(self.documents.select("row", "part"), "row").groupBy("part").count()
+            return {int(row["part"]): int(row["count"]) for row in of_inputs.collect()}
+
+        return EngineRun(counts, self._input_counts(self._stage("writing", "writing", write)), ())
+
+    def _removed(self) -> tuple[DataFrame, RunCounts]:
+        """Return the removed documents, and the counts of the run."""
+        verdicts, counts = self.verdicts()
+        removed, facts = self.stages.frame(
+            "removed",
+            lambda: removed_rows(self, verdicts),
+            lambda frame: {"num_removed": frame.count(), "num_below": frame.where("below_threshold").count()},
         )
+        return removed, self._counts_of_run(counts, facts)
+
+    def _input_counts(self, num_removed: Mapping[int, int]) -> list[InputCounts]:
+        return [
+            InputCounts(facts.num_documents, facts.num_documents - num_removed.get(number, 0), facts.num_bad, None)
+            for number, facts in enumerate(self._facts)
+        ]
+
+    def _names(self) -> DataFrame:
+        """Return the number and the name of each input."""
+        names = [(number, source.name) for number, source in enumerate(self._sources)]
+        return self.stages.spark.createDataFrame(names, "part int, file string")
 
     def places(self) -> DataFrame:
         """Return row, doc_id, file, offset and length of each document; documents without an id are ``file:line``."""
-        names = self.stages.spark.createDataFrame(
-            [(number, source.name) for number, source in enumerate(self._sources)], "part int, file string"
-        )
         made = F.concat("file", F.lit(":"), (F.col("line") + 1).cast("string"))
-        named = self.documents.join(F.broadcast(names), "part")
+        named = self.documents.join(F.broadcast(self._names()), "part")
         doc_id = F.when(F.col("has_id"), F.col("doc_id")).otherwise(made)
         return named.select("row", doc_id.alias("doc_id"), "file", "offset", "length")
 

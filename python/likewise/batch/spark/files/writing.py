@@ -1,7 +1,7 @@
 """Outputs that workers write: a kept file in one task each, the evidence in one task.
 
-Workers and driver see the output directory under one path. A file gets its name when it is complete, so that a task
-that is tried again does no harm.
+In a directory that workers and driver see under one path, a file gets its name when it is complete, so that a task that
+is tried again does no harm. Everywhere else Spark writes: directories of text or Parquet.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from functools import partial
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from likewise._native import Texts
 from likewise.batch.about_inputs import ContentDigest
@@ -24,6 +26,7 @@ from likewise.batch.spark.sketching import DIGEST_BYTES
 from likewise.batch.spark.stages import worker_errors
 from likewise.errors import InvalidInput
 from likewise.io.kept import write_kept
+from likewise.io.lines.lines import LineFile
 from likewise.io.output.evidence import write_evidence
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.files import InputFile, Kept
@@ -59,19 +62,45 @@ def write_kept_files(rows: DataFrame, sources: Sequence[InputFile], target: Path
     A shuffle of 20 bytes for each kept document. A worker holds 12 bytes for each kept document of one file.
     """
     target.mkdir()
-    # Of each input one row, since files are written that no document of is kept.
-    each = rows.sparkSession.createDataFrame(
-        [(number, _NO_PLACE, 0) for number in range(len(sources))], "part int, offset long, length long"
-    )
-    in_order = rows.select("part", "offset", "length").union(each).repartition("part")
-    in_order = in_order.sortWithinPartitions("part", "offset")
     work = partial(_write_files, sources=list(sources), target=target)
     with worker_errors():
-        written = dict(in_order.mapInArrow(work, "part int, num_rows long").collect())
+        written = dict(_by_file(rows, len(sources)).mapInArrow(work, "part int, num_rows long").collect())
     for number, source in enumerate(sources):
         if (written[number] or not source.is_document) and not (target / source.name).exists():
             raise _elsewhere(target / source.name)
     return [int(written[number]) for number in range(len(sources))]
+
+
+def write_kept_lines(rows: DataFrame, sources: Sequence[LineFile], url: str) -> None:
+    """Let Spark write the kept lines of each input, unpacked, in a directory ``file=NAME`` of its own.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        As for :func:`write_kept_files`.
+    sources : sequence of LineFile
+        The inputs.
+    url : str
+        A directory of any file system that Spark writes to.
+    """
+    lines = _by_file(rows, len(sources)).mapInArrow(
+        partial(_kept_lines, sources=list(sources)), "file string not null, number long, line binary"
+    )
+    # The cast changes no byte. Spark keeps this order, since it is one by a column that is never null.
+    named = lines.select("file", "number", F.col("line").cast("string").alias("value"))
+    with worker_errors():
+        in_order = named.sortWithinPartitions("file", "number").select("file", "value")
+        in_order.write.mode("overwrite").partitionBy("file").text(url)
+
+
+def _by_file(rows: DataFrame, num_sources: int) -> DataFrame:
+    """Return what is kept, of each input in one partition and in order, behind a row without a place."""
+    # Files are written also if no document of them is kept.
+    each = rows.sparkSession.createDataFrame(
+        [(number, _NO_PLACE, 0) for number in range(num_sources)], "part int, offset long, length long"
+    )
+    in_order = rows.select("part", "offset", "length").union(each).repartition("part")
+    return in_order.sortWithinPartitions("part", "offset")
 
 
 def write_evidence_file(
@@ -179,8 +208,8 @@ def _incomplete(path: Path) -> Path:
     return directory / uuid.uuid4().hex
 
 
-def _write_files(batches: Iterator[Any], *, sources: list[InputFile], target: Path) -> Iterator[Any]:
-    """Write the files whose rows come in, sorted; on a worker."""
+def _files(batches: Iterator[Any]) -> Iterator[tuple[int, NDArray[np.uint64], NDArray[np.uint32]]]:
+    """Yield number, offsets and lengths of each input whose rows come in, sorted."""
     number, places, sizes = -1, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for batch in batches:
         parts, offsets, lengths = (numbers_of(batch.column(name)) for name in ("part", "offset", "length"))
@@ -189,33 +218,54 @@ def _write_files(batches: Iterator[Any], *, sources: list[InputFile], target: Pa
             if start == end:
                 continue
             if number >= 0 and parts[start] != number:
-                yield _write_file(number, sources[number], target, places, sizes)
+                yield number, np.concatenate(places).astype(np.uint64), np.concatenate(sizes).astype(np.uint32)
                 places, sizes = [], []
             number = int(parts[start])
             is_row = offsets[start:end] != _NO_PLACE
             places.append(offsets[start:end][is_row])
             sizes.append(lengths[start:end][is_row])
     if number >= 0:
-        yield _write_file(number, sources[number], target, places, sizes)
+        yield number, np.concatenate(places).astype(np.uint64), np.concatenate(sizes).astype(np.uint32)
 
 
-def _write_file(
-    number: int,
-    source: InputFile,
-    target: Path,
-    places: list[NDArray[np.int64]],
-    sizes: list[NDArray[np.int64]],
-) -> Any:  # noqa: ANN401
-    offsets, lengths = np.concatenate(places).astype(np.uint64), np.concatenate(sizes).astype(np.uint32)
-    path, incomplete = target / source.name, _incomplete(target)
-    with scratch_directory() as work:
-        for _ in source.unpacking(PIECE_BYTES, work):
-            pass
-        write_kept(source, incomplete, Kept(offsets, lengths, 1))
-    if incomplete.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        incomplete.replace(path)
-    return _counts([number], [len(offsets)])
+def _write_files(batches: Iterator[Any], *, sources: list[InputFile], target: Path) -> Iterator[Any]:
+    """Write the files whose rows come in; on a worker."""
+    for number, offsets, lengths in _files(batches):
+        source = sources[number]
+        path, incomplete = target / source.name, _incomplete(target)
+        with scratch_directory() as work:
+            for _ in source.unpacking(PIECE_BYTES, work):
+                pass
+            write_kept(source, incomplete, Kept(offsets, lengths, 1))
+        if incomplete.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            incomplete.replace(path)
+        yield _counts([number], [len(offsets)])
+
+
+def _kept_lines(batches: Iterator[Any], *, sources: list[LineFile]) -> Iterator[Any]:
+    """Yield the lines of the files whose rows come in; on a worker."""
+    import pyarrow as pa
+
+    for number, offsets, lengths in _files(batches):
+        source, num_lines = sources[number], 0
+        with scratch_directory() as work:
+            for _ in source.unpacking(PIECE_BYTES, work):
+                pass
+            group = np.cumsum(lengths, dtype=np.int64) // PIECE_BYTES
+            bounds = [0, *(1 + np.flatnonzero(np.diff(group))).tolist(), len(offsets)]
+            for low, high in pairwise(bounds):
+                out = BytesIO()
+                source.stream_kept(out, offsets[low:high], lengths[low:high], with_head=low == 0)
+                lines = out.getvalue().split(b"\n")[:-1]
+                yield pa.RecordBatch.from_pydict(
+                    {
+                        "file": pa.array([source.name] * len(lines), pa.string()),
+                        "number": pa.array(range(num_lines, num_lines + len(lines)), pa.int64()),
+                        "line": pa.array(lines, pa.binary()),
+                    }
+                )
+                num_lines += len(lines)
 
 
 def _write_evidence(
