@@ -17,6 +17,7 @@ what fails. Everything is numbers, so that schedules are the same in every proce
 """
 
 import functools
+import operator
 import random
 from typing import NamedTuple
 
@@ -24,11 +25,14 @@ ADD, REMOVE, CHECK = range(3)
 ADD_ID, DELETE_ID, ADD_TEXT, DELETE_TEXT, ADD_RECORD, SET_RECORD, GONE = range(7)
 LOG = 0
 WITHIN = 2
-BITS = 3
-# Fingerprints of documents: some within the radius of each other, some not.
-TEXTS = (0, 1, 3, 7)
+BITS = 4
+# Fingerprints of documents: some within the radius of each other, some not, and 3 as near to 0 as to 15.
+TEXTS = (0, 1, 3, 15)
 
 LOST, FULL, OLD, BEHIND, GONE_BACK, OK = "lost", "full", "old", "behind", "gone back", "ok"
+
+
+first = operator.itemgetter(0)
 
 
 class Fault(Exception):
@@ -71,9 +75,7 @@ class State:
                 self.records[key] = value
             elif kind == SET_RECORD:
                 if key in self.records:
-                    self.records[key] = self.records[key]._replace(
-                        leader=value[0], distance=value[1], stands=value[2]
-                    )
+                    self.records[key] = self.records[key]._replace(leader=value[0], distance=value[1], stands=value[2])
             elif kind == GONE:
                 self.records.pop(key, None)
             elif kind == ADD_ID:
@@ -154,7 +156,7 @@ class Rule:
 
     def _best(self, state, text, since, but):
         best = None
-        for other in TEXTS:
+        for other in TEXTS if not self.bias else ():
             bits = distance(text, other)
             if bits > WITHIN:
                 continue
@@ -162,9 +164,9 @@ class Rule:
                 record = state.records.get(row)
                 if record is None or record.second < since or record.leader is not None or row == but:
                     continue
-                if best is None or (bits, -row if self.bias else row) < best:
-                    best = (bits, -row if self.bias else row)
-        return (None, None) if best is None else (abs(best[1]), best[0])
+                if best is None or (bits, row) < best:
+                    best = (bits, row)
+        return (None, None) if best is None else (best[1], best[0])
 
     def _remove(self, state, doc_id, second):
         since = self.since(second)
@@ -266,7 +268,7 @@ class Options(NamedTuple):
     patience: int = 0
     ttl: int | None = None
     replicated: bool = False
-    eager: bool = True  # whether W is advanced after each answer
+    eager: int = 1  # after each answer: 0 nothing, 1 W is advanced, 2 partitions are folded too
     off: frozenset = frozenset()
 
 
@@ -352,7 +354,10 @@ def read(partition, options, clock, mark):
 def write(partition, options, clock, position, nonce, effects):
     if position < partition.fold and "d" not in options.off:
         return partition, (OLD, partition)
-    if all(entry[:2] != (position, nonce) for entry in partition.journal):
+    is_new = all(entry[:2] != (position, nonce) for entry in partition.journal)
+    if "e" in options.off:
+        is_new = all(entry[0] != position for entry in partition.journal)
+    if is_new:
         journal = (*partition.journal, (position, nonce, effects))
         partition = partition.then(position, nonce, journal=journal)
     return partition, (OK, partition)
@@ -369,7 +374,7 @@ def fold(partition, options, clock, mark, to, chain, nonces, since):
     if partition.fold >= to:
         return partition, (OK, partition)
     valid = dict(nonces)
-    below = sorted((entry for entry in partition.journal if entry[0] < to), key=lambda entry: entry[0])
+    below = sorted((entry for entry in partition.journal if entry[0] < to), key=first)
     if "e" not in options.off and any(valid.get(position) != nonce for position, nonce, _ in below):
         return partition, (BEHIND, partition)
     base = partition.base.copy()
@@ -388,12 +393,33 @@ def purge(partition, options, clock, position, nonce):
     return partition.then(-2, position, nonce, journal=journal), (OK, partition)
 
 
+IDS, BY_TEXT, RECORDS = range(3)
+
+
 def parts_of(effects, num):
     """Effects by partition."""
     parts = {}
     for effect in effects:
-        parts.setdefault((min(effect[0] // 2, 2) + effect[1]) % num, []).append(effect)
+        parts.setdefault((min(effect[0] // 2, RECORDS) + effect[1]) % num, []).append(effect)
     return {part: tuple(of_part) for part, of_part in sorted(parts.items())}
+
+
+def parts_to_look_at(kind, docs, num):
+    """Partitions with the ids of an addition, and with the texts within the radius of it or of a check."""
+    texts = docs if kind == CHECK else [text for _, text in docs]
+    parts = {(BY_TEXT + other) % num for text in texts for other in TEXTS if distance(text, other) <= WITHIN}
+    return parts if kind == CHECK else parts | {(IDS + doc_id) % num for doc_id, _ in docs}
+
+
+def parts_of_records(state, kind, docs, num):
+    """Partitions with the records that ids and texts name, and with the leaders of these."""
+    texts = docs if kind == CHECK else [text for _, text in docs]
+    near = {other for text in texts for other in TEXTS if distance(text, other) <= WITHIN}
+    rows = {row for text in near for row in state.texts.get(text, ())}
+    if kind == ADD:
+        rows |= {state.ids[doc_id] for doc_id, _ in docs if doc_id in state.ids}
+    rows |= {state.records[row].leader for row in rows if row in state.records} - {None}
+    return {(RECORDS + row) % num for row in rows}
 
 
 # Clients.
@@ -424,7 +450,7 @@ class Client:
                 self.find_lost(log)
                 continue
             if status is FULL:
-                yield from self.tidy(log)
+                yield from self.tidy()
                 continue
             nonce = log.at(position).nonce
             log, answer = yield from self.complete(log, clock, position, nonce)
@@ -434,7 +460,7 @@ class Client:
             self.last = (position + 1, log.chains[position + 1])
             self.world.answered(self, position, nonce, answer)
             if self.options.eager:
-                yield from self.move(log)
+                yield from (self.move(log) if self.options.eager == 1 else self.tidy())
             return
 
     def find_lost(self, log):
@@ -507,7 +533,7 @@ class Client:
                 return log, clock, None
             if waited < options.patience:
                 raise Fault("a client helped without waiting")
-        log, state = yield from self.view(log, position)
+        log, state = yield from self.view(log, position, operation.kind, operation.docs)
         if state is None:
             return log, clock, None
         second = self.world.clock if "a" in options.off else operation.second
@@ -515,27 +541,42 @@ class Client:
         _, log, clock = yield (LOG, store, position, operation.nonce, answer, effects)
         return log, clock, (position, answer, effects)
 
-    def view(self, log, position):
-        """The state before a position: partitions at W, then the stored effects; None where it must be tried again."""
-        state, stale = State(), []
-        for part in range(self.options.partitions):
-            status, partition = yield (1 + part, read, log.confirmed[part])
-            if status is LOST:
-                yield from self.repair(part)
-                return (yield from self.again()), None
-            if partition.fold < log.low:
-                raise Fatal
-            if not self.is_current(log, partition):
+    def view(self, log, position, kind=None, docs=()):
+        """The state before a position: partitions at W, then the stored effects; None where it must be tried again.
+
+        Only what the operation needs is read: first by ids and texts, then the records that these name.
+        """
+        num = self.options.partitions
+        state, was_read, stale = State(), set(), []
+        needed = {*range(num)} if kind in (None, REMOVE) else parts_to_look_at(kind, docs, num)
+        while True:
+            for part in sorted(needed - was_read):
+                status, partition = yield (1 + part, read, log.confirmed[part])
+                was_read.add(part)
+                if partition.fold < log.low:
+                    raise Fatal
+                if status is LOST:
+                    yield from self.repair(part)
+                    return (yield from self.again()), None
+                if not self.is_current(log, partition):
+                    log = yield from self.again()
+                    self.must_fit(log, partition)
+                    return log, None
+                if not {"e", "f-report"} & self.options.off:
+                    stale += [(part, *entry[:2]) for entry in partition.journal if not log.has(*entry[:2])]
+                merge(state, partition, log, self.options)
+            if stale:
                 log = yield from self.again()
-                self.must_fit(log, partition)
+                yield from self.report(log, stale)
                 return log, None
-            stale += [(part, *entry[:2]) for entry in partition.journal if not log.has(*entry[:2])]
-            state = merged(state, partition, log, self.options)
-        if stale and "f-report" not in self.options.off:
-            log = yield from self.again()
-            if (yield from self.report(log, stale)):
-                return log, None
-            return log, None
+            if len(was_read) == num:
+                break
+            seen = state.copy()
+            for at in range(log.mark, position):
+                seen.apply(log.at(at).effects)
+            needed = parts_of_records(seen, kind, docs, num)
+            if needed <= was_read:
+                break
         for at in range(log.mark, position):
             state.apply(log.at(at).effects)
         return log, state
@@ -608,12 +649,16 @@ class Client:
         for part in range(options.partitions):
             marks = {}
             for position in range(log.mark, to):
-                marks |= {
-                    mark: position for at, mark in log.at(position).marks or () if at == part
-                }
+                marks |= {mark: position for at, mark in log.at(position).marks or () if at == part}
             if not marks:
                 continue
             _, partition, missing = yield (1 + part, verify, (log.confirmed[part], *marks))
+            if partition.fold < log.low:
+                raise Fatal
+            if not self.is_current(log, partition):
+                log = yield from self.again()
+                self.must_fit(log, partition)
+                return log
             if "f-verify" in options.off:
                 missing = ()
             if log.confirmed[part] in missing:
@@ -634,7 +679,7 @@ class Client:
             marks = tuple(sorted((dict(operation.marks) | dict(found)).items()))
             yield (LOG, written, position, operation.nonce, marks)
 
-    def tidy(self, log):
+    def tidy(self):
         """Finish what is behind, move W, fold the partitions, and trim the log."""
         options = self.options
         _, log, clock = yield (LOG, begin, None)
@@ -661,9 +706,7 @@ class Client:
         since = self.rule.since(log.at(to - 1).second)
         before = []
         for part in range(options.partitions):
-            status, partition = yield (
-                *(1 + part, fold, log.confirmed[part], to, log.chains[to], nonces, since),
-            )
+            status, partition = yield (*(1 + part, fold, log.confirmed[part], to, log.chains[to], nonces, since),)
             if partition.fold < log.low:
                 raise Fatal
             if status is LOST:
@@ -703,7 +746,7 @@ class Client:
                     continue
                 if log.mark > end:
                     break
-                log, state = yield from self.view(log, end)
+                log, state = yield from self.view(log, end, CHECK, (text,))
                 if state is None:
                     continue
                 leader, bits, _ = self.rule.look(state, text, self.rule.since(second))
@@ -711,16 +754,15 @@ class Client:
                 return
 
 
-def merged(state, partition, log, options):
-    """A state with what one partition has below W."""
-    for name in ("records", "ids"):
-        getattr(state, name).update(getattr(partition.base, name))
+def merge(state, partition, log, options):
+    """Add to a state what one partition has below W."""
+    state.records.update(partition.base.records)
+    state.ids.update(partition.base.ids)
     for text, rows in partition.base.texts.items():
         state.texts[text] = (*state.texts.get(text, ()), *rows)
-    for position, nonce, effects in sorted(partition.journal, key=lambda entry: entry[0]):
+    for position, nonce, effects in sorted(partition.journal, key=first):
         if (position < log.mark or "c" in options.off) and ("e" in options.off or log.has(position, nonce)):
             state.apply(effects)
-    return state
 
 
 class Auditor(Client):
@@ -735,7 +777,7 @@ class Auditor(Client):
                     self.world.audited(log, state)
                     return
                 continue
-            yield from self.tidy(log)
+            yield from self.tidy()
         raise Fault("the auditor did not finish")
 
 
@@ -760,8 +802,9 @@ class World:
     ("away", server) and ("back", server).
     """
 
-    def __init__(self, plans, options, biased=()):
+    def __init__(self, plans, options, biased=(), is_compared=False):
         self.options = options
+        self.is_compared = is_compared  # whether worlds are compared by what each client has heard
         nothing = Partition((0,), 0, 0, State(), ())
         log = Log(0, 0, (), (0,), ((0, 0),) * options.partitions, 0)
         self.servers = [log, *(nothing for _ in range(options.partitions))]
@@ -787,13 +830,16 @@ class World:
         self.clients.append(client)
         self.requests.append(None)
         self.prints.append(0)
+        self._alive = None
         self._resume(len(self.clients) - 1, None)
 
     def _resume(self, i, reply):
+        if self.is_compared:
+            self.prints[i] = hash((self.prints[i], digest(reply)))
         try:
             self.requests[i] = self.clients[i].steps.send(reply)
         except StopIteration:
-            self.requests[i] = None
+            self._stop(i)
         except Fatal:
             if not any(self.num_lost.values()):
                 raise Fault("reported as lost, but nothing was") from None
@@ -801,9 +847,14 @@ class World:
                 raise Fault("replicated, but more was lost than can be restored") from None
             self.is_fatal = True
 
+    def _stop(self, i):
+        self.requests[i] = self._alive = None
+
     def alive(self):
         """Clients that have a call to make."""
-        return [i for i, request in enumerate(self.requests) if request is not None]
+        if self._alive is None:
+            self._alive = [i for i, request in enumerate(self.requests) if request is not None]
+        return self._alive
 
     def _call(self, i):
         server, script, *arguments = self.requests[i]
@@ -829,9 +880,7 @@ class World:
             raise Fault("the log grew over its bound")
         if log.end > before.end:
             operation = log.operations[-1]
-            self.sequence.append(
-                (operation.nonce, operation.kind, operation.docs, operation.second, operation.row)
-            )
+            self.sequence.append((operation.nonce, operation.kind, operation.docs, operation.second, operation.row))
 
     def do(self, step):
         """One step; nothing where it does not apply any more."""
@@ -844,11 +893,11 @@ class World:
             self.away.discard(who)
         elif who < len(self.requests) and self.requests[who] is not None:
             if kind == "kill":
-                self.requests[who] = None
+                self._stop(who)
             elif self.requests[who][0] not in self.away:
                 reply = self._call(who)
                 if kind == "kill-after":
-                    self.requests[who] = None
+                    self._stop(who)
                     return
                 if kind == "repeat":
                     reply = self._call(who)
@@ -891,6 +940,8 @@ class World:
             for lost, (at, _, old) in self.void.items():
                 if at <= position and lost not in self.told and added(old) & ids:
                     raise Fault("a second answer to a document, and the loss of the first was not reported")
+        if any(name == client.name and lost not in self.told for lost, (_, name, _) in self.void.items()):
+            raise Fault("a client goes on and was not told that an answer of its own is lost")
         if self.biased and kind == ADD:
             for doc_id, _, row, leader, _ in answer:
                 if self.said.setdefault(doc_id, (row, leader)) != (row, leader):
@@ -942,6 +993,24 @@ class World:
             if self.is_fatal or isinstance(self.clients[-1], Auditor):
                 return
             self.join(Auditor(900, (), self, Rule(self.options.ttl)))
+
+    def print(self, can_lose):
+        """A number that is the same where all that can still happen is: servers, what clients heard, what was said."""
+        pasts = tuple(tuple(digest(state) for state in (past if can_lose else past[-1:])) for past in self.past)
+        running = tuple(request is not None for request in self.requests)
+        said = (frozenset(self.void) - self.told, frozenset(self.answers))
+        return hash((pasts, tuple(self.prints), running, said, self.is_fatal))
+
+
+def digest(reply):
+    """What can be hashed of a reply; the history of a partition tells all that is in it."""
+    if isinstance(reply, Partition):
+        return reply.history, reply.fold
+    if isinstance(reply, tuple) and reply and isinstance(reply[-1], Partition):
+        return (*reply[:-1], digest(reply[-1]))
+    if isinstance(reply, tuple) and len(reply) == 3 and isinstance(reply[1], Partition):
+        return reply[0], digest(reply[1]), reply[2]
+    return reply
 
 
 def added(answer):
@@ -997,8 +1066,8 @@ def random_plan(rng, off=frozenset(), biased=False):
             docs[0] = (docs[0][0], rng.choice(TEXTS))
         return ADD, tuple(docs)
 
-    clients = rng.choice((2, 2, 3))
-    tasks = tuple(tuple(task() for _ in range(rng.randint(1, 3))) for _ in range(clients))
+    clients = rng.choice((2, 2, 2, 3))
+    tasks = tuple(tuple(task() for _ in range(rng.choice((1, 1, 2, 3)))) for _ in range(clients))
     options = Options(
         partitions=rng.choice((1, 2, 2, 3)),
         bound=rng.choice((2, 3, 4)),
@@ -1006,7 +1075,7 @@ def random_plan(rng, off=frozenset(), biased=False):
         patience=rng.choice((0, 0, 6)),
         ttl=rng.choice((None, None, 15)) if not biased else None,
         replicated=rng.random() < 0.25,
-        eager=rng.random() < 0.7,
+        eager=rng.choice((0, 1, 1, 2)),
         off=off,
     )
     return Plan(tasks, options, (rng.randrange(clients),) if biased else ())
@@ -1041,6 +1110,9 @@ def random_schedule(rng, plan, length=60):
                         ("away", server),
                     )
                 )
+                if step[0] == "lose" and plan.biased:
+                    # What is decided again is the same only if all decide alike.
+                    continue
                 if step[0] == "kill" and len(alive) == 1:
                     continue
             elif chance < 0.12 and world.away:
@@ -1061,34 +1133,92 @@ def random_schedule(rng, plan, length=60):
     return schedule, None, world
 
 
+def explore(plan, losses=0, kills=0, most_lost=6):
+    """Play every schedule of a small plan; (schedules, different states), or a Fault with its schedule.
+
+    Schedules that lead to the same state go on alike: each state is played once, and its schedules are counted.
+    """
+    counts = {}
+
+    def replayed(schedule):
+        world = World(plan.tasks, plan.options, plan.biased, is_compared=True)
+        for step in schedule:
+            world.do(step)
+        return world
+
+    def choices(world, left):
+        alive = world.alive()
+        steps = [(("run", i), left) for i in alive]
+        if left[0]:
+            for server, past in enumerate(world.past):
+                for num in range(1, min(most_lost, len(past) - 1) + 1):
+                    steps.append((("lose", server, num), (left[0] - 1, left[1])))
+        if left[1] and len(alive) > 1:
+            steps += [((kind, i), (left[0], left[1] - 1)) for i in alive for kind in ("kill", "kill-after")]
+        return steps
+
+    def count(schedule, left, world):
+        alive = world.alive()
+        key = (world.print(left[0] > 0), left)
+        if key in counts:
+            return counts[key]
+        if world.is_fatal or not alive:
+            if not world.is_fatal:
+                world.finish()
+            counts[key] = 1
+            return 1
+        total = 0
+        for number, (step, then) in enumerate(choices(world, left)):
+            after = replayed(schedule) if number else world
+            try:
+                after.do(step)
+                total += count([*schedule, step], then, after)
+            except Fault as fault:
+                if len(fault.args) == 1:
+                    fault.args = (*fault.args, [*schedule, step])
+                raise
+        counts[key] = total
+        return total
+
+    schedules = count([], (losses, kills), replayed([]))
+    return schedules, len(counts)
+
+
 def shrink(plan, schedule):
-    """A shortest schedule that still fails: no task and no step of it can be left out."""
-    size = max(1, len(schedule) // 2)
-    while size:
-        at = 0
-        while at < len(schedule):
-            shorter = schedule[:at] + schedule[at + size :]
-            if fault_of(plan, shorter):
-                schedule = shorter
-            else:
-                at += size
-        size //= 2
-    for client in range(len(plan.tasks)):
-        for at in reversed(range(len(plan.tasks[client]))):
-            tasks = list(plan.tasks)
-            tasks[client] = tasks[client][:at] + tasks[client][at + 1 :]
-            shorter = plan._replace(tasks=tuple(tasks))
-            if fault_of(shorter, schedule):
-                plan = shorter
+    """A schedule that still fails, of which no step and no task can be left out."""
+    before = None
+    while before != (plan, schedule):
+        before = plan, schedule
+        size = max(1, len(schedule) // 2)
+        while size:
+            at = 0
+            while at < len(schedule):
+                shorter = schedule[:at] + schedule[at + size :]
+                if fault_of(plan, shorter):
+                    schedule = shorter
+                else:
+                    at += size
+            size //= 2
+        for client, of_client in enumerate(plan.tasks):
+            for at in reversed(range(len(of_client))):
+                left = plan.tasks[client][:at] + plan.tasks[client][at + 1 :]
+                shorter = plan._replace(tasks=(*plan.tasks[:client], left, *plan.tasks[client + 1 :]))
+                if fault_of(shorter, schedule):
+                    plan = shorter
     return plan, schedule
 
 
-def search(seed, num, off=frozenset(), biased=False):
-    """Play random schedules; (schedules played, of these with a report that ends it, (plan, schedule, fault) or None)."""
+def search(seed, num, off=frozenset(), biased=False, fixed=None):
+    """Play random schedules, of one plan or of random ones.
+
+    Returns
+    -------
+    (schedules played, those ended by a report that the loss is too deep, (plan, schedule, fault) or None)
+    """
     rng = random.Random(seed)
     num_fatal = 0
     for played in range(num):
-        plan = random_plan(rng, off, biased)
+        plan = fixed or random_plan(rng, off, biased)
         schedule, fault, world = random_schedule(rng, plan)
         num_fatal += world.is_fatal
         if fault:
