@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.index.store import cluster_model as cluster
@@ -67,6 +67,14 @@ OPERATIONS = st.one_of(
 )
 
 
+def additions(*texts):
+    """Operations that add a document each."""
+    return [((ADD, ((doc_id, text),)), 0) for doc_id, text in enumerate(texts)]
+
+
+# A copy of a removed document has its evidence, although a nearer one was kept since; and the nearest of two.
+@example(operations=additions(15, 3, 1, 3), ttl=None)
+@example(operations=[*additions(15, 1, 3), ((REMOVE, (1,)), 0), ((REMOVE, (0,)), 0)], ttl=None)
 @given(operations=st.lists(st.tuples(OPERATIONS, st.integers(0, 4)), max_size=20), ttl=st.sampled_from([None, 6]))
 @settings(max_examples=150, deadline=None, derandomize=True)
 def test_its_rule_is_that_of_the_index(operations, ttl):
