@@ -14,6 +14,10 @@ what fails. Everything is numbers, so that schedules are the same in every proce
     f-last: a client does not name what it had answered     f-report: effects of lost operations are not reported
     g: append knows no bound                                g-trim: the log is trimmed before partitions are folded
     h: nobody helps                                         h-wait: helping at once
+    f-advance: W passes operations whose marks a failover dropped between the look and the script
+    f-confirmed: W moves without a look for the mark that was confirmed before
+    f-again: what a log lacks that was read before the partition is taken for lost
+    f-wait: WAIT on a connection that did not write is taken for a confirmation
 """
 
 import functools
@@ -323,7 +327,7 @@ def advance(log, options, clock, mark, to, chain, confirmed):
     same = log.mark == mark and to <= log.end and log.chains[to] == chain
     # A failover may have dropped the marks but not the operations.
     passed = log.operations[mark - log.low : to - log.low]
-    if same and ("f-written" in options.off or all(operation.marks is not None for operation in passed)):
+    if same and ({"f-written", "f-advance"} & options.off or all(operation.marks is not None for operation in passed)):
         log = log._replace(mark=to, confirmed=confirmed)
     return log, (OK, log, clock)
 
@@ -566,9 +570,10 @@ class Client:
                     stale += [(part, *entry[:2]) for entry in partition.journal if not log.has(*entry[:2])]
                 merge(state, partition, log, self.options)
             if stale:
-                log = yield from self.again()
+                if "f-again" not in self.options.off:
+                    log = yield from self.again()
                 yield from self.report(log, stale)
-                return log, None
+                return (yield from self.again()), None
             if len(was_read) == num:
                 break
             seen = state.copy()
@@ -652,7 +657,8 @@ class Client:
                 marks |= {mark: position for at, mark in log.at(position).marks or () if at == part}
             if not marks:
                 continue
-            _, partition, missing = yield (1 + part, verify, (log.confirmed[part], *marks))
+            before = () if "f-confirmed" in options.off else (log.confirmed[part],)
+            _, partition, missing = yield (1 + part, verify, (*before, *marks))
             if partition.fold < log.low:
                 raise Fatal
             if not self.is_current(log, partition):
@@ -860,7 +866,7 @@ class World:
         server, script, *arguments = self.requests[i]
         before = self.servers[server]
         if script is confirm:
-            arguments = (arguments[0] == self.connections[server],)
+            arguments = ("f-wait" in self.options.off or arguments[0] == self.connections[server],)
             if arguments[0]:
                 self.safe[server] = len(self.past[server]) - 1
         if self.ticks:

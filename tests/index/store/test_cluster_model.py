@@ -162,7 +162,7 @@ def test_a_log_older_than_what_is_final():
 
 GUARANTEES = [
     *("a", "b", "c", "c-fold", "d", "e", "f-verify", "f-read", "f-written", "f-last", "f-report"),
-    *("g", "g-trim", "h", "h-wait"),
+    *("f-advance", "f-confirmed", "f-again", "f-wait", "g", "g-trim", "h", "h-wait"),
 ]
 
 
