@@ -1,0 +1,1232 @@
+"""The protocol of docs/developers/cluster.md as a model: a log, partitions, clients, and a scheduler that fails them.
+
+Servers are immutable states; a script is a function of a state and its arguments that returns the next state and a
+reply. Clients are generators: each `yield` is one call of one script, so a schedule is the list of who goes next and
+what fails. Everything is numbers, so that schedules are the same in every process.
+
+`off` names what is left out, to show that the model would find it:
+
+    a: arrival times from the clock of whoever decides      b: a caller's own verdict instead of the stored one
+    c: entries at or above W count                          c-fold: a fold above W does not reject the view
+    d: writes below the fold are accepted                   e: journal entries count whatever their nonce
+    e-chain: the chain value of a fold is not compared      f-verify: W moves without a look at the partitions
+    f-read: a read does not look for the confirmed mark     f-written: W passes what is decided, not yet written
+    f-last: a client does not name what it had answered     f-report: effects of lost operations are not reported
+    g: append knows no bound                                g-trim: the log is trimmed before partitions are folded
+    h: nobody helps                                         h-wait: helping at once
+    f-advance: W passes operations whose marks a failover dropped between the look and the script
+    f-confirmed: W moves without a look for the mark that was confirmed before
+    f-again: what a log lacks that was read before the partition is taken for lost
+    f-wait: WAIT on a connection that did not write is taken for a confirmation
+"""
+
+import functools
+import operator
+import random
+from typing import NamedTuple
+
+ADD, REMOVE, CHECK = range(3)
+ADD_ID, DELETE_ID, ADD_TEXT, DELETE_TEXT, ADD_RECORD, SET_RECORD, GONE = range(7)
+LOG = 0
+WITHIN = 2
+BITS = 4
+# Fingerprints of documents: some within the radius of each other, some not, and 3 as near to 0 as to 15.
+TEXTS = (0, 1, 3, 15)
+
+LOST, FULL, OLD, BEHIND, GONE_BACK, OK = "lost", "full", "old", "behind", "gone back", "ok"
+
+
+first = operator.itemgetter(0)
+
+
+class Fault(Exception):
+    """What must never happen."""
+
+
+class Fatal(Exception):
+    """A client found more lost than can be restored: it reports this and stops."""
+
+
+def distance(text, other):
+    return (text ^ other).bit_count()
+
+
+# The rule of the online index, on one state.
+
+
+class Record(NamedTuple):
+    id: int
+    text: int
+    second: int
+    leader: int | None
+    distance: int | None
+    stands: bool
+
+
+class State:
+    """All that a decision can look at."""
+
+    def __init__(self, records=None, ids=None, texts=None):
+        self.records, self.ids, self.texts = records or {}, ids or {}, texts or {}
+
+    def copy(self):
+        return State(dict(self.records), dict(self.ids), dict(self.texts))
+
+    def apply(self, effects):
+        for effect in effects:
+            kind, key, value = effect
+            if kind == ADD_RECORD:
+                self.records[key] = value
+            elif kind == SET_RECORD:
+                if key in self.records:
+                    self.records[key] = self.records[key]._replace(leader=value[0], distance=value[1], stands=value[2])
+            elif kind == GONE:
+                self.records.pop(key, None)
+            elif kind == ADD_ID:
+                self.ids[key] = value
+            elif kind == DELETE_ID:
+                if self.ids.get(key) == value:
+                    del self.ids[key]
+            elif kind == ADD_TEXT:
+                rows = self.texts.get(key, ())
+                self.texts[key] = rows if value in rows else (*rows, value)
+            elif value in self.texts.get(key, ()):
+                self.texts[key] = tuple(row for row in self.texts[key] if row != value)
+
+    def expire(self, second):
+        """Forget what came before a second."""
+        for row in [row for row, record in self.records.items() if record.second < second]:
+            del self.records[row]
+
+    def content(self, since):
+        """What decisions can differ by, once documents that came before a second have expired."""
+        records = {row: record for row, record in self.records.items() if record.second >= since}
+        ids = {doc_id: row for doc_id, row in self.ids.items() if row in records}
+        texts = {text: tuple(sorted({*rows} & {*records})) for text, rows in self.texts.items()}
+        return records, ids, {text: rows for text, rows in texts.items() if rows}
+
+
+class Rule:
+    """The decision, by one ttl; `bias` is that of a client which decides otherwise than all others."""
+
+    def __init__(self, ttl=None, bias=False):
+        self.ttl, self.bias = ttl, bias
+
+    def since(self, second):
+        return -1 if self.ttl is None else second - self.ttl
+
+    def decide(self, state, kind, docs, second, row):
+        """Answer and effects of an operation on the state before it, which is changed."""
+        if kind == REMOVE:
+            return self._remove(state, docs[0], second)
+        since = self.since(second)
+        answers, effects = [], []
+        for doc_id, text in docs:
+            known = state.records.get(state.ids.get(doc_id, -1))
+            if known is not None and known.second >= since and known.text != text:
+                return (-1, doc_id), ()
+        given = {}
+        for doc_id, text in docs:
+            if given.setdefault(doc_id, text) != text:
+                return (-1, doc_id), ()
+        for doc_id, text in docs:
+            at = state.ids.get(doc_id, -1)
+            known = state.records.get(at)
+            if known is not None and known.second >= since:
+                answers.append((doc_id, 0, at, known.leader, known.distance))
+                continue
+            leader, bits, collapses = self.look(state, text, since)
+            record = Record(doc_id, text, second, leader, bits, not collapses)
+            new = [(ADD_RECORD, row, record), (ADD_ID, doc_id, row)]
+            if not collapses:
+                new.append((ADD_TEXT, text, row))
+            state.apply(new)
+            effects += new
+            answers.append((doc_id, 1, row, leader, bits))
+            row += 1
+        return tuple(answers), tuple(effects)
+
+    def look(self, state, text, since):
+        """Leader, distance, and whether the document collapses into one that stands for its class."""
+        there = lambda row: row in state.records and state.records[row].second >= since  # noqa: E731
+        of_class = sorted(row for row in state.texts.get(text, ()) if there(row))
+        for row in of_class:
+            if state.records[row].leader is None:
+                return row, 0, True
+        for row in of_class:
+            if there(state.records[row].leader):
+                return state.records[row].leader, state.records[row].distance, True
+        return (*self._best(state, text, since, None), False)
+
+    def _best(self, state, text, since, but):
+        best = None
+        for other in TEXTS if not self.bias else ():
+            bits = distance(text, other)
+            if bits > WITHIN:
+                continue
+            for row in state.texts.get(other, ()):
+                record = state.records.get(row)
+                if record is None or record.second < since or record.leader is not None or row == but:
+                    continue
+                if best is None or (bits, row) < best:
+                    best = (bits, row)
+        return (None, None) if best is None else (best[1], best[0])
+
+    def _remove(self, state, doc_id, second):
+        since = self.since(second)
+        row = state.ids.get(doc_id, -1)
+        gone = state.records.get(row)
+        if gone is None or gone.second < since:
+            return (-1, doc_id), ()
+        effects = [(GONE, row, 0), (DELETE_ID, doc_id, row)]
+        if gone.stands:
+            effects.append((DELETE_TEXT, gone.text, row))
+        state.apply(effects)
+        answers = [(doc_id, int(gone.leader is None))]
+        if gone.leader is not None:
+            return tuple(answers), tuple(effects)
+        members = [at for at, record in state.records.items() if record.leader == row and record.second >= since]
+        for member in sorted(members):
+            record = state.records[member]
+            leader, bits = self._best(state, record.text, since, member)
+            stands = record.stands or leader is None
+            new = [(SET_RECORD, member, (leader, bits, stands))]
+            if stands and not record.stands:
+                new.append((ADD_TEXT, record.text, member))
+            state.apply(new)
+            effects += new
+            answers.append((record.id, leader))
+        return tuple(answers), tuple(effects)
+
+
+# Servers: their states and scripts.
+
+
+class Operation(NamedTuple):
+    nonce: int
+    writer: int
+    counter: int
+    kind: int
+    docs: tuple
+    second: int
+    row: int
+    answer: tuple | None = None
+    effects: tuple | None = None
+    marks: tuple | None = None
+
+
+class Log(NamedTuple):
+    low: int  # H
+    mark: int  # W
+    operations: tuple  # from H on
+    chains: tuple  # of position 0 on: the value before each position
+    confirmed: tuple  # a mark for each partition
+    row: int
+
+    @property
+    def end(self):
+        return len(self.chains) - 1
+
+    def at(self, position):
+        """An operation, or None where it is not there."""
+        index = position - self.low
+        return self.operations[index] if 0 <= index < len(self.operations) else None
+
+    def has(self, position, nonce):
+        operation = self.at(position)
+        return operation is not None and operation.nonce == nonce
+
+    def changed(self, position, operation, **fields):
+        index = position - self.low
+        operations = (*self.operations[:index], operation, *self.operations[index + 1 :])
+        return self._replace(operations=operations, **fields)
+
+
+class Partition(NamedTuple):
+    history: tuple  # of marks' chain values, from 0 writes on
+    fold: int
+    chain: int  # of the log, at the fold
+    base: State
+    journal: tuple  # (position, nonce, effects)
+
+    @property
+    def here(self):
+        return len(self.history) - 1, self.history[-1]
+
+    def contains(self, mark):
+        return mark[0] < len(self.history) and self.history[mark[0]] == mark[1]
+
+    def then(self, *what, **fields):
+        return self._replace(history=(*self.history, hash((self.history[-1], *what))), **fields)
+
+
+class Options(NamedTuple):
+    """One setting of the protocol.
+
+    `horizon` is how far behind W the log is trimmed; `patience` how many steps a client waits before it helps.
+    """
+
+    partitions: int = 2
+    bound: int = 4
+    horizon: int = 1
+    patience: int = 0
+    ttl: int | None = None
+    replicated: bool = False
+    eager: int = 1  # after each answer: 0 nothing, 1 W is advanced, 2 partitions are folded too
+    off: frozenset = frozenset()
+
+
+def begin(log, options, clock, last):
+    if "f-last" not in options.off and last is not None:
+        position, chain = last
+        if position > log.end or log.chains[position] != chain:
+            return log, (GONE_BACK, log, clock)
+    return log, (OK, log, clock)
+
+
+def append(log, options, clock, last, nonce, writer, counter, kind, docs):
+    log, reply = begin(log, options, clock, last)
+    if reply[0] is not OK:
+        return log, (*reply, None)
+    for index, operation in enumerate(log.operations):
+        if operation.writer == writer and operation.counter == counter:
+            return log, (OK, log, clock, log.low + index)
+    if len(log.operations) >= options.bound and "g" not in options.off:
+        return log, (FULL, log, clock, None)
+    second = max(clock, log.operations[-1].second) if log.operations else clock
+    operation = Operation(nonce, writer, counter, kind, docs, second, log.row)
+    position = log.end
+    log = log._replace(
+        operations=(*log.operations, operation),
+        chains=(*log.chains, hash((log.chains[-1], nonce))),
+        row=log.row + (len(docs) if kind == ADD else 0),
+    )
+    return log, (OK, log, clock, position)
+
+
+def store(log, options, clock, position, nonce, answer, effects):
+    operation = log.at(position)
+    if operation is None or operation.nonce != nonce:
+        return log, (LOST, log, clock)
+    if any(earlier.answer is None for earlier in log.operations[: position - log.low]):
+        return log, (BEHIND, log, clock)
+    if operation.answer is None or "b" in options.off:
+        log = log.changed(position, operation._replace(answer=answer, effects=effects))
+    return log, (OK, log, clock)
+
+
+def written(log, options, clock, position, nonce, marks):
+    operation = log.at(position)
+    if operation is None or operation.nonce != nonce or operation.answer is None:
+        return log, (LOST, log, clock)
+    log = log.changed(position, operation._replace(marks=marks))
+    return log, (OK, log, clock)
+
+
+def advance(log, options, clock, mark, to, chain, confirmed):
+    same = log.mark == mark and to <= log.end and log.chains[to] == chain
+    # A failover may have dropped the marks but not the operations.
+    passed = log.operations[mark - log.low : to - log.low]
+    if same and ({"f-written", "f-advance"} & options.off or all(operation.marks is not None for operation in passed)):
+        log = log._replace(mark=to, confirmed=confirmed)
+    return log, (OK, log, clock)
+
+
+def reconfirm(log, options, clock, partition, old, new):
+    if log.confirmed[partition] == old:
+        confirmed = (*log.confirmed[:partition], new, *log.confirmed[partition + 1 :])
+        log = log._replace(confirmed=confirmed)
+    return log, (OK, log, clock)
+
+
+def trim(log, options, clock, low, chain):
+    if log.low < low <= log.mark and log.chains[low] == chain:
+        log = log._replace(low=low, operations=log.operations[low - log.low :])
+    return log, (OK, log, clock)
+
+
+def confirm(state, options, clock, is_connected):
+    """WAIT: what was written on this connection is on the replica, unless a failover has closed it meanwhile."""
+    return state, OK if is_connected else LOST
+
+
+def read(partition, options, clock, mark):
+    is_whole = "f-read" in options.off or partition.contains(mark)
+    return partition, (OK if is_whole else LOST, partition)
+
+
+def write(partition, options, clock, position, nonce, effects):
+    if position < partition.fold and "d" not in options.off:
+        return partition, (OLD, partition)
+    is_new = all(entry[:2] != (position, nonce) for entry in partition.journal)
+    if "e" in options.off:
+        is_new = all(entry[0] != position for entry in partition.journal)
+    if is_new:
+        journal = (*partition.journal, (position, nonce, effects))
+        partition = partition.then(position, nonce, journal=journal)
+    return partition, (OK, partition)
+
+
+def verify(partition, options, clock, marks):
+    return partition, (OK, partition, tuple(mark for mark in marks if not partition.contains(mark)))
+
+
+def fold(partition, options, clock, mark, to, chain, nonces, since):
+    """`nonces`: position -> nonce, as pairs, of what is below `to`."""
+    if not (partition.contains(mark) or "f-read" in options.off):
+        return partition, (LOST, partition)
+    if partition.fold >= to:
+        return partition, (OK, partition)
+    valid = dict(nonces)
+    below = sorted((entry for entry in partition.journal if entry[0] < to), key=first)
+    if "e" not in options.off and any(valid.get(position) != nonce for position, nonce, _ in below):
+        return partition, (BEHIND, partition)
+    base = partition.base.copy()
+    for _, _, effects in below:
+        base.apply(effects)
+    base.expire(since)
+    journal = tuple(entry for entry in partition.journal if entry[0] >= to)
+    # The reply is what was there before.
+    return partition.then(-1, to, chain, fold=to, chain=chain, base=base, journal=journal), (OK, partition)
+
+
+def purge(partition, options, clock, position, nonce):
+    journal = tuple(entry for entry in partition.journal if entry[:2] != (position, nonce))
+    if len(journal) == len(partition.journal):
+        return partition, (OK, partition)
+    return partition.then(-2, position, nonce, journal=journal), (OK, partition)
+
+
+IDS, BY_TEXT, RECORDS = range(3)
+
+
+def parts_of(effects, num):
+    """Effects by partition."""
+    parts = {}
+    for effect in effects:
+        parts.setdefault((min(effect[0] // 2, RECORDS) + effect[1]) % num, []).append(effect)
+    return {part: tuple(of_part) for part, of_part in sorted(parts.items())}
+
+
+def parts_to_look_at(kind, docs, num):
+    """Partitions with the ids of an addition, and with the texts within the radius of it or of a check."""
+    texts = docs if kind == CHECK else [text for _, text in docs]
+    parts = {(BY_TEXT + other) % num for text in texts for other in TEXTS if distance(text, other) <= WITHIN}
+    return parts if kind == CHECK else parts | {(IDS + doc_id) % num for doc_id, _ in docs}
+
+
+def parts_of_records(state, kind, docs, num):
+    """Partitions with the records that ids and texts name, and with the leaders of these."""
+    texts = docs if kind == CHECK else [text for _, text in docs]
+    near = {other for text in texts for other in TEXTS if distance(text, other) <= WITHIN}
+    rows = {row for text in near for row in state.texts.get(text, ())}
+    if kind == ADD:
+        rows |= {state.ids[doc_id] for doc_id, _ in docs if doc_id in state.ids}
+    rows |= {state.records[row].leader for row in rows if row in state.records} - {None}
+    return {(RECORDS + row) % num for row in rows}
+
+
+# Clients.
+
+
+class Client:
+    """One client: `tasks` in order, then the end. `world` hears what it answers and reports."""
+
+    def __init__(self, name, tasks, world, rule):
+        self.name, self.tasks, self.world, self.rule = name, tasks, world, rule
+        self.options = world.options
+        self.last = None
+        self.num_nonces = 0
+
+    def run(self):
+        for counter, (kind, docs) in enumerate(self.tasks):
+            if kind == CHECK:
+                yield from self.check(docs[0])
+            else:
+                yield from self.operate(counter, kind, docs)
+
+    def operate(self, counter, kind, docs):
+        while True:
+            self.num_nonces += 1
+            nonce = self.name * 1000 + self.num_nonces
+            status, log, clock, position = yield (LOG, append, self.last, nonce, self.name, counter, kind, docs)
+            if status is GONE_BACK:
+                self.find_lost(log)
+                continue
+            if status is FULL:
+                yield from self.tidy()
+                continue
+            nonce = log.at(position).nonce
+            log, answer = yield from self.complete(log, clock, position, nonce)
+            if answer is None:
+                # Lost, or finished and trimmed by others: the ids tell which.
+                continue
+            self.last = (position + 1, log.chains[position + 1])
+            self.world.answered(self, position, nonce, answer)
+            if self.options.eager:
+                yield from (self.move(log) if self.options.eager == 1 else self.tidy())
+            return
+
+    def find_lost(self, log):
+        self.world.own_lost(self, log)
+        self.last = None
+
+    def complete(self, log, clock, position, nonce):
+        """Decide, store and write the operation at a position; (log, answer), or None where it is not there."""
+        own = None
+        while True:
+            if not log.has(position, nonce):
+                return log, None
+            operation = log.at(position)
+            if operation.answer is None:
+                log, clock, decided = yield from self.decide_next(log, clock, position)
+                if decided is not None and decided[0] == position:
+                    own = decided[1:]
+                continue
+            answer, effects = operation.answer, operation.effects
+            if "b" in self.options.off and own is not None:
+                answer, effects = own
+            if operation.marks is None:
+                marks = yield from self.write_effects(position, nonce, effects)
+                if marks is None or marks is OLD:
+                    log = yield from self.again()
+                    if marks is OLD and log.has(position, nonce) and log.mark <= position:
+                        # Final in a partition, and the log does not know that it was decided.
+                        raise Fatal
+                    continue
+                status, log, clock = yield (LOG, written, position, nonce, marks)
+                if status is LOST:
+                    return log, None
+            elif self.options.replicated:
+                # Others wrote: confirmed are only writes of one's own connection, so it is written once more.
+                status, log, clock = yield (LOG, written, position, nonce, operation.marks)
+                if status is LOST:
+                    return log, None
+            if self.options.replicated:
+                connection = self.world.connections[LOG]
+                if (yield (LOG, confirm, connection)) is LOST:
+                    log = yield from self.again()
+                    continue
+            return log, answer
+
+    def write_effects(self, position, nonce, effects, only=None):
+        """Marks by partition, OLD where the position is below a fold, or None after a failover."""
+        marks = []
+        for part, of_part in parts_of(effects, self.options.partitions).items():
+            if only is not None and part not in only:
+                continue
+            status, partition = yield (1 + part, write, position, nonce, of_part)
+            if status is OLD:
+                return OLD
+            if self.options.replicated:
+                connection = self.world.connections[1 + part]
+                if (yield (1 + part, confirm, connection)) is LOST:
+                    return None
+            marks.append((part, partition.here))
+        return tuple(marks)
+
+    def decide_next(self, log, clock, limit):
+        """Decide and store the first operation without a verdict, at most at `limit`; the log after that."""
+        options = self.options
+        position = next(at for at in range(log.mark, limit + 1) if log.at(at).answer is None)
+        operation = log.at(position)
+        if operation.writer != self.name:
+            waited = clock - operation.second
+            if "h" in options.off or ("h-wait" not in options.off and waited < options.patience):
+                _, log, clock = yield (LOG, begin, None)
+                return log, clock, None
+            if waited < options.patience:
+                raise Fault("a client helped without waiting")
+        log, state = yield from self.view(log, position, operation.kind, operation.docs)
+        if state is None:
+            return log, clock, None
+        second = self.world.clock if "a" in options.off else operation.second
+        answer, effects = self.rule.decide(state, operation.kind, operation.docs, second, operation.row)
+        _, log, clock = yield (LOG, store, position, operation.nonce, answer, effects)
+        return log, clock, (position, answer, effects)
+
+    def view(self, log, position, kind=None, docs=()):
+        """The state before a position: partitions at W, then the stored effects; None where it must be tried again.
+
+        Only what the operation needs is read: first by ids and texts, then the records that these name.
+        """
+        num = self.options.partitions
+        state, was_read, stale = State(), set(), []
+        needed = {*range(num)} if kind in (None, REMOVE) else parts_to_look_at(kind, docs, num)
+        while True:
+            for part in sorted(needed - was_read):
+                status, partition = yield (1 + part, read, log.confirmed[part])
+                was_read.add(part)
+                if partition.fold < log.low:
+                    raise Fatal
+                if status is LOST:
+                    yield from self.repair(part)
+                    return (yield from self.again()), None
+                if not self.is_current(log, partition):
+                    log = yield from self.again()
+                    self.must_fit(log, partition)
+                    return log, None
+                if not {"e", "f-report"} & self.options.off:
+                    stale += [(part, *entry[:2]) for entry in partition.journal if not log.has(*entry[:2])]
+                merge(state, partition, log, self.options)
+            if stale:
+                if "f-again" not in self.options.off:
+                    log = yield from self.again()
+                yield from self.report(log, stale)
+                return (yield from self.again()), None
+            if len(was_read) == num:
+                break
+            seen = state.copy()
+            for at in range(log.mark, position):
+                seen.apply(log.at(at).effects)
+            needed = parts_of_records(seen, kind, docs, num)
+            if needed <= was_read:
+                break
+        for at in range(log.mark, position):
+            state.apply(log.at(at).effects)
+        return log, state
+
+    def again(self):
+        _, log, _ = yield (LOG, begin, None)
+        return log
+
+    def is_current(self, log, partition):
+        """Whether a partition is of the history of this log, and not ahead of it."""
+        if partition.fold > log.mark:
+            return "c-fold" in self.options.off
+        if "e-chain" in self.options.off:
+            return True
+        return log.chains[partition.fold] == partition.chain
+
+    def must_fit(self, log, partition):
+        """Against a log that was read after the partition.
+
+        Raises
+        ------
+        Fatal
+            Where the log went back behind what is final, or the partition behind what the log has.
+        """
+        if partition.fold > log.mark or log.chains[partition.fold] != partition.chain:
+            raise Fatal
+
+    def report(self, log, stale):
+        """Report and purge effects of operations that this log, which was read after them, does not have."""
+        lost = [entry for entry in stale if entry[1] >= log.low and not log.has(*entry[1:])]
+        for part, position, nonce in lost:
+            self.world.reported(nonce)
+            yield (1 + part, purge, position, nonce)
+        return bool(lost)
+
+    def repair(self, part):
+        """Write again what a partition lost below W."""
+        log = yield from self.again()
+        _, partition, missing = yield (1 + part, verify, (log.confirmed[part],))
+        if not missing:
+            return
+        if partition.fold < log.low:
+            raise Fatal
+        if not self.is_current(log, partition):
+            log = yield from self.again()
+            self.must_fit(log, partition)
+            return
+        marks = []
+        for position in range(partition.fold, log.mark):
+            operation = log.at(position)
+            found = yield from self.write_effects(position, operation.nonce, operation.effects, only=(part,))
+            if found is None or found is OLD:
+                return
+            marks += [mark for _, mark in found]
+        _, partition, missing = yield (1 + part, verify, tuple(marks))
+        if not missing:
+            yield (LOG, reconfirm, part, log.confirmed[part], partition.here)
+
+    def move(self, log):
+        """Move W over what is written."""
+        options = self.options
+        to = log.mark
+        while (operation := log.at(to)) is not None and (
+            operation.marks is not None or ("f-written" in options.off and operation.answer is not None)
+        ):
+            to += 1
+        if to == log.mark:
+            return log
+        confirmed = list(log.confirmed)
+        for part in range(options.partitions):
+            marks = {}
+            for position in range(log.mark, to):
+                marks |= {mark: position for at, mark in log.at(position).marks or () if at == part}
+            if not marks:
+                continue
+            before = () if "f-confirmed" in options.off else (log.confirmed[part],)
+            _, partition, missing = yield (1 + part, verify, (*before, *marks))
+            if partition.fold < log.low:
+                raise Fatal
+            if not self.is_current(log, partition):
+                log = yield from self.again()
+                self.must_fit(log, partition)
+                return log
+            if "f-verify" in options.off:
+                missing = ()
+            if log.confirmed[part] in missing:
+                yield from self.repair(part)
+                return (yield from self.again())
+            if missing:
+                position = marks[missing[0]]
+                yield from self.write_again(log, position, part)
+                return (yield from self.again())
+            confirmed[part] = partition.here
+        _, log, _ = yield (LOG, advance, log.mark, to, log.chains[to], tuple(confirmed))
+        return log
+
+    def write_again(self, log, position, part):
+        operation = log.at(position)
+        found = yield from self.write_effects(position, operation.nonce, operation.effects, only=(part,))
+        if found is not None and found is not OLD:
+            marks = tuple(sorted((dict(operation.marks) | dict(found)).items()))
+            yield (LOG, written, position, operation.nonce, marks)
+
+    def tidy(self):
+        """Finish what is behind, move W, fold the partitions, and trim the log."""
+        options = self.options
+        _, log, clock = yield (LOG, begin, None)
+        for position in range(log.mark, log.end):
+            if (operation := log.at(position)).marks is None:
+                if "h" in options.off and operation.writer != self.name:
+                    return
+                yield from self.complete(log, clock, position, operation.nonce)
+                return
+        log = yield from self.move(log)
+        to = log.mark - options.horizon
+        if "g-trim" in options.off and to > log.low:
+            yield (LOG, trim, to, log.chains[to])
+        if to <= log.low:
+            to = log.mark
+        if to <= log.low:
+            return
+        if options.replicated:
+            # What is final must not be ahead of a log that a failover brings back.
+            connection = self.world.connections[LOG]
+            if (yield (LOG, confirm, connection)) is LOST:
+                return
+        nonces = tuple((position, log.at(position).nonce) for position in range(log.low, to))
+        since = self.rule.since(log.at(to - 1).second)
+        before = []
+        for part in range(options.partitions):
+            status, partition = yield (*(1 + part, fold, log.confirmed[part], to, log.chains[to], nonces, since),)
+            if partition.fold < log.low:
+                raise Fatal
+            if status is LOST:
+                yield from self.repair(part)
+                return
+            if status is BEHIND:
+                log = yield from self.again()
+                stale = [(part, *entry[:2]) for entry in partition.journal if not log.has(*entry[:2])]
+                yield from self.report(log, stale)
+                return
+            if not self.is_current(log, partition):
+                log = yield from self.again()
+                self.must_fit(log, partition)
+                return
+            if options.replicated:
+                connection = self.world.connections[1 + part]
+                if (yield (1 + part, confirm, connection)) is LOST:
+                    return
+            before.append(partition.fold)
+        # What every partition had folded before this: a failover that drops the last fold can still be repaired.
+        low = min(before)
+        if low > log.low:
+            yield (LOG, trim, low, log.chains[low])
+
+    def check(self, text):
+        while True:
+            status, log, clock = yield (LOG, begin, self.last)
+            if status is GONE_BACK:
+                self.find_lost(log)
+                continue
+            end, chain, second = log.end, log.chains[-1], clock
+            while True:
+                if log.end < end or log.chains[end] != chain or log.low > end:
+                    break
+                if any(log.at(at).answer is None for at in range(log.mark, end)):
+                    log, clock, _ = yield from self.decide_next(log, clock, end - 1)
+                    continue
+                if log.mark > end:
+                    break
+                log, state = yield from self.view(log, end, CHECK, (text,))
+                if state is None:
+                    continue
+                leader, bits, _ = self.rule.look(state, text, self.rule.since(second))
+                self.world.checked(end, chain, text, second, (leader, bits))
+                return
+
+
+def merge(state, partition, log, options):
+    """Add to a state what one partition has below W."""
+    state.records.update(partition.base.records)
+    state.ids.update(partition.base.ids)
+    for text, rows in partition.base.texts.items():
+        state.texts[text] = (*state.texts.get(text, ()), *rows)
+    for position, nonce, effects in sorted(partition.journal, key=first):
+        if (position < log.mark or "c" in options.off) and ("e" in options.off or log.has(position, nonce)):
+            state.apply(effects)
+
+
+class Auditor(Client):
+    """Finishes everything after a schedule, and compares the tables with the rule."""
+
+    def run(self):
+        for _ in range(60):
+            log = yield from self.again()
+            if log.mark == log.end and log.end - log.low <= self.options.horizon + 1:
+                log, state = yield from self.view(log, log.end)
+                if state is not None:
+                    self.world.audited(log, state)
+                    return
+                continue
+            yield from self.tidy()
+        raise Fault("the auditor did not finish")
+
+
+# The scheduler.
+
+
+@functools.lru_cache(1 << 16)
+def sequence_state(ttl, operations):
+    """State and answer after a sequence of (kind, docs, second, row)."""
+    if not operations:
+        return State(), None
+    state = sequence_state(ttl, operations[:-1])[0].copy()
+    answer, _ = Rule(ttl).decide(state, *operations[-1])
+    return state, answer
+
+
+class World:
+    """Servers, clients and what was said; `do` is one step of a schedule.
+
+    Steps: ("run", client), ("kill", client) between two calls, ("kill-after", client) before the reply of one,
+    ("repeat", client) a call that is sent twice, ("lose", server, writes) a failover that drops writes,
+    ("away", server) and ("back", server).
+    """
+
+    def __init__(self, plans, options, biased=(), is_compared=False):
+        self.options = options
+        self.is_compared = is_compared  # whether worlds are compared by what each client has heard
+        nothing = Partition((0,), 0, 0, State(), ())
+        log = Log(0, 0, (), (0,), ((0, 0),) * options.partitions, 0)
+        self.servers = [log, *(nothing for _ in range(options.partitions))]
+        self.past = [[state] for state in self.servers]
+        self.safe = [0] * len(self.servers)
+        self.connections = [0] * len(self.servers)  # closed by each failover
+        self.away = set()
+        self.clock = 0
+        self.ticks = options.ttl is not None or options.patience > 0
+        self.sequence = []  # (nonce, kind, docs, second, row) of each position of the log
+        self.void, self.told = {}, set()
+        self.answers = {}  # nonce -> (position, client, answer)
+        self.said = {}  # id -> leaders that were said of it
+        self.biased = biased
+        self.num_lost = {"log": 0, "partition": 0}
+        self.is_fatal = False
+        self.clients, self.requests, self.prints = [], [], []
+        for name, tasks in enumerate(plans):
+            self.join(Client(name, tasks, self, Rule(options.ttl, bias=name in biased)))
+
+    def join(self, client):
+        client.steps = client.run()
+        self.clients.append(client)
+        self.requests.append(None)
+        self.prints.append(0)
+        self._alive = None
+        self._resume(len(self.clients) - 1, None)
+
+    def _resume(self, i, reply):
+        if self.is_compared:
+            self.prints[i] = hash((self.prints[i], digest(reply)))
+        try:
+            self.requests[i] = self.clients[i].steps.send(reply)
+        except StopIteration:
+            self._stop(i)
+        except Fatal:
+            if not any(self.num_lost.values()):
+                raise Fault("reported as lost, but nothing was") from None
+            if self.options.replicated:
+                raise Fault("replicated, but more was lost than can be restored") from None
+            self.is_fatal = True
+
+    def _stop(self, i):
+        self.requests[i] = self._alive = None
+
+    def alive(self):
+        """Clients that have a call to make."""
+        if self._alive is None:
+            self._alive = [i for i, request in enumerate(self.requests) if request is not None]
+        return self._alive
+
+    def _call(self, i):
+        server, script, *arguments = self.requests[i]
+        before = self.servers[server]
+        if script is confirm:
+            arguments = ("f-wait" in self.options.off or arguments[0] == self.connections[server],)
+            if arguments[0]:
+                self.safe[server] = len(self.past[server]) - 1
+        if self.ticks:
+            self.clock += 1
+        state, reply = script(before, self.options, self.clock, *arguments)
+        if state is not before:
+            self.servers[server] = state
+            self.past[server].append(state)
+            if server == LOG:
+                self._log_changed(before, state)
+            elif len(state.journal) > 4 * self.options.bound + 8:
+                raise Fault("a journal grows without bound")
+        return reply
+
+    def _log_changed(self, before, log):
+        if len(log.operations) > self.options.bound:
+            raise Fault("the log grew over its bound")
+        if log.end > before.end:
+            operation = log.operations[-1]
+            self.sequence.append((operation.nonce, operation.kind, operation.docs, operation.second, operation.row))
+
+    def do(self, step):
+        """One step; nothing where it does not apply any more."""
+        kind, who = step[0], step[1]
+        if kind == "lose":
+            self._lose(who, step[2])
+        elif kind == "away":
+            self.away.add(who)
+        elif kind == "back":
+            self.away.discard(who)
+        elif who < len(self.requests) and self.requests[who] is not None:
+            if kind == "kill":
+                self._stop(who)
+            elif self.requests[who][0] not in self.away:
+                reply = self._call(who)
+                if kind == "kill-after":
+                    self._stop(who)
+                    return
+                if kind == "repeat":
+                    reply = self._call(who)
+                self._resume(who, reply)
+
+    def _lose(self, server, num):
+        past = self.past[server]
+        left = max(len(past) - 1 - num, self.safe[server] if self.options.replicated else 0)
+        if left == len(past) - 1:
+            return
+        del past[left + 1 :]
+        self.safe[server] = min(self.safe[server], left)
+        self.servers[server] = past[-1]
+        self.connections[server] += 1
+        self.num_lost["log" if server == LOG else "partition"] += 1
+        if server != LOG:
+            return
+        for nonce, *_ in self.sequence[past[-1].end :]:
+            if nonce in self.answers:
+                position, client, answer = self.answers[nonce]
+                self.void[nonce] = (position, client, answer)
+                if self.options.replicated:
+                    raise Fault("an answer was lost although it was on a replica")
+        del self.sequence[past[-1].end :]
+
+    # What clients say.
+
+    def answered(self, client, position, nonce, answer):
+        if position >= len(self.sequence) or self.sequence[position][0] != nonce:
+            # Lost between its last reply and now: told like all others.
+            raise Fault("answered an operation that is not in the log")
+        if not self.biased:
+            operations = tuple(operation[1:] for operation in self.sequence[: position + 1])
+            expected = sequence_state(self.options.ttl, operations)[1]
+            if answer != expected:
+                raise Fault(f"position {position}: {answer}, the sequence says {expected}")
+        _, kind, docs, _, _ = self.sequence[position]
+        if kind == ADD and not self.num_lost["partition"]:
+            ids = {doc_id for doc_id, _ in docs}
+            for lost, (at, _, old) in self.void.items():
+                if at <= position and lost not in self.told and added(old) & ids:
+                    raise Fault("a second answer to a document, and the loss of the first was not reported")
+        if any(name == client.name and lost not in self.told for lost, (_, name, _) in self.void.items()):
+            raise Fault("a client goes on and was not told that an answer of its own is lost")
+        if self.biased and kind == ADD:
+            for doc_id, _, row, leader, _ in answer:
+                if self.said.setdefault(doc_id, (row, leader)) != (row, leader):
+                    raise Fault("two answers to one document")
+        self.answers[nonce] = (position, client.name, answer)
+
+    def checked(self, end, chain, text, second, found):
+        log = self.servers[LOG]
+        if self.biased or log.end < end or log.chains[end] != chain:
+            return
+        state = sequence_state(self.options.ttl, tuple(operation[1:] for operation in self.sequence[:end]))[0]
+        rule = Rule(self.options.ttl)
+        if rule.look(state, text, rule.since(second))[:2] != found:
+            raise Fault("a check differs from the sequence")
+
+    def reported(self, nonce):
+        if nonce in self.answers and nonce not in self.void:
+            raise Fault("an operation that is there was reported as lost")
+        self.told.add(nonce)
+
+    def own_lost(self, client, log):
+        for nonce, (_, name, _) in self.void.items():
+            if name == client.name:
+                self.told.add(nonce)
+
+    def audited(self, log, state):
+        if self.biased:
+            return
+        operations = tuple(operation[1:] for operation in self.sequence)
+        expected = sequence_state(self.options.ttl, operations)[0]
+        since = Rule(self.options.ttl).since(operations[-1][2]) if operations else -1
+        if state.content(since) != expected.content(since):
+            raise Fault(f"tables {state.content(since)}, the sequence says {expected.content(since)}")
+        for nonce, (_, _, answer) in self.void.items():
+            if nonce not in self.told and not self.num_lost["partition"] and added(answer):
+                raise Fault("a lost answer was not reported")
+
+    def finish(self, limit=4000):
+        """Let all who are left run in turn, then the auditor."""
+        self.away.clear()
+        for _ in range(2):
+            while not self.is_fatal and (alive := self.alive()):
+                for i in alive:
+                    if not self.is_fatal:
+                        self.do(("run", i))
+                        limit -= 1
+                if limit < 0:
+                    raise Fault("nobody gets on")
+            if self.is_fatal or isinstance(self.clients[-1], Auditor):
+                return
+            self.join(Auditor(900, (), self, Rule(self.options.ttl)))
+
+    def print(self, can_lose):
+        """A number that is the same where all that can still happen is: servers, what clients heard, what was said."""
+        pasts = tuple(tuple(digest(state) for state in (past if can_lose else past[-1:])) for past in self.past)
+        running = tuple(request is not None for request in self.requests)
+        said = (frozenset(self.void) - self.told, frozenset(self.answers))
+        return hash((pasts, tuple(self.prints), running, said, self.is_fatal))
+
+
+def digest(reply):
+    """What can be hashed of a reply; the history of a partition tells all that is in it."""
+    if isinstance(reply, Partition):
+        return reply.history, reply.fold
+    if isinstance(reply, tuple) and reply and isinstance(reply[-1], Partition):
+        return (*reply[:-1], digest(reply[-1]))
+    if isinstance(reply, tuple) and len(reply) == 3 and isinstance(reply[1], Partition):
+        return reply[0], digest(reply[1]), reply[2]
+    return reply
+
+
+def added(answer):
+    """Ids that an answer added, or removed."""
+    if answer[0] == -1:
+        return set()
+    return {said[0] for said in answer if len(said) == 2 or said[1]}
+
+
+class Plan(NamedTuple):
+    """What is played: tasks of each client, the setting, and clients that decide otherwise."""
+
+    tasks: tuple
+    options: Options
+    biased: tuple = ()
+
+
+def play(plan, schedule):
+    """Play a schedule to its end; the world, or a Fault."""
+    world = World(plan.tasks, plan.options, plan.biased)
+    for step in schedule:
+        world.do(step)
+        if world.is_fatal:
+            return world
+    world.finish()
+    return world
+
+
+def fault_of(plan, schedule):
+    """What goes wrong, or None."""
+    try:
+        play(plan, schedule)
+    except Fault as fault:
+        return str(fault)
+    except (KeyError, AttributeError, IndexError, TypeError, RecursionError) as error:
+        return f"{type(error).__name__} {error}"
+    return None
+
+
+def random_plan(rng, off=frozenset(), biased=False):
+    """Tasks and a setting."""
+    documents = [(doc_id, rng.choice(TEXTS)) for doc_id in range(4)]
+
+    def task():
+        kind = rng.random()
+        if kind < 0.15:
+            return CHECK, (rng.choice(TEXTS),)
+        if kind < 0.3 and not biased:
+            return REMOVE, (rng.randrange(4),)
+        num = 1 if rng.random() < 0.6 else 2
+        docs = [rng.choice(documents) for _ in range(num)]
+        if rng.random() < 0.1 and not biased:
+            docs[0] = (docs[0][0], rng.choice(TEXTS))
+        return ADD, tuple(docs)
+
+    clients = rng.choice((2, 2, 2, 3))
+    tasks = tuple(tuple(task() for _ in range(rng.choice((1, 1, 2, 3)))) for _ in range(clients))
+    options = Options(
+        partitions=rng.choice((1, 2, 2, 3)),
+        bound=rng.choice((2, 3, 4)),
+        horizon=rng.choice((0, 1, 2)),
+        patience=rng.choice((0, 0, 6)),
+        ttl=rng.choice((None, None, 15)) if not biased else None,
+        replicated=rng.random() < 0.25,
+        eager=rng.choice((0, 1, 1, 2)),
+        off=off,
+    )
+    return Plan(tasks, options, (rng.randrange(clients),) if biased else ())
+
+
+def random_schedule(rng, plan, length=60):
+    """Steps with a few failures, played as they are chosen: (schedule, fault or None, world)."""
+    world = World(plan.tasks, plan.options, plan.biased)
+    schedule = []
+    servers = 1 + plan.options.partitions
+    failures = rng.choice((0, 1, 1, 2, 3))
+    focus = rng.random()
+    current = 0
+    try:
+        for _ in range(length):
+            alive = world.alive()
+            if not alive or world.is_fatal:
+                break
+            chance = rng.random()
+            if chance < 0.08 and failures:
+                failures -= 1
+                who, server = rng.choice(alive), rng.randrange(servers)
+                if focus < 0.3:
+                    server = LOG
+                step = rng.choice(
+                    (
+                        ("kill", who),
+                        ("kill-after", who),
+                        ("repeat", who),
+                        ("lose", server, rng.randint(1, 4)),
+                        ("lose", server, rng.randint(1, 9)),
+                        ("away", server),
+                    )
+                )
+                if step[0] == "lose" and plan.biased:
+                    # What is decided again is the same only if all decide alike.
+                    continue
+                if step[0] == "kill" and len(alive) == 1:
+                    continue
+            elif chance < 0.12 and world.away:
+                step = ("back", min(world.away))
+            else:
+                # Bursts of one client, so that others are paused for long.
+                if current not in alive or rng.random() < 0.25:
+                    current = rng.choice(alive)
+                step = ("run", current)
+            schedule.append(step)
+            world.do(step)
+        if not world.is_fatal:
+            world.finish()
+    except Fault as fault:
+        return schedule, str(fault), world
+    except (KeyError, AttributeError, IndexError, TypeError, RecursionError) as error:
+        return schedule, f"{type(error).__name__} {error}", world
+    return schedule, None, world
+
+
+def explore(plan, losses=0, kills=0, most_lost=6):
+    """Play every schedule of a small plan; (schedules, different states), or a Fault with its schedule.
+
+    Schedules that lead to the same state go on alike: each state is played once, and its schedules are counted.
+    """
+    counts = {}
+
+    def replayed(schedule):
+        world = World(plan.tasks, plan.options, plan.biased, is_compared=True)
+        for step in schedule:
+            world.do(step)
+        return world
+
+    def choices(world, left):
+        alive = world.alive()
+        steps = [(("run", i), left) for i in alive]
+        if left[0]:
+            for server, past in enumerate(world.past):
+                for num in range(1, min(most_lost, len(past) - 1) + 1):
+                    steps.append((("lose", server, num), (left[0] - 1, left[1])))
+        if left[1] and len(alive) > 1:
+            steps += [((kind, i), (left[0], left[1] - 1)) for i in alive for kind in ("kill", "kill-after")]
+        return steps
+
+    def count(schedule, left, world):
+        alive = world.alive()
+        key = (world.print(left[0] > 0), left)
+        if key in counts:
+            return counts[key]
+        if world.is_fatal or not alive:
+            if not world.is_fatal:
+                world.finish()
+            counts[key] = 1
+            return 1
+        total = 0
+        for number, (step, then) in enumerate(choices(world, left)):
+            after = replayed(schedule) if number else world
+            try:
+                after.do(step)
+                total += count([*schedule, step], then, after)
+            except Fault as fault:
+                if len(fault.args) == 1:
+                    fault.args = (*fault.args, [*schedule, step])
+                raise
+        counts[key] = total
+        return total
+
+    schedules = count([], (losses, kills), replayed([]))
+    return schedules, len(counts)
+
+
+def shrink(plan, schedule):
+    """A schedule that still fails, of which no step and no task can be left out."""
+    before = None
+    while before != (plan, schedule):
+        before = plan, schedule
+        size = max(1, len(schedule) // 2)
+        while size:
+            at = 0
+            while at < len(schedule):
+                shorter = schedule[:at] + schedule[at + size :]
+                if fault_of(plan, shorter):
+                    schedule = shorter
+                else:
+                    at += size
+            size //= 2
+        for client, of_client in enumerate(plan.tasks):
+            for at in reversed(range(len(of_client))):
+                left = plan.tasks[client][:at] + plan.tasks[client][at + 1 :]
+                shorter = plan._replace(tasks=(*plan.tasks[:client], left, *plan.tasks[client + 1 :]))
+                if fault_of(shorter, schedule):
+                    plan = shorter
+    return plan, schedule
+
+
+def search(seed, num, off=frozenset(), biased=False, fixed=None):
+    """Play random schedules, of one plan or of random ones.
+
+    Returns
+    -------
+    (schedules played, those ended by a report that the loss is too deep, (plan, schedule, fault) or None)
+    """
+    rng = random.Random(seed)
+    num_fatal = 0
+    for played in range(num):
+        plan = fixed or random_plan(rng, off, biased)
+        schedule, fault, world = random_schedule(rng, plan)
+        num_fatal += world.is_fatal
+        if fault:
+            return played + 1, num_fatal, (plan, schedule, fault)
+    return num, num_fatal, None

@@ -1,0 +1,203 @@
+"""The protocol for a cluster, by its model: random and complete sets of schedules, and each guarantee left out in turn.
+
+`LIKEWISE_CLUSTER_SCHEDULES=1000000` plays that many random schedules, from `LIKEWISE_CLUSTER_SEED` on.
+"""
+
+import os
+import random
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.index.store import cluster_model as cluster
+from tests.index.store.cluster_model import ADD, BITS, CHECK, REMOVE, TEXTS, WITHIN, Options, Plan, Rule, State
+from tests.index.store.model import ModelIndex, Refused
+from tests.oracle import decide
+
+SEED = int(os.environ.get("LIKEWISE_CLUSTER_SEED", "1"))
+NUM = int(os.environ.get("LIKEWISE_CLUSTER_SCHEDULES", "1500"))
+
+# The rule.
+
+
+class Numbers(ModelIndex):
+    """The model of the index on texts that are their own fingerprints, none of them short."""
+
+    def __init__(self, ttl):
+        super().__init__(decide.Recipe(method="simhash", measure=None, bits=BITS, within=WITHIN), ttl)
+
+    def _document(self, text):
+        return decide.Document(-1, dict.fromkeys(range(decide.SHORT), 1), text, (False, text, None))
+
+
+def expected_answer(index, kind, docs, second):
+    """What the model of the index says of an operation, as the rule says it."""
+    index.expire(second)
+    row_of = {row.doc_id: row.row for row in index.rows if not row.gone}
+    try:
+        if kind == REMOVE:
+            removal = index.remove(docs[0])
+            kept = dict(removal.moved) | dict.fromkeys(removal.promoted)
+            rows = sorted((row_of[doc_id], doc_id) for doc_id in kept)
+            leaders = [(doc_id, None if kept[doc_id] is None else row_of[kept[doc_id]]) for _, doc_id in rows]
+            return ((docs[0], int(removal.was_kept)), *leaders)
+        verdicts = index.check_and_add_batch([doc_id for doc_id, _ in docs], [text for _, text in docs], second)
+    except Refused as refused:
+        return -1, refused.args[0]
+    evidence = [index.rows[verdict.seq - 1].evidence for verdict in verdicts]
+    return tuple(
+        (
+            verdict.doc_id,
+            int(verdict.added),
+            verdict.seq - 1,
+            against and against.kept_row,
+            against and against.distance,
+        )
+        for verdict, against in zip(verdicts, evidence, strict=True)
+    )
+
+
+DOCUMENTS = st.tuples(st.integers(0, 5), st.sampled_from(TEXTS))
+OPERATIONS = st.one_of(
+    st.tuples(st.just(ADD), st.lists(DOCUMENTS, min_size=1, max_size=3).map(tuple)),
+    st.tuples(st.just(REMOVE), st.tuples(st.integers(0, 5))),
+)
+
+
+def additions(*texts):
+    """Operations that add a document each."""
+    return [((ADD, ((doc_id, text),)), 0) for doc_id, text in enumerate(texts)]
+
+
+# A copy of a removed document has its evidence, although a nearer one was kept since; and the nearest of two.
+@example(operations=additions(15, 3, 1, 3), ttl=None)
+@example(operations=[*additions(15, 1, 3), ((REMOVE, (1,)), 0), ((REMOVE, (0,)), 0)], ttl=None)
+@given(operations=st.lists(st.tuples(OPERATIONS, st.integers(0, 4)), max_size=20), ttl=st.sampled_from([None, 6]))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_its_rule_is_that_of_the_index(operations, ttl):
+    index, state, second = Numbers(ttl), State(), 0
+    for (kind, docs), later in operations:
+        second += later
+        row = len(index.rows)
+        answer, _ = Rule(ttl).decide(state, kind, docs, second, row)
+        assert answer == expected_answer(index, kind, docs, second)
+        for text in TEXTS:
+            leader, bits, _ = Rule(ttl).look(state, text, Rule(ttl).since(second))
+            verdict = index.check(text)
+            assert (leader is None) == verdict.is_new
+            assert bits == verdict.distance
+            assert leader is None or index.rows[leader].doc_id == verdict.kept_id
+
+
+# Schedules.
+
+
+def test_random_schedules_equal_one_sequence_and_losses_are_reported():
+    played, num_fatal, found = cluster.search(SEED, NUM)
+    assert found is None, cluster.shrink(*found[:2])
+    assert played == NUM
+    # Most losses must not end the index.
+    assert num_fatal < NUM / 20
+
+
+def test_nothing_answered_is_lost_where_writes_are_replicated():
+    rng = random.Random(SEED)
+    num_lost = 0
+    for _ in range(300):
+        plan = cluster.random_plan(rng)
+        plan = plan._replace(options=plan.options._replace(replicated=True))
+        schedule, fault, world = cluster.random_schedule(rng, plan)
+        assert fault is None, (plan, schedule)
+        assert not world.void
+        assert not world.is_fatal
+        num_lost += sum(world.num_lost.values())
+    assert num_lost > 20
+
+
+ONE = (ADD, ((0, 0),))
+TWO = (ADD, ((1, 1),))
+THREE = (ADD, ((2, 15),))
+SMALL = Options(partitions=1, horizon=0, eager=0)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "options", "failures", "least"),
+    [
+        (((ONE,), (TWO,)), SMALL, {}, 600),
+        (((ONE,), (ONE,)), SMALL._replace(partitions=2), {}, 5_000),
+        (((ONE, (REMOVE, (0,))), (TWO,)), SMALL, {}, 20_000),
+        (((ONE,), ((CHECK, (1,)),)), SMALL, {}, 60),
+        (((ONE,), (TWO,)), SMALL, {"kills": 1}, 3_000),
+        (((ONE,), ((CHECK, (1,)),)), SMALL, {"losses": 1, "most_lost": 2}, 1_000),
+        (((ONE,), (TWO,)), SMALL, {"losses": 1, "most_lost": 1}, 300_000),
+    ],
+)
+def test_all_schedules_of_small_plans(tasks, options, failures, least):
+    num_schedules, _ = cluster.explore(Plan(tasks, options), **failures)
+    assert num_schedules > least
+
+
+def failed_over_while_folding():
+    """A client stops while it folds, the log goes back, and others go on where the first partition is not needed."""
+    tasks = (
+        ((ADD, ((0, 0), (1, 3))), (REMOVE, (0,)), (ADD, ((1, 3),)), (ADD, ((1, 3),))),
+        ((ADD, ((2, 15),)), (ADD, ((2, 15),))),
+        ((ADD, ((0, 0),)),),
+    )
+    plan = Plan(tasks, Options(partitions=3, horizon=0, bound=4, eager=2))
+    for num in range(12, 30):
+        for num_lost in range(1, 10):
+            stopped = [*([("run", 0)] * num), ("kill", 0), ("lose", cluster.LOG, num_lost)]
+            yield plan, [*stopped, *([("run", 1)] * 60), *([("run", 2)] * 40)]
+
+
+def test_a_log_older_than_what_is_final():
+    assert all(cluster.fault_of(plan, schedule) is None for plan, schedule in failed_over_while_folding())
+
+
+# What the model would find.
+
+GUARANTEES = [
+    *("a", "b", "c", "c-fold", "d", "e", "f-verify", "f-read", "f-written", "f-last", "f-report"),
+    *("f-advance", "f-confirmed", "f-again", "f-wait", "g", "g-trim", "h", "h-wait"),
+]
+
+
+def is_shortest(plan, schedule):
+    """Whether no step of a failing schedule can be left out."""
+    assert cluster.fault_of(plan, schedule)
+    return not any(cluster.fault_of(plan, schedule[:at] + schedule[at + 1 :]) for at in range(len(schedule)))
+
+
+@pytest.mark.parametrize("off", GUARANTEES)
+def test_without_a_guarantee_a_fault_is_found(off):
+    # One client decides otherwise: only then does it matter whose verdict counts.
+    is_biased = off == "b"
+    _, _, found = cluster.search(1, 3000, frozenset([off]), is_biased)
+    assert found is not None
+    plan, schedule = cluster.shrink(*found[:2])
+    assert is_shortest(plan, schedule)
+    # It is what is left out, and nothing else.
+    assert cluster.fault_of(plan._replace(options=plan.options._replace(off=frozenset())), schedule) is None
+
+
+def test_without_the_chain_of_a_fold_a_fault_is_found():
+    faults = [
+        cluster.fault_of(plan._replace(options=plan.options._replace(off=frozenset(["e-chain"]))), schedule)
+        for plan, schedule in failed_over_while_folding()
+    ]
+    assert any(faults)
+
+
+def test_a_client_that_decides_otherwise_is_overruled():
+    _, _, found = cluster.search(1, 500, biased=True)
+    assert found is None
+
+
+def test_each_guarantee_of_the_page_is_left_out_once():
+    page = (Path(__file__).parents[3] / "docs/developers/cluster.md").read_text(encoding="utf-8")
+    letters = re.findall(r"^\| ([a-h]) \|", page, re.MULTILINE)
+    assert letters == sorted({name[0] for name in [*GUARANTEES, "e-chain"]})
