@@ -2,10 +2,10 @@
 
     aarch64.py [--only KERNEL,...]
 
-Builds `crates/hamming/examples/count_work.rs` for aarch64 and runs it in the emulator of Debian's `qemu-user`, with a plugin that
-counts (`aarch64_count.c`). Rounds are counted twice, few and many, so that the start of the program falls out. Counts are exact and the
-same on every machine; time is not proportional to them, since instructions differ and wait for each other. Writes results/aarch64.json and
-the table of docs/benchmarks/components.md.
+Builds `crates/hamming/examples/count_work.rs` for aarch64 and runs it in the emulator of Debian's `qemu-user`, with a
+plugin that counts (`aarch64_count.c`). Few rounds and many are counted, so that the start of the program falls out.
+Counts are the same on every machine; time is not proportional to them, since instructions differ and wait for each
+other. Writes results/aarch64.json and the table of docs/benchmarks/components.md.
 """
 
 import argparse
@@ -93,7 +93,8 @@ def markdown(result: dict) -> str:
     """The table."""
     lines = ["| work | item | instructions per item, plain | NEON | NEON / plain |", "|---|---|---|---|---|"]
     for kernel, row in result["kernels"].items():
-        lines.append(f"| {KERNELS[kernel]} | {row['item']} | {row['plain']:.4g} | {row['neon']:.4g} | {row['ratio']:.2f} |")
+        counts = f"{row['plain']:,.1f} | {row['neon']:,.1f} | {row['ratio']:.2f}"
+        lines.append(f"| {KERNELS[kernel]} | {row['item']} | {counts} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,8 +1,8 @@
 """Run the tests of the kernels for aarch64, in an emulator.
 
-``python tools/check_aarch64.py``: builds the tests of the crates that have kernels for 64-bit ARM and runs those that compare
-instruction sets under Debian's ``qemu-user``. Needs ``rustup``, ``gcc-aarch64-linux-gnu``, ``libc6-dev-arm64-cross`` and ``qemu-user``;
-without one of them it says so and checks nothing.
+``python tools/check_aarch64.py``: builds the tests of the crates that have kernels for 64-bit ARM and runs those that
+compare instruction sets under Debian's ``qemu-user``. Needs ``rustup``, ``gcc-aarch64-linux-gnu``,
+``libc6-dev-arm64-cross`` and ``qemu-user``; without one of them it says so and checks nothing.
 """
 
 import os
