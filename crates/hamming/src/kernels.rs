@@ -177,3 +177,6 @@ macro_rules! run_kernel {
     }};
 }
 pub(super) use run_kernel;
+
+#[cfg(test)]
+mod tests;
