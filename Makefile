@@ -85,6 +85,10 @@ platforms: $(VENV)/.environment ## Check that the crates compile for macOS, Wind
 	$(BIN)/python -m pip install --quiet --group platforms
 	$(BIN)/python tools/check_platforms.py
 
+.PHONY: aarch64
+aarch64: ## Run the tests of the kernels for aarch64 in an emulator
+	$(PYTHON) tools/check_aarch64.py
+
 .PHONY: fix
 fix: build ## Mend what the formatters can
 	cargo fmt --all

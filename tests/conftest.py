@@ -32,6 +32,8 @@ def instruction_sets():
     """Names of the instruction sets of this processor, the plainest first."""
     from likewise import _native
 
+    if _native.ISA == "neon":
+        return ["plain", "neon"]
     names = ["plain", "avx2", "avx512"]
     return names[: names.index(_native.ISA) + 1]
 

@@ -3,8 +3,8 @@
 Every call releases the interpreter lock; one that may be long listens to Ctrl-C. Arrays go in as one-dimensional
 contiguous buffers of exactly the type named (a writable one is copied, a read-only one is shared) and come out as
 `Array`, of which ``numpy.asarray`` gives a read-only view. `isa` names an instruction set (``"plain"``, ``"avx2"``,
-``"avx512"``) for tests; it never changes a result. Mistakes raise `likewise.errors.InvalidParameter`, unusable
-documents `likewise.errors.InvalidInput`.
+``"avx512"``, ``"neon"``) for tests; it never changes a result. Mistakes raise `likewise.errors.InvalidParameter`,
+unusable documents `likewise.errors.InvalidInput`.
 
 Over 400 lines, since a native module has one stub.
 """

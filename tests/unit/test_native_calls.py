@@ -91,7 +91,7 @@ def test_text_doors():
     assert (rules.tokens, rules.shingle, rules.weights, rules.seed) == ("word", 3, "none", 9)
     assert _native.TEXT_VERSION == "1/unicode-17.0.0"
     assert _native.SKETCH_VERSION == 1
-    assert _native.ISA in ("plain", "avx2", "avx512")
+    assert _native.ISA in ("plain", "avx2", "avx512", "neon")
 
 
 @pytest.mark.parametrize(

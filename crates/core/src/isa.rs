@@ -17,6 +17,8 @@ pub enum Isa {
     Avx2(Detected),
     /// AVX-512 F, BW, VL, DQ, CD, VBMI, VBMI2, VPOPCNTDQ, BITALG (Ice Lake, Zen 4 and later), and all of AVX2.
     Avx512(Detected),
+    /// NEON, which every 64-bit ARM processor has.
+    Neon(Detected),
 }
 
 /// Proof that the processor was asked and has the instruction set.
@@ -26,7 +28,7 @@ pub struct Detected(());
 impl Isa {
     /// Every instruction set this processor has, the plainest first.
     pub fn available() -> Vec<Isa> {
-        [Some(Isa::Plain), Isa::avx2(), Isa::avx512()]
+        [Some(Isa::Plain), Isa::avx2(), Isa::avx512(), Isa::neon()]
             .into_iter()
             .flatten()
             .collect()
@@ -34,7 +36,8 @@ impl Isa {
 
     /// The widest instruction set this processor has.
     pub fn best() -> Isa {
-        Isa::avx512().or_else(Isa::avx2).unwrap_or(Isa::Plain)
+        let widest = Isa::avx512().or_else(Isa::avx2).or_else(Isa::neon);
+        widest.unwrap_or(Isa::Plain)
     }
 
     /// [`Isa::Avx2`], where this processor has it.
@@ -75,12 +78,25 @@ impl Isa {
         None
     }
 
+    /// [`Isa::Neon`], where this processor has it.
+    #[cfg(target_arch = "aarch64")]
+    pub fn neon() -> Option<Isa> {
+        std::arch::is_aarch64_feature_detected!("neon").then_some(Isa::Neon(Detected(())))
+    }
+
+    /// [`Isa::Neon`], where this processor has it.
+    #[cfg(not(target_arch = "aarch64"))]
+    pub fn neon() -> Option<Isa> {
+        None
+    }
+
     /// Name as tests and benchmarks write it.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Plain => "plain",
             Isa::Avx2(_) => "avx2",
             Isa::Avx512(_) => "avx512",
+            Isa::Neon(_) => "neon",
         }
     }
 
@@ -110,7 +126,7 @@ mod tests {
         for isa in &available {
             assert_eq!(Isa::from_name(isa.name()), Some(*isa));
         }
-        for name in ["avx2", "avx512"] {
+        for name in ["avx2", "avx512", "neon"] {
             let is_listed = available.iter().any(|isa| isa.name() == name);
             assert_eq!(Isa::from_name(name).is_some(), is_listed, "{name}");
         }

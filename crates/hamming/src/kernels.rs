@@ -123,9 +123,13 @@ impl Kernel for Plain {
     }
 }
 
+#[cfg(target_arch = "aarch64")]
+pub(super) use neon::Neon;
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86::{Avx2, Avx512};
 
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -157,6 +161,9 @@ macro_rules! run_kernel {
                 // SAFETY: an `Isa` of this kind is made only where the processor has it.
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx2(_) => unsafe { avx2::<W>($($argument),*) },
+                // SAFETY: as above. Every function is compiled for this instruction set.
+                #[cfg(target_arch = "aarch64")]
+                Isa::Neon(_) => unsafe { $body::<kernels::Neon, W>($($argument),*) },
                 // SAFETY: the plain kernel needs no instruction set.
                 _ => unsafe { $body::<kernels::Plain, W>($($argument),*) },
             }
@@ -170,3 +177,6 @@ macro_rules! run_kernel {
     }};
 }
 pub(super) use run_kernel;
+
+#[cfg(test)]
+mod tests;

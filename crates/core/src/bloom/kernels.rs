@@ -19,14 +19,15 @@ pub(super) fn count_shared(queries: &[u64], group: &[u64], isa: Isa) -> Shared {
         "words of filters"
     );
     match isa {
-        Isa::Plain => plain(queries, group),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an `Isa` of this kind is made only where the processor has it.
         Isa::Avx2(_) => unsafe { x86::avx2(queries, group) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx512(_) => unsafe { x86::avx512(queries, group) },
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        Isa::Neon(_) => unsafe { neon(queries, group) },
         _ => plain(queries, group),
     }
 }
@@ -46,9 +47,45 @@ fn plain(queries: &[u64], group: &[u64]) -> Shared {
     shared
 }
 
+/// Words after which counts of bytes are added up: each adds 8 at most, and a byte holds 255.
+const WORDS_A_BYTE: usize = 31;
+
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon")]
+fn neon(queries: &[u64], group: &[u64]) -> Shared {
+    use std::arch::aarch64::*;
+
+    let num_words = queries.len() / NUM_QUERIES;
+    let mut shared = [[0; LANES]; NUM_QUERIES];
+    for (q, counts) in shared.iter_mut().enumerate() {
+        let query = &queries[q * num_words..(q + 1) * num_words];
+        let mut sums = [vdupq_n_u64(0); LANES / 2];
+        let words = group.as_chunks::<LANES>().0.chunks(WORDS_A_BYTE);
+        for (eights, words) in words.zip(query.chunks(WORDS_A_BYTE)) {
+            let mut bytes = [vdupq_n_u8(0); LANES / 2];
+            for (eight, &word) in eights.iter().zip(words) {
+                let word = vdupq_n_u64(word);
+                for (bytes, two) in bytes.iter_mut().zip(eight.as_chunks::<2>().0) {
+                    // SAFETY: two words are read.
+                    let both = vandq_u64(unsafe { vld1q_u64(two.as_ptr()) }, word);
+                    *bytes = vaddq_u8(*bytes, vcntq_u8(vreinterpretq_u8_u64(both)));
+                }
+            }
+            for (sum, bytes) in sums.iter_mut().zip(bytes) {
+                *sum = vpadalq_u32(*sum, vpaddlq_u16(vpaddlq_u8(bytes)));
+            }
+        }
+        for (two, sum) in counts.as_chunks_mut::<2>().0.iter_mut().zip(sums) {
+            // SAFETY: two words are written.
+            unsafe { vst1q_u64(two.as_mut_ptr(), sum) };
+        }
+    }
+    shared
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{LANES, NUM_QUERIES, Shared};
+    use super::{LANES, NUM_QUERIES, Shared, WORDS_A_BYTE};
     use std::arch::x86_64::*;
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,popcnt")]
@@ -73,9 +110,6 @@ mod x86 {
         }
         shared
     }
-
-    /// Words after which counts of bytes are added up: each adds 8 at most, and a byte holds 255.
-    const WORDS_A_BYTE: usize = 31;
 
     /// Popcount by table look-up of nibbles (Mula, Kurz, Lemire, Faster population counts using AVX2 instructions, 2018).
     #[target_feature(enable = "avx2,popcnt")]

@@ -19,6 +19,8 @@ mod text_digest;
 mod token_hash;
 #[cfg(target_arch = "x86_64")]
 mod token_hash_avx512;
+#[cfg(target_arch = "aarch64")]
+mod token_hash_neon;
 mod token_keys;
 mod weigher;
 mod weight_table;

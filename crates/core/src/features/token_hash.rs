@@ -84,6 +84,14 @@ impl TokenHasher {
             unsafe { super::token_hash_avx512::hash(&self.keys, text, starts, ends, hashes) };
             return;
         }
+        #[cfg(target_arch = "aarch64")]
+        let (starts, ends) = match self.isa {
+            // SAFETY: as above.
+            Isa::Neon(_) => unsafe {
+                super::token_hash_neon::hash(&self.keys, text, starts, ends, hashes)
+            },
+            _ => (starts, ends),
+        };
         hashes.extend(
             starts
                 .iter()

@@ -44,7 +44,7 @@ fn entries(folded: __m256i, key: __m256i, num_slots: __m256i) -> __m256i {
 
 /// Lets features (a multiple of 4) compete in a round where any slot may be taken, as in round 0.
 ///
-/// Returns how many slots got their first value. See `minhash_bucket::plain`.
+/// Returns how many slots got their first value. See `minhash_bucket::compete`.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) -> u32 {
     let key = _mm256_set1_epi64x(key as i64);

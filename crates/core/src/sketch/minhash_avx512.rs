@@ -77,7 +77,7 @@ pub(super) fn expand_all(features: &[u64], weights: &[u32], block: &mut Vec<u64>
 
 /// Lets features (a multiple of 8) compete in a round where any slot may be taken, as in round 0.
 ///
-/// Returns how many slots got their first value. See `minhash_bucket::plain`.
+/// Returns how many slots got their first value. See `minhash_bucket::compete`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
 pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) -> u32 {
     if round == 0 && slots.len() <= MAX_TABLE_SLOTS {

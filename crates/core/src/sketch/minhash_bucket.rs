@@ -6,7 +6,7 @@
 use crate::isa::Isa;
 
 use super::minhash_expansion::Expansion;
-use super::minhash_values::{finish_high, fold, folded_key};
+use super::minhash_values::{compete_plain, finish_high, fold, folded_key};
 
 /// Fills every slot (all `u64::MAX` before) with its 32-bit value in the low half. The expansion must not be empty.
 pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, slots: &mut [u64]) {
@@ -49,15 +49,18 @@ pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, slots: &m
 /// A slot holds `round * 2^32 + value`, so that the minimum keeps the values of earlier rounds.
 fn compete(block: &[u64], key: u64, round: u32, isa: Isa, slots: &mut [u64]) -> u32 {
     match isa {
-        Isa::Plain => plain(block, key, round, slots),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an `Isa` of this kind is made only where the processor has it.
         Isa::Avx2(_) => unsafe { super::minhash_avx2::compete(block, key, round, slots) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx512(_) => unsafe { super::minhash_avx512::compete(block, key, round, slots) },
-        #[cfg(not(target_arch = "x86_64"))]
-        _ => plain(block, key, round, slots),
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon(_) if round == 0 && slots.len() <= super::minhash_neon::MAX_TABLE_SLOTS => {
+            // SAFETY: as above.
+            unsafe { super::minhash_neon::compete_by_table(block, key, slots) }
+        }
+        _ => compete_plain(block, key, round, slots),
     }
 }
 
@@ -75,19 +78,11 @@ fn compete_for_unfilled(block: &[u64], seed: u64, isa: Isa, slots: &mut [u64]) -
             // SAFETY: as above.
             Some(unsafe { super::minhash_avx512::compete_for_unfilled(block, seed, slots) })
         }
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon(_) if slots.len() <= super::minhash_neon::MAX_BITMAP_SLOTS => {
+            // SAFETY: as above.
+            Some(unsafe { super::minhash_neon::compete_for_unfilled(block, seed, slots) })
+        }
         _ => None,
     }
-}
-
-/// The oracle of the vector kernels.
-fn plain(block: &[u64], key: u64, round: u32, slots: &mut [u64]) -> u32 {
-    let num_slots = slots.len() as u64;
-    let mut num_filled = 0;
-    for &folded in block {
-        let x = finish_high(folded ^ key);
-        let slot = &mut slots[(((x >> 32) * num_slots) >> 32) as usize];
-        num_filled += u32::from(*slot == u64::MAX);
-        *slot = (*slot).min(u64::from(round) << 32 | fold(x) & u64::from(u32::MAX));
-    }
-    num_filled
 }

@@ -25,14 +25,12 @@ pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, out: &mut
 /// The least hash of the features of a block under one key.
 fn least_hash(block: &[u64], key: u64, isa: Isa) -> u64 {
     match isa {
-        Isa::Plain => least_hash_body(block, key),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an `Isa` of this kind is made only where the processor has it.
         Isa::Avx2(_) => unsafe { super::minhash_avx2::least_hash(block, key) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx512(_) => unsafe { super::minhash_avx512::least_hash(block, key) },
-        #[cfg(not(target_arch = "x86_64"))]
         _ => least_hash_body(block, key),
     }
 }

@@ -37,3 +37,16 @@ pub(super) fn least_hash_body(block: &[u64], key: u64) -> u64 {
     }
     least.into_iter().min().unwrap_or(u64::MAX)
 }
+
+/// Lets the features of a block compete for slots in one round: see `minhash_bucket::compete`. The oracle of the vector kernels.
+pub(super) fn compete_plain(block: &[u64], key: u64, round: u32, slots: &mut [u64]) -> u32 {
+    let num_slots = slots.len() as u64;
+    let mut num_filled = 0;
+    for &folded in block {
+        let x = finish_high(folded ^ key);
+        let slot = &mut slots[(((x >> 32) * num_slots) >> 32) as usize];
+        num_filled += u32::from(*slot == u64::MAX);
+        *slot = (*slot).min(u64::from(round) << 32 | fold(x) & u64::from(u32::MAX));
+    }
+    num_filled
+}

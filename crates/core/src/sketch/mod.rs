@@ -28,11 +28,15 @@ mod minhash_bucket;
 mod minhash_classical;
 mod minhash_datasketch;
 mod minhash_expansion;
+#[cfg(target_arch = "aarch64")]
+mod minhash_neon;
 mod minhash_values;
 #[cfg(target_arch = "x86_64")]
 mod simhash_avx2;
 #[cfg(target_arch = "x86_64")]
 mod simhash_avx512;
+#[cfg(target_arch = "aarch64")]
+mod simhash_neon;
 mod simhash_plain;
 
 #[cfg(test)]

@@ -84,14 +84,15 @@ fn count_bits(features: &[u64], weights: &[u32], isa: Isa, counts: &mut [Counts]
 /// Adds the weighted counts of set bits of `words` to `counts`.
 fn add_block(words: &[u64], weights: &[u32], isa: Isa, counts: &mut Counts) {
     match isa {
-        Isa::Plain => plain(words, weights, counts),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an `Isa` of this kind is made only where the processor has it.
         Isa::Avx2(_) => unsafe { super::simhash_avx2::add_bits(words, weights, counts) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx512(_) => unsafe { super::simhash_avx512::add_bits(words, weights, counts) },
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        Isa::Neon(_) => unsafe { super::simhash_neon::add_bits(words, weights, counts) },
         _ => plain(words, weights, counts),
     }
 }
@@ -99,14 +100,12 @@ fn add_block(words: &[u64], weights: &[u32], isa: Isa, counts: &mut Counts) {
 /// Writes the derived words `mix(f + step)` of the features.
 fn derive_words(features: &[u64], step: u64, isa: Isa, out: &mut [u64]) {
     match isa {
-        Isa::Plain => derive_words_body(features, step, out),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an `Isa` of this kind is made only where the processor has it.
         Isa::Avx2(_) => unsafe { super::simhash_avx2::derive_words(features, step, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx512(_) => unsafe { super::simhash_avx512::derive_words(features, step, out) },
-        #[cfg(not(target_arch = "x86_64"))]
         _ => derive_words_body(features, step, out),
     }
 }

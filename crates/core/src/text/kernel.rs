@@ -1,6 +1,6 @@
 //! What does a block of text look like, 64 bytes at a time?
 //!
-//! One trait, three instruction sets; [`Plain`] is the oracle of the others. A method reads (and, where it has a
+//! One trait, an implementation for each instruction set; [`Plain`] is the oracle of the others. A method reads (and, where it has a
 //! target, writes) whole blocks: callers see to it that 64 bytes are there.
 
 /// Bytes a block.

@@ -60,6 +60,10 @@ fn kernels_agree_on_every_block() {
         if Isa::avx512().is_some() {
             assert_eq!(describe::<avx512::Avx512>(block), expected, "{block:?}");
         }
+        #[cfg(target_arch = "aarch64")]
+        if Isa::neon().is_some() {
+            assert_eq!(describe::<neon::Neon>(block), expected, "{block:?}");
+        }
     }
 }
 

@@ -18,6 +18,8 @@ mod kernel;
 mod kernel_tests;
 mod kinds;
 mod markup;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod normalize;
 mod numerals;
 mod own_tokens;

@@ -31,6 +31,9 @@ pub(crate) unsafe fn normalize(text: &str, spaces: Spaces, isa: Isa, out: &mut V
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the caller's duty.
         Isa::Avx2(_) => unsafe { normalize_avx2(text, spaces, out) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the caller's duty; every function is compiled for this instruction set.
+        Isa::Neon(_) => unsafe { normalize_by::<super::neon::Neon>(text, spaces, out) },
         // SAFETY: portable.
         _ => unsafe { normalize_by::<Plain>(text, spaces, out) },
     }

@@ -143,6 +143,9 @@ pub(crate) unsafe fn cut(
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the caller's duty.
         Isa::Avx2(_) => unsafe { cut_avx2(cutter, spans, take) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the caller's duty; every function is compiled for this instruction set.
+        Isa::Neon(_) => unsafe { cutter.cut::<super::neon::Neon>(spans, take) },
         // SAFETY: portable.
         _ => unsafe { cutter.cut::<Plain>(spans, take) },
     }

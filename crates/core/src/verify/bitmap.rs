@@ -93,14 +93,12 @@ impl Bitmap<'_> {
 #[inline]
 pub(super) fn bound(a: Bitmap<'_>, b: Bitmap<'_>, isa: Isa) -> u64 {
     match isa {
-        Isa::Plain => a.bound(b),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an `Isa` of this kind is made only where the processor has it.
         Isa::Avx2(_) => unsafe { bound_avx2(a, b) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx512(_) => unsafe { bound_avx512(a, b) },
-        #[cfg(not(target_arch = "x86_64"))]
         _ => a.bound(b),
     }
 }

@@ -7,14 +7,15 @@ use super::side::Side;
 /// Number of shared features, or any number below `needed` where there are fewer than that.
 pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64, isa: Isa) -> u64 {
     match isa {
-        Isa::Plain => plain_shared(a, b),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an `Isa` of this kind is made only where the processor has it.
         Isa::Avx2(_) => unsafe { super::intersect_avx2::num_shared(a, b, needed) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx512(_) => unsafe { super::intersect_avx512::num_shared(a, b, needed) },
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        Isa::Neon(_) => unsafe { super::intersect_neon::num_shared(a, b, needed) },
         _ => plain_shared(a, b),
     }
 }
@@ -23,14 +24,15 @@ pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64, isa: Isa) -> u64
 /// (`is_product`), where that is below 2^64.
 pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool, isa: Isa) -> u64 {
     match isa {
-        Isa::Plain => plain_sum(a, b, is_product) as u64,
         #[cfg(target_arch = "x86_64")]
         // SAFETY: an `Isa` of this kind is made only where the processor has it.
         Isa::Avx2(_) => unsafe { super::intersect_avx2::sum(a, b, is_product) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx512(_) => unsafe { super::intersect_avx512::sum(a, b, is_product) },
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        Isa::Neon(_) => unsafe { super::intersect_neon::sum(a, b, is_product) },
         _ => plain_sum(a, b, is_product) as u64,
     }
 }

@@ -59,7 +59,7 @@ impl<'a> Side<'a> {
 }
 
 /// Blocks to advance on either side (0 or 1), where `a` and `b` are the greatest features of the two blocks.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 pub(super) fn steps(mut a: u64, b: u64) -> (usize, usize) {
     // SAFETY: the assembly is a comment.

@@ -135,3 +135,29 @@ mod x86 {
         }
     }
 }
+
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    use super::{CheckKernel, extract_plain};
+    use crate::kernels::{Kernel, Neon, PART_LANES};
+
+    impl CheckKernel for Neon {
+        #[inline(always)]
+        unsafe fn near_narrow(checks: *const u32, check: u32, within: u32) -> u32 {
+            // SAFETY: twice sixteen values are readable.
+            let (low, high) = unsafe {
+                (
+                    Self::parts_within16(checks, check, within),
+                    Self::parts_within16(checks.add(PART_LANES), check, within),
+                )
+            };
+            u32::from(low) | u32::from(high) << PART_LANES
+        }
+
+        // There is no PEXT.
+        #[inline(always)]
+        unsafe fn extract(word: u64, mask: u64) -> u64 {
+            extract_plain(word, mask)
+        }
+    }
+}

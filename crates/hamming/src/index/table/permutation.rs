@@ -10,7 +10,15 @@ use crate::plan::Key;
 pub(crate) struct Permutation {
     bits: u32,
     /// The key within the first word, for codes of one word.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "PEXT alone reads it")
+    )]
     mask: u64,
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(dead_code, reason = "PEXT alone reads it")
+    )]
     key_width: u32,
     runs: Vec<Run>,
 }
