@@ -124,6 +124,10 @@ fn simhash_counters_do_not_overflow() {
         simhash(&features, &[], 64, isa, &mut out);
         assert_eq!(out, [0b101], "{}", isa.name());
     }
+    // Weights that fit bytes, and whose sums fit 16 bits for a few thousand features only.
+    for weight in [15, 31, 32, 255] {
+        assert_simhash(&[1 | 1 << 40; 5000], &[weight; 5000], 64);
+    }
 }
 
 /// Bucket filling as the definitions say it.
