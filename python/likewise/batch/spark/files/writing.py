@@ -159,8 +159,8 @@ def _digest_inputs(batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the digest of each input whose documents come in, sorted; on a worker."""
     import pyarrow as pa
 
-    number, held = -1, None
-    content = ContentDigest()
+    number, content = -1, ContentDigest()
+    held: Any = None
 
     def answer() -> Any:  # noqa: ANN401
         for start in range(0, 0 if held is None else len(held), ContentDigest.ROWS_AT_ONCE):
