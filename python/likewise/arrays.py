@@ -262,7 +262,18 @@ def _cuts(keys: NDArray[Any]) -> NDArray[Any]:
     num_parts = -(-2 * len(keys) // _AT_ONCE)
     cuts = sample[np.arange(1, num_parts) * len(sample) // num_parts]
     behind = cuts[cuts < np.iinfo(keys.dtype).max] + keys.dtype.type(1)
-    return np.unique(np.concatenate([cuts, behind]))
+    return distinct(np.concatenate([cuts, behind]))
+
+
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct values of a flat array of integers, rising.
+
+    As :func:`numpy.unique`, which loads NumPy's masked arrays: a sixth of the time of a short command.
+    """
+    ordered = np.sort(values)
+    is_first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first]
 
 
 def _spread(keys: NDArray[Any], cuts: NDArray[Any], starts: NDArray[np.int64], space: ArraySpace) -> NDArray[np.int64]:

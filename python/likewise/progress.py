@@ -1,6 +1,5 @@
 """Progress events: the library reports progress to a callback, and draws it only on request."""
 
-import html
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -205,10 +204,12 @@ class _Notebook:
             self._show(event.stage, self._total)
 
     def _show(self, stage: str, done: int) -> None:
+        from html import escape
+
         self._shown = time.monotonic()
         rate = _amount(done / max(1e-9, self._shown - self._began), self._unit)
         bar = f' <progress max="{self._total}" value="{done}"></progress> {rate}/s' if self._total else " ..."
-        self._put(f"<div>{html.escape(stage)}{bar}</div>")
+        self._put(f"<div>{escape(stage)}{bar}</div>")
 
     def _put(self, markup: str) -> None:
         from IPython.display import HTML, display

@@ -39,6 +39,19 @@ def modules_after(code):
     return {name.split(".")[0] for name in done.stdout.split()} - set(sys.stdlib_module_names)
 
 
+# What the smallest run with all defaults needs not load: a short command is as fast as what it leaves alone.
+DEDUP_ALONE = """
+import likewise
+texts = [f"a text of its own {number} words and nine more of them {number * 7}" for number in range(150)]
+assert likewise.dedup(texts).kept.sum() > 1
+assert "numpy.ma" not in sys.modules
+"""
+
+
+def test_dedup_of_a_list_loads_no_tables():
+    assert modules_after(DEDUP_ALONE) == {"numpy", "likewise"}
+
+
 def test_public_names():
     assert set(likewise.__all__) == PUBLIC
     assert len(likewise.__all__) <= 30

@@ -22,7 +22,6 @@ def sharing(one, others):
 def test_pairs_that_share_a_band_are_nominated_once(monkeypatch, place_bits, most_hits):
     # So few first bits that one place is walked from to many keys.
     monkeypatch.setattr(auto_threshold, "_PLACE_BITS", place_bits)
-    monkeypatch.setattr(auto_threshold, "_PLACE_SHIFT", np.uint64(64 - place_bits))
     monkeypatch.setattr(auto_threshold, "_HITS_AT_ONCE", most_hits)
     random = np.random.default_rng(3)
     one, others = (random.integers(0, 40, (num, 128)).astype(np.uint32) for num in (30, 50))

@@ -4,13 +4,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Unpack
+from typing import TYPE_CHECKING, Any, BinaryIO, Unpack
 
 import numpy as np
 
 from likewise._native import __version__
 from likewise.batch.about_inputs import about_counted, about_inputs, told_if_left
-from likewise.batch.against.earlier import earlier_groups
 from likewise.batch.against.index import BesideIndex, IndexUse, recipe_beside
 from likewise.batch.against.references import (
     about_references,
@@ -21,7 +20,6 @@ from likewise.batch.against.references import (
 )
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.decision import Decision
-from likewise.batch.decide.stays import Decisions, StayingIds
 from likewise.batch.decide.verdict_log import VerdictLog
 from likewise.batch.engine import Engine, EngineRun, check_engine
 from likewise.batch.memory import BoundedRun
@@ -32,13 +30,8 @@ from likewise.batch.read.references import References
 from likewise.batch.read.resume import PARTS_VERSION
 from likewise.batch.read.weighing import weighed_files
 from likewise.batch.run import RunContext, evidence_of_overruled, evidence_tables
-from likewise.batch.stored_pairs import check_floor, write_near_pairs
-from likewise.batch.write.annotations import DocumentGroups
-from likewise.batch.write.counts import counts_by, with_values
 from likewise.batch.write.groups import GroupColumns, weight_of_count, write_groups
 from likewise.batch.write.kept_rows import kept_places, kept_texts, write_bad_rows
-from likewise.batch.write.remote import run_to_store
-from likewise.batch.write.sketches import write_kept_sketches
 from likewise.batch.write.summary import summarize, summary_of, write_summary
 from likewise.checks import check_choice
 from likewise.errors import InvalidParameter
@@ -67,6 +60,10 @@ from likewise.progress import Progress, StageFinished, StageStarted, shows_progr
 from likewise.recipe.given import GivenRecipe, RecipeFields
 from likewise.recipe.recipe import Recipe
 
+if TYPE_CHECKING:
+    from likewise.batch.decide.stays import Decisions, StayingIds
+
+# What few runs do is imported where they do it.
 WRITES = ("kept", "annotated", "evidence", "groups", "unique")
 # What has a file for each input, in the directory of that name.
 _COPIES = {"kept": KEPT, "annotated": ANNOTATED, "unique": UNIQUE}
@@ -86,7 +83,7 @@ class _Asked:
     index: IndexUse | None
     against: tuple[str | Path, ...]
     engine: Engine | None
-    stays: StayingIds | None
+    stays: "StayingIds | None"
 
     @property
     def count_by(self) -> str | None:
@@ -130,7 +127,10 @@ class _Asked:
         check_references(self.against, recipe, keep_sketches=self.keep_sketches)
         check_alone(self.against, self.index)
         recipe = recipe_beside(recipe, self.index)
-        check_floor(self.store_pairs, recipe, is_against=self.is_against)
+        if self.store_pairs is not None:
+            from likewise.batch.stored_pairs import check_floor
+
+            check_floor(self.store_pairs, recipe, is_against=self.is_against)
         return recipe
 
     def identity(self, recipe: Recipe, reading: "_Reading") -> dict[str, Any]:
@@ -210,6 +210,8 @@ class _Decided:
         """Write the pairs that are asked for; return what the summary says of them."""
         if floor is None:
             return {}
+        from likewise.batch.stored_pairs import write_near_pairs
+
         rules, timing, progress = self.context.rules, self.context.timing, self.context.progress
         return write_near_pairs(self.documents, self.recipe, floor, work / PAIRS, rules, timing, progress)
 
@@ -222,6 +224,8 @@ class _Decided:
             write_bad_rows(documents, work / ERRORS)
             tables = evidence_tables(documents, recipe, decision, self.kept_ids)
             if asked.count_by is not None:
+                from likewise.batch.write.counts import with_values
+
                 tables = with_values(tables, documents, decision, asked.count_by)
             write_evidence(tables, work / EVIDENCE)
             if asked.stays is not None:
@@ -229,20 +233,27 @@ class _Decided:
             if asked.write in _COPIES:
                 self._write_copies(asked, reading, work / _COPIES[asked.write])
             if asked.has_groups:
+                from likewise.batch.against.earlier import earlier_groups
+
                 columns = asked.columns
                 earlier = earlier_groups(
                     reading.references, documents, columns.date_field, columns.count_by, self.context.progress
                 )
                 write_groups(documents, decision, self.kept_ids, columns, earlier, work / GROUPS)
             if asked.keep_sketches:
+                from likewise.batch.write.sketches import write_kept_sketches
+
                 write_kept_sketches(documents, decision, reading.found.files, recipe, work)
         self.context.progress(StageFinished("writing", Timing.now() - began))
 
     def _write_copies(self, asked: _Asked, reading: _Reading, target: Path) -> None:
         documents, found, on_error = self.documents, reading.found, asked.run.on_error
         written, added = self.decision.kept, None
-        groups = None if asked.write == "kept" else DocumentGroups(documents, self.decision, self.kept_ids)
-        if groups is not None:
+        groups = None
+        if asked.write != "kept":
+            from likewise.batch.write.annotations import DocumentGroups
+
+            groups = DocumentGroups(documents, self.decision, self.kept_ids)
             written = groups.unique() if asked.write == "unique" else np.broadcast_to(np.True_, len(documents))
         num_written: list[int] = []
         # Every document may be removed from text files, which then leave nothing.
@@ -262,6 +273,8 @@ class _Decided:
         summary = summarize(documents, self.recipe, decision, self.context.timing)
         summary |= about_inputs(reading.found, documents, decision, asked.run, asked.write)
         if asked.count_by is not None:
+            from likewise.batch.write.counts import counts_by
+
             summary["counts_by"] = counts_by(documents, decision, asked.count_by)
         if asked.stays is not None:
             summary |= asked.stays.summary(documents, decision.overruled)
@@ -370,7 +383,7 @@ def dedup_files(
     date_field: str | None = None,
     count_by: str | None = None,
     count_weight: str | None = None,
-    decisions: Decisions | None = None,
+    decisions: "Decisions | None" = None,
     overwrite: bool = False,
     fresh: bool = False,
     index: IndexUse | None = None,
@@ -462,7 +475,11 @@ def dedup_files(
     run = replace(
         run, fields=tuple(name for name in dict.fromkeys((*run.fields, date_field, count_by)) if name is not None)
     )
-    stays = None if decisions is None else StayingIds(decisions)
+    stays = None
+    if decisions is not None:
+        from likewise.batch.decide.stays import StayingIds
+
+        stays = StayingIds(decisions)
     copies, has_groups = _written(write)
     columns = GroupColumns(date_field, count_by, count_weight)
     asked = _Asked(
@@ -482,6 +499,8 @@ def dedup_files(
     if is_remote(output) and asked.is_written_by_engine and engine is not None and not engine.is_on_this_machine:
         return _stored_by_engine(asked, recipe, inputs, str(output), report, overwrite=overwrite)
     if is_remote(output):
+        from likewise.batch.write.remote import run_to_store
+
         return run_to_store(
             str(output),
             inputs,

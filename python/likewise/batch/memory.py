@@ -12,7 +12,6 @@ from likewise.batch.read.priority import fields_read
 from likewise.batch.search.distance import slab_length, table_bytes
 from likewise.errors import InvalidParameter
 from likewise.io.source.files import InputFile
-from likewise.io.tables.parquet import PARQUET_TEXT
 from likewise.recipe.methods import Bloom, MinHash, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import lowest_threshold
@@ -317,6 +316,8 @@ class BoundedRun:
                 f"method {recipe.method} keeps lists of all documents in memory without a limit; remove --memory, or "
                 "use method minhash or simhash",
             )
+        from likewise.io.tables.parquet import PARQUET_TEXT
+
         num_documents, text_bytes = estimated_documents(files)
         spooled = sum(file.num_bytes for file in files if not file.can_read_again)
         packed = sum(file.unpacked_bytes() for file in files)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from likewise.batch.decide.auto_threshold import with_chosen_threshold
 from likewise.batch.read.resume import RunParts, open_parts
 from likewise.batch.read.sketched import HeldDocuments
 from likewise.batch.read.weighing import weighed_files
@@ -195,7 +194,9 @@ def opened_run(
         held=held,
     ) as documents:
         facts: dict[str, object] = {} if bounded is None else bounded.summary()
-        if is_compared:
+        if is_compared and recipe.needs_threshold:
+            from likewise.batch.decide.auto_threshold import with_chosen_threshold
+
             recipe, choice = with_chosen_threshold(
                 recipe,
                 documents,
@@ -205,5 +206,6 @@ def opened_run(
                 parts=None if left is None else left.directory,
             )
             facts |= choice
+        if is_compared:
             recipe = with_bands_where_many(recipe, documents, progress)
         yield OpenedRun(documents, recipe, context, facts, left)

@@ -2,18 +2,18 @@
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise._native import Texts
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.labels import Groups, Labels
 from likewise.batch.decide.pairing import MAX_PAIRS, PairCounts, verified_pairs
-from likewise.batch.decide.stays import Decisions, StayingIds
 from likewise.batch.in_memory import Nulls, check_only_nulls, document_source, mask_of_rows, null_option_named
 from likewise.batch.opening import opened_run
 from likewise.batch.read.documents import Documents
@@ -40,6 +40,7 @@ from likewise.stages.text import TextField
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from likewise.batch.decide.stays import Decisions
     from likewise.io.source.files import InputFile
 
 # Rows of the evidence that a notebook shows.
@@ -54,14 +55,8 @@ class Deduplication:
     ----------
     kept : ndarray of shape (n,), bool
         Whether each document is kept.
-    removed : pyarrow.Table
-        The evidence: one row for each removed document, in the order of the input, with columns row, doc_id, file,
-        offset, length, kept_row, kept_id, kept_source, kept_file, kept_offset, measure, similarity, distance, method,
-        recipe_id (and below_threshold where groups are components).
     summary : dict
         Counts, recipe, recall, seconds; the first entry states how removals were verified.
-    ids : pyarrow.Array of shape (n,)
-        Ids of all documents. Integers stay integers; row numbers (int64) if no document has an id.
     overruled : pyarrow.Table, optional
         With `decisions`: documents that stay by decision and the kept document that each matches best, in the columns
         of `removed`.
@@ -85,10 +80,31 @@ class Deduplication:
     """
 
     kept: NDArray[np.bool_]
-    removed: "pa.Table"
     summary: dict[str, Any]
-    ids: Any
-    overruled: "pa.Table | None" = None
+    overruled: "pa.Table | None"
+    # PyArrow loads in a third of the time of a short call, which may not ask for tables.
+    _make_removed: Callable[[], "pa.Table"]
+    _make_ids: Callable[[], Any]
+
+    @cached_property
+    def removed(self) -> "pa.Table":
+        """pyarrow.Table: the evidence, one row for each removed document, in the order of the input.
+
+        Columns row, doc_id, file, offset, length, kept_row, kept_id, kept_source, kept_file, kept_offset, measure,
+        similarity, distance, method, recipe_id (and below_threshold where groups are components).
+        """
+        return self._make_removed()
+
+    @cached_property
+    def ids(self) -> Any:  # noqa: ANN401 - PyArrow has no types
+        """pyarrow.Array of shape (n,): ids of all documents.
+
+        Integers stay integers; row numbers (int64) if no document has an id.
+        """
+        return self._make_ids()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("kept", "summary", "overruled", "removed", "ids")}
 
     @cached_property
     def groups(self) -> Any:  # noqa: ANN401 - PyArrow has no types
@@ -165,7 +181,7 @@ def dedup(
     nulls: Nulls = "fail",
     duplicate_ids: DuplicateIds = "fail",
     tokenizer: Tokenizer | None = None,
-    decisions: Decisions | None = None,
+    decisions: "Decisions | None" = None,
     threads: int | None = None,
     progress: Progress | bool | None = None,
     **fields: Unpack[RecipeFields],
@@ -241,18 +257,28 @@ def dedup(
     with null_option_named():
         source = document_source(texts, ids, recipe, text_field=text_field, nulls=nulls, tokenizer=tokenizer)
     with null_option_named(), opened_texts([source], recipe, rules, timing, report) as (documents, recipe, choice):
-        stays = None if decisions is None else StayingIds(decisions)
-        if stays is not None:
+        stays = None
+        if decisions is not None:
+            from likewise.batch.decide.stays import StayingIds
+
+            stays = StayingIds(decisions)
             documents = stays.mark(documents, recipe, report)
         decision = decided(documents, recipe, RunContext(rules, timing, report))
-        removed = evidence(documents, recipe, decision)
         kept = mask_of_rows(documents, decision.kept, nulls_are_kept=nulls == "keep")
         summary = summarize(documents, recipe, decision, timing) | choice
         overruled = None
         if stays is not None:
             summary |= stays.summary(documents, decision.overruled)
             overruled = evidence_of_overruled(documents, recipe, decision)
-        return Deduplication(kept, removed, summary, _ids(source, documents, len(kept)), overruled)
+        places = documents.only_places()
+        given = source if isinstance(source, MemorySource) else None
+        return Deduplication(
+            kept,
+            summary,
+            overruled,
+            partial(evidence, places, recipe, decision),
+            partial(_ids, None if given is None else given.all_ids, _id_type(source), places, len(kept)),
+        )
 
 
 @shows_progress
@@ -356,20 +382,20 @@ def pairs(
         )
 
 
-def _ids(source: Source, documents: Documents, num_rows: int) -> Any:  # noqa: ANN401 - PyArrow has no types
+def _id_type(source: Source) -> Any:  # noqa: ANN401 - PyArrow has no types
+    return source.id_type if isinstance(source, MemorySource | BatchStream) else None
+
+
+def _ids(all_ids: Texts | None, kind: Any, documents: Documents, num_rows: int) -> Any:  # noqa: ANN401
     """Return the ids of all rows in the type in which they were given; null for a null text of a stream."""
     if not documents.has_id.any():
         return number_column(np.arange(num_rows))
-    if isinstance(source, MemorySource) and source.all_ids is not None:
-        ids = text_column(source.all_ids)
-    else:
-        ids = documents.doc_ids(np.arange(len(documents)))
+    ids = text_column(all_ids) if all_ids is not None else documents.doc_ids(np.arange(len(documents)))
     if len(ids) != num_rows:
         is_null = np.ones(num_rows, np.bool_)
         is_null[documents.lines] = False
         places = np.maximum(np.cumsum(~is_null) - 1, 0)
         ids = null_where(taken_rows(ids, places), is_null)
-    kind = source.id_type if isinstance(source, MemorySource | BatchStream) else None
     return ids if kind is None else ids.cast(kind)
 
 

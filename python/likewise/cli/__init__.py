@@ -1,5 +1,6 @@
 """The command line: each command is one file, loaded when it is used."""
 
+import gc
 import io
 import os
 import signal
@@ -89,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if sys.platform == "linux":
         # PyArrow's own choice gives memory back to the system after every batch: a sixth of a run on Parquet.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
+    # NumPy's library for matrices starts threads that spin for a while, and nothing here multiplies matrices.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.platform == "win32":
         # Data is the same on every system; the page of characters of a terminal does not hold most scripts.
         for stream in (sys.stdout, sys.stderr):
@@ -96,7 +99,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
                 stream.reconfigure(encoding="utf-8", newline="\n")
     # Asked to end, clean up as for Ctrl-C: a copy of standard input may be large.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(_status(arguments))
+    # Modules make a hundred thousand objects and no garbage: looking for some took a tenth of a short command.
+    gc.set_threshold(50_000, 20, 100)
+    status = _status(arguments)
+    gc.freeze()
+    sys.exit(status)
 
 
 def _status(arguments: Sequence[str] | None) -> int:

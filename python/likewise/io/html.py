@@ -3,13 +3,13 @@
 Reports, pages and what notebooks show of results are made of it.
 """
 
-import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 # Control characters, those that turn the direction of what follows, and those that nobody sees. Joiners have honest
 # uses and stay.
-_HIDDEN = re.compile(
+_HIDDEN = (
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ue000-\uf8ff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\U000f0000-\U0010ffff]"
 )
@@ -27,6 +27,11 @@ class Html(str):
         return self
 
 
+@cache
+def _hidden() -> re.Pattern[str]:
+    return re.compile(_HIDDEN)
+
+
 def visible(text: str) -> str:
     """Return text in which control characters, and those that hide or turn text, are spelled out.
 
@@ -35,13 +40,16 @@ def visible(text: str) -> str:
     >>> visible("abc" + chr(0x202E) + "def")
     'abc⟨U+202E⟩def'
     """
-    return _HIDDEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return _hidden().sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def escaped(text: object) -> Html:
     """Return anything as HTML: markup as it is, text escaped, what is hidden in it spelled out."""
     if isinstance(text, Html):
         return text
+    # Imported when used, as the pattern is compiled then: whoever prints nothing as HTML pays for neither.
+    import html
+
     return Html(html.escape(visible(str(text)), quote=True))
 
 

@@ -6,12 +6,11 @@ import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from likewise.errors import InvalidInput
-from likewise.io.archives.html_text import HtmlReaders
-from likewise.io.archives.warc import WarcFile
 from likewise.io.formats import (
     LINE_FORMATS,
     STDIN_SUFFIXES,
@@ -23,17 +22,18 @@ from likewise.io.formats import (
     format_of,
     may_be_packed,
 )
-from likewise.io.lines.csv import CsvFile
 from likewise.io.lines.jsonl import JsonlFile
-from likewise.io.lines.text_file import BinaryFile, TextFile
 from likewise.io.output.directory import EVIDENCE, IDENTITY, LEAKS, SUMMARY, UNFINISHED
 from likewise.io.remote import fetch, is_remote, local_name, local_path, remote_files
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import ReadRules
-from likewise.io.tables.arrow import ArrowFile
-from likewise.io.tables.datasets import COMPANIONS, SPLITS, Dataset, open_dataset
-from likewise.io.tables.parquet import ParquetFile
 from likewise.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from likewise.io.archives.html_text import HtmlReaders
+    from likewise.io.tables.datasets import Dataset
 
 STDIN_STEM = "stdin"
 # Of a finished run, beside its summary.
@@ -64,7 +64,7 @@ class Inputs:
 
     files: tuple[InputFile, ...]
     skipped: tuple[str, ...]
-    datasets: tuple[tuple[str, Dataset], ...] = ()
+    datasets: "tuple[tuple[str, Dataset], ...]" = ()
     companions: tuple[tuple[str, Path], ...] = ()
     copies: tuple[Path, ...] = ()
     parent: Path | None = None
@@ -90,7 +90,7 @@ class _Found:
     skipped: list[str] = field(default_factory=list)
     has_links: bool = False
     has_outputs: bool = False
-    datasets: list[tuple[Path, Dataset]] = field(default_factory=list)
+    datasets: "list[tuple[Path, Dataset]]" = field(default_factory=list)
     companions: list[tuple[Path, Path]] = field(default_factory=list)
 
 
@@ -187,7 +187,7 @@ def find_inputs(
         parent = parents[fetched is not None and path.is_relative_to(fetched)]
         return path.name if path in streams else path.relative_to(parent).as_posix()
 
-    readers = HtmlReaders()
+    readers = cache(_html_readers)
     files = [
         _file(path, relative(path), known, rules, file_format, delimiter, readers) for path, _, known in found.files
     ]
@@ -222,6 +222,8 @@ def _common(roots: list[Path]) -> Path:
 
 def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: Progress) -> None:
     """Fetch what a name of a store means, and take it as if it had been named where it lies now."""
+    from likewise.io.tables.datasets import COMPANIONS, SPLITS
+
     remote = remote_files(name)
     # Stores of two kinds may have one path.
     place = place / name.partition("://")[0].lower()
@@ -262,6 +264,12 @@ def _absolute(name: str | Path) -> Path:
     return Path(os.path.abspath(name))  # noqa: PTH100
 
 
+def _html_readers() -> "HtmlReaders":
+    from likewise.io.archives.html_text import HtmlReaders
+
+    return HtmlReaders()
+
+
 def _file(
     path: Path,
     name: str,
@@ -269,7 +277,7 @@ def _file(
     rules: ReadRules,
     forced: str | None,
     delimiter: str | None,
-    readers: HtmlReaders,
+    readers: "Callable[[], HtmlReaders]",
 ) -> InputFile:
     try:
         name.encode()
@@ -299,21 +307,37 @@ def _opened(
     found: Format,
     rules: ReadRules,
     delimiter: str | None,
-    readers: HtmlReaders,
+    readers: "Callable[[], HtmlReaders]",
 ) -> InputFile:
+    """Open a file by its format, whose module is loaded here: most runs have one format."""
     if found.kind == "jsonl":
         return JsonlFile(path, name, num_bytes, rules, found.codec)
     if found.kind in LINE_FORMATS:
+        from likewise.io.lines.csv import CsvFile
+
         between = delimiter or ("\t" if found.kind == "tsv" else ",")
         return CsvFile(path, name, num_bytes, rules, found.codec, delimiter=between, is_tsv=found.kind == "tsv")
     if found.kind == "warc":
-        return WarcFile(path, name, num_bytes, rules, found.codec, readers)
-    kinds: dict[str, type[ParquetFile | ArrowFile | TextFile]]
-    kinds = {"parquet": ParquetFile, "arrow": ArrowFile, "text": TextFile, "binary": BinaryFile}
-    return kinds[found.kind](path, name, num_bytes, rules)
+        from likewise.io.archives.warc import WarcFile
+
+        return WarcFile(path, name, num_bytes, rules, found.codec, readers())
+    if found.kind == "parquet":
+        from likewise.io.tables.parquet import ParquetFile
+
+        return ParquetFile(path, name, num_bytes, rules)
+    if found.kind == "arrow":
+        from likewise.io.tables.arrow import ArrowFile
+
+        return ArrowFile(path, name, num_bytes, rules)
+    from likewise.io.lines.text_file import BinaryFile, TextFile
+
+    kind = TextFile if found.kind == "text" else BinaryFile
+    return kind(path, name, num_bytes, rules)
 
 
 def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found) -> None:
+    from likewise.io.tables.datasets import COMPANIONS, SPLITS, open_dataset
+
     paths: list[Path] = []
     of_dataset: set[Path] = set()
     for directory, names, files in os.walk(root, followlinks=False):
@@ -424,6 +448,8 @@ def _is_empty(directory: Path) -> bool:
 
 def _beside_datasets(matches: list[Path], found: _Found) -> set[Path]:
     """Note datasets of which a glob finds all rows; return the Arrow files beside the rows of datasets."""
+    from likewise.io.tables.datasets import open_dataset
+
     others: set[Path] = set()
     arrow = [path for path in matches if path.name.endswith(".arrow")]
     for here in sorted({path.parent for path in arrow}, key=os.fsencode):

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from likewise.errors import InvalidInput
 from likewise.io.formats import LINE_FORMATS
 from likewise.io.inputs import Inputs
-from likewise.io.lines.csv import CsvFile
 from likewise.io.lines.lines import LineFile
 from likewise.io.source.added import Added, AddedFields, check_takes_fields
 from likewise.io.source.files import InputFile, Kept
-from likewise.io.tables.datasets import write_companions
 
 
 def write_kept(file: InputFile, target: Path, kept: Kept) -> None:
@@ -59,6 +57,8 @@ def write_descriptions(
         target.mkdir(parents=True, exist_ok=True)
         num_bytes = sum((kept / own).stat().st_size for own, _ in files)
         num_rows = sum(count for _, count in files)
+        from likewise.io.tables.datasets import write_companions
+
         write_companions(dataset, target, num_kept=num_rows, num_bytes=num_bytes, answer=answer, added=added)
     for name, path in inputs.companions:
         (kept / name).parent.mkdir(parents=True, exist_ok=True)
@@ -102,6 +102,8 @@ class KeptStream:
 
     def check_headers(self, files: Sequence[InputFile]) -> None:
         """Raise InvalidInput if the columns of two inputs differ."""
+        from likewise.io.lines.csv import CsvFile
+
         for file in files:
             if isinstance(file, CsvFile) and (names := file.header()):
                 self._header = self._header or (file.delimiter, names)
@@ -113,6 +115,8 @@ class KeptStream:
 
     def write(self, file: LineFile, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> None:
         """Write the kept lines of one input."""
+        from likewise.io.lines.csv import CsvFile
+
         with_head = self._header is None
         if isinstance(file, CsvFile) and (names := file.header()):
             self._header = (file.delimiter, names)

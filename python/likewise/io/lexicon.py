@@ -1,6 +1,5 @@
 """Lexicons: files of terms and their weights."""
 
-import csv
 import io
 import re
 from pathlib import Path
@@ -39,6 +38,8 @@ def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
     except UnicodeDecodeError as error:
         raise InvalidInput(f"not a weight table or lexicon: byte {error.start} is not UTF-8", str(path)) from error
     if path.suffix.lower() == ".csv":
+        import csv
+
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         try:
             rows = [(reader.line_num, row) for row in reader]

@@ -1,7 +1,6 @@
 """How do callers name a recipe? As a recipe, as the name of a preset, or by single fields."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, TypeAlias, cast
 
 from likewise.errors import InvalidParameter
@@ -60,6 +59,8 @@ def as_recipe(given: object = None, fields: Mapping[str, Any] | None = None, *, 
     named = {name: value for name, value in (fields or {}).items() if value is not None}
     for name in fields or ():
         if name not in _NAMES:
+            from difflib import get_close_matches
+
             close = get_close_matches(name, _NAMES, 1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise InvalidParameter(name, f"neither an argument of this function nor a field of a recipe{hint}")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import distinct
 from likewise.checks import counted
 
 # The rule is written for Jaccard similarities. Another measure is put on their scale: two sets of equal size with
@@ -197,7 +198,7 @@ def find_valley(
     reason = None
     if of_few_documents is not None:
         reason = FEW_DOCUMENTS
-    elif len(np.unique(document[bins >= place])) < _LEAST_DOCUMENTS:
+    elif len(distinct(document[bins >= place])) < _LEAST_DOCUMENTS:
         reason = FEW_PAIRS
     elif place == _HIGHEST or clarity < _LEAST_CLARITY:
         reason = NO_VALLEY
@@ -216,8 +217,8 @@ def find_valley(
         threshold=threshold,
         reason=reason,
         clarity=clarity if reason is None else None,
-        num_documents_below=len(np.unique(document[(bins >= _LOWEST - _HALF_WIDTH) & ~is_above])),
-        num_documents_above=len(np.unique(document[is_above])),
+        num_documents_below=len(distinct(document[(bins >= _LOWEST - _HALF_WIDTH) & ~is_above])),
+        num_documents_above=len(distinct(document[is_above])),
         halves=(_of_scale(min(halves), measure), _of_scale(max(halves), measure)) if halves else None,
         is_stable=max(abs(half - place) for half in halves) <= _STABLE_WITHIN if halves else None,
         curve=[

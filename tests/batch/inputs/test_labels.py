@@ -1,5 +1,7 @@
 """Labels of documents in memory: aligned with the input, and equal to those of the evidence."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -111,3 +113,14 @@ def test_rows_without_a_text_have_labels_too(nulls, as_stream):
     assert found["similarity"] == [None, None, 1.0, None, None]
     assert found["group_size"] == [2, 1, 2, 1, 1]
     assert result.table().schema.field("id").type == pa.int64()
+
+
+@pytest.mark.parametrize("ids", [None, [7, 8, 9]])
+def test_a_result_can_be_pickled_before_its_tables_are_made(ids):
+    result = likewise.dedup(TEXTS, RECIPE, ids=ids)
+    assert "removed" not in vars(result)
+    copy = pickle.loads(pickle.dumps(result))
+    assert copy.removed.equals(result.removed)
+    assert copy.removed.column("kept_id").to_pylist() == [str(0 if ids is None else 7)]
+    assert copy.table().equals(result.table())
+    assert copy.summary == result.summary

@@ -20,7 +20,6 @@ from likewise.batch.read.priority import keep_needs
 from likewise.batch.read.references import Reference, References
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import find_inputs
-from likewise.io.lines.csv import take_quotes
 from likewise.io.output.directory import KEPT, SUMMARY
 from likewise.io.output.summaries import read_summary
 from likewise.io.source.files import InputFile
@@ -114,6 +113,8 @@ def kept_files(
         delimiter=as_then.delimiter,
         output=output,
     )
+    from likewise.io.lines.csv import take_quotes
+
     take_quotes(found.files, summary["inputs"])
     return found.files, summary
 

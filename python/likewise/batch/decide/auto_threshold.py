@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.arrays import slices
+from likewise.arrays import distinct, slices
 from likewise.batch.budget.timing import Timing
 from likewise.batch.decide.verification import Verifier
 from likewise.batch.read.collapse import Collapsed
@@ -50,7 +50,6 @@ _FIRST_LEVEL, _GROWTH = 64, 4
 _AT_ONCE = 4096
 _HITS_AT_ONCE = _PAIRS_AT_ONCE = 1 << 20
 _FILTER_BITS, _PLACE_BITS = 22, 18
-_FILTER_SHIFT, _PLACE_SHIFT = np.uint64(64 - _FILTER_BITS), np.uint64(64 - _PLACE_BITS)
 _OWNER_BITS = np.uint64(MOST_SAMPLED - 1)
 _MIX, _OTHER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _KEPT = "threshold.json"
@@ -289,9 +288,13 @@ class _Nominator:
         self._keys, self._starts = keys[starts], np.append(starts, len(keys))
         self._owners = (entries & _OWNER_BITS).astype(np.int64)
         # Of the first bits of a key, whether some key has them; of fewer, the first key that does.
-        self._may_be = np.zeros(1 << _FILTER_BITS, bool)
-        self._may_be[self._keys >> _FILTER_SHIFT] = True
-        self._first = np.searchsorted(self._keys, np.arange(1 << _PLACE_BITS, dtype=np.uint64) << _PLACE_SHIFT)
+        # Both are in proportion to the keys: tables for a full sample cost more than all else of a small one.
+        bits = max(1, len(starts).bit_length())
+        filter_bits, place_bits = min(_FILTER_BITS, bits + 4), min(_PLACE_BITS, bits)
+        self._filter_shift, self._place_shift = np.uint64(64 - filter_bits), np.uint64(64 - place_bits)
+        self._may_be = np.zeros(1 << filter_bits, bool)
+        self._may_be[self._keys >> self._filter_shift] = True
+        self._first = np.searchsorted(self._keys, np.arange(1 << place_bits, dtype=np.uint64) << self._place_shift)
 
     def forget(self, owners: NDArray[np.int64]) -> None:
         """Look for no more partners of these."""
@@ -304,7 +307,7 @@ class _Nominator:
     def pairs(self, signatures: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return which of the sampled share a band with which of these; each pair once."""
         keys = (_band_keys(signatures) & ~_OWNER_BITS).reshape(-1)
-        hits = np.flatnonzero(self._may_be[keys >> _FILTER_SHIFT])
+        hits = np.flatnonzero(self._may_be[keys >> self._filter_shift])
         hits, found = self._found(hits, keys[hits])
         hits //= _BANDS
         counts = self._starts[found + 1] - self._starts[found]
@@ -323,7 +326,7 @@ class _Nominator:
 
     def _found(self, hits: NDArray[np.int64], keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return which of some keys are among those of the sample, and where there."""
-        places = np.minimum(self._first[keys >> _PLACE_SHIFT], len(self._keys) - 1)
+        places = np.minimum(self._first[keys >> self._place_shift], len(self._keys) - 1)
         found = [(hits[:0], places[:0])]
         # Few keys share their first bits.
         while len(hits):
@@ -347,7 +350,7 @@ def _band_keys(signatures: NDArray[np.uint32]) -> NDArray[np.uint64]:
 def _distinct(codes: NDArray[np.int64], num_cells: int) -> NDArray[np.int64]:
     """Return distinct codes below a bound, rising; by marks where there are many."""
     if num_cells > 16 * len(codes):
-        return np.unique(codes)
+        return distinct(codes)
     marks = np.zeros(num_cells, bool)
     marks[codes] = True
     return np.flatnonzero(marks)

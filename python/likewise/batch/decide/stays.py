@@ -1,6 +1,5 @@
 """What people decided about documents: those that stay whatever they match."""
 
-import csv
 import hashlib
 import json
 import os
@@ -18,7 +17,6 @@ from likewise.batch.read.documents import Documents
 from likewise.batch.search.search import Candidates
 from likewise.checks import counted
 from likewise.errors import InvalidInput, InvalidParameter
-from likewise.io.label_rows import id_of_cell
 from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import KEPT
@@ -41,6 +39,10 @@ def read_decisions(path: Path) -> list[str]:
     InvalidInput
         If the file is something else, naming the line.
     """
+    import csv
+
+    from likewise.io.label_rows import id_of_cell
+
     header = ",".join(DECISIONS_HEADER)
     ids = []
     try:

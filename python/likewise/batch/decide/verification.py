@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise import _native
-from likewise.arrays import frozen
+from likewise.arrays import distinct, frozen
 from likewise.batch.budget.timing import Timing
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
@@ -230,7 +230,7 @@ class Verifier:
     def _distinct(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Return the positions of some pairs, rising; by marks where a sort of the pairs would cost more."""
         if 1024 * len(later) < len(self._order):
-            return np.unique(np.concatenate([later, earlier]))
+            return distinct(np.concatenate([later, earlier]))
         return np.asarray(_native.distinct_documents(later, earlier, len(self._order)))
 
     def discard(self, positions: NDArray[np.uint32]) -> None:

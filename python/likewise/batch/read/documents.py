@@ -3,13 +3,14 @@
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise._native import Rarity, Texts
-from likewise.arrays import GrowingTexts, slices, stable_order
+from likewise.arrays import GrowingTexts, distinct, slices, stable_order
 from likewise.batch.budget.room import Room
 from likewise.errors import InvalidInput
 from likewise.io.output.evidence import Places
@@ -36,6 +37,14 @@ class SpooledPiece:
 
     first_row: int
     handle: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Named:
+    """What is left of a source whose texts went."""
+
+    name: str | None
+    path: Path | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +150,21 @@ class Documents:
             num_reference_sources=0,
         )
 
+    def only_places(self) -> "Documents":
+        """Return what :meth:`places` and :meth:`doc_ids` need, so that texts and sketches may go."""
+        return replace(
+            self,
+            sources=cast(
+                "Sequence[Source]", [_Named(source.name, getattr(source, "path", None)) for source in self.sources]
+            ),
+            sketches=self.sketches[:0].copy(),
+            digests=self.digests[:0].copy(),
+            fields={},
+            spool=None,
+            spooled=[],
+            rarity=None,
+        )
+
     @property
     def is_empty(self) -> NDArray[np.bool_]:
         """Whether each normalized text is empty."""
@@ -192,7 +216,7 @@ class Documents:
     def _spooled_texts(self, rows: NDArray[np.int64], low: int, high: int) -> Iterator[tuple[slice, Any]]:
         firsts = np.array([piece.first_row for piece in self.spooled])
         numbers = np.searchsorted(firsts, rows[low:high], side="right") - 1
-        for number in np.unique(numbers).tolist():
+        for number in distinct(numbers).tolist():
             piece = self.spooled[number]
             start, stop = (low + int(np.searchsorted(numbers, number, side)) for side in ("left", "right"))
             local = rows[start:stop] - piece.first_row
