@@ -276,11 +276,14 @@ class Options(NamedTuple):
     off: frozenset = frozenset()
 
 
+def is_in_history(log, last):
+    position, chain = last
+    return position <= log.end and log.chains[position] == chain
+
+
 def begin(log, options, clock, last):
-    if "f-last" not in options.off and last is not None:
-        position, chain = last
-        if position > log.end or log.chains[position] != chain:
-            return log, (GONE_BACK, log, clock)
+    if "f-last" not in options.off and last is not None and not is_in_history(log, last):
+        return log, (GONE_BACK, log, clock)
     return log, (OK, log, clock)
 
 
@@ -436,6 +439,7 @@ class Client:
         self.name, self.tasks, self.world, self.rule = name, tasks, world, rule
         self.options = world.options
         self.last = None
+        self.earlier = []  # what was `last` before
         self.num_nonces = 0
 
     def run(self):
@@ -461,6 +465,7 @@ class Client:
             if answer is None:
                 # Lost, or finished and trimmed by others: the ids tell which.
                 continue
+            self.earlier.append(self.last)
             self.last = (position + 1, log.chains[position + 1])
             self.world.answered(self, position, nonce, answer)
             if self.options.eager:
@@ -469,7 +474,9 @@ class Client:
 
     def find_lost(self, log):
         self.world.own_lost(self, log)
-        self.last = None
+        # What was answered before may still be there, and must be named from now on.
+        while self.last is not None and not is_in_history(log, self.last):
+            self.last = self.earlier.pop() if self.earlier else None
 
     def complete(self, log, clock, position, nonce):
         """Decide, store and write the operation at a position; (log, answer), or None where it is not there."""

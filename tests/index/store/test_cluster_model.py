@@ -201,3 +201,10 @@ def test_each_guarantee_of_the_page_is_left_out_once():
     page = (Path(__file__).parents[3] / "docs/developers/cluster.md").read_text(encoding="utf-8")
     letters = re.findall(r"^\| ([a-h]) \|", page, re.MULTILINE)
     assert letters == sorted({name[0] for name in [*GUARANTEES, "e-chain"]})
+
+
+def test_a_client_that_lost_its_last_answer_still_names_the_one_before():
+    tasks = ((), ((REMOVE, (2,)), (ADD, ((2, 3), (1, 15))), (ADD, ((0, 1),))))
+    plan = Plan(tasks, Options(bound=4, horizon=2))
+    schedule = [*[("run", 1)] * 14, ("lose", cluster.LOG, 4), *[("run", 1)] * 3, ("lose", cluster.LOG, 7)]
+    assert cluster.fault_of(plan, schedule) is None
