@@ -98,5 +98,5 @@ def test_wrong_input(connection):
     for call in (dedup, labels):
         with pytest.raises(InvalidInput, match=r"no column 'words'.*found: 'id', 'text'"):
             call(documents, "words")
-    with pytest.raises(InvalidParameter, match="str is not a connection"):
+    with pytest.raises(InvalidParameter, match="str is not a DuckDB connection"):
         register("documents.db")

@@ -11,6 +11,7 @@ from likewise.tuning.model import fitted, probability
 from likewise.tuning.sample import Sample
 
 _NUM_FOLDS = 5
+_DIGITS_OF_ODDS = 6
 # Of labels that tell nothing one set in ten seems to tell more than this many standard errors.
 _STANDARD_ERRORS = 1.28
 # Scores that are the same to the digits that are shown.
@@ -198,6 +199,8 @@ def cross_validated(evidence: Evidence) -> HeldOut:
             chosen = _choices(rest, coefficients)[0]
             verdicts[left_out] = evidence.similarity[chosen.candidate, left_out] >= chosen.setting
             odds[left_out] = evidence.sample.features(evidence.similarity[:, left_out]) @ coefficients
+    # Equal evidence gets odds that differ by rounding, since each part has coefficients of its own.
+    odds = np.round(odds, _DIGITS_OF_ODDS)
     return HeldOut(
         measured(verdicts, evidence.is_duplicate, evidence.weight), are_told_apart(odds, evidence.is_duplicate)
     )

@@ -228,14 +228,14 @@ class Stages:
 
     def mark(self, name: str, facts: Mapping[str, Any]) -> None:
         """Write the mark of a finished stage."""
-        self.write_text(f"{name}.done", [json.dumps(facts)])
+        self.write_lines(f"{name}.done", [json.dumps(facts)])
 
-    def write_text(self, name: str, lines: Sequence[str]) -> None:
+    def write_lines(self, name: str, lines: Sequence[str]) -> None:
         """Write lines as a directory of text."""
         frame = self.spark.createDataFrame([(line,) for line in lines], "value string").coalesce(1)
         frame.write.mode("overwrite").text(self._path(name))
 
-    def has_text(self, name: str) -> bool:
+    def has_lines(self, name: str) -> bool:
         """Return whether a directory of text was written."""
         return bool(self._text(name))
 

@@ -190,11 +190,11 @@ class SparkEngine:
                 )
         with self._stages(context, self._checkpoint_dir) as stages:
             outputs = Stages(stages.spark, url)
-            if not overwrite and outputs.has_text(SUMMARY):
+            if not overwrite and outputs.has_lines(SUMMARY):
                 raise InvalidInput(f"{url} contains a finished run; replace it with --overwrite, or choose another URL")
             run = self._run(_FileRun, stages, sources, recipe, context)
             summary = summarize(run.stored(url, writes_kept=writes_kept))
-            outputs.write_text(SUMMARY, [json.dumps(summary, indent=2, ensure_ascii=False)])
+            outputs.write_lines(SUMMARY, [json.dumps(summary, indent=2, ensure_ascii=False)])
             return summary
 
     @contextmanager
