@@ -15,6 +15,7 @@ from likewise.batch.opening import found_inputs
 from likewise.batch.options import FileRun
 from likewise.batch.read.fields import is_without_text, refusal
 from likewise.checks import check_integer, counted
+from likewise.corpus.rarity import document_counts
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.files import InputFile
@@ -22,6 +23,7 @@ from likewise.io.source.source import BadRow, Piece
 from likewise.io.tables.columns import number_column, text_column
 from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.weights import Weights
 
 #: The fields of items that are read where none are named, as far as a set has them.
 ITEM_FIELDS = ("question", "answer", "passage", "text")
@@ -133,6 +135,7 @@ class Items:
         self._firsts = np.searchsorted(self._distinct[self._of_distinct], np.arange(len(self._is_short) + 1))
         # Documents that contain each distinct text.
         self.num_documents = np.zeros(len(self._is_short), np.int64)
+        self._weights: Weights | None = None
 
     def facts(self, num_documents: int, num_contaminated: int, num_windows: int) -> dict[str, Any]:
         """Return what a summary says of the answer."""
@@ -148,12 +151,20 @@ class Items:
             "threshold": self.rules.threshold,
             "min_share": self.rules.min_share,
             "min_ngrams": self.rules.min_ngrams,
+            **({} if self._weights is None else {"weights": self._weights.to_dict()}),
             "version": _native.__version__,
         }
 
     def restore(self, counts: tuple[NDArray[np.uint32], NDArray[np.uint32], int, int]) -> None:
         """Go on from the counts of an earlier table of the same texts."""
         self.table = _native.ItemTable(self.texts, min_ngrams=self.rules.min_ngrams, counts=counts)
+
+    def weigh(self, weights: Weights) -> None:
+        """Take the counts of n-grams from a table that fits, once all documents were scanned."""
+        grams, words, num_documents, num_sampled = self.table.counts()
+        counts = document_counts(self.texts, self._distinct, np.asarray(grams), weights)
+        self.restore((counts, np.asarray(words), num_documents, num_sampled))
+        self._weights = weights
 
     def scan(self, texts: _native.Texts, threads: int) -> Candidates:
         """Count some documents, and return where items may stand in them; rows count from 0."""
