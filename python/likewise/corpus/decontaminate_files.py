@@ -178,7 +178,7 @@ def decontaminate_files(
         )
         sets = {name: _listed(paths) for name, paths in items.items()}
         with timing.wall("reading_items"):
-            own, item_files, bad_items = read_items(sets, item_fields, item_run, rules, report, scratch)
+            own, item_files, bad_items, skipped = read_items(sets, item_fields, item_run, rules, report, scratch)
         if not own.about:
             raise InvalidInput("the evaluation sets have no items; give files with some")
         identity = {
@@ -228,7 +228,7 @@ def decontaminate_files(
                 for file, size in zip(found.files, scanned.sizes(), strict=True)
             ],
             "item_files": [{"path": name, "num_bytes": size} for name, size in item_files],
-            "skipped_files": list(found.skipped),
+            "skipped_files": [*found.skipped, *skipped],
             "options": {**run.identity(), "write": write},
             **found.provenance(),
             "timings": timing.to_dict(),

@@ -17,8 +17,8 @@ from likewise.progress import shown
 _HELP = """Find items of evaluation sets inside documents, and remove them.
 
 Each EVALS is NAME=PATH, or a path whose file name without endings becomes the name: a file, a directory or a glob, in
-any format that dedup reads. The fields question, answer, passage and text of an item are searched separately, as far as
-a set has them; --item-field names others.
+any format that dedup reads. Text files of directories, such as README.md, are not items. The fields question, answer,
+passage and text of an item are searched separately, as far as a set has them; --item-field names others.
 
 An item is found verbatim, in other whitespace, case or punctuation, inside a longer text, split over the items of a
 list, and with some of its words changed. N-grams that many items or documents share count little, numbers and rare
