@@ -164,7 +164,7 @@ class Items:
     def weigh(self, weights: Weights) -> None:
         """Take the counts of n-grams from a table that fits, once all documents were scanned."""
         grams, words, num_documents, num_sampled = self.table.counts()
-        counts = document_counts(self.texts, self._distinct, np.asarray(grams), weights)
+        counts = document_counts(self.texts, np.asarray(grams), weights)
         self.restore((counts, np.asarray(words), num_documents, num_sampled))
         self._weights = weights
 

@@ -45,17 +45,13 @@ def check_fits(weights: object) -> Weights:
     return weights
 
 
-def document_counts(
-    texts: _native.Texts, distinct: NDArray[np.uint32], scanned: NDArray[np.uint32], weights: Weights
-) -> NDArray[np.uint32]:
+def document_counts(texts: _native.Texts, scanned: NDArray[np.uint32], weights: Weights) -> NDArray[np.uint32]:
     """Return the number of documents with each n-gram of the items.
 
     Parameters
     ----------
     texts : Texts
         The texts of items.
-    distinct : ndarray of uint32
-        Number of the distinct text of each.
     scanned : ndarray of uint32
         Documents with each n-gram among those that were scanned.
     weights : Weights
@@ -70,22 +66,22 @@ def document_counts(
     frequencies = _frequencies(weights.num_documents)
     rules = Recipe.minhash(weights="none", tokens="auto", shingle=NGRAM).feature_rules
     counts = [np.zeros(0, np.uint32)]
-    for ngrams in _ngrams(texts, distinct):
+    for ngrams in _ngrams(texts):
         offsets, features, _ = map(np.asarray, _native.features(_native.Texts.from_list(ngrams), rules))
-        # Words that are cut otherwise without their neighbors make several features; the rarest one counts.
-        rarest = np.maximum.reduceat(weights.weigh(features), offsets[:-1])
+        # Words that are cut otherwise without their neighbors make several features or none; the rarest one counts.
+        rarest = np.full(len(ngrams), MAX_WEIGHT)
+        if len(features):
+            has_any = np.diff(offsets) > 0
+            rarest[has_any] = np.maximum.reduceat(weights.weigh(features), offsets[:-1][has_any])
         counts.append(frequencies[rarest])
     return np.maximum(np.concatenate(counts), np.minimum(scanned, 1))
 
 
-def _ngrams(texts: _native.Texts, distinct: NDArray[np.uint32]) -> Iterator[list[str]]:
+def _ngrams(texts: _native.Texts) -> Iterator[list[str]]:
     """Yield the distinct n-grams as they stand in the items, in the order in which an ItemTable numbers them."""
     counts, starts, ends, hashes = map(np.asarray, _native.cut_words(texts))
     bounds = np.append(0, np.cumsum(counts.astype(np.int64)))
     num_places = np.maximum(counts.astype(np.int64) - NGRAM + 1, 0)
-    is_first = np.zeros(len(counts), bool)
-    is_first[np.unique(distinct, return_index=True)[1]] = True
-    num_places[~is_first] = 0
     owners = np.repeat(np.arange(len(counts)), num_places)
     places = np.arange(len(owners)) + (bounds[:-1] - np.cumsum(num_places) + num_places)[owners]
     keys = np.zeros(len(places), np.uint64)
