@@ -335,3 +335,17 @@ def test_runs_that_were_changed_or_are_of_another_kind(tmp_path):
     likewise_command("repeats", path, "-o", tmp_path / "parts", "--unit", "line")
     with pytest.raises(InvalidInput, match="output of likewise repeats"):
         find_copies(tmp_path / "parts", texts=[texts[0]])
+
+
+def test_binary_files_are_rejected_without_options_that_copies_lacks(tmp_path):
+    (tmp_path / "n.txt").write_bytes(b"a text\0")
+    (tmp_path / "c.jsonl").write_text(json.dumps({"text": "a text"}) + "\n")
+    for given, place in (("n.txt", "c.jsonl"), ("c.jsonl", "n.txt")):
+        done = likewise_command("copies", given, "--in", place, cwd=tmp_path)
+        assert done.status == 2
+        assert (
+            "byte 7 is NUL, so this is a binary file; compare raw bytes with likewise dedup --tokens bytes" in done.err
+        )
+    (tmp_path / "blob").write_bytes(b"\0\1\2")
+    done = likewise_command("copies", "blob", "--in", "c.jsonl", cwd=tmp_path)
+    assert "compare raw bytes with likewise dedup --tokens bytes" in done.err

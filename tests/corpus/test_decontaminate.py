@@ -530,3 +530,32 @@ def test_evaluation_sets_that_cannot_be_read_say_why(tmp_path):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(InvalidInput, match=message):
             decontaminate_files(tmp_path / "c.jsonl", {"s": tmp_path / name}, tmp_path / "out")
+
+
+def test_files_of_a_set_that_hold_no_rows_are_skipped(tmp_path):
+    """A README about the questions is not one, unless it is named."""
+    question, about = made_up(20, 1), made_up(20, 2)
+    jsonl(tmp_path / "c.jsonl", [{"text": question}, {"text": about}])
+    (tmp_path / "evals" / "more").mkdir(parents=True)
+    jsonl(tmp_path / "evals" / "q.jsonl", [{"text": question}])
+    for name in ("README.md", "LICENSE.txt", "LICENSE", "more/notes.rst"):
+        (tmp_path / "evals" / name).write_text(about)
+    passed = {"LICENSE", "LICENSE.txt", "README.md"}
+    for number, (path, names) in enumerate([("evals", {*passed, "more/notes.rst"}), ("evals/*", {*passed, "more/"})]):
+        out = tmp_path / f"out{number}"
+        done = likewise_command("decontaminate", tmp_path / "c.jsonl", "--against", f"s={tmp_path / path}", "-o", out)
+        assert done.status == 0, done.err
+        assert "skipped 4 files" in done.err
+        summary = json.loads((out / "summary.json").read_bytes())
+        assert set(summary["skipped_files"]) == {f"s={name}" for name in names}
+        assert [file["path"] for file in summary["item_files"]] == ["s=q.jsonl"]
+        assert summary["items"]["s"]["num_items"] == 1
+        assert lines_of(out / "kept" / "c.jsonl") == [{"text": about}]
+    for number, path in enumerate(("evals/README.md", "evals/*.md", "evals/**/*.md")):
+        out = tmp_path / f"named{number}"
+        summary = decontaminate_files(tmp_path / "c.jsonl", {"s": tmp_path / path}, out)
+        assert summary["skipped_files"] == []
+        assert lines_of(out / "kept" / "c.jsonl") == [{"text": question}]
+    (tmp_path / "evals" / "q.jsonl").unlink()
+    with pytest.raises(InvalidInput, match=r"skipped: LICENSE, LICENSE.txt, .*name them, such as 'DIR/\*.txt'"):
+        decontaminate_files(tmp_path / "c.jsonl", {"s": tmp_path / "evals"}, tmp_path / "none")

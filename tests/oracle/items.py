@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tests.oracle.normalize import normalize
 from tests.oracle.segment import holds_word, segments, word_class
+from tests.oracle.weights import idf
 from tests.oracle.xxh3 import xxh3
 
 NGRAM = 5
@@ -127,8 +128,8 @@ class Items:
                 j += 1
         return pairs
 
-    def judge(self, documents):
-        """Every match of some documents, with its share and its similarity."""
+    def judge(self, documents, of_table=None):
+        """Every match of some documents, with its share and its similarity, or by the documents of a weight table."""
         found, with_gram, with_word, num_sampled = [], Counter(), Counter(), 0
         for number, document in enumerate(documents):
             matches, grams, words = self.scan(number, document)
@@ -137,6 +138,8 @@ class Items:
             if xxh3(document.encode()) % 16 == 0:
                 num_sampled += 1
                 with_word.update(words)
+        if of_table is not None:
+            with_gram = by_table(with_gram, of_table)
         for words in self.words:
             with_word.update(set(words))
         num_all = len(self.words) + num_sampled
@@ -154,6 +157,20 @@ class Items:
             over = [weight[gram] for k, gram in enumerate(self.places[match.text]) if k <= i < k + NGRAM]
             of_words.append(rarity * min(over))
         return share, math.fsum(of_words[i] for i in match.aligned) / math.fsum(of_words)
+
+
+def by_table(with_gram, of_table):
+    """Of each n-gram the documents that its weight in the table of others stands for, or a scanned one."""
+    words = [tuple(w for w, *_ in words_of(document)) for document in of_table]
+    sets = {frozenset(of[j : j + NGRAM] for j in range(max(1, len(of) - NGRAM + 1))) for of in words if of}
+    counts, found = Counter(gram for grams in sets for gram in grams), Counter()
+    weight_of = {df: idf(len(sets), df) for df in range(1, len(sets) + 1)}
+    for gram in {*with_gram, *counts}:
+        alike = [df for df, weight in weight_of.items() if counts[gram] and weight == weight_of[counts[gram]]]
+        found[gram] = min(with_gram[gram], 1)
+        if counts[gram] > 1:
+            found[gram] = round(math.sqrt(alike[0] * alike[-1]))
+    return found
 
 
 def longest_run(pairs):

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,7 @@ _MOST_SHOWN = 3
 @click.option(
     "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the sample and the questions."
 )
-@input_options
+@partial(input_options, without=("tokens_field",))
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print the proposal and all trials as JSON to stdout.")
 def command(

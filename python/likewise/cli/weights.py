@@ -1,6 +1,7 @@
 """``likewise weights``: weights of features by their rarity, as a table."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ Examples:
     "overestimate them.",
 )
 @feature_options
-@input_options
+@partial(input_options, without=("duplicate_ids",))
 @QUIET
 @click.option("--json", "as_json", is_flag=True, help="Print counts as JSON to stdout.")
 def command(

@@ -21,11 +21,13 @@ from likewise.batch.options import FileRun
 from likewise.batch.parts.collection import Collection
 from likewise.batch.parts.opening import check_rewriting
 from likewise.batch.parts.writing import emptied, num_kept, write_documents
+from likewise.batch.read.weighing import doubts_of
 from likewise.batch.write.remote import run_to_store
 from likewise.batch.write.summary import write_summary
 from likewise.checks import check_choice
 from likewise.corpus.items import Candidates, ContainmentRules, Found, Items, evidence, evidence_schema, item_schema
 from likewise.corpus.items import items_in_files as read_items
+from likewise.corpus.rarity import check_fits
 from likewise.corpus.reading import Counts, each_part
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.inputs import Inputs
@@ -43,6 +45,7 @@ from likewise.io.stamps import check_unchanged, stamps
 from likewise.io.tables.columns import constant_column, number_column
 from likewise.progress import Progress, StageFinished, StageStarted, Warned, shows_progress, taken
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.weights import Weights
 
 WRITES = ("kept", "cut", "annotated", "evidence")
 # Fields that are added to each row.
@@ -65,6 +68,7 @@ def decontaminate_files(
     rules: ContainmentRules | None = None,
     *,
     run: FileRun | None = None,
+    weights: Weights | None = None,
     item_fields: Sequence[str] | None = None,
     item_id_field: str | None = None,
     write: str = "kept",
@@ -88,6 +92,8 @@ def decontaminate_files(
         When a document contains an item.
     run : FileRun, optional
         How files are read. Ids are not checked for being unique.
+    weights : Weights, optional
+        As for :func:`likewise.decontaminate`.
     item_fields, item_id_field
         As for :func:`likewise.decontaminate`; the first field that a set has must be a text in every item.
     write : {"kept", "cut", "annotated", "evidence"}
@@ -111,6 +117,8 @@ def decontaminate_files(
         As for :func:`likewise.dedup_files`, and if a set has no item or none of the fields.
     InvalidParameter
         If an option is out of range.
+    RecipeMismatch
+        If the table has other features.
 
     Notes
     -----
@@ -119,6 +127,7 @@ def decontaminate_files(
     whose files were complete.
     """
     rules, run, report = rules or ContainmentRules(), run or FileRun(), taken(progress)
+    table = None if weights is None else check_fits(weights)
     check_choice("write", write, WRITES)
     if run.memory_bytes is not None:
         raise InvalidParameter("memory", "does not apply; memory use depends on the size of the items")
@@ -141,6 +150,7 @@ def decontaminate_files(
                 local,
                 rules,
                 run=run,
+                weights=weights,
                 item_fields=item_fields,
                 item_id_field=item_id_field,
                 write=write,
@@ -168,7 +178,7 @@ def decontaminate_files(
         )
         sets = {name: _listed(paths) for name, paths in items.items()}
         with timing.wall("reading_items"):
-            own, item_files, bad_items = read_items(sets, item_fields, item_run, rules, report, scratch)
+            own, item_files, bad_items, skipped = read_items(sets, item_fields, item_run, rules, report, scratch)
         if not own.about:
             raise InvalidInput("the evaluation sets are empty; give files that contain items")
         identity = {
@@ -179,6 +189,7 @@ def decontaminate_files(
             "write": write,
             "write_prefix": write_prefix,
             "version": _native.__version__,
+            **({} if table is None else {"weights_id": table.weights_id}),
             **run.identity(),
         }
         directory = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)
@@ -187,6 +198,10 @@ def decontaminate_files(
         scanned = _Scanned(found, own, directory.parts)
         with timing.wall("scanning"):
             scanned.scan(run, context.threads, scratch, report)
+            if table is not None:
+                own.weigh(table)
+                for doubt in doubts_of(table):
+                    report(Warned(doubt))
         with timing.wall("writing"):
             began = Timing.now()
             report(StageStarted("writing", 0, "bytes"))
@@ -213,7 +228,7 @@ def decontaminate_files(
                 for file, size in zip(found.files, scanned.sizes(), strict=True)
             ],
             "item_files": [{"path": name, "num_bytes": size} for name, size in item_files],
-            "skipped_files": list(found.skipped),
+            "skipped_files": [*found.skipped, *skipped],
             "options": {**run.identity(), "write": write},
             **found.provenance(),
             "timings": timing.to_dict(),

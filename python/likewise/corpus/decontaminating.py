@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from likewise.batch.budget.timing import Timing
 from likewise.batch.in_memory import Nulls, document_source, null_option_named
+from likewise.batch.read.weighing import doubts_of
 from likewise.checks import counted, num_threads
 from likewise.corpus.items import (
     DEFAULT_MIN_NGRAMS,
@@ -19,13 +20,15 @@ from likewise.corpus.items import (
     evidence,
     items_in_memory,
 )
+from likewise.corpus.rarity import check_fits
 from likewise.corpus.reading import Counts, each_part
 from likewise.io.html import element, joined, listing
 from likewise.io.output.scratch import scratch_directory
 from likewise.io.source.bad_rows import NO_LIMIT, BadRowTally
 from likewise.io.tables.columns import number_column
-from likewise.progress import Progress, shows_progress, taken
+from likewise.progress import Progress, Warned, shows_progress, taken
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.weights import Weights
 from likewise.stages.text import TextField
 
 if TYPE_CHECKING:
@@ -82,6 +85,7 @@ def decontaminate(
     threshold: float = DEFAULT_THRESHOLD,
     min_share: float = DEFAULT_MIN_SHARE,
     min_ngrams: int = DEFAULT_MIN_NGRAMS,
+    weights: Weights | None = None,
     item_fields: Sequence[str] | None = None,
     item_id_field: str | None = None,
     ids: Any = None,  # noqa: ANN401
@@ -107,6 +111,9 @@ def decontaminate(
         Minimum weighted share of the item's word 5-grams found in the window of the document.
     min_ngrams : int
         A text with fewer distinct n-grams is too short to be found; it is listed as such in the table of items.
+    weights : Weights, optional
+        Document frequencies of n-grams, in place of those of `documents`: a table of five words, as
+        ``likewise weights CORPUS --shingle 5`` writes. The documents should be among those it was counted on.
     item_fields : sequence of str, optional
         Fields of an item, with dots for nested fields; each is searched separately. If None, the fields question,
         answer, passage and text, if the set has them. Lists of texts, or of mappings with texts, are joined with
@@ -128,6 +135,8 @@ def decontaminate(
         If an entry is not a text, or a set has none of the fields.
     InvalidParameter
         If an option is out of range.
+    RecipeMismatch
+        If the table has other features.
 
     Notes
     -----
@@ -151,6 +160,7 @@ def decontaminate(
     import pyarrow as pa
 
     rules, timing, report = ContainmentRules(threshold, min_share, min_ngrams), Timing(), taken(progress)
+    table = None if weights is None else check_fits(weights)
     own, counts = items_in_memory(items, item_fields, item_id_field, rules), Counts()
     lines, doc_ids, candidates = [], [], []
     with null_option_named(), scratch_directory() as work:
@@ -169,6 +179,10 @@ def decontaminate(
             lines.append(part.lines)
             doc_ids.append(part.doc_ids.take(number_column(part.made.rows)))
             candidates.append(part.made._replace(rows=part.lines[part.made.rows]))
+    if table is not None:
+        own.weigh(table)
+        for doubt in doubts_of(table):
+            report(Warned(doubt))
     found = own.found(Candidates.joined(candidates))
     ids_of_all = pa.chunked_array([column.cast(pa.string()) for column in doc_ids], pa.string())
     kept = np.full(counts.num_documents + counts.num_bad_rows, nulls == "keep")

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,13 +16,16 @@ from likewise.batch.opening import found_inputs
 from likewise.batch.options import FileRun
 from likewise.batch.read.fields import is_without_text, refusal
 from likewise.checks import check_integer, counted
+from likewise.corpus.rarity import document_counts
 from likewise.errors import InvalidInput, InvalidParameter
+from likewise.io.formats import format_by_name
 from likewise.io.source.bad_rows import BadRowTally
 from likewise.io.source.files import InputFile
 from likewise.io.source.source import BadRow, Piece
 from likewise.io.tables.columns import number_column, text_column
 from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
+from likewise.recipe.weights import Weights
 
 #: The fields of items that are read where none are named, as far as a set has them.
 ITEM_FIELDS = ("question", "answer", "passage", "text")
@@ -133,6 +137,7 @@ class Items:
         self._firsts = np.searchsorted(self._distinct[self._of_distinct], np.arange(len(self._is_short) + 1))
         # Documents that contain each distinct text.
         self.num_documents = np.zeros(len(self._is_short), np.int64)
+        self._weights: Weights | None = None
 
     def facts(self, num_documents: int, num_contaminated: int, num_windows: int) -> dict[str, Any]:
         """Return what a summary says of the answer."""
@@ -148,12 +153,20 @@ class Items:
             "threshold": self.rules.threshold,
             "min_share": self.rules.min_share,
             "min_ngrams": self.rules.min_ngrams,
+            **({} if self._weights is None else {"weights": self._weights.to_dict()}),
             "version": _native.__version__,
         }
 
     def restore(self, counts: tuple[NDArray[np.uint32], NDArray[np.uint32], int, int]) -> None:
         """Go on from the counts of an earlier table of the same texts."""
         self.table = _native.ItemTable(self.texts, min_ngrams=self.rules.min_ngrams, counts=counts)
+
+    def weigh(self, weights: Weights) -> None:
+        """Take the counts of n-grams from a table that fits, once all documents were scanned."""
+        grams, words, num_documents, num_sampled = self.table.counts()
+        counts = document_counts(self.texts, np.asarray(grams), weights)
+        self.restore((counts, np.asarray(words), num_documents, num_sampled))
+        self._weights = weights
 
     def scan(self, texts: _native.Texts, threads: int) -> Candidates:
         """Count some documents, and return where items may stand in them; rows count from 0."""
@@ -413,8 +426,8 @@ def items_in_files(
     rules: ContainmentRules,
     progress: Progress,
     work: Path,
-) -> tuple[Items, list[tuple[str, int]], list[tuple[str | None, BadRow]]]:
-    """Return the items of sets in files, name and size of each file that was read, and bad rows with their files.
+) -> tuple[Items, list[tuple[str, int]], list[tuple[str | None, BadRow]], list[str]]:
+    """Return the items of sets in files, the files read with their sizes, bad rows with their files, and files skipped.
 
     Parameters
     ----------
@@ -435,12 +448,14 @@ def items_in_files(
     texts: list[str] = []
     files: list[tuple[str, int]] = []
     bad_rows: list[tuple[str | None, BadRow]] = []
+    skipped: list[str] = []
     tally = BadRowTally(run.run_rules().max_bad_rows)
     _check_fields(fields)
     for number, (name, paths) in enumerate(_named(sets).items()):
         row, first_text = 0, len(about)
         own = _fields_of_set(name, paths, fields, run, progress, work)
-        for file, piece in _pieces(paths, own, run, progress, work):
+        passed: list[str] = []
+        for file, piece in _pieces(paths, own, run, progress, work, passed):
             if piece is None:
                 files.append((f"{name}={file.name}", file.num_bytes))
                 continue
@@ -456,13 +471,14 @@ def items_in_files(
                         about.append(ItemText(number, item_id if is_own else str(row), field, row))
                         texts.append(text)
                 row += 1
+        skipped += [f"{name}={path}" for path in passed]
         if (told := _repeated_ids(name, about[first_text:])) is not None:
             progress(Warned(told))
     if (told := tally.finish()) is not None:
         progress(Warned(told))
     if bad_rows:
         progress(Warned(f"{counted(len(bad_rows), 'bad row')} of the evaluation sets skipped; errors.jsonl lists them"))
-    return Items(list(sets), about, _native.Texts.from_list(texts), rules), files, bad_rows
+    return Items(list(sets), about, _native.Texts.from_list(texts), rules), files, bad_rows, skipped
 
 
 def _repeated_ids(name: str, about: Sequence[ItemText]) -> str | None:
@@ -473,6 +489,14 @@ def _repeated_ids(name: str, about: Sequence[ItemText]) -> str | None:
         return None
     which = f"the id {next(iter(repeated))!r}" if len(repeated) == 1 else f"each of {len(repeated):,} ids"
     return f"several items of {name!r} have {which}; --item-id-field none identifies items by their row"
+
+
+def _is_named(file: InputFile, paths: Sequence[str | Path]) -> bool:
+    """Return whether a path names a file itself or, as a glob, its format: a README of a directory is not an item."""
+    for path in map(Path, paths):
+        if file.path.name == path.name or (format_by_name(path) and fnmatchcase(file.path.name, path.name)):
+            return True
+    return False
 
 
 def _from_json(value: str) -> object:
@@ -518,12 +542,26 @@ def _fields_of_set(
 
 
 def _pieces(
-    paths: Sequence[str | Path], fields: Sequence[str], run: FileRun, progress: Progress, work: Path
+    paths: Sequence[str | Path],
+    fields: Sequence[str],
+    run: FileRun,
+    progress: Progress,
+    work: Path,
+    skipped: list[str] | None = None,
 ) -> "Iterator[tuple[InputFile, Piece | None]]":
-    """Yield the pieces of each file, and then the file alone."""
+    """Yield the pieces of each file, and then the file alone; append to `skipped` what is not read."""
     run = replace(run, text_fields=(fields[0],), fields=tuple(fields[1:]))
     with found_inputs(list(paths), Recipe.exact(), run, None, progress) as found:
-        for file in found.files:
+        files = [file for file in found.files if file.takes_fields or _is_named(file, paths)]
+        passed = [*found.skipped, *(file.name for file in found.files if file not in files)]
+        if not files:
+            raise InvalidInput(
+                f"no data file for items (skipped: {', '.join(passed[:5])}); to read text files as items, name them, "
+                "such as 'DIR/*.txt'"
+            )
+        if skipped is not None:
+            skipped += passed
+        for file in files:
             first_line = 0
             for job in file.jobs(_PIECE_BYTES, work):
                 for piece in job.read():

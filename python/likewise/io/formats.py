@@ -133,7 +133,8 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
         return Format("jsonl")
     if b"\0" in start:
         raise InvalidInput(
-            "unknown binary format; specify one with --format, or compare raw bytes with --tokens bytes or chunks",
+            "unknown binary format; specify one with --format, or compare raw bytes with likewise dedup --tokens "
+            "bytes or chunks",
             name,
         )
     if path.suffix.lower() == ".json":

@@ -488,6 +488,26 @@ def test_collections_have_pages_as_runs_have(tmp_path):
         assert (tmp_path / ".reviews/news.csv").read_text().endswith("a,b,1\n")
 
 
+@pytest.mark.parametrize(("served", "labels"), [(".", ".reviews/news.csv"), ("news", "news.review.csv")])
+def test_an_erasure_names_the_files_of_the_service_that_it_does_not_reach(tmp_path, served, labels):
+    place, key = tmp_path / "place", b"a key of the test, 16 bytes or more"
+    with likewise.Index(place / "news", Recipe.minhash(0.5), store="text") as index:
+        index.add_batch(["secret-id", "other-id"], ["one fine day in spring it rained"] * 2)
+    with client_of(place / served) as client:
+        for view in ("groups", "groups/1", "review", "review/next"):
+            assert client.get(f"/look/news/{view}").status_code == 200
+        client.post("/look/news/review/mark", data={"a": "other-id", "b": "secret-id", "label": "1"})
+    with likewise.Index(place / "news") as index:
+        certificate = index.erase(["secret-id"]).certificate(key)
+    files = [path for path in place.rglob("*") if path.is_file()]
+    left = {path.relative_to(place).as_posix() for path in files if b"secret-id" in path.read_bytes()}
+    assert left == {labels}
+    of_service = [line for line in certificate["not_reached"] if "likewise serve" in line]
+    assert len(of_service) == 1
+    assert "labels of the review page" in of_service[0]
+    assert "output to a log" in of_service[0]
+
+
 def test_many_threads_look_at_once(out):
     with client_of(out) as client:
         failures = []

@@ -17,8 +17,8 @@ from likewise.progress import shown
 _HELP = """Find items of evaluation sets inside documents, and remove them.
 
 Each EVALS is NAME=PATH, or a path whose file name without endings becomes the name: a file, a directory or a glob, in
-any format that dedup reads. The fields question, answer, passage and text of an item are searched separately, if the
-set has them. Use --item-field for other fields.
+any format that dedup reads. Text files in directories, such as README.md, are not read as items. The fields question,
+answer, passage and text of an item are searched separately, if the set has them. Use --item-field for other fields.
 
 An item is found verbatim, with different whitespace, case or punctuation, inside a longer text, split across list
 items, or with some words changed. N-grams that many items or documents share have a low weight; rare words and numbers
@@ -89,6 +89,12 @@ Examples:
     help="A text of an item with fewer distinct n-grams is too short to be found.",
 )
 @click.option(
+    "--weights",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="TABLE",
+    help="Take the rarity of n-grams from a table that likewise weights --shingle 5 wrote, instead of counting CORPUS.",
+)
+@click.option(
     "--item-field",
     multiple=True,
     metavar="FIELD",
@@ -114,6 +120,7 @@ def command(
     threshold: float,
     min_share: float,
     min_ngrams: int,
+    weights: str | None,
     item_field: tuple[str, ...],
     item_id_field: str | None,
     overwrite: bool,  # noqa: FBT001 - click's call
@@ -125,6 +132,7 @@ def command(
     """Run the command."""
     from likewise.corpus import ContainmentRules, decontaminate_files, splits_named
     from likewise.errors import InvalidParameter
+    from likewise.stages.weights import read_table
 
     if out == "-":
         raise InvalidParameter("out", "must be a directory")
@@ -136,6 +144,7 @@ def command(
             out,
             rules,
             run=run,
+            weights=None if weights is None else read_table(weights),
             item_fields=item_field or None,
             item_id_field=item_id_field,
             write=write,

@@ -375,14 +375,14 @@ def decision_options(command: _Command) -> _Command:
     return _add((*_SKETCH, *_SEARCH, *_DECISION, "preset", "recipe_file"), command)
 
 
-def input_options(command: _Command) -> _Command:
-    """Add the options that say how files are read by a command that writes no documents."""
-    return _add(_INPUT, _ON_ERROR_SKIP(command))
+def input_options(command: _Command, without: tuple[str, ...] = ()) -> _Command:
+    """Add the options that say how files are read by a command that writes no documents, except those `without`."""
+    return _add(tuple(name for name in _INPUT if name not in without), _ON_ERROR_SKIP(command))
 
 
 def index_input_options(command: _Command) -> _Command:
     """Add the options that say how files are read by a command of the index, where ids are those of the index."""
-    return _add(tuple(name for name in _INPUT if name != "duplicate_ids"), _ON_ERROR_SKIP(command))
+    return input_options(command, without=("duplicate_ids",))
 
 
 def document_options(command: _Command, without: tuple[str, ...] = ()) -> _Command:

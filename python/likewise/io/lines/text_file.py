@@ -91,8 +91,8 @@ class TextFile(InputFile):
             reason = "the file is UTF-16; convert it to UTF-8"
         elif b"\0" in data:
             reason = (
-                f"byte {data.index(0) + 1} is NUL, so this is a binary file; compare raw bytes with --tokens bytes or "
-                "chunks"
+                f"byte {data.index(0) + 1} is NUL, so this is a binary file; compare raw bytes with likewise dedup "
+                "--tokens bytes or chunks"
             )
         else:
             try:
