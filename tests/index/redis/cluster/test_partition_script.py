@@ -1,0 +1,225 @@
+"""A partition's script on a server says, call by call, what the model's partition says, and stores what it stores."""
+
+import random
+import secrets
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.index.store import cluster_model as cluster
+from tests.index.store.cluster_model import Options, Partition, State
+
+SCRIPT = (Path(__file__).parent / "partition.lua").read_text("ascii")
+OPTIONS = Options()
+NOTHING = b"\0" * 16
+
+
+def packed(strings):
+    return b"".join(struct.pack("<H", len(one)) + one for one in strings)
+
+
+def entry_of(row, nonce):
+    return b"text" + struct.pack("<I", row) + nonce[:2]
+
+
+class Both:
+    """A partition on a server and in the model. The model's operations have no effects; `written` has them."""
+
+    def __init__(self, client):
+        self.client, self.prefix = client, f"{{{secrets.token_hex(4)}}}:"
+        self.run = client.register_script(SCRIPT)
+        self.partition = Partition((0,), 0, 0, State(), ())
+        self.chain = {0: NOTHING}
+        self.base = {}, {}  # entries by key, records by (chunk, row and tag)
+        self.written = {}  # (position, nonce) -> added entries, added records, changes
+        self.saved = None
+
+    def value(self, number):
+        return self.chain.get(number, b"another chain...")
+
+    def mark(self, mark):
+        return b"%d:%s" % (mark[0], self.value(mark[1]))
+
+    def call(self, script, *arguments, server, statuses):
+        before = self.partition
+        self.partition, reply = script(before, OPTIONS, 0, *arguments)
+        found = self.run([self.prefix], [script.__name__, *server])
+        assert found[0] == statuses.get(reply[0], reply[0].encode())
+        after = self.partition
+        # A fold replies what was there before.
+        count, chain, fold, of_log = self.client.hmget(self.prefix + "head", "count", "chain", "fold", "fold_chain")
+        assert script is cluster.fold or found[1:5] == [
+            int(count or 0),
+            chain or NOTHING,
+            int(fold or 0),
+            of_log or NOTHING,
+        ]
+        assert int(count or 0) == len(after.history) - 1
+        assert self.chain.setdefault(after.history[-1], chain or NOTHING) == (chain or NOTHING)
+        assert (int(fold or 0), of_log or NOTHING) == (after.fold, self.value(after.chain))
+        return found, reply
+
+    def content(self):
+        """Entries and records as they must be: final ones, and in the journal all that were added."""
+        entries = {key: list(found) for key, found in self.base[0].items()}
+        records = dict(self.base[1])
+        for position, nonce, _ in self.partition.journal:
+            added, rows, _ = self.written[position, nonce]
+            for key, entry in added:
+                entries.setdefault(key, []).append(entry)
+            records |= rows
+        return {key: sorted(found) for key, found in entries.items() if found}, records
+
+    def settle(self, journal):
+        """Make an operation final."""
+        for position, nonce, _ in sorted(journal):
+            added, rows, changes = self.written[position, nonce]
+            for key, entry in added:
+                self.base[0].setdefault(key, []).append(entry)
+            self.base[1].update(rows)
+            for kind, name, *what in changes:
+                if kind == b"D":
+                    self.base[0][name] = [entry for entry in self.base[0].get(name, []) if entry != what[0]]
+                elif kind == b"S":
+                    self.base[1][name, what[0]] = what[1]
+                else:
+                    self.base[1].pop((name, what[0]), None)
+
+    def compare(self, keys, chunks):
+        mark = self.mark(self.partition.here)
+        found = self.run([self.prefix], ["read", mark, packed(keys), packed(chunks)])
+        entries, records = self.content()
+        lists = {
+            key: sorted(one[at : at + 10] for at in range(0, len(one), 10))
+            for key, one in zip(keys, found[7], strict=True)
+            if one
+        }
+        assert lists == entries
+        assert all(bool(self.client.exists(self.prefix.encode() + key)) == (key in entries) for key in keys)
+        changed = {(at, nonce) for at, nonce, _ in self.partition.journal if self.written[at, nonce][2]}
+        assert {*found[6][::2]} == {b"%d%s" % (at, self.nonces[at, nonce]) for at, nonce in changed}
+        assert {
+            (chunk, row): record
+            for chunk, one in zip(chunks, found[8], strict=True)
+            for row, record in zip(one[::2], one[1::2], strict=True)
+        } == records
+        assert sorted(found[5]) == sorted(
+            b"%d%s" % (at, self.nonces[at, nonce]) for at, nonce, _ in self.partition.journal
+        )
+
+    nonces = None
+
+
+KEYS = [b"b1", b"b2", b"i7"]
+CHUNKS = [b"d0", b"d1"]
+NAMES = ["write", "read", "verify", "fold", "purge", "save", "lose"]
+WEIGHTS = [10, 1, 1, 3, 2, 1, 1]
+
+
+def operation(rng, known, first, nonce):
+    """Added entries, added records, and changes of what operations before it added."""
+    added = [(rng.choice(KEYS), entry_of(first + i, nonce)) for i in range(2)]
+    rows = {(rng.choice(CHUNKS), b"%d" % (first + i) + nonce[:2]): secrets.token_bytes(5) for i in range(2)}
+    changes = []
+    for _ in range(rng.randrange(3)):
+        old_added, old_rows, _ = known[rng.choice([*known])] if known else (added, rows, ())
+        kind = rng.choice([b"D", b"S", b"X"])
+        (chunk, row), (key, entry) = rng.choice([*old_rows]), rng.choice(old_added)
+        changes.append(
+            {b"D": (kind, key, entry), b"S": (kind, chunk, row, secrets.token_bytes(3)), b"X": (kind, chunk, row)}[kind]
+        )
+    return added, rows, changes
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_it_says_and_stores_what_the_model_does(running, seed):
+    rng = random.Random(seed)
+    both = Both(running.client)
+    both.nonces = {}
+    marks = [(0, 0)]
+    for number, name in enumerate(rng.choices(NAMES, WEIGHTS, k=60), 1):
+        partition = both.partition
+        position = partition.fold + rng.randrange(-1, 4)
+        mark = rng.choice(marks[-4:])
+        if name == "write" and position >= 0:
+            # Now and then what was written before, or another operation at the same position.
+            nonce = rng.choice([number, *(one for at, one, _ in partition.journal if at == position)])
+            raw = both.nonces.setdefault((position, nonce), struct.pack("<Q", nonce * 7919))
+            known = both.written.setdefault(
+                (position, nonce),
+                operation(rng, {at: one for at, one in both.written.items() if at[0] < position}, 2 * position, raw),
+            )
+            added, rows, changes = known
+            server = (
+                *(position, raw, 2 * position, 2),
+                packed(b"\x0a" + key for key, _ in added),
+                b"".join(entry for _, entry in added),
+                *(packed(chunk for chunk, _ in rows), packed(row for _, row in rows), packed(rows.values())),
+                packed(part for kind, what, *rest in changes for part in (kind + what, *rest)),
+            )
+            both.call(cluster.write, position, nonce, (), server=server, statuses={})
+            marks.append(both.partition.here)
+        elif name == "read":
+            both.call(cluster.read, mark, server=(both.mark(mark), b"", b""), statuses={})
+        elif name == "verify":
+            given = [rng.choice(marks) for _ in range(3)]
+            found, reply = both.call(
+                cluster.verify, tuple(given), server=[both.mark(one) for one in given], statuses={}
+            )
+            assert found[5] == [both.mark(one) for one in reply[2]]
+        elif name == "fold":
+            to = partition.fold + rng.randrange(3)
+            chosen = {at: nonce for at, nonce, _ in partition.journal if at < to}
+            if rng.random() < 0.2:
+                chosen.popitem() if chosen else None
+            fields = [b"%d%s" % (at, both.nonces[at, nonce]) for at, nonce in chosen.items()]
+            both.chain.setdefault(-to, b"log's chain %04d" % to)
+            below = [entry for entry in partition.journal if entry[0] < to]
+            both.call(
+                *(cluster.fold, mark, to, -to, tuple(chosen.items()), -1),
+                server=(both.mark(mark), to, both.value(-to), *fields),
+                statuses={cluster.BEHIND: b"stale"},
+            )
+            if both.partition.fold > partition.fold:
+                both.settle(below)
+                marks.append(both.partition.here)
+        elif name == "purge" and partition.journal:
+            at, nonce, _ = rng.choice(partition.journal)
+            both.call(cluster.purge, at, nonce, server=(at, both.nonces[at, nonce]), statuses={})
+            marks.append(both.partition.here)
+        elif name == "save":
+            keys = both.client.keys(both.prefix + "*")
+            base = ({key: list(one) for key, one in both.base[0].items()}, dict(both.base[1]))
+            both.saved = partition, base, {key: both.client.dump(key) for key in keys}
+        elif name == "lose" and both.saved:
+            both.partition, base, dumped = both.saved
+            both.base = ({key: list(one) for key, one in base[0].items()}, dict(base[1]))
+            for key in both.client.keys(both.prefix + "*"):
+                both.client.delete(key)
+            for key, value in dumped.items():
+                both.client.restore(key, 0, value)
+        both.compare(KEYS, CHUNKS)
+
+
+def test_equal_tags_in_one_row_do_not_meet(running):
+    both = Both(running.client)
+    empty = (b"", b"", b"", b"", b"", b"")
+    assert both.run([both.prefix], ["write", 3, b"ab000001", 5, 2, *empty])[0] == b"ok"
+    assert both.run([both.prefix], ["write", 4, b"ab000002", 7, 2, *empty])[0] == b"ok"
+    found = both.run([both.prefix], ["write", 3, b"ab000003", 6, 1, *empty])
+    assert (found[0], found[5]) == (b"clash", b"3ab000001")
+
+
+def test_changes_become_final_in_order_of_positions(running):
+    both = Both(running.client)
+
+    def write(position, nonce, record):
+        changes = packed([b"Sd0", b"7", record])
+        return both.run([both.prefix], ["write", position, nonce, 0, 0, b"", b"", b"", b"", b"", changes])[0]
+
+    assert write(2, b"cd000002", b"second") == b"ok"
+    assert write(1, b"ab000001", b"first") == b"ok"
+    found = both.run([both.prefix], ["fold", b"0:" + NOTHING, 3, NOTHING, b"1ab000001", b"2cd000002"])
+    assert found[0] == b"ok"
+    assert running.client.hget(both.prefix + "d0", "7") == b"second"
