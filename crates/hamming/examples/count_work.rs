@@ -45,7 +45,7 @@ fn simhash_work(isa: Isa, is_weighted: bool) -> Work {
 
 fn minhash_work(isa: Isa, num_features: usize) -> Work {
     let features = numbers(num_features, 2);
-    let mut hasher = MinHasher::new(NUM_SLOTS, Scheme::Bucket, 0, isa);
+    let mut hasher = MinHasher::new(NUM_SLOTS as u32, Scheme::Bucket, 0, isa);
     let mut out = vec![0; NUM_SLOTS];
     let round = move || hasher.sketch(black_box(&features), &[], &mut out);
     (Box::new(round), num_features, "feature")
@@ -157,6 +157,10 @@ fn stream_work(isa: Isa) -> Work {
     (Box::new(round), num_codes, "fingerprint against 20,000")
 }
 
+fn fingerprints(words: &[u64]) -> Fingerprints<'_> {
+    Fingerprints { words, bits: 64 }
+}
+
 /// Queries of an index: four blocks of 16 bits, one of which agrees.
 fn index_work(isa: Isa) -> Work {
     let codes = numbers(200_000, 8);
@@ -165,7 +169,6 @@ fn index_work(isa: Isa) -> Work {
         .map(|i| Key::of_bits(16 * i..16 * (i + 1), 0))
         .collect();
     let plan = SearchPlan::new(64, 3, keys).unwrap();
-    let fingerprints = |words| Fingerprints { words, bits: 64 };
     let building = Building {
         isa,
         threads: 1,

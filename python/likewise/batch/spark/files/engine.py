@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from likewise._native import Texts
-from likewise.batch.about_inputs import InputCounts
+from likewise.batch.about_inputs import ContentDigest, InputCounts
 from likewise.batch.decide.decision import Decision
 from likewise.batch.engine import EngineRun
 from likewise.batch.read.documents import Documents, id_used_twice
@@ -29,6 +29,7 @@ from likewise.batch.run import RunContext, RunRules
 from likewise.batch.spark.files.file_input import FileInput
 from likewise.batch.spark.files.writing import (
     PIECE_BYTES,
+    content_digests,
     write_evidence_file,
     write_kept_files,
     write_kept_lines,
@@ -324,8 +325,16 @@ class _FileRun(Run):
         return removed, self._counts_of_run(counts, facts)
 
     def _input_counts(self, num_removed: Mapping[int, int]) -> list[InputCounts]:
+        places = self.documents.select("row", "part", "offset", "length", "doc_id")
+        contents = content_digests(places.join(self.sketches.select("row", "digest"), "row"))
+        nothing = ContentDigest().hexdigest()
         return [
-            InputCounts(facts.num_documents, facts.num_documents - num_removed.get(number, 0), facts.num_bad, None)
+            InputCounts(
+                facts.num_documents,
+                facts.num_documents - num_removed.get(number, 0),
+                facts.num_bad,
+                contents.get(number, nothing),
+            )
             for number, facts in enumerate(self._facts)
         ]
 
