@@ -116,6 +116,7 @@ def test_equal_fingerprints_are_searched_once_and_spread_out(spark):
     assert table.schema.field("doc_id_a").type == pa.int64()
 
 
+@pytest.mark.slow
 def test_a_join_with_nothing(spark):
     from likewise.spark import hamming_join
 
@@ -170,7 +171,7 @@ def test_pairs_are_those_that_numpy_finds(spark, tmp_path, monkeypatch, bits, wi
         hamming_pairs(frame.limit(100), within, **options)
 
 
-@pytest.mark.parametrize("plan", ["slabs", "splitting"])
+@pytest.mark.parametrize("plan", ["slabs", pytest.param("splitting", marks=pytest.mark.slow)])
 def test_equal_fingerprints_are_not_paired_with_each_other(spark, plan):
     from likewise.spark import hamming_pairs
 

@@ -72,6 +72,7 @@ def test_workers_write_what_a_local_run_writes(spark, inputs, tmp_path, monkeypa
     assert {**local, "timings": 0, "num_measured": 0} == {**found, "timings": 0, "num_measured": 0}
 
 
+@pytest.mark.slow
 def test_evidence_alone_and_groups(spark, inputs, tmp_path):
     """Groups are written by the driver, as in a local run; both share their stages."""
     from likewise.spark import SparkEngine
@@ -94,6 +95,7 @@ def test_evidence_alone_and_groups(spark, inputs, tmp_path):
         }
 
 
+@pytest.mark.slow
 def test_spark_writes_to_a_url(spark, inputs, tmp_path, monkeypatch):
     """On a cluster, outputs of URLs are directories that Spark writes: text of lines, Parquet of evidence."""
     from likewise.batch import files

@@ -120,6 +120,7 @@ def test_a_long_chain_is_finished_on_the_driver(spark, tmp_path):
     assert event.message == ("1 round on the cluster decided 2 of 99,999 matching pairs; the driver decides the others")
 
 
+@pytest.mark.slow
 def test_rounds_that_decide_little_are_reported(spark, tmp_path):
     told = []
     found, counts = decide(spark, chain(30), tmp_path, 200 * 26, told)
@@ -136,6 +137,7 @@ def test_no_pair(spark, tmp_path):
     assert decide(spark, [], tmp_path, NO_PAIR) == ({}, {"num_rounds": 0, "num_pairs_on_driver": 0})
 
 
+@pytest.mark.slow
 def test_a_run_continues_between_rounds(frame, table, tmp_path, monkeypatch):
     from likewise.batch.spark import deciding
     from likewise.spark import dedup

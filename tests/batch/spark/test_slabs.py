@@ -85,7 +85,7 @@ def random_slabs(seed, num=400, num_slabs=5):
     return ranks, words, features, held, np.array_split(np.arange(num), num_slabs)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_a_round_at_a_time_is_the_oracle(tmp_path, seed):
     """Without Spark: the functions of the workers, one slab after another, against the rule in plain Python."""
     from likewise.batch.spark.hamming.deciding import decide_slab, search_kept
