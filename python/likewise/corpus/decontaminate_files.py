@@ -98,7 +98,7 @@ def decontaminate_files(
         As for :func:`likewise.decontaminate`; the first field that a set has must be a text in every item.
     write : {"kept", "cut", "annotated", "evidence"}
         ``kept`` writes the documents that contain no item. ``cut`` writes all documents without the stretches found
-        and the marks that go with their words (as spans of :func:`likewise.dedup_parts`), those of which nothing is
+        and the marks that go with their words (as ``likewise repeats --unit span`` does), those of which nothing is
         left excepted; web archives and binary files are refused. ``annotated`` writes all rows with the fields
         is_contaminated, item_set, item_id, item_field and similarity, of the most similar item.
     write_prefix : str
