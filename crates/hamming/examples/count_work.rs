@@ -10,7 +10,7 @@ use likewise_core::bloom::{BitMeasure, BloomJoin, Demand};
 use likewise_core::features::{Extractor, FeatureHash, FeatureRules, Weights};
 use likewise_core::hash::mix64;
 use likewise_core::isa::Isa;
-use likewise_core::sketch::{MinHasher, Scheme, Signatures, simhash};
+use likewise_core::sketch::{MinHasher, Scheme, simhash};
 use likewise_core::text::Tokens;
 use likewise_core::verify::{FeatureSet, FeatureSets, Measure};
 use likewise_hamming::Fingerprints;
@@ -78,27 +78,6 @@ fn verify_work(isa: Isa, is_weighted: bool, num_shared: usize) -> Work {
         black_box(found.unwrap());
     };
     (Box::new(round), num_features, "feature of either set")
-}
-
-fn signatures_work(isa: Isa) -> Work {
-    let num_rows = 64;
-    let bytes: Vec<u8> = numbers(num_rows * NUM_SLOTS / 2, 4)
-        .iter()
-        .flat_map(|number| number.to_le_bytes())
-        .collect();
-    let round = move || {
-        let signatures = Signatures {
-            bytes: &bytes,
-            num_slots: NUM_SLOTS,
-            slot_bytes: 4,
-        };
-        for i in 0..num_rows {
-            for j in 0..num_rows {
-                black_box(signatures.num_equal(i, j, isa));
-            }
-        }
-    };
-    (Box::new(round), num_rows * num_rows, "pair of 128 slots")
 }
 
 fn bloom_work(isa: Isa) -> Work {
@@ -224,7 +203,6 @@ fn main() {
         "intersection" => verify_work(isa, false, 360),
         "intersection-few" => verify_work(isa, false, 40),
         "intersection-weighted" => verify_work(isa, true, 360),
-        "signatures" => signatures_work(isa),
         "bloom" => bloom_work(isa),
         "hamming-one" => scan_work(isa, 1),
         "hamming-scan" => scan_work(isa, 16),

@@ -151,8 +151,8 @@ def test_each_acknowledged_document_is_there_or_an_error_was_told(tmp_path, act,
         index.snapshot(tmp_path / "snapshot")
     (tmp_path / "link").symlink_to("one")
     writer, reader = Worker(tmp_path / "link", "write"), Worker(tmp_path / "link", "read")
-    assert writer.hear(20 + random.Random(seed).randrange(150))
-    assert reader.hear(2)
+    assert writer.hear(20 + random.Random(seed).randrange(150)), writer.told[-1:]
+    assert reader.hear(2), reader.told[-1:]
     act(tmp_path)
     is_working = not goes_on or (writer.hear(100) and reader.hear(3))
     errors = writer.end(goes_on=goes_on), reader.end(goes_on=goes_on)

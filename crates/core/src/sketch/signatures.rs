@@ -66,9 +66,6 @@ pub fn num_equal(a: &[u8], b: &[u8], slot_bytes: usize, isa: Isa) -> u32 {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Isa::Avx512(_) => unsafe { x86::avx512(a, b, slot_bytes) },
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: as above.
-        Isa::Neon(_) => unsafe { neon(a, b, slot_bytes) },
         _ => plain(a, b, slot_bytes),
     }
 }
@@ -86,33 +83,6 @@ fn plain_of<const SLOT_BYTES: usize>(a: &[u8], b: &[u8]) -> u32 {
     let (a, _) = a.as_chunks::<SLOT_BYTES>();
     let (b, _) = b.as_chunks::<SLOT_BYTES>();
     a.iter().zip(b).map(|(a, b)| u32::from(a == b)).sum()
-}
-
-#[cfg(target_arch = "aarch64")]
-#[target_feature(enable = "neon")]
-fn neon(a: &[u8], b: &[u8], slot_bytes: usize) -> u32 {
-    use std::arch::aarch64::*;
-
-    // Registers of which a byte counts those equal at its place.
-    const MAX_ADDED: usize = 255;
-    let equal = |a: uint8x16_t, b: uint8x16_t| match slot_bytes {
-        1 => vceqq_u8(a, b),
-        2 => vreinterpretq_u8_u16(vceqq_u16(vreinterpretq_u16_u8(a), vreinterpretq_u16_u8(b))),
-        _ => vreinterpretq_u8_u32(vceqq_u32(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b))),
-    };
-    let (a, a_rest) = a.as_chunks::<16>();
-    let (b, b_rest) = b.as_chunks::<16>();
-    let mut num_equal_bytes = 0;
-    for (a, b) in a.chunks(MAX_ADDED).zip(b.chunks(MAX_ADDED)) {
-        let mut sums = vdupq_n_u8(0);
-        for (a, b) in a.iter().zip(b) {
-            // SAFETY: both are arrays of 16 bytes.
-            let (a, b) = unsafe { (vld1q_u8(a.as_ptr()), vld1q_u8(b.as_ptr())) };
-            sums = vsubq_u8(sums, equal(a, b));
-        }
-        num_equal_bytes += u32::from(vaddlvq_u8(sums));
-    }
-    num_equal_bytes / slot_bytes as u32 + plain(a_rest, b_rest, slot_bytes)
 }
 
 #[cfg(target_arch = "x86_64")]
