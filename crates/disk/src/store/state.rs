@@ -245,11 +245,15 @@ impl Store {
         self.last_batch.set(None);
     }
 
-    /// The state that is committed now.
+    /// The state that is committed now. A commit of the writer between two of the statements would look like damage, so all read one state.
     ///
     /// # Errors
     /// [`Error::Damaged`] and [`Error::Io`].
     pub fn read_position(&self) -> Result<Position, Error> {
+        self.read_together(Store::position_now)
+    }
+
+    fn position_now(&self) -> Result<Position, Error> {
         let num_rows = self
             .connection
             .prepare_cached(
