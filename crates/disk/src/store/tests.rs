@@ -439,3 +439,30 @@ fn runs_are_remembered_with_what_they_found_until_their_rows_expire() {
     );
     delete(store);
 }
+
+#[test]
+fn a_commit_while_a_reader_takes_its_position_is_no_damage() {
+    let mut store = create("beside", Durability::Interval(Duration::from_secs(1000)));
+    for _ in 0..400 {
+        append(&mut store, b"text").unwrap();
+    }
+    let reader = store.reader().unwrap();
+    std::thread::scope(|scope| {
+        let looking = scope.spawn(move || {
+            let mut position = reader.read_position().unwrap();
+            while position.last_event < 400 {
+                position = reader.read_position().unwrap();
+            }
+        });
+        for row in 0..400 {
+            let removed = Event::Removed {
+                row,
+                promoted: Vec::new(),
+                moved: Vec::new(),
+            };
+            store.append(&NewRows::default(), &[removed]).unwrap();
+        }
+        looking.join().unwrap();
+    });
+    delete(store);
+}
