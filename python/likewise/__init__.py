@@ -1,6 +1,6 @@
 """Likewise finds near-duplicate documents and records why each was removed.
 
-Every public name is loaded when it is first used, so that ``import likewise`` and ``likewise --help`` cost little.
+Public names load on first use, so that ``import likewise`` and ``likewise --help`` are fast.
 
 Examples
 --------

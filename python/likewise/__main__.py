@@ -1,4 +1,4 @@
-"""``python -m likewise`` is the command ``likewise``."""
+"""Entry point of ``python -m likewise``, the same command as ``likewise``."""
 
 from likewise.cli import main
 

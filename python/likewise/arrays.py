@@ -1,4 +1,4 @@
-"""Arrays and texts that grow, in memory or in a file; their sorting; pairs of rows that a user gives."""
+"""Growing arrays and text columns, in memory or in files; sorting; validation of row pairs."""
 
 import contextlib
 import errno
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.errors import InvalidParameter
 
-# Arrays grow by a sixteenth at a time: enough that appending stays linear where memory must be moved to grow.
+# Arrays grow by 1/16 at a time: enough to keep appending linear if growing moves memory.
 _SPARE = 16
 
 
 class GrowingArray:
-    """A flat array to whose end others are appended; :meth:`take` gives it away.
+    """Append-only flat array; :meth:`take` hands it over.
 
     Parameters
     ----------
     dtype : dtype
-        Of every entry.
+        Type of the entries.
     folder : Path, optional
-        Where the array lies in a file of its own, deleted with the array; in memory if None.
+        Directory of the array's file, which is deleted with the array; in memory if None.
     """
 
     def __init__(self, dtype: Any, folder: Path | None = None) -> None:  # noqa: ANN401
@@ -40,7 +40,7 @@ class GrowingArray:
         return self._length
 
     def __del__(self) -> None:
-        # What nobody took, as when a run fails.
+        # Not taken, for example because a run failed.
         file: BinaryIO | None = getattr(self, "_file", None)
         if file is not None:
             file.close()
@@ -51,7 +51,7 @@ class GrowingArray:
         Raises
         ------
         OSError
-            If the disk is full; in files only.
+            If the disk is full (arrays in files only).
         """
         length = self._length + len(values)
         if self._folder is not None:
@@ -60,13 +60,13 @@ class GrowingArray:
             self._file.write(np.ascontiguousarray(values, self._array.dtype).data.cast("B"))
         else:
             if length > len(self._array):
-                # In place: the system moves the pages of a large array rather than their bytes.
+                # In place: for a large array, the system remaps pages instead of copying bytes.
                 self._array.resize(length + length // _SPARE, refcheck=False)
             self._array[self._length : length] = values
         self._length = length
 
     def take(self) -> NDArray[Any]:
-        """Return the array, read-only: the core shares such a buffer, and copies one that somebody might write to."""
+        """Return the array, read-only: the core shares read-only buffers and copies writable ones."""
         dtype = self._array.dtype
         if self._folder is not None:
             file, self._file, length, self._length = self._file, None, self._length, 0
@@ -85,34 +85,34 @@ class GrowingArray:
 
 
 class ArraySpace:
-    """Where a run puts what it holds of every document.
+    """Storage for the per-document arrays of a run.
 
     Parameters
     ----------
     folder : Path, optional
-        A directory for files, each of one array and deleted with it; in memory if None.
+        Directory for one file per array, deleted with the array; in memory if None.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
 
     def growing(self, dtype: Any) -> GrowingArray:  # noqa: ANN401
-        """Return an array to whose end others are appended."""
+        """Return an empty growing array."""
         return GrowingArray(dtype, self.folder)
 
     def zeros(self, length: int, dtype: Any) -> NDArray[Any]:  # noqa: ANN401
-        """Return an array of zeros to write to.
+        """Return a writable array of zeros.
 
         Raises
         ------
         OSError
-            If the disk is full; in files only.
+            If the disk is full (arrays in files only).
         """
         num_bytes = length * np.dtype(dtype).itemsize
         if self.folder is None or not num_bytes:
             return np.zeros(length, dtype)
         with _open_nameless(self.folder) as file:
-            # A disk that is full is found here, not at some later store to the mapping, which would end the process.
+            # Detect a full disk here: a later write to the mapping would end the process.
             _claim(file.fileno(), num_bytes)
             mapped = mmap.mmap(file.fileno(), num_bytes)
         return np.frombuffer(mapped, dtype)
@@ -123,7 +123,7 @@ def _claim(file: int, num_bytes: int) -> None:
         try:
             os.posix_fallocate(file, 0, num_bytes)
         except OSError as error:
-            # File systems that cannot allocate space beforehand.
+            # Some file systems cannot preallocate space.
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
                 raise
         else:
@@ -132,32 +132,32 @@ def _claim(file: int, num_bytes: int) -> None:
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view: the core uses it where it lies. Nobody writes to the array during a call."""
+    """Return a read-only view, which the core uses without a copy. The array must not change during a call."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def _open_nameless(folder: Path) -> BinaryIO:
-    """Open a new file that goes when nobody holds it any more."""
+    """Open a new file that is deleted when its last handle is closed."""
     handle, name = tempfile.mkstemp(prefix="column-", dir=folder)
     if os.name == "posix":
         with contextlib.suppress(OSError):
             Path(name).unlink()
     else:
-        # Deleted by the system when its last handle, that of the mapping, is closed.
+        # The system deletes it when its last handle, that of the mapping, is closed.
         os.close(handle)
         handle = os.open(name, os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_TEMPORARY", 0))
     return os.fdopen(handle, "w+b")
 
 
 class GrowingTexts:
-    """A column of texts to whose end others are appended; :meth:`take` gives it away.
+    """Append-only column of texts; :meth:`take` hands it over.
 
     Parameters
     ----------
     space : ArraySpace
-        Where their bytes lie.
+        Storage for the bytes.
     """
 
     def __init__(self, space: ArraySpace) -> None:
@@ -167,7 +167,7 @@ class GrowingTexts:
         self._ends = space.growing(np.int64)
 
     def append(self, texts: Texts) -> None:
-        """Take texts to the end; where they are in memory nothing is copied."""
+        """Append texts; in memory, nothing is copied."""
         if not self._in_files:
             self._parts.append(texts)
             return
@@ -196,20 +196,20 @@ class GrowingTexts:
         return Texts.from_arrow(pa.LargeStringArray.from_buffers(num_texts, *buffers[1:]))
 
 
-# Keys that are sorted at once where they do not all lie in memory: about 20 MB.
+# For arrays in files: number of keys sorted at once, about 20 MB.
 _AT_ONCE = 1 << 19
 _SAMPLE = 1 << 16
 
 
 def stable_order(keys: NDArray[Any], space: ArraySpace) -> NDArray[np.int64]:
-    """Return the places of keys in ascending order, equal ones in theirs.
+    """Return the order that sorts keys; equal keys keep their order.
 
     Parameters
     ----------
     keys : ndarray of shape (n,)
         Integers.
     space : ArraySpace
-        Where the result lies. In files the keys are sorted part by part, in a bounded amount of memory.
+        Storage for the result. For storage in files, keys are sorted part by part in bounded memory.
 
     Returns
     -------
@@ -233,31 +233,31 @@ def stable_order(keys: NDArray[Any], space: ArraySpace) -> NDArray[np.int64]:
 
 
 def places_of(values: Any, keys: NDArray[Any]) -> NDArray[np.intp]:  # noqa: ANN401 - a number or several
-    """Return where values would stand in ascending keys, each before its equals.
+    """Return the insertion points of values in ascending keys, each before equal keys.
 
     Parameters
     ----------
     values : int or array-like of int
-        Numbers that the type of the keys can hold.
+        Numbers that fit the type of the keys.
     keys : ndarray of shape (n,)
-        Ascending; maybe in a file.
+        Ascending; may be in a file.
 
     Returns
     -------
     intp or ndarray of intp
-        As ``numpy.searchsorted(keys, values)``, which makes a copy of all keys where the values are of another type.
+        As ``numpy.searchsorted(keys, values)``, which copies all keys if the values have another type.
     """
     return np.searchsorted(keys, np.asarray(values, keys.dtype))
 
 
 def slices(length: int, step: int) -> Iterator[slice]:
-    """Yield consecutive slices of so many entries, the last shorter."""
+    """Yield consecutive slices of `step` entries; the last may be shorter."""
     for start in range(0, length, step):
         yield slice(start, min(start + step, length))
 
 
 def _cuts(keys: NDArray[Any]) -> NDArray[Any]:
-    """Return keys at which parts begin; one that many share begins a part and ends it."""
+    """Return the keys at which parts begin; a key shared by many entries gets its own part."""
     sample = np.sort(keys[:: max(1, len(keys) // _SAMPLE)])
     num_parts = -(-2 * len(keys) // _AT_ONCE)
     cuts = sample[np.arange(1, num_parts) * len(sample) // num_parts]
@@ -266,9 +266,10 @@ def _cuts(keys: NDArray[Any]) -> NDArray[Any]:
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the distinct values of a flat array of integers, rising.
+    """Return the distinct values of a flat array of integers, ascending.
 
-    As :func:`numpy.unique`, which loads NumPy's masked arrays: a sixth of the time of a short command.
+    Like :func:`numpy.unique`, but without importing NumPy's masked arrays, which take a sixth of the time of a short
+    command.
     """
     ordered = np.sort(values)
     is_first = np.ones(len(ordered), np.bool_)
@@ -277,7 +278,7 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _spread(keys: NDArray[Any], cuts: NDArray[Any], starts: NDArray[np.int64], space: ArraySpace) -> NDArray[np.int64]:
-    """Return places part by part, rising in each."""
+    """Return places grouped by part, ascending within each."""
     spread = space.zeros(len(keys), np.int64)
     starts = starts.copy()
     for some in slices(len(keys), _AT_ONCE):
@@ -297,15 +298,15 @@ def as_row_pairs(pairs: Any, num_rows: int) -> NDArray[np.int64]:  # noqa: ANN40
 
     Parameters
     ----------
-    pairs : array of shape (m, 2), or nothing
+    pairs : array of shape (m, 2), or empty
         Whole numbers.
     num_rows : int
-        Rows there are.
+        Number of rows.
 
     Raises
     ------
     InvalidParameter
-        If the shape is another, or a row is not an integer from 0 to below `num_rows`.
+        If the shape is wrong, or a row is not an integer from 0 to `num_rows` - 1.
     """
     try:
         found = np.asarray(pairs)

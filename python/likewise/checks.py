@@ -1,4 +1,4 @@
-"""Checks of arguments: choices, numbers, sizes in bytes, threads; and counts in words."""
+"""Validation of arguments: choices, numbers, sizes in bytes, threads. Formatting of counts."""
 
 import math
 import os
@@ -10,21 +10,21 @@ from likewise.errors import InvalidParameter
 
 
 def check_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
-    """Return one of the words allowed, or raise InvalidParameter with all of them."""
+    """Return the value if it is one of the allowed words; otherwise raise InvalidParameter, which lists them."""
     if not isinstance(value, str) or value not in allowed:
         raise InvalidParameter(name, f"{value!r} is not one of {', '.join(allowed)}")
     return value
 
 
 def check_seconds(name: str, value: object) -> float:
-    """Return a time to wait, in seconds, or raise InvalidParameter if it is not a finite number above 0."""
+    """Return a time in seconds; raise InvalidParameter if it is not a finite number above 0."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
         raise InvalidParameter(name, f"{value!r} is not a number above 0")
     return float(value)
 
 
 def check_integer(name: str, value: object, low: int, high: int, step: int = 1) -> int:
-    """Return a whole number in its range, or raise InvalidParameter with the range."""
+    """Return an integer; raise InvalidParameter, which states the range, if it is out of range."""
     number = as_index(value)
     if number is None or not low <= number <= high or number % step:
         multiple = f" that is a multiple of {step}" if step > 1 else ""
@@ -33,18 +33,18 @@ def check_integer(name: str, value: object, low: int, high: int, step: int = 1) 
 
 
 def as_index(value: object) -> int | None:
-    """Return a whole number as int, None for what is none; bool is none."""
+    """Return an integer value as int; None for other values and for bool."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         return None
     try:
         return int(value.__index__())
     except TypeError:
-        # Arrays have the method, and refuse.
+        # Arrays have the method but raise TypeError.
         return None
 
 
 def fraction_check(*, zero: bool, one: bool) -> Callable[[str, object], float]:
-    """Return a check for numbers from 0 to 1, with the edges that are allowed."""
+    """Return a check for numbers from 0 to 1; `zero` and `one` include these values."""
 
     def check(name: str, value: object) -> float:
         try:
@@ -60,7 +60,7 @@ def fraction_check(*, zero: bool, one: bool) -> Callable[[str, object], float]:
 
 
 def check_fraction(name: str, value: object) -> float:
-    """Return a number above 0 and below 1, or raise InvalidParameter."""
+    """Return a number between 0 and 1, both excluded; otherwise raise InvalidParameter."""
     return float(fraction_check(zero=False, one=False)(name, value))
 
 
@@ -69,12 +69,12 @@ _LARGEST = 2**63 - 1
 
 
 def parse_size(name: str, text: str) -> int:
-    """Return the bytes of a size such as ``64MB`` (decimal units).
+    """Return the number of bytes of a size such as ``64MB`` (decimal units).
 
     Raises
     ------
     InvalidParameter
-        If it is not a size.
+        If the text is not a size.
     """
     found = re.fullmatch(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([KMGT]?B?)\s*", text.upper(), re.ASCII)
     unit = "" if found is None else found[2] if found[2].endswith("B") or not found[2] else found[2] + "B"
@@ -84,21 +84,21 @@ def parse_size(name: str, text: str) -> int:
 
 
 def take_bytes(name: str, given: object, low: int, high: int = _LARGEST) -> int:
-    """Return a number of bytes given as a number or as text such as ``4GB``.
+    """Return a number of bytes, given as a number or as text such as ``4GB``.
 
     Parameters
     ----------
     name : str
-        The parameter, for errors.
+        Parameter name, for errors.
     given : int, float or str
-        What was given; a fraction of a byte is dropped.
+        The value; fractions of a byte are dropped.
     low, high : int
         Range.
 
     Raises
     ------
     InvalidParameter
-        If it is not a size, or out of range.
+        If the value is not a size, or out of range.
     """
     number: float | int | None = None
     if isinstance(given, str):
@@ -115,12 +115,12 @@ def take_bytes(name: str, given: object, low: int, high: int = _LARGEST) -> int:
 
 
 def num_threads(threads: int | None) -> int:
-    """Return the threads of a call: as asked, else one for each processor this process may use.
+    """Return the number of threads of a call; the default is one for each processor available to the process.
 
     Raises
     ------
     InvalidParameter
-        If the number asked for is not from 1 to 1024.
+        If the number is not from 1 to 1024.
     """
     if threads is not None:
         return check_integer("threads", threads, 1, 1024)
@@ -130,16 +130,16 @@ def num_threads(threads: int | None) -> int:
 
 
 def counted(count: int, name: str, names: str | None = None) -> str:
-    """Return a count and the name of what is counted: ``1 pair``, ``2,000 pairs``.
+    """Return a count with its noun: ``1 pair``, ``2,000 pairs``.
 
     Parameters
     ----------
     count : int
-        How many.
+        The count.
     name : str
-        What follows the number one, such as ``pair`` or ``pair was``.
+        Text after the number 1, such as ``pair`` or ``pair was``.
     names : str, optional
-        What follows any other number, where it is not the name and an ``s``: ``pairs were``.
+        Text after other numbers, such as ``pairs were``; `name` with an ``s`` if None.
 
     Returns
     -------

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 P = ParamSpec("P")
 T = TypeVar("T")
 _SECONDS_BETWEEN_LINES = 10.0
-# Of less than this no rate is told: the first parts of a stage say little about the others.
+# No rate is shown before this: the first parts of a stage predict the rest poorly.
 _SECONDS_OF_A_RATE = 2.0
 _SECONDS_BETWEEN_FRAMES = 0.1
 
@@ -116,7 +116,7 @@ class _Lines:
                 _say(f"plan: {line}")
         elif isinstance(event, StageStarted):
             self._began, self._total, self._unit = time.monotonic(), event.total, event.unit
-            # A stage that cannot say how far it is, is named at least.
+            # A stage without a total prints no progress, so print at least its name.
             if not event.total and self._began - self._said >= _SECONDS_BETWEEN_LINES:
                 self._said = self._began
                 _say(f"{event.stage} ...")
@@ -182,7 +182,7 @@ class _Drawn:
 
 
 class _Notebook:
-    """One line of HTML below a cell, which changes while the run goes on."""
+    """One line of HTML below a cell, updated during the run."""
 
     def __init__(self) -> None:
         self._display: Any = None
@@ -226,7 +226,7 @@ class _Notebook:
 
 @contextmanager
 def shown(progress: "Progress | bool | None") -> Iterator["Progress"]:
-    """Give what takes events, as a context: True shows them, and what was drawn goes with the context.
+    """Yield a callback for events, as a context; on exit, bars are removed.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def shown(progress: "Progress | bool | None") -> Iterator["Progress"]:
 
 
 def shows_progress(call: Callable[P, T]) -> Callable[P, T]:
-    """Let a function take ``progress=True``: it is called with what draws the events."""
+    """Decorate a function to accept ``progress=True``: it is called with a callback that draws the events."""
 
     @wraps(call)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -262,7 +262,7 @@ def shows_progress(call: Callable[P, T]) -> Callable[P, T]:
 
 
 def taken(progress: "Progress | bool | None") -> "Progress":
-    """Return what takes events of a function that :func:`shows_progress`."""
+    """Return the callback that a function decorated with :func:`shows_progress` was given."""
     return progress if callable(progress) else no_progress
 
 
