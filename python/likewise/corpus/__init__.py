@@ -1,4 +1,4 @@
-"""Questions between two collections, such as which references each query contains."""
+"""Comparison of two collections, such as which references each query contains."""
 
 from likewise.corpus.copying import Copies, find_copies
 from likewise.corpus.decontaminate_files import decontaminate_files

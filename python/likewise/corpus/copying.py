@@ -1,4 +1,4 @@
-"""Where are copies of given documents? In corpora, in the outputs of runs, and in indexes."""
+"""Search for copies of given documents in corpora, outputs of runs, and indexes."""
 
 import re
 from collections import Counter
@@ -37,11 +37,11 @@ from likewise.stages.sketch import EMPTY
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# A document of which the given one is a smaller share, in bytes, contains it.
+# A document contains the given one, rather than being near it, if the given one is a smaller share of its bytes.
 _LEAST_COVERAGE = 0.8
 _Made = TypeVar("_Made")
 _KINDS = ("exact", "near", "containing", "duplicate")
-# Places of copies that no search here reaches.
+# Places that this search does not reach.
 NOT_REACHED = (
     "backups, snapshots, exports and replicas; copies that other systems made; caches and logs",
     "runs and indexes that were not given with --in, and evidence, reports and pages of those that were",
@@ -79,7 +79,7 @@ class Copies:
 
 
 def copies_line(summary: Mapping[str, Any]) -> str:
-    """Return the result in one line."""
+    """Return a one-line summary."""
     num = sum(sum(place["num_copies"].values()) for place in summary["places"])
     of = f"{summary['num_given_found']:,} of {counted(summary['num_given'], 'given document')}"
     return f"{counted(num, 'copy', 'copies')}; {of} found"
@@ -197,12 +197,12 @@ def _into_store(
 
 
 def listed(paths: Sequence[str | Path] | str | Path) -> list[str | Path]:
-    """Return one path, or several, as a list."""
+    """Return one or several paths as a list."""
     return [paths] if isinstance(paths, str | Path) else list(paths)
 
 
 class _Row(NamedTuple):
-    """A copy: the number of the given document and of the place, the order within the place, and what was found."""
+    """A copy: numbers of the given document and the place, order within the place, and the match."""
 
     given: int
     place: int
@@ -214,12 +214,12 @@ class _Row(NamedTuple):
 
 
 class _Given:
-    """The given documents: their names, and their texts as far as they are known.
+    """Given documents: names, and texts if known.
 
     Parameters
     ----------
     texts : sequence of str, or mapping of id to str
-        The first of them.
+        The first given documents.
     """
 
     def __init__(self, texts: Sequence[str] | Mapping[str, str]) -> None:
@@ -243,7 +243,7 @@ class _Given:
         return len(self.names) - 1
 
     def add_files(self, files: Sequence[str | Path], run: FileRun, work: Path, progress: Progress) -> None:
-        """Add the documents of files."""
+        """Add the documents in files."""
         if not files:
             return
         with found_inputs(files, _EXACT, run, None, progress) as found:
@@ -255,17 +255,17 @@ class _Given:
                     self._add(doc_id, text)
 
     def add_ids(self, ids: Sequence[str], search: "_Search") -> Iterator[_Row]:
-        """Add the documents with some ids, and yield what runs and indexes know of these ids.
+        """Add the documents with these ids, and yield the rows that runs and indexes have for them.
 
         Raises
         ------
         InvalidInput
-            If no place has a document with one of them.
+            If no place has a document with one of the ids.
         """
         if not ids:
             return
         known: dict[str, int] = {}
-        # A document may be in several places, and an id may have several texts.
+        # A document may be in several places, and several texts may share an id.
         for doc_id, text in dict.fromkeys(search.documents_of(ids)):
             known[doc_id] = self._add(doc_id, text)
         for doc_id, place, order, copy in search.groups_of(ids):
@@ -278,13 +278,13 @@ class _Given:
             raise InvalidInput(f"no place has a document with the id {absent[0]!r}{more}")
 
     def items(self, rules: ContainmentRules) -> Items:
-        """Return the texts as items; the id of an item is the number of its document."""
+        """Return the texts as items; an item's id is the number of its document."""
         about = [ItemText(0, str(number), "text", number) for number, text in enumerate(self.texts) if text is not None]
         texts = [text for text in self.texts if text is not None]
         return Items(["given"], about, _native.Texts.from_list(texts), rules)
 
     def known(self) -> list[int]:
-        """Return the numbers of the documents whose texts are known, in the order of the items."""
+        """Return the numbers of the documents with known texts, in order of the items."""
         return [number for number, text in enumerate(self.texts) if text is not None]
 
 
@@ -299,7 +299,7 @@ def _reading(run: FileRun) -> dict[str, Any]:
 
 
 class _Scanned(NamedTuple):
-    """What was found in some documents: windows, rows of equal texts and which given text each equals, sizes."""
+    """Results for some documents: windows, rows of equal texts and the given text that each equals, sizes."""
 
     candidates: Candidates
     exact_rows: NDArray[np.int64]
@@ -308,7 +308,7 @@ class _Scanned(NamedTuple):
 
 
 class _Hits(NamedTuple):
-    """Documents with a copy: of each its source, its position among the documents of it, and its place there."""
+    """Documents with a copy: source, position among the documents of the source, and place in its file."""
 
     source: list[NDArray[np.int64]]
     position: list[NDArray[np.int64]]
@@ -319,18 +319,18 @@ class _Hits(NamedTuple):
 
 
 class _Search:
-    """Looks for documents in all places.
+    """Search for documents in all places.
 
     Parameters
     ----------
     places : sequence of Place
-        Opened.
+        The opened places.
     run : FileRun
         How files are read.
     work : Path
-        A directory for what must be put aside.
+        Directory for temporary files.
     progress : callable
-        Takes events.
+        Receives events.
     """
 
     def __init__(self, places: Sequence[Place], run: FileRun, work: Path, progress: Progress) -> None:
@@ -344,7 +344,7 @@ class _Search:
         self.counts = Counts()
         self.num_documents = [0] * len(places)
         self.bad_rows: list[tuple[str, BadRow]] = []
-        # Of each place hashes of the ids of all documents.
+        # For each place, hashes of the ids of all documents.
         self._ids: list[list[NDArray[np.uint64]]] = [[] for _ in places]
 
     def _parts(
@@ -358,7 +358,7 @@ class _Search:
             self._progress(Warned(note))
 
     def documents_of(self, ids: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Yield id and text of the documents in files with some ids."""
+        """Yield id and text of the documents in files with these ids."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -371,7 +371,7 @@ class _Search:
                     yield column[row].as_py(), text
 
     def groups_of(self, ids: Sequence[str]) -> Iterator[tuple[str, int, int, Copy]]:
-        """Yield what runs removed, and what indexes know, of some ids: id, place, order, copy."""
+        """Yield the removed documents of runs and the documents of indexes with these ids: id, place, order, copy."""
         for number, place in enumerate(self.places):
             if isinstance(place, RunPlace):
                 for order, (doc_id, copy) in enumerate(place.of_ids(ids)):
@@ -423,7 +423,7 @@ class _Search:
         return rows_found + list(self._removed_with(rows_found))
 
     def _check_ids(self, rows: Sequence[_Row]) -> None:
-        """Raise InvalidInput if another document of a place has the id of a copy: a list of ids would name both."""
+        """Raise InvalidInput if another document of a place has the id of a copy: a list of ids would include both."""
         for number, place in enumerate(self.places):
             own = [row for row in rows if row.place == number]
             if not own or isinstance(place, IndexPlace):
@@ -452,7 +452,7 @@ class _Search:
         candidates: Candidates,
         exact: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
     ) -> list[_Row]:
-        """Return the copies among the documents that were hit, in their order."""
+        """Return the copies among the documents with hits, in document order."""
         found = items.found(candidates)
         windows, of_item = items.expanded(found.texts)
         equal = set(zip(*(np.concatenate(column).tolist() for column in zip(*exact, strict=True)), strict=True))
@@ -481,10 +481,10 @@ class _Search:
         return sorted(rows, key=lambda row: (row.order, row.given, row.span))
 
     def _removed_with(self, rows: Sequence[_Row]) -> Iterator[_Row]:
-        """Yield what runs removed as duplicates of kept documents with a copy."""
+        """Yield the documents that runs removed as duplicates of kept documents with a copy."""
         for number, place in enumerate(self.places):
             if isinstance(place, RunPlace):
-                # Once for each given document and kept document, though the copy may occur there several times.
+                # Once for each given document and kept document, even if several windows match.
                 own = {(row.given, row.copy.row): row for row in rows if row.place == number}.values()
                 found = place.duplicates([int(row.copy.row or 0) for row in own])
                 for row in own:
@@ -492,7 +492,7 @@ class _Search:
                         yield _Row(row.given, number, row.order, copy)
 
     def in_indexes(self, given: _Given) -> list[_Row]:
-        """Return the copies in indexes of the documents whose texts are known."""
+        """Return the copies in indexes of the documents with known texts."""
         known = given.known()
         rows = []
         for number, place in enumerate(self.places):
@@ -510,7 +510,7 @@ def _hashed(ids: Any) -> NDArray[np.uint64]:  # noqa: ANN401 - an Arrow array
 
 
 def _digests(texts: _native.Texts, threads: int) -> NDArray[np.void]:
-    """Return of each text a digest that equal normalized texts share; of empty ones one of zeros."""
+    """Return a digest for each text; equal normalized texts share it, and it is zero for empty texts."""
     batch = _native.digest_texts(texts, _EXACT.text_rules, threads=threads)
     digests = np.array(batch.digests).reshape(-1, 2)
     digests[np.asarray(batch.shapes) == EMPTY] = 0
@@ -523,7 +523,7 @@ def _equal(digests: NDArray[np.void], given: NDArray[np.void]) -> tuple[NDArray[
     of_digest: dict[bytes, list[int]] = {}
     for number, digest in enumerate(given.tolist()):
         of_digest.setdefault(bytes(digest), []).append(number)
-    # Texts without visible characters are no copies of each other.
+    # Texts without visible characters are not copies of each other.
     of_digest.pop(bytes(16), None)
     for row in np.flatnonzero(np.isin(digests, given)).tolist():
         for number in of_digest.get(bytes(digests[row].item()), ()):
@@ -589,16 +589,16 @@ def _result(rows: list[_Row], given: _Given, items: Items, search: _Search, timi
 
 
 def _once(rows: list[_Row]) -> list[_Row]:
-    """Return the rows in order of places, each document of a run or an index once for each given document.
+    """Return the rows in order of places; in a run or an index, each document once for each given document.
 
-    If the evidence of a run and its kept files both name a document, the row that was measured on texts is used.
+    If both the evidence and the kept files of a run name a document, the row measured on texts is used.
     """
     order = {kind: number for number, kind in enumerate(_KINDS)}
     seen: set[tuple[int, int, int | str]] = set()
     chosen = []
     for row in sorted(rows, key=lambda row: (row.span is None, order[row.copy.kind])):
         key = row.given, row.place, row.copy.doc_id if row.copy.row is None else row.copy.row
-        # Of a corpus, several stretches of a document may be copies.
+        # In a corpus, several windows of a document may be copies.
         if row.span is not None or key not in seen:
             chosen.append(row)
         seen.add(key)
@@ -655,6 +655,6 @@ def _is_listed(doc_id: str) -> bool:
 
 
 def list_name(number: int, place: str) -> str:
-    """Return the name of the lists of a place, without ending: its number, from 1, and its last part."""
+    """Return the base name of a place's lists, without extension: its number, from 1, and the last part of its path."""
     own = re.sub(r"[^\w.-]+", "_", place.rstrip("/").rpartition("/")[2])
     return f"{number}-{own}"

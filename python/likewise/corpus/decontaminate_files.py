@@ -56,7 +56,7 @@ _FIELDS = {
     "item_field": "string",
     "similarity": "float64",
 }
-# Files that are scanned between two points from which a run can continue.
+# Bytes of files scanned between two points from which a run can continue.
 _GROUP_BYTES = 256 << 20
 
 
@@ -91,16 +91,16 @@ def decontaminate_files(
     rules : ContainmentRules, optional
         When a document contains an item.
     run : FileRun, optional
-        How files are read. Ids are not checked for being unique.
+        How files are read. Ids need not be unique.
     weights : Weights, optional
         As for :func:`likewise.decontaminate`.
     item_fields, item_id_field
         As for :func:`likewise.decontaminate`; the first field that a set has must be a text in every item.
     write : {"kept", "cut", "annotated", "evidence"}
-        ``kept`` writes the documents that contain no item. ``cut`` writes all documents without the stretches found
-        and the marks that go with their words (as ``likewise repeats --unit span`` does), those of which nothing is
-        left excepted; web archives and binary files are refused. ``annotated`` writes all rows with the fields
-        is_contaminated, item_set, item_id, item_field and similarity, of the most similar item.
+        ``kept`` writes the documents that contain no item. ``cut`` writes all documents without the matched stretches
+        and the punctuation attached to them (as ``likewise repeats --unit span`` does), except documents that become
+        empty; it rejects web archives and binary files. ``annotated`` writes all rows with the fields is_contaminated,
+        item_set, item_id, item_field and similarity, for the most similar item.
     write_prefix : str
         Prefix for the names of the fields that ``annotated`` adds.
     overwrite, fresh, progress
@@ -122,9 +122,9 @@ def decontaminate_files(
 
     Notes
     -----
-    The documents are read once, at any size in the same memory: some 60 bytes for each word of the items, and what is
-    found. With ``kept`` and ``cut`` the files are then copied. A run that is cut off continues after the last 256 MB
-    whose files were complete.
+    The documents are read once. Memory does not depend on their number: some 60 bytes for each word of the items, plus
+    the matches. With ``kept`` and ``cut``, the files are then copied. An interrupted run continues after the last 256
+    MB whose files were complete.
     """
     rules, run, report = rules or ContainmentRules(), run or FileRun(), taken(progress)
     table = None if weights is None else check_fits(weights)
@@ -253,7 +253,7 @@ def _digest(items: Items) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """What was read of consecutive files.
+    """Scan results of consecutive files.
 
     Parameters
     ----------
@@ -262,11 +262,11 @@ class _Group:
     doc_ids : pyarrow.ChunkedArray of string
         Ids of the documents of the candidates.
     sizes : ndarray of int64
-        Documents of each file.
+        Number of documents in each file.
     offsets, lengths : ndarray
         Places of all documents in their files.
     bad_rows : list of list of BadRow
-        Of each file.
+        Bad rows of each file.
     """
 
     candidates: Candidates
@@ -278,7 +278,7 @@ class _Group:
 
 
 class _Scanned:
-    """All documents, scanned a group of files at a time; groups are put aside, so that a later run can continue."""
+    """All documents, scanned in groups of files. Each group is saved, so that a later run can continue."""
 
     def __init__(self, found: Inputs, items: Items, parts: Path) -> None:
         self._files, self._items, self._parts = found.files, items, parts
@@ -292,7 +292,7 @@ class _Scanned:
                 first, num_bytes = number, 0
 
     def scan(self, run: FileRun, threads: int, work: Path, progress: Progress) -> None:
-        """Scan what no earlier run scanned."""
+        """Scan the groups that no earlier run scanned."""
         num_done = 0
         while num_done < len(self._groups) and self._done(num_done).exists():
             num_done += 1
@@ -374,7 +374,7 @@ class _Scanned:
         return self._parts / f"{number}.json"
 
     def groups(self) -> Iterator[tuple[Sequence[InputFile], _Group]]:
-        """Yield the files of each group, and what was read of them."""
+        """Yield the files and scan results of each group."""
         import pyarrow.feather
 
         for number, (first, end) in enumerate(self._groups):
@@ -398,11 +398,11 @@ class _Result:
     Parameters
     ----------
     rows : ndarray of int64
-        Documents, rising.
+        Documents, ascending.
     windows : tuple of ndarray of int64
-        Of all windows the row, the start and the end, rising.
+        Row, start and end of all windows, ascending.
     best : list of pyarrow.Array
-        Of each document set, id and field of its most similar item, and the similarity.
+        For each document, the set, id and field of its most similar item, and the similarity.
     """
 
     rows: NDArray[np.int64]
@@ -414,7 +414,7 @@ class _Result:
         return len(self.windows[0])
 
     def columns(self, rows: NDArray[np.int64], part: slice) -> tuple[NDArray[np.bool_], list[Any]]:
-        """Return which of some rows are documents (-1 is none), and the values of the fields that are added to them."""
+        """Return which of the given rows are documents (-1 is not), and the values of the fields added to them."""
         some = rows[part]
         places = np.minimum(np.searchsorted(self.rows, some), max(len(self.rows) - 1, 0))
         is_document = some >= 0
@@ -423,7 +423,7 @@ class _Result:
         return is_document, [number_column(is_found, ~is_document), *(one.take(taken) for one in self.best)]
 
     def in_rows(self, first: int, end: int) -> NDArray[np.int64]:
-        """Return the rows from `first` to before `end` that contain an item."""
+        """Return the rows from `first` (included) to `end` (excluded) that contain an item."""
         return self.rows[np.searchsorted(self.rows, first) : np.searchsorted(self.rows, end)]
 
 
@@ -446,7 +446,7 @@ def _write_evidence(scanned: _Scanned, items: Items, work: Path) -> _Result:
         writer.write_table(items.item_table())
         writer.finish()
     joined = [np.concatenate(column) for column in zip(*windows, strict=True)]
-    # By place, for cutting: two items may stand in one place.
+    # Sort by place for cutting: two items may match in one place.
     order = np.lexsort((joined[2], joined[1], joined[0]))
     rows, starts, ends = (column[order] for column in joined)
     columns = [column.combine_chunks() for column in pa.concat_tables(best).columns]
@@ -454,7 +454,7 @@ def _write_evidence(scanned: _Scanned, items: Items, work: Path) -> _Result:
 
 
 def _best_of(table: Any) -> Any:  # noqa: ANN401
-    """Return of each document the set, item, field and similarity of its most similar item, of several the first."""
+    """Return set, item, field and similarity of each document's most similar item, the first if several are equal."""
     rows, similarity = (table.column(name).to_numpy() for name in ("row", "similarity"))
     order = np.lexsort((-similarity, rows))
     firsts = np.append(True, rows[order][1:] != rows[order][:-1])[: len(rows)]
@@ -487,7 +487,7 @@ def _bad_rows(scanned: "_Scanned") -> Iterator[tuple[str, BadRow]]:
 
 
 def _files(scanned: _Scanned) -> Iterator[tuple[InputFile, int, NDArray[np.int64], NDArray[np.int64], list[BadRow]]]:
-    """Yield each file, the row of its first document, and the places of its documents and its bad rows."""
+    """Yield each file, the row of its first document, the places of its documents, and its bad rows."""
     first_row = 0
     for files, group in scanned.groups():
         first = 0
@@ -507,7 +507,7 @@ def _write_rows(
     fields: AddedFields | None,
     answer: str,
 ) -> None:
-    """Write the documents that contain no item, or all of them with fields."""
+    """Write the documents that contain no item, or all documents with added fields."""
     target.mkdir()
     num_written, added = [], None
     for file, first_row, offsets, lengths, bad_rows in _files(scanned):
@@ -556,7 +556,7 @@ def _write_cut(
 def _with_marks(
     collection: Collection, result: _Result
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return row, start and end of what is cut: windows that touch as one, with the marks that go with their words."""
+    """Return row, start and end of each cut: touching windows are merged, and attached punctuation is included."""
     rows, starts, ends = result.windows
     bounds = np.append(np.searchsorted(rows, result.rows), len(rows))
     found: list[tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]] = []
@@ -565,7 +565,7 @@ def _with_marks(
         windows = slice(int(bounds[part.start]), int(bounds[part.stop]))
         owners = np.searchsorted(documents, rows[windows])
         counts, *places = (as_array(column, np.uint32).astype(np.int64) for column in _native.cut_words(texts)[:3])
-        # Words of all these texts, by text and then by place.
+        # Words of all these texts, ordered by text and then by place.
         of_text = np.repeat(np.arange(len(documents)) << 32, counts)
         begins = np.searchsorted(of_text + places[0], (owners << 32) + starts[windows])
         behind = np.maximum.accumulate(np.searchsorted(of_text + places[1], (owners << 32) + ends[windows], "right"))
@@ -577,7 +577,7 @@ def _with_marks(
         owners = owners[firsts].astype(np.uint32)
         in_text = (begins[firsts] - (np.cumsum(counts) - counts)[owners]).astype(np.uint32)
         nothing_follows = np.zeros(len(firsts), np.uint8)
-        # Each equals itself, so that all are measured.
+        # Compare each stretch with itself, so that all are measured.
         own = (owners, in_text)
         stretches = _native.equal_stretches(texts, *own, *own, num_words, nothing_follows, num_words)
         found.append((documents[owners], as_array(stretches[1], np.uint32), as_array(stretches[2], np.uint32)))

@@ -1,4 +1,4 @@
-"""Which documents contain items of evaluation sets? Documents in memory."""
+"""Search for items of evaluation sets in documents in memory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -198,7 +198,7 @@ def decontaminate(
 
 
 def decontamination_line(summary: Mapping[str, Any]) -> str:
-    """Return the result in one line."""
+    """Return a one-line summary."""
     num_items = sum(facts["num_items"] for facts in summary["items"].values())
     num_found = sum(facts["num_found"] for facts in summary["items"].values())
     contain = "contains" if summary["num_contaminated"] == 1 else "contain"

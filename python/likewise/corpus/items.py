@@ -1,4 +1,4 @@
-"""Items of evaluation sets: their texts, how they are read, and the evidence of what contains them."""
+"""Items of evaluation sets: reading their texts, and evidence for the documents that contain them."""
 
 import json
 import math
@@ -27,13 +27,13 @@ from likewise.progress import Progress, Warned
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import Weights
 
-#: The fields of items that are read where none are named, as far as a set has them.
+#: Item fields read by default, if a set has them.
 ITEM_FIELDS = ("question", "answer", "passage", "text")
 DEFAULT_THRESHOLD = 0.75
 DEFAULT_MIN_SHARE = 0.2
 DEFAULT_MIN_NGRAMS = 8
 _PIECE_BYTES = 4 << 20
-# How the options of documents are named for items.
+# Options for items that correspond to options for documents.
 _OPTIONS = {"--text-field": "--item-field", "--id-field": "--item-id-field"}
 _MOST_SHOWN = 5
 _SHOWN_CHARACTERS = 160
@@ -67,7 +67,7 @@ class ContainmentRules:
 
 
 class ItemText(NamedTuple):
-    """One text of an item: the number of its set, the item's id, the field, and the item's row in the set."""
+    """One text of an item: set number, item id, field, and row of the item in its set."""
 
     set: int
     item_id: str
@@ -76,7 +76,7 @@ class ItemText(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Windows of documents in which an item may stand, as :class:`likewise._native.ItemTable` gives them."""
+    """Windows of documents that may contain an item, as returned by :class:`likewise._native.ItemTable`."""
 
     rows: NDArray[np.int64]
     texts: NDArray[np.uint32]
@@ -88,7 +88,7 @@ class Candidates(NamedTuple):
 
     @classmethod
     def joined(cls, parts: "Sequence[Candidates]") -> "Candidates":
-        """Return all candidates, in the order of the parts."""
+        """Return all candidates in order of the parts."""
         parts = [_NO_CANDIDATES, *parts]
         return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
@@ -98,7 +98,7 @@ _NO_CANDIDATES = Candidates(np.zeros(0, np.int64), *(_NOTHING, _NOTHING, _NOTHIN
 
 
 class Found(NamedTuple):
-    """Candidates that contain their item: places among all, rows, distinct texts, and how much of each is there."""
+    """Candidates that contain their item: places among all candidates, rows, distinct texts, extent of the match."""
 
     places: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -118,11 +118,11 @@ class Items:
     sets : sequence of str
         Names of the evaluation sets.
     about : sequence of ItemText
-        Where each text is from.
+        Origin of each text.
     texts : Texts
-        The texts.
+        Texts of the items.
     rules : ContainmentRules
-        When a document contains one.
+        When a document contains an item.
     """
 
     def __init__(
@@ -135,12 +135,12 @@ class Items:
         self._is_short, self.num_ngrams, self.num_words = map(np.asarray, self.table.sizes())
         self._of_distinct = np.argsort(self._distinct, kind="stable")
         self._firsts = np.searchsorted(self._distinct[self._of_distinct], np.arange(len(self._is_short) + 1))
-        # Documents that contain each distinct text.
+        # Number of documents that contain each distinct text.
         self.num_documents = np.zeros(len(self._is_short), np.int64)
         self._weights: Weights | None = None
 
     def facts(self, num_documents: int, num_contaminated: int, num_windows: int) -> dict[str, Any]:
-        """Return what a summary says of the answer."""
+        """Return the summary's entries about the result."""
         return {
             "verification": f"Every window was verified by aligning its words with those of the item: similarity >= "
             f"{self.rules.threshold}, and at least {self.rules.min_share} of the weight of the item's n-grams.",
@@ -158,23 +158,23 @@ class Items:
         }
 
     def restore(self, counts: tuple[NDArray[np.uint32], NDArray[np.uint32], int, int]) -> None:
-        """Go on from the counts of an earlier table of the same texts."""
+        """Continue from the counts of an earlier table of the same texts."""
         self.table = _native.ItemTable(self.texts, min_ngrams=self.rules.min_ngrams, counts=counts)
 
     def weigh(self, weights: Weights) -> None:
-        """Take the counts of n-grams from a table that fits, once all documents were scanned."""
+        """Replace the counts of n-grams with those of a suitable table, after all documents were scanned."""
         grams, words, num_documents, num_sampled = self.table.counts()
         counts = document_counts(self.texts, np.asarray(grams), weights)
         self.restore((counts, np.asarray(words), num_documents, num_sampled))
         self._weights = weights
 
     def scan(self, texts: _native.Texts, threads: int) -> Candidates:
-        """Count some documents, and return where items may stand in them; rows count from 0."""
+        """Count n-grams in some documents and return candidate windows in them; rows count from 0."""
         rows, *columns = map(np.asarray, self.table.scan(texts, threads=threads))
         return Candidates(rows.astype(np.int64), *columns)
 
     def found(self, candidates: Candidates) -> Found:
-        """Return the candidates that contain their item, once all documents were counted; counts their documents."""
+        """Return the candidates that contain their item, and count their documents; all documents must be scanned."""
         share, similarity = map(np.asarray, self.table.judge(candidates.texts, candidates.present, candidates.aligned))
         passes = (share >= self.rules.min_share) & (similarity >= self.rules.threshold)
         places = np.flatnonzero(passes)
@@ -185,20 +185,20 @@ class Items:
         return found
 
     def expanded(self, texts: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return for each distinct text its place and each item text that equals it: places, and numbers in `about`."""
+        """Return, for each distinct text, its place and every item text equal to it: places, and numbers in `about`."""
         counts = self._firsts[texts.astype(np.int64) + 1] - self._firsts[texts]
         places = np.repeat(np.arange(len(texts)), counts)
         within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
         return places, self._of_distinct[self._firsts[texts][places] + within]
 
     def columns(self, numbers: NDArray[np.int64]) -> list[Any]:
-        """Return set, item_id and field of some texts, as Arrow columns."""
+        """Return set, item_id and field of the numbered texts, as Arrow columns."""
         picked = [self.about[number] for number in numbers.tolist()]
         names = [[self.sets[one.set], one.item_id, one.field] for one in picked]
         return [text_column(list(column)) for column in zip(*names, strict=True)] or [text_column([])] * 3
 
     def item_table(self) -> Any:  # noqa: ANN401 - PyArrow has no types
-        """Return a row for each text of an item, with what was found."""
+        """Return a table with a row for each text of an item and its result."""
         import pyarrow as pa
 
         distinct = self._distinct
@@ -217,11 +217,11 @@ class Items:
         )
 
     def summary(self) -> dict[str, Any]:
-        """Return the counts of each set: its items, texts, those too short, items found, documents."""
+        """Return the counts of each set: items, texts, texts that are too short, and items found."""
         sets: dict[str, Any] = {
             name: {"num_items": 0, "num_texts": 0, "num_too_short": 0, "num_found": 0} for name in self.sets
         }
-        # Rows, since several items may have one id.
+        # Use rows, since several items may share an id.
         seen: list[set[int]] = [set() for _ in self.sets]
         hit: list[set[int]] = [set() for _ in self.sets]
         for one, text in zip(self.about, self._distinct.tolist(), strict=True):
@@ -236,7 +236,7 @@ class Items:
         return sets
 
     def most_found(self) -> list[dict[str, Any]]:
-        """Return the texts that most documents contain, at most five, for a look at whether they are items at all."""
+        """Return the texts found in the most documents, at most five, so that users can check that they are items."""
         order = np.argsort(-self.num_documents, kind="stable")[:_MOST_SHOWN]
         shown = []
         for text in order[self.num_documents[order] > 1].tolist():
@@ -249,7 +249,7 @@ class Items:
 
 
 def evidence_schema(*, has_files: bool) -> Any:  # noqa: ANN401
-    """Return the columns of the evidence."""
+    """Return the schema of the evidence."""
     import pyarrow as pa
 
     place = {"file": pa.string(), "offset": pa.int64(), "length": pa.int64()} if has_files else {}
@@ -263,7 +263,7 @@ def evidence_schema(*, has_files: bool) -> Any:  # noqa: ANN401
 
 
 def item_schema() -> Any:  # noqa: ANN401
-    """Return the columns of the table of items."""
+    """Return the schema of the table of items."""
     import pyarrow as pa
 
     kinds = {name: pa.string() for name in ("set", "item_id", "field")}
@@ -272,16 +272,16 @@ def item_schema() -> Any:  # noqa: ANN401
 
 
 def evidence(items: Items, found: Found, places: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    """Return a row for each window and each item text in it.
+    """Return a row for each window and item text in it.
 
     Parameters
     ----------
     items : Items
         The items.
     found : Found
-        Windows.
+        The windows.
     places : mapping of str to Arrow array
-        What else is said of the document of each window: doc_id, and for files file, offset and length.
+        Further columns about the document of each window: doc_id, and for files also file, offset and length.
     """
     import pyarrow as pa
 
@@ -302,7 +302,7 @@ def evidence(items: Items, found: Found, places: Mapping[str, Any]) -> Any:  # n
 def items_in_memory(
     sets: Mapping[str, Any], fields: Sequence[str] | None, id_field: str | None, rules: ContainmentRules
 ) -> Items:
-    """Return the items of sets in memory: each a table, or a list of texts, whose field is then ``text``."""
+    """Return the items of sets in memory; each set is a table, or a list of texts, whose field is ``text``."""
     about: list[ItemText] = []
     texts: list[str] = []
     _check_fields(fields)
@@ -359,7 +359,7 @@ def _columns_of(name: str, given: Any) -> dict[str, Sequence[object]]:  # noqa: 
 
 
 def _nested(columns: Mapping[str, Sequence[object]], field: str) -> list[object] | None:
-    """Return the values of a field inside another one, such as `choices.text`; None if there is no such field."""
+    """Return the values of a nested field, such as `choices.text`; None if the field does not exist."""
     outer, *inner = field.split(".")
     if field in columns or outer not in columns or not inner:
         return None
@@ -372,9 +372,9 @@ def _nested(columns: Mapping[str, Sequence[object]], field: str) -> list[object]
 
 
 def as_item_text(value: object) -> str | None:
-    """Return the text of a field: a text, or texts joined with newlines; None of anything else, and of empty ones.
+    """Return the text of a field: a text, or a list of texts joined with newlines; None for other and empty values.
 
-    Of a list of mappings, such as choices with labels, the texts are their values.
+    In a list of mappings, such as choices with labels, the texts are the values.
     """
     if isinstance(value, list | tuple):
         value = "\n".join(_texts_of_list(value))
@@ -403,7 +403,7 @@ def _named(sets: object) -> Mapping[str, Any]:
 
 
 def _check_fields(fields: Sequence[str] | None) -> None:
-    """Raise InvalidParameter if the fields of items are not different names."""
+    """Raise InvalidParameter unless the fields of items are distinct names."""
     if isinstance(fields, str):
         raise InvalidParameter("item_fields", f"{fields!r} is a single name; give a list")
     for field in fields or ():
@@ -427,22 +427,22 @@ def items_in_files(
     progress: Progress,
     work: Path,
 ) -> tuple[Items, list[tuple[str, int]], list[tuple[str | None, BadRow]], list[str]]:
-    """Return the items of sets in files, the files read with their sizes, bad rows with their files, and files skipped.
+    """Return the items of sets in files, the files read with sizes, bad rows with their files, and skipped files.
 
     Parameters
     ----------
     sets : mapping of str to sequence of paths
         Files, directories or globs of each set.
     fields : sequence of str, optional
-        Fields of an item; where None, those of ITEM_FIELDS that a set has.
+        Fields of an item; if None, the fields of ITEM_FIELDS that a set has.
     run : FileRun
-        How the files are read; its text fields do not count.
+        How the files are read; its text fields are ignored.
     rules : ContainmentRules
         When a document contains an item.
     progress : callable
-        Takes events.
+        Receives events.
     work : Path
-        A directory for what must be put aside.
+        Directory for temporary files.
     """
     about: list[ItemText] = []
     texts: list[str] = []
@@ -482,7 +482,7 @@ def items_in_files(
 
 
 def _repeated_ids(name: str, about: Sequence[ItemText]) -> str | None:
-    """Return a line if several items of a set have one id: the evidence then does not tell them apart."""
+    """Return a warning if several items of a set share an id: the evidence then does not distinguish them."""
     row_of: dict[str, int] = {}
     repeated = {one.item_id: None for one in about if row_of.setdefault(one.item_id, one.row) != one.row}
     if not repeated:
@@ -492,7 +492,7 @@ def _repeated_ids(name: str, about: Sequence[ItemText]) -> str | None:
 
 
 def _is_named(file: InputFile, paths: Sequence[str | Path]) -> bool:
-    """Return whether a path names a file itself or, as a glob, its format: a README of a directory is not an item."""
+    """Return whether a path names the file or, as a glob, its format: a README in a directory is not an item."""
     for path in map(Path, paths):
         if file.path.name == path.name or (format_by_name(path) and fnmatchcase(file.path.name, path.name)):
             return True
@@ -506,7 +506,7 @@ def _from_json(value: str) -> object:
 def _fields_of_set(
     name: str, paths: Sequence[str | Path], fields: Sequence[str] | None, run: FileRun, progress: Progress, work: Path
 ) -> list[str]:
-    """Return the fields of a set that are read, the first one a text that every item must have."""
+    """Return the fields read from a set; the first is a text that every item must have."""
     if any(str(path) == "-" for path in paths):
         raise InvalidInput("items cannot be read from standard input (-); give a file")
     wanted = list(fields or ITEM_FIELDS)
@@ -525,7 +525,7 @@ def _fields_of_set(
                 for field, values in zip(others, [] if piece is None else piece.fields, strict=False):
                     has_value[field] |= any(as_item_text(_from_json(value)) is not None for value in values.to_list())
         except InvalidInput as error:
-            # Another field may be there; a file that cannot be read has none.
+            # Another field may exist; an unreadable file has none.
             if num_items or not error.message.startswith("no column"):
                 raise
         else:
@@ -549,7 +549,7 @@ def _pieces(
     work: Path,
     skipped: list[str] | None = None,
 ) -> "Iterator[tuple[InputFile, Piece | None]]":
-    """Yield the pieces of each file, and then the file alone; append to `skipped` what is not read."""
+    """Yield the pieces of each file, then the file with None; append the names of skipped files to `skipped`."""
     run = replace(run, text_fields=(fields[0],), fields=tuple(fields[1:]))
     with found_inputs(list(paths), Recipe.exact(), run, None, progress) as found:
         files = [file for file in found.files if file.takes_fields or _is_named(file, paths)]

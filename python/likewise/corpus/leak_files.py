@@ -43,15 +43,15 @@ _NAMED = re.compile(r"([^/=]+)=(.+)", re.DOTALL)
 
 
 def splits_named(arguments: Sequence[str], option: str = "splits", what: str = "splits") -> dict[str, list[str]]:
-    """Return the paths of each split, as a command line names them.
+    """Return the paths of each split, from arguments of a command line.
 
     Parameters
     ----------
     arguments : sequence of str
-        Each ``NAME=PATH`` or a path, whose file name without endings is then the name of the split. Paths of one NAME
-        are one split. A directory of a DatasetDict without a NAME is all its splits.
+        Each is ``NAME=PATH``, or a path whose file name without extensions is the name of the split. Paths with the
+        same NAME form one split. The directory of a DatasetDict without a NAME stands for all its splits.
     option, what : str
-        The option that takes them, and what errors call them.
+        The option, and the noun for its values, in errors.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def _stem(argument: str) -> str:
 
 
 def _splits_of_dataset(path: Path) -> dict[str, str]:
-    """Return the directory of each split of a DatasetDict; none of anything else."""
+    """Return the directory of each split of a DatasetDict; empty for other paths."""
     if not (path / SPLITS).is_file():
         return {}
     try:
@@ -110,7 +110,7 @@ class _Splits:
 
     @property
     def all(self) -> Inputs:
-        """All files as inputs of one run."""
+        """All files, as the inputs of one run."""
         return replace(
             self.inputs[0],
             files=tuple(file for one in self.inputs for file in one.files),
@@ -130,7 +130,7 @@ class _Splits:
                     )
 
     def first_files(self) -> list[int]:
-        """Return the number of the first file of each split, and that behind the last."""
+        """Return the number of the first file of each split, and the total number of files."""
         return list(accumulate((len(one.files) for one in self.inputs), initial=0))
 
 
@@ -162,7 +162,7 @@ def leak_files(
         With ``kept``, the splits after the first are also written without their leaking documents, in
         ``kept/SPLIT/``.
     max_pairs : int
-        More pairs end the run.
+        Maximum number of pairs; more raise an error.
     overwrite, fresh : bool
         As for :func:`likewise.dedup_files`.
 
@@ -216,7 +216,7 @@ def leak_files(
             identity = _identity(recipe, run, found, before, write)
             directory = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)
         work = stack.enter_context(scratch_directory()) if directory is None else directory.work
-        # Whatever may refuse the command comes before the directory is entered, which deletes what is in its way.
+        # Make all checks before entering the directory, which deletes existing content.
         bounded = bounded_run(found.all, recipe, run, rules, work, report, writes_copies=write == "kept")
         if directory is not None:
             stack.enter_context(told_if_left(directory, report))
@@ -276,7 +276,7 @@ def _identity(
 
 
 def _about(found: _Splits, opened: OpenedRun, run: FileRun, write: str) -> dict[str, Any]:
-    """Return what the summary says of the files."""
+    """Return the summary's entries about the files."""
     documents, inputs, number = opened.documents, [], 0
     for name, one in zip(found.names, found.inputs, strict=True):
         for file in one.files:
@@ -301,7 +301,7 @@ def _about(found: _Splits, opened: OpenedRun, run: FileRun, write: str) -> dict[
 
 
 def _write_kept(found: _Splits, opened: OpenedRun, leaked: LeakedRows, run: FileRun, target: Path) -> None:
-    """Write the splits after the first without what leaks, each in its own directory."""
+    """Write the splits after the first without their leaking documents, each to its own directory."""
     documents, recipe = opened.documents, opened.recipe
     first_files = found.first_files()
     target.mkdir()

@@ -1,8 +1,8 @@
-"""Which documents of one split does another contain? Near-duplicates between the splits of a dataset.
+"""Near-duplicates between the splits of a dataset.
 
-All splits are one collection to the search, with the split as a label, so that one pass finds the pairs of any two of
-them. Nothing is decided on the way: a document that matches another test document still leaks if it matches a training
-document.
+The search treats all splits as one collection, with the split as a label, so that one pass finds the pairs of any two
+splits. No documents are removed during the search: a document that matches another test document still leaks if it
+matches a training document.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -171,7 +171,7 @@ def checked_names(names: Mapping[str, Any]) -> list[str]:
     Raises
     ------
     InvalidParameter
-        If it is no mapping of names, or there are fewer than two.
+        If `names` is not a mapping with strings as keys, or has fewer than two.
     """
     if not isinstance(names, Mapping):
         raise InvalidParameter("splits", "expected a mapping of names to documents")
@@ -184,7 +184,7 @@ def checked_names(names: Mapping[str, Any]) -> list[str]:
 
 
 def tell_containment(recipe: Recipe, progress: Progress) -> None:
-    """Say which way containment is measured, where the other way may be meant."""
+    """Warn about the direction of containment, since the other direction may be intended."""
     if recipe.measure == "containment":
         progress(
             Warned(
@@ -195,24 +195,24 @@ def tell_containment(recipe: Recipe, progress: Progress) -> None:
 
 
 class LeakedRows:
-    """Which documents match one of another split, counted as pairs are found.
+    """Documents that match a document of another split, recorded as pairs are found.
 
     Parameters
     ----------
     documents : Documents
-        Of all splits, in their order.
+        Documents of all splits, in order of splits.
     names : sequence of str
-        Of the splits.
+        Names of the splits.
     starts : sequence of int
         Rows of split i are ``starts[i]:starts[i + 1]``.
     space : ArraySpace
-        Where what is held of every document lies.
+        Storage for per-document arrays.
     """
 
     def __init__(self, documents: Documents, names: Sequence[str], starts: Sequence[int], space: ArraySpace) -> None:
         self._documents, self._names, self._splits = documents, names, Splits(starts)
         self._num_pairs = np.zeros((len(names), len(names)), np.int64)
-        # Of each document, whether it matches one of each split.
+        # For each split, whether each document matches one of its documents.
         self._has_match = [space.zeros(len(documents), np.bool_) for _ in names]
         self.kept: NDArray[np.bool_] = space.zeros(len(documents), np.bool_)
         self.kept[:] = True
@@ -222,7 +222,7 @@ class LeakedRows:
         self._documents.check_ids(self._splits.of)
 
     def tables(self, recipe: Recipe, context: RunContext, counts: PairCounts) -> Iterator[Any]:
-        """Yield all pairs of two splits as Arrow tables, and count them."""
+        """Yield all pairs between two splits as Arrow tables, and count them."""
         documents = self._documents
         for batch in verified_pairs(
             documents,
@@ -255,13 +255,13 @@ class LeakedRows:
         return pa.table([*columns, number_column(batch.similarity), distance], schema=leak_schema())
 
     def _row_in(self, split: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return rows as they count in their split; in memory with null texts."""
+        """Return rows counted within their split; in memory, null texts count as rows."""
         if any(source.name is None for source in self._documents.sources):
             return self._documents.lines[rows].astype(np.int64)
         return rows - self._splits.starts[split]
 
     def summary(self, recipe: Recipe, counts: PairCounts) -> dict[str, Any]:
-        """Return what was found, as JSON values."""
+        """Return the results as JSON values."""
         documents, splits = self._documents, {}
         for number, (name, rows) in enumerate(zip(self._names, self._splits.rows(), strict=True)):
             others = {
@@ -295,7 +295,7 @@ class LeakedRows:
 
 
 def leak_schema() -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return the columns of pairs."""
+    """Return the schema of the pairs."""
     import pyarrow as pa
 
     sides: dict[str, Any] = {}
@@ -307,7 +307,7 @@ def leak_schema() -> Any:  # noqa: ANN401 - PyArrow has no types
 def leak_table(summary: Mapping[str, Any]) -> list[list[str]]:
     """Return the table of splits by splits: a header, and a row for each split.
 
-    A cell has the number of documents of the row's split with a near-duplicate in the column's split.
+    A cell shows the number of documents of the row's split with a near-duplicate in the column's split.
     """
     splits = summary["splits"]
     rows = [["split", "documents", *splits, "to drop"]]
@@ -318,7 +318,7 @@ def leak_table(summary: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _sorted(tables: Sequence[Any], names: Sequence[str]) -> Any:  # noqa: ANN401
-    """Return pairs in order of splits and rows."""
+    """Return the pairs, sorted by split and row."""
     import pyarrow as pa
 
     table = pa.concat_tables([leak_schema().empty_table(), *tables])

@@ -1,6 +1,6 @@
-"""Which reference does each query contain? The best one, with score and both containments, or none.
+"""Best references that each query contains, with score and both containments.
 
-Weights by rarity without a table are counted on the references only, so an answer depends on the references and its own
+Without a table, rarity weights are counted on the references only, so an answer depends on the references and its
 query, not on other queries.
 """
 
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 
 _Made = TypeVar("_Made")
 DEFAULT_TOP = 1
-# Below lies what 99 of 100 texts without a reference reach; above it a reference inside 30 times as much other text.
+# 99 of 100 texts without a reference score below this; a reference inside 30 times as much other text scores above it.
 DEFAULT_MIN_SCORE = 0.05
 _MEMORY_COLUMNS = ("row", "doc_id", "rank", "reference_row", "reference_id", "score", "reference_share", "query_share")
 _TSV_COLUMNS = ("doc_id", "rank", "reference_id", "score", "reference_share", "query_share")
-# Fields of a recipe that make features.
+# Recipe fields that determine features.
 _FEATURE_FIELDS = (
     *("tokens", "shingle", "weights", "weight_scale", "weights_id", "seed", "hash", "markup", "fold", "stop_words_id"),
     "only_within",
@@ -55,7 +55,7 @@ _FEATURE_FIELDS = (
 
 
 def default_recipe() -> Recipe:
-    """Return the recipe that :func:`likewise.match` takes where none is given: word pairs weighted by rarity."""
+    """Return the default recipe of :func:`likewise.match`: word pairs weighted by rarity."""
     return Recipe.shingles(weights="idf")
 
 
@@ -206,7 +206,7 @@ def match_files(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked of references, beside the texts."""
+    """Options for matching queries with references."""
 
     recipe: Recipe
     top: int
@@ -224,7 +224,7 @@ class _Asked:
 
 
 class _Best(NamedTuple):
-    """Answers for several queries: those of query i are at ``offsets[i]:offsets[i + 1]``."""
+    """Answers for several queries; those of query i are at ``offsets[i]:offsets[i + 1]``."""
 
     offsets: NDArray[np.int64]
     references: NDArray[np.int64]
@@ -234,7 +234,7 @@ class _Best(NamedTuple):
 
 
 class Asking:
-    """References in memory, and the answers for queries as they stream past."""
+    """References in memory, which answer streamed queries."""
 
     def __init__(self, asked: _Asked, sources: Sequence[Source], work: Path, progress: Progress) -> None:
         import pyarrow as pa
@@ -291,7 +291,7 @@ class Asking:
                 yield self._table(part)
 
     def summary(self) -> dict[str, Any]:
-        """Return what was counted so far."""
+        """Return the counts so far."""
         fields = self._recipe.to_dict()
         return {
             "num_queries": self._counts.num_documents,
@@ -316,7 +316,7 @@ class Asking:
         best = part.made
         num_answers = np.diff(best.offsets)
         self._num_matched += int(np.count_nonzero(num_answers))
-        # A query without an answer has a row of its own.
+        # A query without an answer still has one row.
         query = np.repeat(np.arange(len(part)), np.maximum(num_answers, 1))
         is_null = num_answers[query] == 0
         answer = np.cumsum(~is_null) - 1
@@ -382,7 +382,7 @@ def _check_ids(parts: Sequence[Part[Any]], ids: Any) -> None:  # noqa: ANN401
 
 
 def _place_name(source: Source) -> str | None:
-    """Return the path of a reference file as `--against` names it: where it is found from anywhere."""
+    """Return the path of a reference file as in `--against`: valid from any directory."""
     path = getattr(source, "path", None)
     return source.name if path is None else path.as_posix()
 

@@ -1,4 +1,4 @@
-"""Places that are searched for copies: corpora, outputs of finished runs, and indexes."""
+"""Places searched for copies: corpora, outputs of finished runs, and indexes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from likewise.index import Index
 
 CORPUS, RUN, INDEX = "corpus", "run", "index"
-# Matches of one text in an index: kept documents rarely match each other.
+# Maximum number of matches of one text in an index: kept documents rarely match each other.
 _MOST_MATCHES = 1_000
 _SERVERS = ("redis://", "rediss://", "unix://")
 _COLUMNS = (
@@ -44,20 +44,20 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Copy:
-    """A document that an index, or the evidence of a run, says to be a copy.
+    """A document that is a copy according to an index or the evidence of a run.
 
     Parameters
     ----------
     doc_id, kind : str
-        Its id; ``exact``, ``near`` or ``duplicate``.
+        Id of the copy; ``exact``, ``near`` or ``duplicate``.
     similarity : float or None
-        To the given document, or to `via`.
+        Similarity to the given document, or to `via`.
     via : str, optional
         Id of the document that it was removed as a duplicate of.
     file, offset, length : optional
-        Its row: in a corpus, a kept file or, if it was removed, an input of the run.
+        Place of its row: in a corpus, in a kept file or, if it was removed, in an input of the run.
     row : int, optional
-        Its row in the run.
+        Row in the run.
     """
 
     doc_id: str
@@ -72,16 +72,16 @@ class Copy:
 
 @dataclass(frozen=True, eq=False)
 class CorpusPlace:
-    """Files.
+    """A corpus of files.
 
     Parameters
     ----------
     name : str
-        As given.
+        Path as given.
     files : sequence of InputFile
         The files.
     skipped : sequence of str
-        Files of directories that are not read, since their kind is not known.
+        Files in directories that are skipped because their format is unknown.
     """
 
     name: str
@@ -92,16 +92,16 @@ class CorpusPlace:
 
 @dataclass(frozen=True, eq=False)
 class RunPlace:
-    """The kept files of a finished run, and what it removed.
+    """A finished run: its kept files, and the documents that it removed.
 
     Parameters
     ----------
     name : str
-        As given.
+        Path as given.
     files : sequence of InputFile
         The kept files.
     summary : dict
-        Of the run.
+        Summary of the run.
     """
 
     name: str
@@ -122,7 +122,7 @@ class RunPlace:
 
     @cached_property
     def _kept_rows(self) -> dict[str, NDArray[np.int64]]:
-        """Of each input the rows that the run kept."""
+        """Rows that the run kept, for each input."""
         removed = self._evidence.column("row").to_numpy()
         rows, first = {}, 0
         for entry in self.summary["inputs"]:
@@ -144,11 +144,11 @@ class RunPlace:
                 )
 
     def row(self, file: str, position: int) -> int:
-        """Return the row of the run that a document of a kept file had, by its position among the file's documents."""
+        """Return the run's row for a document of a kept file, given its position among the documents of the file."""
         return int(self._kept_rows[file][position])
 
     def duplicates(self, kept_rows: Sequence[int]) -> dict[int, list[Copy]]:
-        """Return what was removed as duplicates of some kept documents, by their rows."""
+        """Return the documents removed as duplicates of the given kept documents, by kept row."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -162,7 +162,7 @@ class RunPlace:
         return found
 
     def of_ids(self, ids: Sequence[str]) -> Iterator[tuple[str, Copy]]:
-        """Yield the groups of removed documents with some ids: the document, the kept one, and other duplicates."""
+        """Yield the groups of removed documents with these ids: the document, the kept one, other duplicates."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -185,14 +185,14 @@ def _place(row: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class IndexPlace:
-    """An index in a directory or on a server.
+    """An index, in a directory or on a server.
 
     Parameters
     ----------
     name : str
         Path or URL.
     index : Index
-        Opened.
+        The opened index.
     """
 
     name: str
@@ -200,7 +200,7 @@ class IndexPlace:
     kind = INDEX
 
     def copies(self, texts: Sequence[str]) -> Iterator[tuple[int, Copy]]:
-        """Yield the documents that match each text by the recipe, and their duplicates."""
+        """Yield the documents that match each text under the index's recipe, and their duplicates."""
         try:
             found = self.index.neighbors_batch(list(texts), _MOST_MATCHES)
         except LikewiseError as error:
@@ -213,7 +213,7 @@ class IndexPlace:
                         yield number, copy
 
     def of_id(self, doc_id: str) -> Iterator[Copy]:
-        """Yield a document by its id, and the other documents of its group; nothing if there is none."""
+        """Yield the document with this id and the others of its group; nothing if it does not exist."""
         document = self.index.get(doc_id)
         if document is None:
             return
@@ -238,12 +238,12 @@ Place = CorpusPlace | RunPlace | IndexPlace
 def opened_places(
     names: Sequence[str | Path], run: FileRun, output: Path | None, progress: Progress, stack: ExitStack
 ) -> list[Place]:
-    """Open places by what they are; what must be closed is closed by `stack`.
+    """Open each place according to its kind; `stack` closes what needs closing.
 
     Raises
     ------
     InvalidInput
-        If there is nothing at a place, or it is named twice.
+        If a place does not exist or is given twice.
     """
     if not names:
         raise InvalidInput("no place to search; give corpora, runs or indexes")

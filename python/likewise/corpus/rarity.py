@@ -1,4 +1,4 @@
-"""Counts of documents with each n-gram of the items, from a weight table."""
+"""Document counts of the n-grams of items, from a weight table."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from likewise.errors import InvalidParameter, RecipeMismatch
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import MAX_WEIGHT, Weights, check_table
 
-#: Words of an n-gram, as :class:`likewise._native.ItemTable` has it.
+#: Words per n-gram, as in :class:`likewise._native.ItemTable`.
 NGRAM = 5
 _COMMAND = f"likewise weights CORPUS --shingle {NGRAM} -o TABLE"
 _NGRAMS_AT_ONCE = 1 << 16
 _LONGEST_COUNT = 2**32 - 1
-# Odd, so that no bit of a hash is lost.
+# Odd, so that multiplication is invertible.
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -28,7 +28,7 @@ def check_fits(weights: object) -> Weights:
     InvalidParameter
         If it is not a table of document frequencies.
     RecipeMismatch
-        If its features are others; it names the fields that differ, and the command that makes the right table.
+        If its features differ. The error names the fields that differ and the command that makes the right table.
     """
     if not isinstance(weights, Weights):
         raise InvalidParameter(
@@ -46,29 +46,29 @@ def check_fits(weights: object) -> Weights:
 
 
 def document_counts(texts: _native.Texts, scanned: NDArray[np.uint32], weights: Weights) -> NDArray[np.uint32]:
-    """Return the number of documents with each n-gram of the items.
+    """Return the number of documents that contain each n-gram of the items.
 
     Parameters
     ----------
     texts : Texts
-        The texts of items.
+        The texts of the items.
     scanned : ndarray of uint32
-        Documents with each n-gram among those that were scanned.
+        Number of scanned documents that contain each n-gram.
     weights : Weights
-        The table.
+        The weight table.
 
     Notes
     -----
-    A weight of a table of n documents stands for a range of frequencies; their geometric mean counts. It is wrong by a
-    factor of n^(1/30) at most (1.6 for a million documents), and n^(1/20) for the lowest weight, and then rounded.
-    An n-gram that the table does not list counts as one document if a scanned document has it, otherwise as none.
+    In a table of n documents, a weight covers a range of frequencies; their geometric mean is used. It is off by a
+    factor of at most n^(1/30) (1.6 for a million documents), or n^(1/20) for the lowest weight, before rounding.
+    An n-gram missing from the table counts as one document if a scanned document has it, otherwise as zero.
     """
     frequencies = _frequencies(weights.num_documents)
     rules = Recipe.minhash(weights="none", tokens="auto", shingle=NGRAM).feature_rules
     counts = [np.zeros(0, np.uint32)]
     for ngrams in _ngrams(texts):
         offsets, features, _ = map(np.asarray, _native.features(_native.Texts.from_list(ngrams), rules))
-        # Words that are cut otherwise without their neighbors make several features or none; the rarest one counts.
+        # Without their neighbors, some words are cut differently, into several features or none; use the rarest.
         rarest = np.full(len(ngrams), MAX_WEIGHT)
         if len(features):
             has_any = np.diff(offsets) > 0
@@ -78,7 +78,7 @@ def document_counts(texts: _native.Texts, scanned: NDArray[np.uint32], weights: 
 
 
 def _ngrams(texts: _native.Texts) -> Iterator[list[str]]:
-    """Yield the distinct n-grams as they stand in the items, in the order in which an ItemTable numbers them."""
+    """Yield the distinct n-grams as written in the items, in the order in which an ItemTable numbers them."""
     counts, starts, ends, hashes = map(np.asarray, _native.cut_words(texts))
     bounds = np.append(0, np.cumsum(counts.astype(np.int64)))
     num_places = np.maximum(counts.astype(np.int64) - NGRAM + 1, 0)
@@ -100,8 +100,8 @@ def _ngrams(texts: _native.Texts) -> Iterator[list[str]]:
 
 
 def _frequencies(num_documents: int) -> NDArray[np.uint32]:
-    """Return the document frequency that each weight from 1 stands for; 0 for the highest, of at most one document."""
-    # A feature weighs w or more exactly if df^30 <= n^(31 - 2w) (docs/developers/definitions.md), and 1 at least.
+    """Return the document frequency of each weight from 1; 0 for the highest, if at most one document has it."""
+    # A feature weighs at least w exactly if df^30 <= n^(31 - 2w) (docs/developers/definitions.md), and at least 1.
     frequencies = np.zeros(MAX_WEIGHT + 1, np.uint32)
     least = 1
     for weight in range(MAX_WEIGHT, 0, -1):

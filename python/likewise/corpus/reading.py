@@ -1,4 +1,4 @@
-"""Documents of a collection, piece by piece in order, each worked on by one of several threads and then dropped."""
+"""Streaming of documents in order, piece by piece; worker threads process each piece and drop its texts."""
 
 import time
 from collections import deque
@@ -25,24 +25,24 @@ _JOBS_A_THREAD = 3
 
 @dataclass(frozen=True)
 class Part(Generic[_Made]):
-    """Consecutive documents of one source, and what was made of their texts.
+    """Consecutive documents of one source, and the result of processing their texts.
 
     Parameters
     ----------
     source : Source
-        Where they are from.
+        Their source.
     first_row : int
-        Position of the first of them among all documents.
+        Row of the first one among all documents.
     doc_ids : pyarrow.Array of string
-        Their ids: their own, else ``file:line``, else the position.
+        Their ids; ``file:line`` for documents without an id, or the row in sources without a name.
     lines : ndarray of shape (n,), int64
         Line or row of each in its source, from 0.
     offsets, lengths : ndarray of shape (n,), int64
-        Bytes of the line in its file; for tables the row, and 1.
+        Bytes of the line in its file; for tables, the row and 1.
     bad_rows : list of BadRow
-        Rows among them that are no documents; lines count from the beginning of the source.
+        Rows among them that are not documents; lines count from the start of the source.
     made : object
-        What was made of the texts.
+        Result for their texts.
     """
 
     source: Source
@@ -60,12 +60,12 @@ class Part(Generic[_Made]):
 
 @dataclass
 class Counts:
-    """What was read.
+    """Counts of the rows read so far.
 
     Parameters
     ----------
     num_documents, num_bad_rows, num_blank_lines : int
-        So far.
+        Counts so far.
     """
 
     num_documents: int = 0
@@ -85,33 +85,33 @@ def each_part(
     work: Path,
     progress: Progress,
 ) -> Iterator[Part[_Made]]:
-    """Yield all documents of the sources in order, some megabytes at a time.
+    """Yield all documents of the sources in order, a few megabytes at a time.
 
     Parameters
     ----------
     sources : sequence of Source
-        In the order in which their documents count.
+        In order of their documents.
     make : callable
-        Called with some texts and a number of threads, on any thread. The texts are dropped afterwards.
+        Called on any thread with some texts and a number of threads. The texts are dropped afterwards.
     counts : Counts
-        Takes the counts.
+        Updated with the documents of each part.
     stage : str
-        What the progress calls it.
+        Name of the stage in progress events.
     threads : int
-        Threads at work at once.
+        Number of worker threads.
     on_error : {"fail", "skip"}
-        What to do about bad rows.
+        What to do with bad rows.
     tally : BadRowTally
-        Counts them. The caller finishes it, behind the last call for one answer.
+        Counts bad rows. The caller finishes it after the last call.
     work : Path
-        A directory for what must be put aside.
+        Directory for temporary files.
     progress : callable
-        Takes events.
+        Receives events.
 
     Raises
     ------
     InvalidInput
-        At the first bad row, if `on_error` is ``fail``; if more are bad than the limit allows.
+        At the first bad row if `on_error` is ``fail``; if there are more bad rows than the limit allows.
     """
     began = time.perf_counter()
     progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
@@ -140,7 +140,7 @@ def each_part(
     pool = ThreadPoolExecutor(threads, thread_name_prefix="likewise-read")
     try:
         for source in sources:
-            # Threads that no job of its own keeps busy help inside the only one.
+            # A source with a single job may use all threads for it.
             inner_threads = threads if source.num_bytes <= _PIECE_BYTES else 1
             for job in source.jobs(_PIECE_BYTES, work):
                 waiting.append((source, job, pool.submit(_worked, job, make, inner_threads)))
