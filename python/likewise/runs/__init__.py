@@ -1,1 +1,1 @@
-"""What is done with a finished run? Compare two, view one, report, audit."""
+"""Work on finished runs: compare, view, report, audit."""

@@ -1,4 +1,4 @@
-"""Finished runs read again: whether two of them gave the same answer."""
+"""Comparison of two finished runs."""
 
 import math
 from collections.abc import Hashable, Iterator
@@ -12,7 +12,7 @@ from likewise.io.output.alignment import Beside, aligned
 from likewise.io.output.directory import EVIDENCE
 from likewise.io.output.summaries import read_summary
 
-# Where documents stand differs when the same sequence is split into other files.
+# Places differ if the same sequence is split into other files.
 _PLACES = ("file", "offset", "length", "kept_file", "kept_offset")
 _MOST_NAMED = 5
 _COUNTS = ("num_documents", "num_kept", "num_removed", "num_empty", "num_short", "num_capped")
@@ -25,13 +25,13 @@ class Differing:
     Parameters
     ----------
     num : int
-        How many do.
+        Number of items that differ.
     items : tuple of Beside
-        The first of them, side by side.
+        The first differing items, side by side.
     columns : tuple of (list, list), optional
-        Columns of the two, where these differ, so that no rows were compared.
+        Columns of both runs, if they differ; rows were then not compared.
     renumbered : Beside, optional
-        The first two rows of evidence that differ by the numbers of their rows alone.
+        The first two rows of evidence that differ only in their row numbers.
     """
 
     num: int
@@ -45,18 +45,18 @@ class Differing:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """What differs between two finished runs.
+    """Differences between two finished runs.
 
     Parameters
     ----------
     compared : str
         What was compared, in words.
     recipe, counts : dict of str to (object, object)
-        Fields of the recipe, and counts of the summary, that differ, with both values.
+        Fields of the recipe and counts of the summary that differ, with both values.
     evidence : Differing
         Rows of evidence, as dictionaries.
     kept : Differing, optional
-        Kept documents: lines as bytes, rows of tables as dictionaries. None where they were not compared.
+        Kept documents: lines as bytes, rows of tables as dictionaries. None if they were not compared.
     """
 
     compared: str
@@ -71,14 +71,14 @@ class RunComparison:
         return not (self.recipe or self.counts or self.evidence or self.kept)
 
     def lines(self) -> list[str]:
-        """Return the differences in words, a line each."""
+        """Return one line of text per difference."""
         lines = [f"recipe: {name} {a!r} and {b!r}" for name, (a, b) in self.recipe.items()]
         lines += [f"{name}: {a} and {b}" for name, (a, b) in self.counts.items()]
         lines += _evidence_lines(self.evidence)
         return lines + [_kept_line(beside) for beside in (self.kept.items if self.kept else ())]
 
     def to_dict(self) -> dict[str, object]:
-        """Return everything as JSON values; what JSON has no value for as text."""
+        """Return everything as JSON values; values without a JSON type become text."""
         evidence: dict[str, object] = {
             "num_differing": self.evidence.num,
             "rows": [_plain({"first": beside.a, "second": beside.b}) for beside in self.evidence.items],
@@ -111,7 +111,7 @@ class RunComparison:
 
 
 def run_differences(first: Path, second: Path) -> tuple[list[str], str]:
-    """Return the first differences between two finished runs in words, and what was compared.
+    """Return the first differences between two finished runs as text, and what was compared.
 
     Parameters
     ----------
@@ -137,14 +137,14 @@ def compare_runs(first: Path, second: Path, *, most: int = _MOST_NAMED, with_cou
     first, second : Path
         Output directories.
     most : int
-        Differing rows of evidence, and differing documents, that are named.
+        Maximum number of differing rows of evidence, and of differing documents, to return.
     with_counts : bool
-        Whether all that differ are counted; else reading ends with the last that is named.
+        Whether to count all differences; if False, reading stops at the last one returned.
 
     Raises
     ------
     InvalidInput
-        If one of them is not a finished run.
+        If a directory is not a finished run.
 
     Notes
     -----
@@ -189,7 +189,7 @@ def _recipe_differences(one: dict[str, Any], two: dict[str, Any]) -> dict[str, t
 
 def _evidence_differences(first: Path, second: Path, most: int, *, with_counts: bool) -> Differing:
     one, two = _evidence(first), _evidence(second)
-    # Another recipe is named by its fields, not by every row.
+    # Report another recipe by its fields, not by every row.
     left_out = {*_PLACES, "recipe_id"}
     columns = [[name for name in table.column_names if name not in left_out] for table in (one, two)]
     if columns[0] != columns[1]:
@@ -223,7 +223,7 @@ def _evidence_lines(evidence: Differing) -> list[str]:
 
 
 def _without_numbers(row: dict[str, Any]) -> str:
-    """Return what evidence says but for the numbers of rows, which one document more changes for all behind it."""
+    """Return the evidence without row numbers, which one additional document changes for all later rows."""
     return repr([value for name, value in row.items() if name not in ("row", "kept_row")])
 
 
@@ -261,7 +261,7 @@ def _kept_line(beside: Beside[Any]) -> str:
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON values
-    """Return JSON values; bytes as text, and what else JSON has no value for as it is shown."""
+    """Return JSON values; bytes are decoded, and values without a JSON type become text."""
     if isinstance(value, dict):
         return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What would a run do? Counts, groups and the removals to look at, and nothing written."""
+"""Preview of a run: counts, groups and removals to look at, without any output files."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,17 +24,17 @@ _NUM_NEAREST = 10
 
 @dataclass(frozen=True)
 class Preview:
-    """What a run would do.
+    """Expected result of a run.
 
     Parameters
     ----------
     summary : dict
-        As the run would write it.
+        The summary that the run would write.
     group_sizes : dict of int to int
-        How many kept documents have so many documents in their group, themselves included; by rising size from 1 on.
-        A reference document with duplicates counts as the kept one of its group.
+        Number of groups by size (kept document included), ascending from 1. A reference document with duplicates counts
+        as the kept document of its group.
     first_look : list of str
-        The removals nearest to the threshold with their differences, and hints.
+        Removals nearest to the threshold with their differences, and hints.
     """
 
     summary: dict[str, Any]
@@ -42,7 +42,7 @@ class Preview:
     first_look: list[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary with the rest beside it, as JSON values."""
+        """Return the summary and the other fields as JSON values."""
         sizes = {str(size): num for size, num in self.group_sizes.items()}
         return {**self.summary, "group_sizes": sizes, "first_look": self.first_look}
 
@@ -82,7 +82,7 @@ def preview(
 
     Notes
     -----
-    Cost: that of a run with ``write="evidence"``, in a temporary directory.
+    Cost: same as a run with ``write="evidence"``, in a temporary directory.
     """
     with scratch_directory() as work:
         path = work / "run"
@@ -99,7 +99,7 @@ def preview(
             progress=progress,
         )
         lines: list[str] = []
-        # An input that cannot be read again spoils only this.
+        # If an input cannot be read again, only these lines are missing.
         with suppress(LikewiseError, OSError):
             lines = first_look(path, num_nearest=_NUM_NEAREST, is_kept=False, shows_texts=shows_texts)
         return Preview(summary, _group_sizes(path / EVIDENCE, summary["num_kept"]), lines)

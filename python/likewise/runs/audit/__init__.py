@@ -1,10 +1,10 @@
 """Audits of finished runs: missed matches, wrong removals, and a certificate of both.
 
-The exact join could list all pairs, but it is code of the run under audit, and at a hundred million documents too slow.
-So a sample of documents is compared with all others, by a bound of its own (`truth.rarest`), in one pass over the
-texts. The document is the unit of the intervals, because pairs come in clusters. What the run compared is derived again
-from sketches, recipe and order. Checks of the output cover all rows; only recall is estimated. Runs of
-parts are compared as a whole (`parts`).
+The exact join could list all pairs, but it is part of the audited code, and too slow for a hundred million documents.
+Instead, a sample of documents is compared with all others, using an independent bound (`truth.rarest`), in one pass
+over the texts. Intervals use the document as the unit, because pairs come in clusters. The pairs that the run compared
+are derived again from sketches, recipe and order. Checks of the output cover all rows; only recall is estimated. Runs
+of parts are compared completely (`parts`).
 """
 
 from likewise.runs.audit.certificate import check_target, read_certificate, write_certificate

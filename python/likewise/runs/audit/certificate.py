@@ -1,4 +1,4 @@
-"""The certificate of an audit: what was checked and what was found, as JSON that shows whether it was changed."""
+"""Certificate of an audit: checks and results as JSON, with a seal that detects changes."""
 
 import errno
 import hashlib
@@ -13,10 +13,10 @@ from likewise.io.inputs import Inputs
 from likewise.io.output.directory import ERRORS, EVIDENCE, KEPT, SUMMARY
 from likewise.io.output.whole import WholeFile
 
-# Of the fields and their meaning.
+# Version of the fields and their meaning.
 CERTIFICATE_VERSION = 1
 _READ_BYTES = 1 << 20
-# A thousand missed pairs and a line for each file stay far below.
+# A thousand missed pairs and a line per file need far less.
 _MOST_BYTES = 1 << 30
 
 
@@ -36,7 +36,7 @@ def input_facts(inputs: Inputs) -> list[dict[str, Any]]:
 
 
 def output_facts(path: Path | None) -> list[dict[str, Any]]:
-    """Return name, size and SHA-256 of each file that a run wrote and that says what it decided; none in memory."""
+    """Return name, size and SHA-256 of each output file that records the run's result; empty in memory."""
     return [] if path is None else [file_facts(path / name, name) for name in _output_names(path)]
 
 
@@ -49,12 +49,12 @@ def _output_names(path: Path) -> Iterator[str]:
 
 
 def sealed(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields with a digest of all of them, by which a change of any is seen."""
+    """Return the fields with a digest of all of them, which detects changes."""
     return {**fields, "seal": _seal(fields)}
 
 
 def is_sealed(certificate: dict[str, Any]) -> bool:
-    """Return whether a certificate is as it was written."""
+    """Return whether a certificate is unchanged."""
     return certificate.get("seal") == _seal({name: value for name, value in certificate.items() if name != "seal"})
 
 
@@ -64,7 +64,7 @@ def _seal(fields: dict[str, Any]) -> str:
 
 
 def check_target(path: Path) -> None:
-    """Raise before the work if a certificate cannot go there: another file stands there, or nothing may be written.
+    """Raise an error before the work begins if a certificate cannot be written to this path.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def check_target(path: Path) -> None:
         If the directory is missing or cannot be written to.
     """
     if path.exists():
-        # Devices are not read: some never end.
+        # Do not read devices: some never end.
         WholeFile(path)
         try:
             with path.open("rb") as file:
@@ -90,7 +90,7 @@ def check_target(path: Path) -> None:
 
 
 def write_certificate(certificate: dict[str, Any], path: Path) -> None:
-    """Write a certificate; it stands complete under its name or not at all."""
+    """Write a certificate; the file appears under its name only when complete."""
     whole = WholeFile(path)
     with whole.named_errors():
         try:

@@ -1,4 +1,4 @@
-"""What a run's output states, checked row by row: inputs, counts, kept documents, similarities, copies."""
+"""Checks of a run's output, row by row: inputs, counts, kept documents, similarities, copies."""
 
 import math
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from likewise.runs.audit.truth.measuring import similarities
 
 _MOST_NAMED = 5
 _ROWS_AT_ONCE = 1 << 16
-# Of another version, its last digits may differ.
+# The last digits may differ between versions.
 _SAME_RECALL = 1e-9
 _STAGE = "checking all removals"
 
@@ -37,7 +37,7 @@ class Check:
     name : str
         The statement that holds if the check passed.
     num_checked, num_failed : int
-        How many were checked, and for how many the statement does not hold.
+        Number of items checked, and number for which the statement does not hold.
     failures : tuple of str
         Descriptions of the first failures.
     """
@@ -65,14 +65,14 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class CheckedRemovals:
-    """What the checks found.
+    """Results of the checks.
 
     Parameters
     ----------
     checks : tuple of Check
-        In the order in which they are told.
+        In order of display.
     is_right : ndarray of shape (m,), bool
-        Of each removal, whether a kept document of higher priority matches it, measured again.
+        For each removal, whether a kept document of higher priority matches it, measured again.
     """
 
     checks: tuple[Check, ...]
@@ -80,20 +80,20 @@ class CheckedRemovals:
 
 
 def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
-    """Return what holds of a run's output.
+    """Check a run's output.
 
     Parameters
     ----------
     run : OpenRun
         The run and its documents.
     progress : callable
-        Takes events.
+        Receives events.
 
     Returns
     -------
     CheckedRemovals
-        Nothing is taken from a sample. Cost: every removed document and those that speak against them are read and
-        measured once more, and where copies were written all documents are read beside them.
+        Nothing is sampled. Cost: all removed documents and the kept ones that they refer to are read and measured once
+        more; if copies were written, all documents are read and compared with them.
     """
     evidence, num_documents = run.evidence, len(run.documents)
     exists = (evidence.rows >= 0) & (evidence.rows < num_documents)
@@ -104,7 +104,7 @@ def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
     states = exists & (measured == evidence.similarity) & _same_distance(run, rows, kept_rows)
     states &= _same_required(run, rows, kept_rows)
     matches = exists & are_matching(run, measured, rows, kept_rows)
-    # What is marked as below the threshold says so itself.
+    # Rows marked as below the threshold are allowed to be below it.
     owned = evidence.below & ~matches & (run.recipe.group == "components")
     higher = exists & _is_higher(run, rows, kept_rows)
     named = _Named(run)
@@ -125,7 +125,7 @@ def check_run(run: OpenRun, progress: Progress) -> CheckedRemovals:
 
 
 class _Named:
-    """Tells of which removals something does not hold."""
+    """Builds checks that name the removals for which a statement does not hold."""
 
     def __init__(self, run: OpenRun) -> None:
         self._run = run
@@ -200,19 +200,19 @@ def _counts(run: OpenRun) -> Check:
 
 
 def _num_bad(documents: Documents) -> int:
-    """Return the bad rows of the documents of a run; those of reference documents are not counted."""
+    """Return the number of bad rows of the run, without those of reference documents."""
     return sum(map(len, documents.bad_rows[documents.num_reference_sources :]))
 
 
 def _recall_of(recipe: Recipe, summary: dict[str, Any]) -> float | None:
-    """Return the recall that a summary states; those of earlier versions did not count documents with full buckets."""
+    """Return the recall that a summary states; earlier versions did not count documents with full buckets."""
     if "num_crowded" not in summary:
         return recipe.stated_recall
     return recipe.recall_with(summary["num_crowded"], summary["num_capped"])
 
 
 def _statements(run: OpenRun) -> Check:
-    """Compare what summary and evidence say of recipe, measure and recall with what the recipe means."""
+    """Compare the recipe, measure and recall in summary and evidence with those that follow from the recipe."""
     summary, recipe = run.summary, run.recipe
     recall = _recall_of(recipe, summary)
     stated = summary["recall"]
@@ -237,7 +237,7 @@ def _statements(run: OpenRun) -> Check:
 
 
 def _same_places(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return whether ids and places are those of the documents with these rows."""
+    """Return whether ids and places in the evidence are those of the documents with these rows."""
     import pyarrow.compute as pc
 
     same = np.ones(len(rows), bool)
@@ -261,7 +261,7 @@ def _same_places(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.in
 
 
 def _is_higher(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return whether kept documents come before the removed ones, copies by the first of them."""
+    """Return whether kept documents have priority over the removed ones; for copies, the first must be the kept one."""
     first, position = run.collapsed.first, run.collapsed.position
     is_copy = first[rows] == first[kept_rows]
     earlier = position[kept_rows] < position[rows]
@@ -275,7 +275,7 @@ def measure_pairs(
     exists: NDArray[np.bool_],
     progress: Progress,
 ) -> NDArray[np.float64]:
-    """Return the similarity of every removed document and the one against it, by the recipe's measure."""
+    """Return the similarity of each removed document and its kept one, by the recipe's measure."""
     recipe = run.recipe
     measured = np.full(len(rows), np.nan)
     if isinstance(recipe.sketch, SimHashDistance):
@@ -287,7 +287,7 @@ def measure_pairs(
         return measured
     began = Timing.now()
     progress(StageStarted(_STAGE, len(rows), "rows"))
-    # Documents next to each other are read together.
+    # Consecutive documents are read together.
     for part in slices(len(rows), _ROWS_AT_ONCE):
         which = np.flatnonzero(exists[part]) + part.start
         measured[which] = similarities(
@@ -317,7 +317,7 @@ def _same_distance(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.
 
 
 def _same_required(run: OpenRun, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return whether the evidence states the similarity that each pair had to reach, where sizes decide it."""
+    """Return whether the evidence records the correct required similarity, if it depends on sizes."""
     if run.recipe.short_margin is None:
         return np.ones(len(rows), bool)
     stated = run.evidence.table.column("required").to_numpy()
@@ -355,7 +355,7 @@ def are_matching(
 
 
 def _copies(run: OpenRun) -> list[Check]:
-    """Compare the kept files with what stayed of the inputs, where copies were written."""
+    """Compare the kept files with the kept documents of the inputs, if copies were written."""
     if run.summary.get("options", {}).get("write") != "kept":
         return []
     failures = list(differing_copies(run))

@@ -1,4 +1,4 @@
-"""Whether the kept files hold the documents that stayed, as they came, and nothing else."""
+"""Check that the kept files contain exactly the kept documents, unchanged."""
 
 import filecmp
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ _ROWS_AT_ONCE = 4096
 
 
 class _AnotherError(Exception):
-    """A kept file differs; the argument says in what."""
+    """A kept file differs; the argument describes how."""
 
 
 def differing_copies(run: OpenRun) -> Iterator[str]:
-    """Yield in words each kept file that is not what stayed of its input, and each that belongs to none.
+    """Yield a description of each kept file that differs from its input's kept documents or has no input.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def differing_copies(run: OpenRun) -> Iterator[str]:
 
     Notes
     -----
-    Lines and records (JSON Lines, CSV) and text files are compared byte for byte, rows of tables column by column, and
-    documents of web archives by id and text. Cost: the inputs and the kept files are read once, packed ones are
+    Lines and records (JSON Lines, CSV) and text files are compared byte for byte, tables column by column, and
+    documents of web archives by id and text. Cost: the inputs and the kept files are read once; packed files are
     unpacked.
     """
     with scratch_directory() as work:
@@ -55,27 +55,27 @@ def differing_copies(run: OpenRun) -> Iterator[str]:
 
 
 def _strangers(run: OpenRun) -> Iterator[str]:
-    """Yield files beside the kept ones that whoever reads the directory would take for some; hidden ones are none."""
+    """Yield files among the kept ones that could be mistaken for them; hidden files are ignored."""
     names, kept = {file.name for file in run.inputs.files}, run.directory / KEPT
     first = run.inputs.files[0]
     root = first.path.parents[len(PurePosixPath(first.name).parts) - 1]
     for path in sorted(kept.rglob("*")):
         inside = path.relative_to(kept)
         is_hidden = any(part.startswith(".") for part in inside.parts)
-        # What describes a dataset stands beside its rows.
+        # Files that describe a dataset are stored next to its rows.
         is_companion = path.name in COMPANIONS and (root / inside).is_file()
         if inside.as_posix() not in names and not is_hidden and not is_companion and not path.is_dir():
             yield inside.as_posix()
 
 
 def _differing(run: OpenRun, number: int, file: InputFile, work: Path) -> str | None:
-    """Return in what a kept file differs from what stayed of its input; None if in nothing."""
+    """Return how a kept file differs from the kept documents of its input; None if it does not."""
     path = run.directory / KEPT / file.name
-    # Inputs are read anew with bad rows passed over, whatever the run did with them.
+    # Inputs are read again with bad rows skipped, regardless of the run's option.
     on_error = str(run.summary.get("options", {}).get("on_error"))
     offsets, lengths = kept_places(run.documents, run.kept, number, on_error)
     if not path.is_file():
-        # Text files of which nothing stays leave no file.
+        # Text files without kept documents leave no file.
         return None if file.is_document and not len(offsets) else "the kept file is missing"
     try:
         match file:
@@ -106,14 +106,14 @@ def _opened(run: OpenRun, path: Path) -> InputFile:
 
 
 class _Beside:
-    """Takes bytes as a file that is written would, and holds each against what another file has there.
+    """Writable file that compares all bytes with those of another file.
 
     Parameters
     ----------
     other : binary file
-        What is compared.
+        The file to compare with.
     may_lack_newline : bool
-        Whether it may lack the newline at its very end.
+        Whether the other file may lack the final newline.
     """
 
     def __init__(self, other: BinaryIO, *, may_lack_newline: bool) -> None:
@@ -124,7 +124,7 @@ class _Beside:
     def write(self, data: bytes) -> int:
         other = self._other.read(len(data))
         if not other and data == b"\n" and self._may_lack_newline:
-            # Whatever else is written finds nothing either.
+            # Any further write also finds the end of the file and fails.
             return len(data)
         if other != data:
             short = min(len(data), len(other))
@@ -141,11 +141,11 @@ def _compare_lines(
 ) -> None:
     _compare(isinstance(copy, LineFile), "it has a different format")
     assert isinstance(copy, LineFile)
-    # Whatever is packed is unpacked by this.
+    # Unpacks packed files.
     for _ in copy.plain_pieces(_PIECE_BYTES, work):
         pass
     with copy.plain_path.open("rb") as kept:
-        # On a stream the last line gets one, in a file it stays as it came.
+        # A stream gets a final newline; a file keeps its ending as read.
         beside = _Beside(kept, may_lack_newline=not _ends_with_newline(file.plain_path))
         try:
             file.stream_kept(cast("BinaryIO", beside), offsets, lengths, with_head=True)
@@ -186,7 +186,7 @@ def _compare_rows(mine: Any, theirs: list[Any], first: int) -> None:  # noqa: AN
     for part in theirs:
         some, mine = mine.slice(0, part.num_rows), mine.slice(part.num_rows)
         _compare(some.schema.names == part.schema.names, "its columns differ")
-        # Numbers that are none, and dictionaries in another order, differ to Arrow.
+        # NaNs and dictionaries in another order differ in Arrow.
         if not some.equals(part):
             pairs = zip(some.to_pylist(), part.to_pylist(), strict=True)
             differing = next((i for i, (a, b) in enumerate(pairs) if repr(a) != repr(b)), None)
@@ -196,13 +196,13 @@ def _compare_rows(mine: Any, theirs: list[Any], first: int) -> None:  # noqa: AN
 
 
 class _Rows:
-    """Rows of record batches, taken as many at a time as are asked for."""
+    """Record batches, read by number of rows."""
 
     def __init__(self, batches: Iterator[Any]) -> None:
         self._batches = batches
 
     def take(self, num: int) -> list[Any]:
-        """Return batches with the next so many rows, fewer at the end."""
+        """Return batches with the next `num` rows, fewer at the end."""
         taken = []
         while num and (batch := next(self._batches, None)) is not None:
             if batch.num_rows > num:
@@ -215,11 +215,11 @@ class _Rows:
 
 
 def _compare_texts(run: OpenRun, number: int, file: InputFile, path: Path, work: Path) -> None:
-    """Compare ids and texts of the documents; those without an id are named by their places, which are others."""
+    """Compare ids and texts of documents as read, without the ids derived from places, which differ."""
     kept = run.kept[int(run.documents.starts[number]) : int(run.documents.starts[number + 1])]
     copies = _Hashes(_hashes(_opened(run, path), work))
     row = 0
-    # What is read here again is not what the documents are read from.
+    # Open the input again: this iteration must not disturb the files that documents are read from.
     for hashes in _hashes(_opened(run, file.path), work):
         mine = hashes[kept[row : row + len(hashes)]]
         theirs = copies.take(len(mine))
@@ -240,14 +240,14 @@ def _hashes(file: InputFile, work: Path) -> Iterator[NDArray[np.uint64]]:
 
 
 class _Hashes:
-    """Hashes that are taken as many at a time as are asked for."""
+    """Hashes, read by number of rows."""
 
     def __init__(self, pieces: Iterator[NDArray[np.uint64]]) -> None:
         self._pieces = pieces
         self._left = np.zeros((0, 2), np.uint64)
 
     def take(self, num: int) -> NDArray[np.uint64]:
-        """Return the next so many, fewer at the end."""
+        """Return the next `num` hashes, fewer at the end."""
         while len(self._left) < num and (piece := next(self._pieces, None)) is not None:
             self._left = np.concatenate([self._left, piece])
         taken, self._left = self._left[:num], self._left[num:]

@@ -1,4 +1,4 @@
-"""Shares of a collection from a stratified sample of its documents, with intervals that hold the truth."""
+"""Estimates of shares of a collection from a stratified sample of its documents, with confidence intervals."""
 
 import math
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Both sides together 5 in a hundred.
+# Both tails together: 5%.
 _TAIL = 0.025
 _NORMAL = 1.959963984540054
-# A share up to here is that of what is rare.
+# Maximum value of a share that is treated as rare.
 _MOST_RARE = 0.2
-# Beyond, the cube root of a gamma variable is normal to more digits than are shown.
+# Above this, the cube root of a gamma variable is normal to more digits than are shown.
 _MOST_EXACT_SHAPE = 10_000.0
 
 
@@ -47,16 +47,16 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class StratumTotals:
-    """What a random sample of a stratum was found to have.
+    """Totals of a random sample of a stratum.
 
     Parameters
     ----------
     num_documents : int
-        Documents of the stratum, the sampled ones among them.
+        Number of documents in the stratum, including the sampled ones.
     totals : ndarray of shape (n,), float64
-        What each sampled document has of what is counted.
+        Total count of each sampled document.
     parts : ndarray of shape (n,), float64
-        How much of it is of the kind whose share is asked.
+        How much of the total is of the kind whose share is estimated.
     """
 
     num_documents: int
@@ -65,43 +65,43 @@ class StratumTotals:
 
     @property
     def others(self) -> NDArray[np.float64]:
-        """How much of it is of another kind."""
+        """How much of the total is of another kind."""
         return self.totals - self.parts
 
     @property
     def weight(self) -> float:
-        """Documents that a sampled one stands for."""
+        """Number of documents that a sampled one represents."""
         return self.num_documents / len(self.totals) if len(self.totals) else 0.0
 
 
 def share(strata: Sequence[StratumTotals], *, least_part: float, least_other: float, known_total: float = 0.0) -> Share:
-    """Return the share that the parts have in the totals of all documents.
+    """Return the share of the parts in the totals of all documents.
 
     Parameters
     ----------
     strata : sequence of StratumTotals
-        Each sampled by itself, at random and without replacement.
+        Each sampled independently, at random and without replacement.
     least_part : float
-        What a document has at least, if it has any part.
+        Minimum part of a document that has any.
     least_other : float
-        What it has at least of another kind, if any; 0 where all that is of another kind is known.
+        Minimum of another kind in a document that has any; 0 if everything of another kind is known.
     known_total : float
-        What is to be added to the totals, of documents outside the strata that have no part.
+        Added to the totals: documents outside the strata, which have no part.
 
     Returns
     -------
     Share
-        The value is the combined ratio estimate. Where all documents of all strata are sampled it is exact.
+        The value is the combined ratio estimate. It is exact if all documents of all strata are sampled.
 
     Notes
     -----
-    The sampled document is the unit, with everything that is counted of it, so that pairs which come in clusters are
-    not taken for independent ones. The variance is that of the linearized ratio, by strata, without replacement. The
-    limits are those of a gamma distribution of this mean and variance; for the upper one the mean is first raised by
-    one more sampled document with a part, of the stratum whose documents stand for most (Fay, Feuer: Confidence
-    intervals for directly standardized rates, Statistics in Medicine 16, 1997). So a sample without any part does not
-    prove that there is none. The rest has such limits too: the lower limit is the share beside the most rest, and of a
-    share that is not rare one less the most rest, if that is lower.
+    The sampled document is the unit, with all its counts, so that clustered pairs are not treated as independent. The
+    variance is that of the linearized ratio, by strata, without replacement. The limits are quantiles of a gamma
+    distribution with this mean and variance; for the upper limit, the mean is first raised by one more sampled document
+    with a part, in the stratum with the largest weight (Fay, Feuer: Confidence intervals for directly standardized
+    rates, Statistics in Medicine 16, 1997). A sample without any part therefore does not prove that there is none. The
+    rest (the other kind) has such limits too: the lower limit of the share is part / (part + largest rest); for a share
+    that is not rare, it is 1 - largest rest if that is lower.
     Source of the linearized ratio: Cochran, Sampling Techniques, 1977, 6.11.
     """
     total = known_total + sum(stratum.weight * float(stratum.totals.sum()) for stratum in strata)
@@ -124,7 +124,7 @@ def share(strata: Sequence[StratumTotals], *, least_part: float, least_other: fl
 
 
 def _usual(values: Sequence[NDArray[np.float64]], least: float) -> float:
-    """Return the mean of what documents have that have any of it."""
+    """Return the mean of the positive values, or `least` if that is greater or there are none."""
     some = np.concatenate(values)
     some = some[some > 0.0]
     return max(least, float(some.mean())) if len(some) else least
@@ -137,7 +137,7 @@ def _limits(part: float, variance: float, one_more: float) -> tuple[float, float
 
 
 def _variance(stratum: StratumTotals, part: float) -> float:
-    """Return the variance of the stratum's sum of residuals, of a sample without replacement."""
+    """Return the variance of the stratum's sum of residuals, for a sample without replacement."""
     num = len(stratum.totals)
     residuals = stratum.parts - part * stratum.totals
     unsampled = 1.0 - num / stratum.num_documents
@@ -145,14 +145,14 @@ def _variance(stratum: StratumTotals, part: float) -> float:
 
 
 def _gamma_limit(mean: float, variance: float, probability: float) -> float:
-    """Return the quantile of the gamma distribution of this mean and variance."""
+    """Return the quantile of the gamma distribution with this mean and variance."""
     if variance <= 0.0:
         return mean
     return gamma_quantile(mean**2 / variance, probability) * variance / mean
 
 
 def gamma_quantile(shape: float, probability: float) -> float:
-    """Return the quantile of the gamma distribution of this shape and scale 1.
+    """Return the quantile of the gamma distribution with this shape and scale 1.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def gamma_quantile(shape: float, probability: float) -> float:
 
 
 def _gamma_share_below(shape: float, x: float) -> float:
-    """Return the regularized lower incomplete gamma function, by its series."""
+    """Return the regularized lower incomplete gamma function, computed by its series."""
     if x <= 0.0:
         return 0.0
     scale = math.exp(shape * math.log(x) - x - math.lgamma(shape + 1.0))

@@ -1,4 +1,4 @@
-"""A finished run opened again: its inputs as they were read, its recipe with its weights, its evidence."""
+"""Finished runs opened for an audit: inputs read as the run did, recipe with weights, evidence."""
 
 import dataclasses
 import glob
@@ -45,20 +45,20 @@ _COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a run says of its removals.
+    """Recorded removals of a run.
 
     Parameters
     ----------
     table : pyarrow.Table
         The columns of ``removed.parquet``.
     rows, kept_rows : ndarray of shape (m,), int64
-        The removed documents, and what removed each, as rows of all documents, reference documents first.
+        Removed documents, and the document that removed each, as rows of all documents, reference documents first.
     similarity : ndarray of shape (m,), float64
-        As stated.
+        Recorded similarity.
     distance : ndarray of shape (m,), int64
-        As stated; -1 where none is.
+        Recorded distance; -1 if none.
     below : ndarray of shape (m,), bool
-        Marked as below the threshold, of groups by components.
+        Whether the row is marked as below the threshold (groups by components).
     """
 
     table: Any
@@ -71,20 +71,20 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class OpenRun:
-    """A finished run and the documents that it decided on.
+    """A finished run and the documents that it processed.
 
     Parameters
     ----------
     path : Path, optional
-        The output directory; None of a result in memory.
+        The output directory; None for a result in memory.
     summary : dict
-        As the run wrote it.
+        The run's summary.
     recipe : Recipe
         Resolved, with its weights.
     run : FileRun
         How files are read.
     inputs : Inputs
-        The files; none of a result in memory.
+        The files; empty for a result in memory.
     references : Inputs
         The files of reference documents, if any.
     documents : Documents
@@ -92,9 +92,9 @@ class OpenRun:
     collapsed : Collapsed
         Positions in order of priority.
     evidence : Evidence
-        Of every removal.
+        Evidence of all removals.
     threads : int
-        Threads of each call.
+        Number of threads of each call.
     """
 
     path: Path | None
@@ -116,17 +116,17 @@ class OpenRun:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether it is a result in memory, whose documents have rows but no places."""
+        """Whether this is a result in memory, whose documents have rows but no places."""
         return self.path is None
 
     @property
     def num_references(self) -> int:
-        """Reference documents, which have the first rows here and no row of the run."""
+        """Number of reference documents, which have the first rows here and no row in the run."""
         return self.documents.num_references
 
     @property
     def kept(self) -> NDArray[np.bool_]:
-        """Whether each document stayed, reference documents among them: shape (n,)."""
+        """Whether each document was kept; reference documents count as kept. Shape (n,)."""
         kept = np.ones(len(self.documents), bool)
         rows = self.evidence.rows
         kept[rows[(rows >= 0) & (rows < len(kept))]] = False
@@ -135,12 +135,12 @@ class OpenRun:
 
 @dataclass(frozen=True)
 class GivenFiles:
-    """What a run was given beside its inputs, and its summary names by identity alone.
+    """Files other than inputs that a run used, which its summary identifies only by hash.
 
     Parameters
     ----------
     weights, stop_words, dictionary : Path, optional
-        The table of weights or the lexicon, and the lists of words, if any.
+        Weight table or lexicon, and word lists, if any.
     """
 
     weights: Path | None
@@ -148,14 +148,14 @@ class GivenFiles:
     dictionary: Path | None
 
     def recipe(self, summary: dict[str, Any]) -> Recipe:
-        """Return the recipe of a run with what it was given.
+        """Return the recipe of a run, completed with these files.
 
         Raises
         ------
         InvalidParameter
-            If a list of words is missing, or one is named that the run did not have.
+            If a word list is missing, or one is given that the run did not use.
         RecipeMismatch
-            If a table or list is another one than the run's.
+            If a table or list differs from the run's.
         """
         recipe = Recipe.from_dict(summary["recipe"]).resolve()
         readers = {"stop_words": WordList.read_stop_words, "dictionary": WordList.read_dictionary}
@@ -168,7 +168,7 @@ class GivenFiles:
             if file is not None:
                 recipe = recipe.replace(**{name: read(file)})
         if self.weights is not None:
-            # Terms of a lexicon are cut as the texts are.
+            # Cut terms of a lexicon as texts are cut.
             return recipe.with_table(read_table(self.weights, recipe.fields))
         if recipe.weights == "lexicon":
             raise InvalidParameter("weights", "the run used a lexicon; give its file")
@@ -192,24 +192,24 @@ def open_run(
     path : Path
         The output directory.
     given : GivenFiles
-        What else the run read.
+        Other files that the run used.
     inputs : Path, optional
-        Where its inputs lie, if not where they were.
+        Current directory of the inputs, if they were moved.
     threads : int, optional
-        Threads; all processors if None.
+        Number of threads; all processors if None.
     memory : float or str, optional
-        Bound of memory, as of a run.
+        Memory limit, as for a run.
     progress : callable
-        Takes events.
+        Receives events.
 
     Raises
     ------
     InvalidInput
-        If this cannot be audited, or what the run read is gone.
+        If the run cannot be audited, or its inputs are missing.
     InvalidParameter
-        If a list of words that the run was given is not named, or one that it was not.
+        If a word list of the run is not given, or one is given that the run did not use.
     RecipeMismatch
-        If other weights are counted now than by the run, or words are not those of the run.
+        If the weights counted again, or the word lists, differ from those of the run.
     """
     summary = read_summary(path)
     check_kind(path, summary)
@@ -265,7 +265,7 @@ def open_run(
 def open_result(
     result: Deduplication, source: Source, recipe: GivenRecipe | None, *, threads: int | None, progress: Progress
 ) -> Iterator[OpenRun]:
-    """Open a result in memory with its documents, as a context; what is raised is that of :func:`open_run`.
+    """Open a result in memory with its documents, as a context; raises the errors of :func:`open_run`.
 
     Parameters
     ----------
@@ -274,11 +274,11 @@ def open_result(
     source : Source
         The documents, given again.
     recipe : Recipe or str, optional
-        That of the result, where it has a table of weights or lists of words.
+        Recipe of the result, if it has a weight table or word lists.
     threads : int, optional
-        Threads of each call.
+        Number of threads of each call.
     progress : callable
-        Takes events.
+        Receives events.
     """
     stated = Recipe.from_dict(result.summary["recipe"]).resolve()
     known = stated
@@ -292,7 +292,7 @@ def open_result(
         documents = opened.documents
         collapsed = ordered(documents, opened.recipe, context.timing)
         evidence = evidence_of(result.removed)
-        # Rows of the input as numbers of documents: nulls are none.
+        # Convert input rows to document numbers: null rows are not documents.
         rows = [_places(documents.lines, side) for side in (evidence.rows, evidence.kept_rows)]
         evidence = dataclasses.replace(evidence, rows=rows[0], kept_rows=rows[1])
         yield OpenRun(
@@ -310,7 +310,7 @@ def open_result(
 
 
 def _places(lines: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the places of rows among those that there are; -1 of others."""
+    """Return the index of each row in `lines`; -1 if it is not among them."""
     found = np.searchsorted(lines, rows)
     here = np.minimum(found, max(0, len(lines) - 1))
     is_there = (len(lines) > 0) & (rows >= 0)
@@ -345,14 +345,14 @@ def check_references_exist(against: Sequence[str]) -> None:
 
 
 def _references(against: Sequence[str], recipe: Recipe, run: FileRun, progress: Progress) -> References:
-    """Return the reference documents of a run, to be read and sketched again, whatever sketches there are."""
+    """Return the reference documents of a run without their stored sketches, so that they are sketched again."""
     check_references_exist(against)
     found = find_references(against, recipe, run, None, no_progress)
     return References(tuple(dataclasses.replace(part, sketches=None) for part in found.parts))
 
 
 def _with_counted_before(recipe: Recipe, against: Sequence[str]) -> Recipe:
-    """Return the recipe with the weights that an earlier run counted, if these are the ones it names."""
+    """Return the recipe with the weights that an earlier run counted, if the recipe names these weights."""
     for path in against:
         if recipe.table is None and recipe.weights_id is not None and is_finished_run(Path(path)):
             table = recipe_of_run(Path(path)).table
@@ -362,7 +362,7 @@ def _with_counted_before(recipe: Recipe, against: Sequence[str]) -> Recipe:
 
 
 def _with_references(evidence: Evidence, documents: Documents) -> Evidence:
-    """Return evidence whose rows count reference documents, which it names by their places."""
+    """Return evidence with rows that include reference documents, which the table identifies by place."""
     first = documents.num_references
     if not first:
         return evidence
@@ -383,7 +383,7 @@ def _with_references(evidence: Evidence, documents: Documents) -> Evidence:
 
 
 def paths_of_inputs(path: Path, summary: dict[str, Any], inputs: Path | None) -> list[Path]:
-    """Return the inputs of a run, where they were or in another directory; raise InvalidInput if one is missing."""
+    """Return the inputs of a run, at their recorded places or in `inputs`; raise InvalidInput if one is missing."""
     stated = summary.get("input_directory")
     directory = inputs if inputs is not None else None if stated is None else Path(stated)
     if directory is None:
@@ -399,7 +399,7 @@ def paths_of_inputs(path: Path, summary: dict[str, Any], inputs: Path | None) ->
 
 
 def named_inputs(found: Inputs, names: list[str]) -> Inputs:
-    """Return the inputs under the names that the run gave them: a single one may lie deeper."""
+    """Return the inputs with the names that the run gave them; a single input may be in a subdirectory."""
     files: list[InputFile] = [
         dataclasses.replace(file, name=name) for file, name in zip(found.files, names, strict=True)
     ]
@@ -407,7 +407,7 @@ def named_inputs(found: Inputs, names: list[str]) -> Inputs:
 
 
 def read_evidence(path: Path) -> Evidence:
-    """Return the evidence of a run.
+    """Read the evidence of a run.
 
     Raises
     ------
@@ -429,7 +429,7 @@ def read_evidence(path: Path) -> Evidence:
 
 
 def evidence_of(table: Any) -> Evidence:  # noqa: ANN401 - PyArrow has no types
-    """Return evidence as arrays; raises KeyError or ArrowException where it is damaged."""
+    """Return evidence as arrays; raise KeyError or ArrowException if it is damaged."""
     import pyarrow as pa
 
     if missing := {*_COLUMNS} - {*table.column_names}:

@@ -1,4 +1,4 @@
-"""Audits of `likewise repeats`: every removed part compared with the kept one, and what was left."""
+"""Audits of `likewise repeats`: each removed part compared with the kept one, and a search for remaining repeats."""
 
 import json
 import re
@@ -46,10 +46,10 @@ _MOST_NAMED = 5
 _MOST_SHOWN = 50
 _SHOWN_CHARACTERS = 160
 _ROWS_AT_ONCE = 1 << 14
-# Parts with fewer words occur in many unrelated texts.
+# Shorter parts occur in many unrelated texts.
 _FEW_WORDS = 3
 _WORDS = Recipe.minhash(tokens="word", shingle=1)
-# Of another version, the last digits of a similarity may differ.
+# The last digits of a similarity may differ between versions.
 _SAME = 1e-9
 _NUMBERS = ("row", "span_start", "span_end", "kept_span_start", "kept_span_end")
 _COLUMNS = (*_NUMBERS, "kept_row", "kept_file", "kept_offset", "similarity")
@@ -64,7 +64,8 @@ class PartsAudit:
     checks : tuple of Check
         Checks over all removed parts and all documents.
     num_removed, num_left : int
-        Removed parts, and parts that match an earlier one and were left; None where these were not searched for.
+        Number of removed parts, and of parts that match an earlier one but were not removed; None if these were not
+        searched.
     certificate : dict
         All results, with hashes of inputs and outputs, as JSON values.
     """
@@ -121,9 +122,9 @@ def audit_parts(
     Notes
     -----
     Inputs are read again. Each removed part is compared with the part that its evidence names (lines, paragraphs and
-    sentences by equality or by the measure of the recipe, spans word by word), which must come earlier. Each kept
-    document is compared with the input without the removed parts. Of units that must be equal, all parts that equal an
-    earlier one are listed again: the count of those left is exact. Memory is about 40 bytes for each part.
+    sentences by equality or the recipe's measure, spans word by word), which must come earlier. Each kept document is
+    compared with the input without the removed parts. For units that must be equal, all parts that equal an earlier one
+    are listed again, so the count of remaining ones is exact. Memory is about 40 bytes for each part.
     """
     path, report = Path(run), taken(progress)
     summary = read_summary(path)
@@ -200,7 +201,7 @@ def _evidence(path: Path) -> Any:  # noqa: ANN401 - PyArrow has no types
 
 
 def _kept_rows(table: Any, collection: Collection) -> NDArray[np.int64]:  # noqa: ANN401
-    """Return the kept documents, those of --against by file and place; -1 of what is none."""
+    """Return the rows of the kept documents, found by file and place for --against; -1 if not found."""
     column = table.column("kept_row")
     rows: NDArray[np.int64] = column.fill_null(-1).to_numpy().astype(np.int64)
     own = np.where(rows >= 0, rows + collection.num_references, -1)
@@ -221,7 +222,7 @@ def doc_id_of(collection: Collection, row: int) -> str:
 
 
 class _Removed:
-    """The removed parts, by document and place, and their texts."""
+    """The removed parts in order of the evidence, and their texts."""
 
     def __init__(self, collection: Collection, path: Path) -> None:
         self._collection = collection
@@ -232,11 +233,11 @@ class _Removed:
         self.kept_rows = _kept_rows(table, collection)
         self.similarity = table.column("similarity").to_numpy().astype(np.float64)
         num = len(collection)
-        # Rows beyond the collection have no text; they fail the check of places.
+        # Rows outside the collection have no text; they fail the check of places.
         self.is_there = (self.rows >= 0) & (self.rows < num) & (self.kept_rows >= 0) & (self.kept_rows < num)
 
     def texts(self, part: NDArray[np.int64]) -> tuple[list[bytes | None], list[bytes | None]]:
-        """Return some removed parts and the kept ones, None where a span is none of its text."""
+        """Return some removed parts and their kept parts; None if a span is not within its text."""
         needed = np.unique(np.concatenate([self.rows[part], self.kept_rows[part]]))
         held = dict(
             zip(needed.tolist(), (text.encode() for text in self._collection.texts(needed).to_list()), strict=True)
@@ -246,19 +247,19 @@ class _Removed:
         return tuple([_cut(held[int(row)], int(low), int(high)) for row, low, high in side] for side in (own, kept))  # type: ignore[return-value]
 
     def batches(self) -> Iterator[NDArray[np.int64]]:
-        """Yield the numbers of removed parts that have texts, some at a time."""
+        """Yield batches of the numbers of removed parts that have texts."""
         numbers = np.flatnonzero(self.is_there)
         for first in range(0, len(numbers), _ROWS_AT_ONCE):
             yield numbers[first : first + _ROWS_AT_ONCE]
 
     def named(self, number: int) -> str:
-        """Return the place of a removed part, for messages."""
+        """Return the id and byte of a removed part, for messages."""
         row = int(self.rows[number])
         doc_id = doc_id_of(self._collection, row) if self.is_there[number] else f"row {row}"
         return f"{doc_id} at byte {int(self.starts[number]):,}"
 
     def doubtful(self) -> dict[str, Any]:
-        """Return what a person should read: short parts by how often they went, or the least similar ones."""
+        """Return the parts that a person should read: short ones by frequency, and the least similar ones."""
         counts: dict[str, int] = {}
         num_short = 0
         least: list[tuple[float, str, str]] = []
@@ -295,7 +296,7 @@ def _cut(text: bytes, start: int, end: int) -> bytes | None:
 def _read(
     collection: Collection, rules: PartRules, recipe: Recipe | None, run: RunRules, work: Path, progress: Progress
 ) -> set[tuple[int, int]] | None:
-    """Read the inputs; with a recipe, return row and start of each part that equals an earlier one."""
+    """Read the inputs; given a recipe, return row and start of each part that equals an earlier one."""
 
     def take(piece: Piece) -> tuple[Any, ...]:
         if recipe is None:
@@ -311,7 +312,7 @@ def _read(
     counts, starts, digests, is_taken = map(np.concatenate, zip(nothing, *found, strict=True))
     rows = np.repeat(np.arange(len(counts)), counts)[is_taken]
     starts, digests = starts[is_taken].astype(np.int64), digests[is_taken]
-    # By digest, and then in order of the input: all but the first of each are repeats.
+    # Sort by digest, then in input order: all but the first of each digest are repeats.
     order = np.lexsort((np.arange(len(rows)), digests[:, 1], digests[:, 0]))
     is_again = np.zeros(len(order), bool)
     is_again[1:] = (digests[order[1:]] == digests[order[:-1]]).all(axis=1)
@@ -325,7 +326,7 @@ def _check(name: str, num_checked: int, failures: Sequence[str]) -> Check:
 
 
 def _check_counts(path: Path, summary: dict[str, Any], collection: Collection, removed: _Removed) -> Check:
-    """Compare the counts of the summary, and the list of documents that became empty, with inputs and evidence."""
+    """Compare the summary's counts and the list of emptied documents with inputs and evidence."""
     first, num = collection.num_references, len(collection)
     has_spaces = summary["options"]["unit"] == "span"
     order = np.lexsort((removed.ends, removed.starts, removed.rows))
@@ -335,7 +336,7 @@ def _check_counts(path: Path, summary: dict[str, Any], collection: Collection, r
     try:
         blank = emptied(collection, cut)
     except InvalidInput:
-        # Spans that are none of their texts fail the check of matches.
+        # Spans outside their texts fail the check of matches.
         blank = np.zeros(0, np.int64)
     found = {
         "num_documents": num - first,
@@ -384,7 +385,7 @@ def _check_places(removed: _Removed) -> Check:
 
 
 def _check_matches(removed: _Removed, recipe: Recipe, rules: PartRules, threads: int) -> Check:
-    """Compare each removed part with the one that stays."""
+    """Compare each removed part with the kept one."""
     failures: list[str] = []
     for part in removed.batches():
         own, kept = removed.texts(part)
@@ -461,7 +462,7 @@ def _texts_of(file: InputFile, work: Path) -> Iterator[bytes]:
 
 
 def _without(text: bytes, spans: Sequence[tuple[int, int]], *, has_spaces: bool) -> re.Pattern[bytes] | None:
-    """Return what a document may be without its removed parts; None if nothing is left of it."""
+    """Return a pattern for a document without its removed parts; None if only whitespace is left."""
     pieces: list[bytes] = []
     at = 0
     for start, end in sorted(spans):
@@ -471,7 +472,7 @@ def _without(text: bytes, spans: Sequence[tuple[int, int]], *, has_spaces: bool)
     pieces.append(text[at:])
     if spans and not b"".join(pieces).decode(errors="replace").strip():
         return None
-    # Between two words that would become one, a space is written.
+    # A space is written between two words that would otherwise join.
     return re.compile((b" ?" if has_spaces else b"").join(map(re.escape, pieces)), re.DOTALL)
 
 
@@ -482,7 +483,7 @@ def _check_left(repeated: set[tuple[int, int]], removed: _Removed, unit: str) ->
 
 
 def parts_lines(found: PartsAudit) -> list[str]:
-    """Return what is said of the removed parts beside the checks."""
+    """Return lines about the removed parts, in addition to the checks."""
     facts = found.certificate
     lines = [f"{counted(found.num_removed, 'removed part')}; all were compared"]
     if found.num_left is None:

@@ -1,4 +1,4 @@
-"""The matches that a run missed, one by one, those first that stand in its result."""
+"""Estimated recall of a run, and its missed matches, pairs of kept documents first."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -44,7 +44,7 @@ class Recall:
 def estimate(
     run: OpenRun, strata: list[Stratum], matches: Matches, stages: NDArray[np.uint8], *, num_right: int | None
 ) -> Recall:
-    """Return what the run found of what there is.
+    """Return the estimated recall of a run.
 
     Parameters
     ----------
@@ -53,16 +53,16 @@ def estimate(
     strata : list of Stratum
         The sample.
     matches : Matches
-        All matches of the sampled documents' positions.
+        All matches of the positions of sampled documents.
     stages : ndarray of shape (m,), uint8
-        What of the search loses each.
+        Stage of the search that loses each match.
     num_right : int, optional
-        Removals that were right, of all documents; where None, they are estimated from the sample too.
+        Number of correct removals among all documents; if None, it is estimated from the sample too.
 
     Returns
     -------
     Recall
-        With intervals, the sampled document being the unit: a pair counts half for each of its two.
+        Intervals use the sampled document as the unit: a pair counts half for each of its two documents.
     """
     counts = Counts(run, matches, stages)
     of_pairs, of_removals = [], []
@@ -92,17 +92,18 @@ def estimate(
 
 
 class Counts:
-    """What single documents have, by the matches of their positions: copies that collapsed count each."""
+    """Counts for single documents, from the matches of their positions; collapsed copies count individually."""
 
     def __init__(self, run: OpenRun, matches: Matches, stages: NDArray[np.uint8]) -> None:
         collapsed, kept = run.collapsed, run.kept
         num_positions = len(collapsed.order)
         self._run, self._matches = run, matches
-        # What the search makes of each match, and what became of it.
+        # Result of the search for each match, and the result after the run's verdicts.
         self._searched, self.stages = stages, stages.copy()
         self._kept, self._position = kept, collapsed.position
         placed = self._position[self._position >= 0]
-        # A pair of two documents of the run counts half for each; one with a reference document for the other alone.
+        # A pair of two documents of the run counts half for each; a pair with a reference document counts only for the
+        # other.
         shares = np.ones(len(kept))
         shares[: run.num_references] = 2.0
         is_placed = self._position >= 0
@@ -118,11 +119,11 @@ class Counts:
         self._starts = np.searchsorted(matches.sampled, np.arange(num_positions + 1))
 
     def are_removed(self, rows: NDArray[np.int64]) -> bool:
-        """Whether these documents are removed ones."""
+        """Return whether these documents were removed."""
         return bool(len(rows)) and not bool(self._kept[rows[0]])
 
     def without_kept(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return whether each removed document matches no kept one."""
+        """Return whether each removed document has no matching kept document."""
         position = self._position[rows]
         has_kept = np.where(position < 0, self._num_kept_empty > 0, self._kept_members[position] > 0)
         starts, others = self._starts, self._matches.others
@@ -131,7 +132,7 @@ class Counts:
         return ~(has_kept | ((position >= 0) & has_match))
 
     def of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-        """Return of each document half its pairs, half of those lost by stage (0: found), and if it ought to go."""
+        """Return per document half its pairs, half those lost by stage (0: found), and whether it should be removed."""
         totals, lost = np.zeros(len(rows)), np.zeros((len(rows), len(STAGES) + 1))
         overlooked = np.zeros(len(rows), bool)
         for i, row in enumerate(rows.tolist()):
@@ -147,7 +148,7 @@ class Counts:
             if position < 0
             else (float(self._members[position]), float(self._kept_shares[position]))
         )
-        # Copies are one document to the search; two that stayed were compared with nobody.
+        # The search treats copies as one document; two kept copies were not compared.
         twice_kept = kept_copies - 1.0 if is_kept else 0.0
         halves[FOUND] += 0.5 * (copies - 1 - twice_kept)
         halves[NOT_ACTED_ON] += 0.5 * twice_kept
@@ -165,11 +166,11 @@ class Counts:
             halves[number] += 0.5 * float(members[stages == number].sum())
         found = stages == FOUND
         if is_kept:
-            # Both stayed although the search brought them together.
+            # Both were kept although the search found the pair.
             contradicted = np.where(found, kept_shares, 0.0)
             overlooked = overlooked or bool((kept_members[is_earlier] > 0).any())
         else:
-            # The best match speaks against a document: one that is better than what is stated was not heard.
+            # The best match removes a document: a match better than the recorded one was ignored.
             stated = self._stated[row]
             better = is_earlier & (kept_members > 0) & (self._matches.similarity[part] > stated)
             is_leader = self._run.recipe.group == "leaders"
@@ -181,9 +182,9 @@ class Counts:
         return halves, overlooked
 
     def _has_earlier_copy(self, row: int, position: int) -> bool:
-        """Whether a copy of higher priority stayed too."""
+        """Return whether a copy of higher priority was also kept."""
         first = int(self._run.collapsed.first[row])
-        # The first of the copies has the highest priority; where it went, any other but one is overlooked too.
+        # The first copy has the highest priority; if it was removed, all kept copies but the first are overlooked.
         if self._kept[first]:
             return first != row
         copies = np.flatnonzero(self._kept & (self._position == position))
@@ -197,10 +198,10 @@ class Missed:
     Parameters
     ----------
     num_seen : int
-        How many the sampled documents have; documents that nothing tells apart count as one.
+        Number of missed pairs of the sampled documents; identical documents count as one.
     rows : list of dict
-        The first of them as JSON values: doc_id_a, doc_id_b, row_a, row_b, similarity, stage, and whether both
-        stayed. Copies are named by the first of them; a reference document has no row.
+        The first missed pairs as JSON values: doc_id_a, doc_id_b, row_a, row_b, similarity, stage, and whether both
+        documents were kept. Copies are named by the first copy; a reference document has no row.
     """
 
     num_seen: int
@@ -208,7 +209,7 @@ class Missed:
 
 
 def missed_pairs(run: OpenRun, matches: Matches, stages: NDArray[np.uint8], most: int) -> Missed:
-    """Return the missed pairs of the sample: those of which both stayed first, then by similarity, the highest first.
+    """Return the missed pairs of the sample: pairs of kept documents first, then by descending similarity.
 
     Parameters
     ----------
@@ -217,13 +218,13 @@ def missed_pairs(run: OpenRun, matches: Matches, stages: NDArray[np.uint8], most
     matches : Matches
         All matches of the sample.
     stages : ndarray of shape (m,), uint8
-        What lost each.
+        Stage that lost each match.
     most : int
-        Rows that are returned.
+        Maximum number of rows to return.
     """
     lost = np.flatnonzero(stages != FOUND)
     later, earlier = matches.later[lost].astype(np.int64), matches.earlier[lost].astype(np.int64)
-    # A pair of two sampled documents was met from both sides.
+    # A pair of two sampled documents occurs twice, once from each side.
     _, once = np.unique(later * len(run.collapsed.order) + earlier, return_index=True)
     lost, later, earlier = lost[once], later[once], earlier[once]
     a, b = (run.collapsed.order[side].astype(np.int64) for side in (earlier, later))

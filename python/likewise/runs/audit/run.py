@@ -1,4 +1,4 @@
-"""An audit: a finished run's output checked row by row, and what it missed, by exact comparison of a sample."""
+"""Audit of a finished run: its output checked row by row, and its misses estimated by exact comparison of a sample."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from likewise.stages.documents import Tokenizer
 from likewise.stages.text import TextField
 
 NUM_SAMPLED = 5000
-# Documents by which the cost of the sample is foreseen.
+# Number of documents in the pilot sample, which predicts the cost of the sample.
 _NUM_PILOT = 256
 _MOST_LISTED = 1000
 _MOST_NAMED = 5
@@ -214,7 +214,7 @@ def audit(
 
 
 def sampled_matches(opened: OpenRun, num_sampled: int, seed: int, progress: Progress) -> tuple[list[Stratum], Matches]:
-    """Return a sample of the documents, as many as are affordable, and all their matches."""
+    """Return a sample of the documents, as large as affordable, and all their matches."""
     documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
     groups = strata_of(documents, collapsed, recipe, opened.kept)
     pilot = _positions(draw_strata(groups, num_sampled=_NUM_PILOT, seed=seed + 1), collapsed)
@@ -225,14 +225,14 @@ def sampled_matches(opened: OpenRun, num_sampled: int, seed: int, progress: Prog
 
 
 def _positions(strata: list[Stratum], collapsed: Collapsed) -> NDArray[np.uint32]:
-    """Return the positions of all sampled documents, rising, each once."""
+    """Return the distinct positions of all sampled documents, ascending."""
     rows = np.concatenate([np.zeros(0, np.int64), *(stratum.rows for stratum in strata)])
     positions = collapsed.position[rows]
     return np.unique(positions[positions >= 0]).astype(np.uint32)
 
 
 def _acted_on(recall: Recall, missed: Missed, num_matches: int) -> Check:
-    """Return whether the run did what its recipe says, as far as the sample shows."""
+    """Return whether the run followed its recipe, as far as the sample shows."""
     failures = tuple(
         f"{pair['doc_id_a']} and {pair['doc_id_b']} at {pair['similarity']!r}"
         for pair in missed.rows
@@ -240,7 +240,7 @@ def _acted_on(recall: Recall, missed: Missed, num_matches: int) -> Check:
     )
     num_failed = int((recall.stages == NOT_ACTED_ON).sum())
     if recall.by_stage[STAGES[NOT_ACTED_ON]] and not num_failed:
-        # Copies of one text, of which none is the match of another.
+        # Copies of one text collapse, so that they are not among the matches.
         num_failed = 1
     name = "the run used all matches in the sample that its search finds"
     return Check(name, num_matches, num_failed, failures[:_MOST_NAMED])

@@ -1,4 +1,4 @@
-"""What the run's own search compares, and which stage loses a match that it does not."""
+"""Pairs that the run's search compares, and the stage that loses each match it misses."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ STAGES = {
     4: "found and not acted on",
 }
 _NOT_CANDIDATE, _FULL_BUCKET, _BELOW_ESTIMATE, NOT_ACTED_ON = STAGES
-# Later positions that stand so close are asked for together.
+# Later positions this close are queried together.
 _GAP = 16
 _PAIRS_AT_ONCE = 1 << 16
 
@@ -46,18 +46,18 @@ def stages_of(
     matches : Matches
         Of positions.
     documents, collapsed : Documents, Collapsed
-        All of the run, since buckets fill in order of priority.
+        All documents of the run, since buckets fill in order of priority.
     recipe : Recipe
-        Of the run.
+        Recipe of the run.
     threads : int
-        Threads of each call.
+        Number of threads of each call.
     progress : callable
-        Takes events.
+        Receives events.
 
     Returns
     -------
     ndarray of shape (m,), uint8
-        By :data:`STAGES`. The search depends on sketches, recipe and order alone, and is made again as it was.
+        Numbers of :data:`STAGES`. The search depends only on sketches, recipe and order, and is repeated here.
     """
     stages = np.zeros(len(matches), np.uint8)
     if not len(matches):
@@ -76,7 +76,7 @@ def stages_of(
     is_found = np.zeros(len(wanted), bool)
     search = open_search(documents, collapsed, recipe, threads, progress)
     if len(search.joined):
-        # Among these an exact join finds all.
+        # The exact join finds all pairs among these.
         is_joined = np.zeros(len(collapsed.order), bool)
         is_joined[search.joined] = True
         is_found = is_joined[wanted // len(is_joined)] & is_joined[wanted % len(is_joined)]
@@ -99,7 +99,7 @@ def _candidates(
     num_positions: int,
     later: NDArray[np.int64],
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield candidates as later * n + earlier, those of all later positions asked for among them."""
+    """Yield candidates as later * n + earlier, including all candidates of the given later positions."""
     max_pairs = documents.room.max_pairs
     starts = np.flatnonzero(np.diff(later, prepend=-_GAP - 1) > _GAP)
     for run in np.split(later, starts[1:]):
@@ -116,7 +116,7 @@ def _stage_of_lost(
     stages = np.full(len(a), _NOT_CANDIDATE, np.uint8)
     method = recipe.sketch
     if isinstance(method, SimHashDistance):
-        # Whom bands bring together when nobody else is there, full buckets kept apart.
+        # Pairs that share a bucket when no other documents fill it were lost to full buckets.
         for i, pair in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
             if _share_bits(documents, method, recipe.seed, pair):
                 stages[i] = _FULL_BUCKET
@@ -135,7 +135,7 @@ def _stage_of_lost(
 
 
 def _share_bits(documents: Documents, near: SimHashDistance, seed: int, pair: tuple[int, int]) -> bool:
-    """Return whether the bands of sampled bits bring two documents together that have all buckets for themselves."""
+    """Return whether the bands of sampled bits make two documents a candidate pair when no others fill the buckets."""
     bands, rows = near.banding
     buckets = _native.BitBandBuckets(
         documents.sketches,

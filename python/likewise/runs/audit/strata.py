@@ -1,4 +1,4 @@
-"""Which documents are looked at: some of those removed, of those kept that seem near another, and of all others."""
+"""Strata of the sample: removed documents, kept documents that seem near another, and all other kept documents."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import shaped
 
 REMOVED, NEAR, OTHER = "removed", "kept, similar to another", "kept, others"
-# Of the sample; what a stratum is too small for goes to the others.
+# Shares of the sample; if a stratum is too small, the rest goes to the others.
 _SHARES = {REMOVED: 0.25, NEAR: 0.3, OTHER: 0.45}
-# Sorts by other parts of the sketches, and how many standard deviations below the threshold still seem near.
+# Number of sorts by random parts of the sketches, and standard deviations below the threshold that still seem near.
 _SORTS = 12
 _SLOTS_A_KEY = 3
 _DEVIATIONS = 3.0
@@ -23,16 +23,16 @@ _ROWS_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """A part of the documents, and the sample of it.
+    """A subset of the documents, and a sample of it.
 
     Parameters
     ----------
     name : str
-        What they have in common.
+        What the documents have in common.
     num_documents : int
-        How many there are.
+        Number of documents in the stratum.
     rows : ndarray of shape (n,), int64
-        Those sampled, rising: all, or drawn at random without replacement.
+        Sampled rows, ascending: all, or drawn at random without replacement.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Stratum:
 
     @property
     def weight(self) -> float:
-        """Documents that a sampled one stands for."""
+        """Number of documents that a sampled one represents."""
         return self.num_documents / len(self.rows) if len(self.rows) else 0.0
 
 
@@ -56,20 +56,20 @@ def strata_of(
     Parameters
     ----------
     documents, collapsed : Documents, Collapsed
-        All of the run.
+        All documents of the run.
     recipe : Recipe
-        Of the run.
+        Recipe of the run.
     kept : ndarray of shape (n,), bool
-        Who stayed.
+        Whether each document was kept.
 
     Returns
     -------
     dict of str to ndarray
-        Rows, rising. How well they are told apart changes how wide the intervals are, not whether they hold.
+        Rows, ascending. Their separation affects the width of the intervals, not their validity.
     """
     is_near = np.zeros(len(documents), bool)
     is_near[collapsed.order[_seem_near(documents, collapsed, recipe)]] = True
-    # Reference documents are compared with, and are none of those that were decided on.
+    # Reference documents are compared with, but the run decides nothing about them.
     is_own = np.arange(len(documents)) >= documents.num_references
     return {
         REMOVED: np.flatnonzero(~kept),
@@ -84,16 +84,16 @@ def draw_strata(groups: dict[str, NDArray[np.int64]], *, num_sampled: int, seed:
     Parameters
     ----------
     groups : dict of str to ndarray
-        Their rows.
+        Rows of each stratum.
     num_sampled : int
-        Documents looked at in all, at least 2 of each stratum; where there are no more, all of them.
+        Total number of sampled documents, at least 2 of each stratum (all if there are fewer).
     seed : int
-        Of the draw. The strata themselves do not depend on it.
+        Seed of the draw. The strata do not depend on it.
 
     Returns
     -------
     list of Stratum
-        Without empty ones.
+        Without empty strata.
     """
     sizes = _sizes({name: len(rows) for name, rows in groups.items()}, num_sampled)
     random = np.random.default_rng(seed)
@@ -105,7 +105,7 @@ def draw_strata(groups: dict[str, NDArray[np.int64]], *, num_sampled: int, seed:
 
 
 def _sizes(num_documents: dict[str, int], num_sampled: int) -> dict[str, int]:
-    """Return how many are drawn of each stratum."""
+    """Return the number of documents to draw from each stratum."""
     sizes = dict.fromkeys(num_documents, 0)
     open_names = {name for name, num in num_documents.items() if num}
     left = max(0, num_sampled)
@@ -125,9 +125,9 @@ def _sizes(num_documents: dict[str, int], num_sampled: int) -> dict[str, int]:
 
 
 def _seem_near(documents: Documents, collapsed: Collapsed, recipe: Recipe) -> NDArray[np.int64]:
-    """Return positions whose sketch is close to that of another, found in some sorted orders of parts of it.
+    """Return positions whose sketch is close to another one, found by sorting by several random parts.
 
-    The parts are drawn anew here, and are not the bands of the run: what these miss may be found by them.
+    The parts are drawn here and differ from the bands of the run, so they can find pairs that the bands miss.
     """
     order = collapsed.order
     method = recipe.sketch
@@ -151,20 +151,20 @@ def _seem_near(documents: Documents, collapsed: Collapsed, recipe: Recipe) -> ND
 
 
 def _bits(documents: Documents, method: SimHash) -> NDArray[np.uint8]:
-    """Return fingerprints by their bytes: shape (n, bits / 8)."""
+    """Return the bytes of fingerprints: shape (n, bits / 8)."""
     words = np.ascontiguousarray(documents.sketches).view(np.uint64).reshape(-1, method.num_words)
     return words.astype("<u8", copy=False).view(np.uint8)[:, : method.bits // 8]
 
 
 def _num_equal(a: NDArray[np.uint8], b: NDArray[np.uint8], method: MinHash | SimHash) -> NDArray[np.int64]:
-    """Return how many slots, or bits, are equal."""
+    """Return the number of equal slots or bits."""
     if isinstance(method, MinHash):
         return np.asarray((a == b).sum(axis=1))
     return np.asarray(method.bits - np.bitwise_count(a ^ b).sum(axis=1).astype(np.int64))
 
 
 def _least_equal(recipe: Recipe, method: MinHash | SimHash) -> float:
-    """Return how many equal slots, or bits, make two documents seem near."""
+    """Return the number of equal slots or bits from which two documents seem near."""
     if isinstance(method, MinHash):
         num, share = method.num_slots, recipe.candidate_threshold
     else:

@@ -1,7 +1,7 @@
-"""How are results drawn? Texts, charts and fingerprints as HTML and SVG, safe whatever a document contains.
+"""Charts, texts and fingerprints as HTML and SVG, safe for any document content.
 
-Charts and differences are functions that return markup, used by the report and by the templates of the page. Everything
-else is escaped by the function that joins them, which also makes hidden characters visible.
+Charts and differences are functions that return markup, used by the report and the templates of the page. The function
+that joins markup escapes everything else and makes hidden characters visible.
 """
 
 from functools import cache
@@ -32,5 +32,5 @@ __all__ = [
 
 @cache
 def stylesheet() -> str:
-    """Return the stylesheet of the page and of reports: light and dark, without anything from outside."""
+    """Return the stylesheet of the page and of reports: light and dark, without external resources."""
     return (files("likewise.runs.drawing") / "style.css").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Drawings without a script: histograms, steps, curves, fingerprints. Colors and sizes come from the stylesheet."""
+"""Charts without scripts: histograms, steps, curves, fingerprints. The stylesheet sets colors and sizes."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,13 +9,13 @@ from likewise.io.html import Html, element
 _WIDTH, _HEIGHT = 640.0, 232.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 12.0, 14.0, 46.0
 _MOST_TICKS = 5
-# Between the numbers below an axis.
+# Distances between the numbers below an axis.
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, math.inf)
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where values lie in the drawing."""
+    """Mapping of values to coordinates."""
 
     low: float
     high: float
@@ -38,22 +38,22 @@ def histogram(
     mark_text: str = "",
     address: Callable[[float, float], Html] | None = None,
 ) -> Html:
-    """Return bars over intervals.
+    """Return a histogram.
 
     Parameters
     ----------
     edges : sequence of float
-        Bounds of the intervals, one more than counts.
+        Bounds of the intervals, one more than `counts`.
     counts : sequence of int
-        How many lie in each.
+        Count of each interval.
     label : str
-        What the bars count, for who cannot see them, and below the axis.
+        Description of the counts, shown below the axis and read by screen readers.
     mark : float, optional
-        A value to mark by a line.
+        Value to mark with a line.
     mark_text : str
-        What it is.
+        Label of the mark.
     address : callable, optional
-        Returns where the bar of an interval leads.
+        Returns the link target of an interval's bar.
     """
     frame = _Frame(edges[0], edges[-1], float(max([*counts, 1])))
     parts = [*_y_axis(frame, [f"{value:,.0f}" for value in _ticks(int(frame.top))], _ticks(int(frame.top)))]
@@ -61,7 +61,7 @@ def histogram(
         if not count:
             continue
         x, width = frame.x(low), frame.x(high) - frame.x(low)
-        # A bar of one among millions is still to be seen.
+        # Keep a bar of one visible among millions.
         height = max(1.5, frame.y(0) - frame.y(count))
         told = f"{_number(low)} to {_number(high)}: {count:,}"
         bar = element(
@@ -76,7 +76,7 @@ def histogram(
 
 
 def steps(points: Sequence[tuple[float, int]], *, label: str, mark: float | None = None, mark_text: str = "") -> Html:
-    """Return how many there are from each value on, as a line of steps; points rise by their value."""
+    """Return a step chart of the counts from each value on; points ascend by value."""
     frame = _Frame(points[0][0], points[-1][0], float(max(max(count for _, count in points), 1)))
     ticks = _ticks(int(frame.top))
     path = [f"M{_r(frame.x(points[0][0]))} {_r(frame.y(points[0][1]))}"]
@@ -93,7 +93,7 @@ def steps(points: Sequence[tuple[float, int]], *, label: str, mark: float | None
 def curve(
     points: Sequence[tuple[float, float]], *, label: str, mark: tuple[float, float] | None = None, mark_text: str = ""
 ) -> Html:
-    """Return probabilities over similarities as a line, with one point marked."""
+    """Return a line chart of probabilities over similarities, with an optional marked point."""
     frame = _Frame(0.0, 1.0, 1.0)
     ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
     parts = [*_y_axis(frame, [f"{value:g}" for value in ticks], ticks)]
@@ -101,7 +101,7 @@ def curve(
     parts.append(element("path", class_="line", d=line))
     parts += _x_axis(frame, label)
     if mark is not None:
-        # Where the line of the curve has left space below it, or above.
+        # Place the text where the curve leaves space: at the bottom if the point is high, otherwise at the top.
         parts += _mark(frame, mark[0], mark_text, at=_HEIGHT - _BOTTOM - 10 if mark[1] > 0.5 else _TOP + 8)
         parts.append(element("circle", class_="point", cx=_r(frame.x(mark[0])), cy=_r(frame.y(mark[1])), r=5))
     return _svg(parts, label)
@@ -110,20 +110,20 @@ def curve(
 def density(
     points: Sequence[tuple[float, float]], *, label: str, mark: float | None = None, mark_text: str = ""
 ) -> Html:
-    """Return counts over similarities as a line, upward by powers of ten so that a valley shows beside a peak.
+    """Return a line chart of counts over similarities, on a log scale so that valleys show next to peaks.
 
     Parameters
     ----------
     points : sequence of (float, float)
-        Rising values, and how many lie about each.
+        Ascending values, and the count around each.
     label : str
-        What is counted, for who cannot see it, and below the axis.
+        Description of the counts, shown below the axis and read by screen readers.
     mark : float, optional
-        A value to mark by a line.
+        Value to mark with a line.
     mark_text : str
-        What it is.
+        Label of the mark.
     """
-    # One is added, so that nothing lies on the axis.
+    # Add one, so that zero is at the axis.
     heights = [(value, math.log10(1.0 + count)) for value, count in points]
     frame = _Frame(points[0][0], points[-1][0], max(math.log10(2.0), *(height for _, height in heights)))
     counts = [0, *(10**power for power in range(20) if math.log10(1 + 10**power) <= frame.top)]
@@ -139,7 +139,7 @@ def density(
 
 
 def bars(rows: Sequence[tuple[str | Html, int]], *, label: str) -> Html:
-    """Return a table of counts with a bar beside each; names may be links."""
+    """Return a table of counts with a bar for each; names may be links."""
     most = max([count for _, count in rows] + [1])
     body = []
     for name, count in rows:
@@ -155,7 +155,7 @@ def bars(rows: Sequence[tuple[str | Html, int]], *, label: str) -> Html:
 
 
 def fingerprints(a: int, b: int, bits: int) -> Html:
-    """Return two fingerprints bit by bit, the highest first, 64 in a line; those that differ are marked."""
+    """Return two fingerprints bit by bit, highest bit first, 64 per line; differing bits are marked."""
     lines = []
     for start in range(0, bits, 64):
         count = min(64, bits - start)
@@ -179,7 +179,7 @@ def fingerprints(a: int, b: int, bits: int) -> Html:
 
 
 def similarity_bar(low: float, high: float) -> Html:
-    """Return a small bar from 0 to 1 with the range of some similarities."""
+    """Return a small bar from 0 to 1 that shows a range of similarities."""
     x, width = 100 * low, max(3.0, 100 * (high - low))
     parts = [
         element("rect", class_="track", x=0, y=4, width=100, height=4, rx=2),
@@ -235,7 +235,7 @@ def _mark(frame: _Frame, value: float, text: str, at: float = _TOP + 8) -> list[
 
 
 def _ticks(top: int) -> list[float]:
-    """Return round numbers from 0 to about the top."""
+    """Return round numbers from 0 to about `top`."""
     step = 1
     while top // step >= _MOST_TICKS:
         for factor in (2, 5, 10):

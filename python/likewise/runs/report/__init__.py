@@ -1,4 +1,4 @@
-"""Report: one self-contained HTML page about a run."""
+"""Self-contained HTML report about a run."""
 
 from likewise.runs.report.document import report
 

@@ -1,4 +1,4 @@
-"""One self-contained HTML document about a run: nothing is loaded, no script runs, nothing of a text becomes markup."""
+"""Self-contained HTML document about a run: no external resources, no scripts, all texts escaped."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ from likewise.runs.report.sections import (
 from likewise.runs.viewing import GroupRow, Member, Missing, RunView
 
 NUM_SAMPLES = 20
-# A sample shows so much of long texts around each difference, and so much of a document at all.
+# Characters of each document compared in a sample.
 _SAMPLE_CHARACTERS = 20_000
 
 
@@ -36,11 +36,11 @@ def report(run: Path, *, samples: bool = True, inputs: Path | None = None, progr
     run : Path
         The output directory.
     samples : bool
-        Whether twenty removals are shown with their texts; without them the page holds no word of any document.
+        Whether to show twenty removals with their texts. If False, the page contains no text of any document.
     inputs : Path, optional
-        The directory of the inputs, where they lie elsewhere than at the time of the run.
+        Directory of the inputs, if they were moved after the run.
     progress : callable, optional
-        Takes events.
+        Receives events.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def report(run: Path, *, samples: bool = True, inputs: Path | None = None, progr
     Raises
     ------
     InvalidInput
-        If there is no finished run, or its evidence is damaged.
+        If there is no finished run, or its evidence is missing or damaged.
     """
     summary = read_summary(run)
     if is_over_parts(summary):
@@ -88,7 +88,7 @@ def _page(title: str, about: str, body: list[Html]) -> str:
     style = element("style", Html(stylesheet()))
     head = [
         Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        # Also where it is opened as a file: nothing can be loaded, and no script runs.
+        # Also applies to the page opened as a file: nothing can be loaded, and no script runs.
         Html("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"),
         element("title", f"Likewise: {title}"),
         style,
@@ -117,7 +117,7 @@ def _samples(view: RunView) -> Html:
 
 
 def _spread(view: RunView) -> Iterator[tuple[GroupRow, Member]]:
-    """Yield removals at equal distances in the order of their similarity, the least similar first."""
+    """Yield removals at equal distances in order of similarity, least similar first."""
     total = view.summary["num_removed"]
     count = min(NUM_SAMPLES, total)
     for number in range(count):

@@ -1,4 +1,4 @@
-"""Report of a run of ``likewise repeats``: what was removed most often, and documents without it."""
+"""Report of a run of ``likewise repeats``: the most frequent removed parts, and documents without them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from likewise.runs.report.sections import facts, figures, inputs_table, recipe_f
 from likewise.runs.viewing.texts import Place, TextReader
 from likewise.runs.viewing.view import file_run
 
-# A sample shows so much of a document.
+# Bytes of a document shown in a sample.
 _SAMPLE_BYTES = 20_000
 _COLUMNS = ("row", "doc_id", "file", "offset", "length", "span_start", "span_end", "kept_id", "kept_file")
 
@@ -28,11 +28,11 @@ class _Removed(NamedTuple):
     doc_id : str
         Its id.
     place : Place
-        Where it is.
+        Its place.
     spans : list of (int, int)
-        Bytes of its text, in order.
+        Ranges of bytes in its text, in order.
     kept : tuple of str
-        Documents in which the parts occur first, without repeats.
+        Documents with the first occurrences of the parts, each listed once.
     """
 
     doc_id: str
@@ -44,7 +44,7 @@ class _Removed(NamedTuple):
 def parts_sections(
     run: Path, summary: dict[str, Any], *, num_samples: int, inputs: Path | None
 ) -> tuple[str, list[Html], list[Html]]:
-    """Return the headline of a run over parts, what its report shows side by side, and what it shows below.
+    """Return the headline of a run over parts, the cards shown side by side, and the cards shown below.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def _samples(run: Path, summary: dict[str, Any], recipe: Recipe, count: int, inp
 
 
 def _without(text: bytes, spans: list[tuple[int, int]]) -> list[Stretch]:
-    """Return a text as an alignment with what is left of it."""
+    """Return a text and what is left of it as an alignment."""
     found, at = [], 0
     for start, end in [*spans, (len(text), len(text))]:
         stays = text[at : max(at, start)].decode(errors="ignore")
@@ -135,7 +135,7 @@ def _without(text: bytes, spans: list[tuple[int, int]]) -> list[Stretch]:
 
 
 def _spread(run: Path, count: int) -> Iterator[_Removed]:
-    """Yield documents at equal distances in the evidence, with all that was removed from each."""
+    """Yield documents at equal distances in the evidence, each with all parts removed from it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Parts of a report, and of the page's first view: a run in figures and drawings."""
+"""Sections of a report, some shared with the page's overview: a run in figures and charts."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,13 +11,13 @@ from likewise.runs.drawing import Html, bars, curve, density, element, histogram
 from likewise.runs.viewing import Catalog
 
 _CURVE_POINTS = 100
-# Values of a field in a table.
+# Maximum number of field values in a table.
 _MOST_VALUES = 12
 _SIZE_RANGES = ((2, 2), (3, 3), (4, 5), (6, 10), (11, 100), (101, 1000), (1001, 10_000), (10_001, None))
 
 
 def figures(numbers: list[tuple[str, object]]) -> Html:
-    """Return large numbers with what each counts; those that are None are left out."""
+    """Return large numbers with labels; values that are None are left out."""
     items = []
     for name, value in numbers:
         if value is not None:
@@ -27,7 +27,7 @@ def figures(numbers: list[tuple[str, object]]) -> Html:
 
 
 def run_figures(summary: Mapping[str, Any], num_groups: int) -> Html:
-    """Return the counts of a run that matter first."""
+    """Return the most important counts of a run."""
     total = summary["num_documents"]
     share = f" ({summary['num_removed'] / total:.1%})" if total else ""
     return figures(
@@ -44,7 +44,7 @@ def run_figures(summary: Mapping[str, Any], num_groups: int) -> Html:
 
 
 def inputs_table(summary: Mapping[str, Any]) -> Html:
-    """Return the counts of each input."""
+    """Return a table of the counts of each input."""
     names = ("Documents", "Kept", "Bad rows")
     head = [element("th", "File", scope="col"), *(element("th", name, scope="col", class_="number") for name in names)]
     rows = []
@@ -71,7 +71,7 @@ def facts(rows: list[tuple[str, object]]) -> Html:
 
 
 def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
-    """Return what was asked of a match and how pairs were searched."""
+    """Return a table of the match rule and the search."""
     asked = f"{recipe.measure} ≥ {recipe.threshold}"
     if recipe.short_margin is not None:
         asked += f" + {recipe.short_margin} / √(distinct features of the smaller document)"
@@ -103,19 +103,19 @@ def recipe_facts(recipe: Recipe, recall: float | None) -> Html:
 
 
 def threshold_of(recipe: Recipe) -> float | None:
-    """Return the least similarity of a match; None where nothing is measured."""
+    """Return the minimum similarity of a match; None if nothing is measured."""
     return None if isinstance(recipe.sketch, Exact) else recipe.least_similarity
 
 
 def similarity_chart(catalog: Catalog, recipe: Recipe, address: Callable[[float, float], Html] | None = None) -> Html:
-    """Return the similarities at which documents were removed; bars lead to what `address` returns for a range."""
+    """Return a histogram of the similarities of removals; bars link to `address` of their range."""
     counts = catalog.similarities()
     num_bins = len(counts)
     threshold = threshold_of(recipe)
     first = next((i for i, count in enumerate(counts) if count), num_bins - 1)
     if threshold is not None:
         first = min(first, int(threshold * num_bins))
-    # A whole tenth, so that the axis has round numbers.
+    # Start at a tenth, so that the axis has round numbers.
     first = first // 5 * 5
     edges = [i / num_bins for i in range(first, num_bins + 1)]
     return histogram(
@@ -129,7 +129,7 @@ def similarity_chart(catalog: Catalog, recipe: Recipe, address: Callable[[float,
 
 
 def size_chart(catalog: Catalog, address: Callable[[int, int | None], Html] | None = None) -> Html:
-    """Return how many groups there are of each size; names lead to what `address` returns for a range of sizes."""
+    """Return the number of groups by size; names link to `address` of their range of sizes."""
     rows: list[tuple[str | Html, int]] = []
     sizes = catalog.sizes()
     for low, high in _SIZE_RANGES:
@@ -142,7 +142,7 @@ def size_chart(catalog: Catalog, address: Callable[[int, int | None], Html] | No
 
 
 def curve_points(recipe: Recipe) -> list[tuple[float, float]]:
-    """Return (similarity, P(found) of a pair by the search of a resolved recipe); none where it has no curve."""
+    """Return (similarity, P(found)) for the search of a resolved recipe; empty if it has no curve."""
     similarities = [i / _CURVE_POINTS for i in range(_CURVE_POINTS + 1)]
     method = recipe.sketch
     if isinstance(method, MinHash) or (isinstance(method, SimHash) and method.compares_all):
@@ -151,7 +151,7 @@ def curve_points(recipe: Recipe) -> list[tuple[float, float]]:
 
 
 def curve_chart(recipe: Recipe, similarity: float | None = None) -> Html | None:
-    """Return the S-curve of a recipe with its threshold, or another similarity, marked; None where it has none."""
+    """Return the S-curve of a recipe, marked at its threshold or at `similarity`; None if it has no curve."""
     points = curve_points(recipe)
     if not points:
         return None
@@ -168,7 +168,7 @@ def curve_chart(recipe: Recipe, similarity: float | None = None) -> Html | None:
 
 
 def threshold_chart(summary: Mapping[str, Any]) -> Html | None:
-    """Return the density that a run chose its threshold from, and what it says; None where it was given one."""
+    """Return the density from which a run chose its threshold, and the choice in words; None if it chose none."""
     facts = summary.get("chosen_threshold")
     if facts is None:
         return None
@@ -182,7 +182,7 @@ def threshold_chart(summary: Mapping[str, Any]) -> Html | None:
 
 
 def stage_chart(summary: Mapping[str, Any]) -> Html:
-    """Return the seconds of each stage."""
+    """Return a chart of the duration of each stage."""
     stages = [(name.replace("_", " "), round(seconds * 1000)) for name, seconds in summary["timings"]["wall_s"].items()]
     return bars(stages, label=f"Milliseconds per stage; {summary['timings']['total_s']:.2f} s in total")
 
@@ -190,9 +190,9 @@ def stage_chart(summary: Mapping[str, Any]) -> Html:
 def counts_table(
     summary: Mapping[str, Any], address: Callable[[str | None, str | None], Html] | None = None
 ) -> Html | None:
-    """Return who duplicates whom: rows are values of removed documents, columns those of the kept ones.
+    """Return counts of removals: rows are values of the removed documents, columns values of the kept ones.
 
-    `address` gives what a cell leads to. None where a run did not count by a field.
+    Cells link to `address`. None if the run did not count by a field.
     """
     counts = summary.get("counts_by")
     if counts is None:
@@ -230,12 +230,12 @@ def counts_table(
 
 
 def value_name(value: str | None) -> str:
-    """Return what a value of a field is shown as."""
+    """Return the displayed name of a field value."""
     return "(none)" if value is None else value
 
 
 def search_facts(summary: Mapping[str, Any]) -> Html:
-    """Return how much was compared, and what was left out of it."""
+    """Return a table of comparisons and of what they left out."""
     capped, num_crowded = summary["num_capped"], summary.get("num_crowded", 0)
     is_exact = summary["recipe"].get("overflow") == "exact"
     how = "compared by an exact join" if is_exact else "pairs of two such documents may be missed"

@@ -1,9 +1,9 @@
-"""Looking at results: finished runs and indexes, their groups, texts, thresholds and labels.
+"""Views of results: finished runs and indexes, with their groups, texts, thresholds and labels.
 
-A view is made of a run's evidence and inputs, not of its internal state: `removed.parquet` becomes a SQLite file of
-groups, which can be deleted at any time, and texts are read from the inputs by the offsets of the evidence. It is
-Python's own SQLite, since no index opens that file. Words are cut by the rules of features before they are indexed, so
-that Chinese is found as English is.
+A view uses a run's evidence and inputs, not its internal state: it sorts `removed.parquet` into a SQLite file of
+groups, which can be deleted at any time, and reads texts from the inputs by the offsets in the evidence. Python's own
+SQLite is enough, since no index opens that file. Words are cut by the feature rules before they are indexed, so that
+search works for Chinese as for English.
 """
 
 from likewise.runs.viewing.catalog import SORTS, Catalog, GroupFilter, GroupRow, Listing, Member

@@ -1,4 +1,4 @@
-"""The groups of a finished run or of an index, brought into a catalog."""
+"""Builds catalogs from the groups of a finished run or an index."""
 
 import json
 import sqlite3
@@ -19,7 +19,7 @@ from likewise.runs.viewing.texts import Missing, Place, TextReader
 if TYPE_CHECKING:
     from likewise.index import Index
 
-# Groups are found by words of so many characters of their kept documents.
+# Number of characters at the start of a kept document that are searchable.
 FOUND_BY = 1000
 _ROWS_AT_ONCE = 8192
 _OF_MEMBERS = ["row", "doc_id", "file", "offset", "length", "similarity", "distance"]
@@ -38,11 +38,11 @@ def build_from_evidence(
     target : Path
         The catalog.
     texts : TextReader
-        Reads kept documents, to find groups by their words.
+        Reads kept documents, to make groups searchable by their words.
     facts : dict of str to str
-        Stored beside.
+        Stored in the catalog.
     progress : callable
-        Takes events.
+        Receives events.
 
     Raises
     ------
@@ -51,14 +51,14 @@ def build_from_evidence(
 
     Notes
     -----
-    Some 30,000 groups a second where texts are read from plain files.
+    About 30,000 groups per second if texts are read from plain files.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         table = pq.ParquetFile(evidence).read()
-        # A column that is not there is a KeyError.
+        # A missing column raises KeyError.
         table.select(_COLUMNS)
         keys = _group_keys(table)
     except (OSError, pa.ArrowException, KeyError) as error:
@@ -81,7 +81,7 @@ def build_from_evidence(
 
 
 def _group_keys(table: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has no types
-    """Return the group of each row of evidence: kept documents by row, those of an index behind them, by id."""
+    """Return the group of each row of evidence: kept documents by row, then those of an index by id."""
     import pyarrow.compute as pc
 
     rows = table["kept_row"]
@@ -92,7 +92,7 @@ def _group_keys(table: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has 
     if len(outside):
         ids = pc.dictionary_encode(table["kept_id"].take(outside).combine_chunks())
         groups[outside] = np.asarray(ids.indices) + int(groups.max()) + 1
-        # Without the gap that the rows of none have left.
+        # Close the gap left by rows without a kept row.
         groups = np.unique(groups, return_inverse=True)[1].astype(np.int64)
     return groups
 
@@ -109,7 +109,7 @@ def _add_members(writer: CatalogWriter, table: Any, order: NDArray[np.int64], ke
 
 
 def _values(table: Any, name: str) -> list[str | None]:  # noqa: ANN401
-    """Return values of the field by which a run counted, as JSON; None of each row where it counted by none."""
+    """Return values of the field that a run counted by, as JSON; None for each row if it counted by none."""
     if name not in table.column_names:
         return [None] * len(table)
     return [json.dumps(value) for value in table[name].to_pylist()]
@@ -130,7 +130,7 @@ def _groups(
     rows, ids = heads["kept_row"].to_pylist(), heads["kept_id"].to_pylist()
     files, offsets = heads["kept_file"].to_pylist(), heads["kept_offset"].to_pylist()
     sources = heads["kept_source"].to_pylist()
-    # The values of reference documents are not those of this run's sources.
+    # Values of reference documents do not belong to the sources of this run.
     pairs = zip(_values(heads, "kept_value"), sources, strict=True)
     values = [value if source == INPUT else None for value, source in pairs]
     numbers = range(first + 1, first + len(sizes) + 1)
@@ -141,7 +141,7 @@ def _groups(
 
 
 def _beginning(text: str | bytes | Missing, doc_id: str) -> str:
-    """Return what a group is found by."""
+    """Return the searchable text of a group."""
     if isinstance(text, Missing):
         return doc_id
     shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
@@ -149,20 +149,20 @@ def _beginning(text: str | bytes | Missing, doc_id: str) -> str:
 
 
 def build_from_index(index: "Index", target: Path, facts: dict[str, str]) -> None:
-    """Write the catalog of an index as it is now: its groups, and texts where it keeps them.
+    """Write the catalog of an index in its current state: its groups, and texts if it stores them.
 
     Parameters
     ----------
     index : Index
-        Any index with `export`.
+        Any index with an `export` method.
     target : Path
         The catalog.
     facts : dict of str to str
-        Stored beside.
+        Stored in the catalog.
 
     Notes
     -----
-    Reads all documents once, about 100,000 a second, into a file beside `target`.
+    Reads all documents once, about 100,000 per second, into a file next to `target`.
     """
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".export-") as name:
         export, store = Path(name) / "documents.jsonl", Path(name) / "documents.sqlite"
@@ -213,7 +213,7 @@ def _catalog_index(execute: Callable[..., Any], target: Path, facts: dict[str, s
 
 
 def _texts(execute: Callable[..., Any]) -> Iterator[tuple[int, str]]:
-    # All of them: a pair of the page may be any two documents of a group.
+    # All texts: a pair on the page may be any two documents of a group.
     yield from execute(
         "SELECT seq - 1, text FROM documents WHERE text IS NOT NULL AND (kept_id IS NOT NULL OR doc_id IN "
         "(SELECT kept_id FROM documents))"

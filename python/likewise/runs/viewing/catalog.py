@@ -1,4 +1,4 @@
-"""Groups of documents, sorted and searched: what the page lists, a page at a time, however many there are."""
+"""Catalog of groups, sorted and searched, read one page at a time in any size."""
 
 import sqlite3
 import threading
@@ -12,9 +12,9 @@ from likewise.errors import StoreError
 from likewise.runs.viewing.texts import Place
 from likewise.stages.text import tokens
 
-# Groups by number, one row each; members by group and row. Words of a group are those of its kept document's beginning
-# and its ids, cut as features are, so that scripts without spaces are searched too. Values of the field by which a run
-# counts are JSON; of a reference document there is none.
+# One row per group, by number; members by group and row. The words of a group are its ids and those at the start of its
+# kept document, cut as features are, so that scripts without spaces can be searched too. Values of the field that a run
+# counts by are JSON; reference documents have none.
 _TABLES = """
 CREATE TABLE groups (
   number INTEGER PRIMARY KEY, row INTEGER, doc_id TEXT NOT NULL, source TEXT NOT NULL, file TEXT, offset INTEGER,
@@ -46,27 +46,27 @@ _EXPORTED = 1000
 
 @dataclass(frozen=True)
 class GroupRow:
-    """A group as the list shows it.
+    """A group in a list.
 
     Parameters
     ----------
     number : int
-        Its number, from 1, in input order of its kept document.
+        Number of the group, from 1, in input order of the kept documents.
     row : int or None
-        Of the kept document in the run; None for one of an index.
+        Row of the kept document in the run; None if it is in an index.
     doc_id : str
-        The kept document.
+        Id of the kept document.
     source : {"input", "against"}
-        Where that one is from.
+        Origin of the kept document.
     place : Place
-        Where it stands.
+        Place of the kept document.
     size : int
-        Its documents, the kept one counted.
+        Number of documents, including the kept one.
     lowest, highest : float
-        Similarity to the kept document.
+        Range of similarities to the kept document.
     value : str or None
-        What the field by which the run counts holds of the kept document, as JSON; None of reference documents, and
-        where a run counts by none.
+        Value of the field that the run counts by in the kept document, as JSON; None for reference documents, and if
+        the run counts by no field.
     """
 
     number: int
@@ -82,7 +82,7 @@ class GroupRow:
 
 @dataclass(frozen=True)
 class Member:
-    """A removed document of a group, and what was measured on it and the kept one."""
+    """A removed document of a group, and its measures with the kept one."""
 
     number: int
     row: int
@@ -96,23 +96,23 @@ class Member:
 
 @dataclass(frozen=True)
 class GroupFilter:
-    """Which groups are listed, and in which order.
+    """Filter and order of a list of groups.
 
     Parameters
     ----------
     words : str
-        Words of the kept document's beginning, or an id; all are required.
+        Words at the start of the kept document, or an id; all words must occur.
     file : str
-        A file of which the group has a document; all files if empty.
+        File that contains a document of the group; all files if empty.
     least, most : float, optional
-        Similarities between which, both included, a removed document of the group lies.
+        Range (inclusive) that contains the similarity of a removed document of the group.
     value, kept_value : str
-        What the field by which the run counts holds of a removed document and of the kept one, as JSON; anything if
-        empty. A removed document must fit this and the similarities.
+        Value, as JSON, of the field that the run counts by, for a removed document and for the kept one; no condition
+        if empty. One removed document must satisfy both `value` and the similarities.
     smallest, largest : int, optional
-        Numbers of documents of a group, both included.
+        Range (inclusive) of the number of documents of a group.
     sort : {"size", "similarity", "input"}
-        The largest first; the least similar first; in input order.
+        Largest first; least similar first; input order.
     """
 
     words: str = ""
@@ -127,7 +127,7 @@ class GroupFilter:
 
     @property
     def names_removed(self) -> bool:
-        """Whether it is fit by some removed documents of a group, and not by others."""
+        """Whether the filter selects some removed documents of a group and not others."""
         return bool(self.value) or self.least is not None or self.most is not None
 
 
@@ -138,13 +138,13 @@ class Listing:
     Parameters
     ----------
     groups : list of GroupRow
-        At most as many as were asked for.
+        At most as many as requested.
     before, after : str or None
-        Cursors of the pages beside it.
+        Cursors of the previous and next page.
     num_found : int
-        Groups in all, counted up to 10,000 where only some are listed.
+        Total number of groups, counted up to 10,000 if a filter applies.
     num_before : int
-        Groups on the pages before.
+        Number of groups on earlier pages.
     """
 
     groups: list[GroupRow]
@@ -158,7 +158,7 @@ _ALL = GroupFilter()
 
 
 class Catalog:
-    """A file of groups, opened to read; safe to use from several threads."""
+    """Read-only file of groups; thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
@@ -170,7 +170,7 @@ class Catalog:
             self._database.close()
 
     def fact(self, name: str) -> str | None:
-        """Return a fact that was stored with the groups."""
+        """Return a fact stored with the groups."""
         found = self._all("SELECT value FROM facts WHERE name = ?", (name,))
         return str(found[0][0]) if found else None
 
@@ -179,11 +179,11 @@ class Catalog:
         return int(self._all("SELECT coalesce(sum(num_groups), 0) FROM sizes")[0][0])
 
     def sizes(self) -> list[tuple[int, int]]:
-        """Return (size, number of groups of this size), rising."""
+        """Return (size, number of groups of this size), ascending."""
         return self._all("SELECT size, num_groups FROM sizes ORDER BY size")
 
     def similarities(self) -> list[int]:
-        """Return how many removed documents have a similarity in each of 50 equal parts of 0 to 1."""
+        """Return the number of removed documents in each of 50 equal intervals of similarity from 0 to 1."""
         counts = [0] * BINS
         for number, count in self._all("SELECT bin, num_removed FROM similarities"):
             counts[number] = count
@@ -195,11 +195,11 @@ class Catalog:
         Parameters
         ----------
         wanted : GroupFilter
-            Which, and in which order.
+            Filter and order.
         cursor : str
-            Of another page; begins with ``<`` for the page before it. One that nobody gave is ignored.
+            Cursor of another page; one that starts with ``<`` returns the page before it. Invalid cursors are ignored.
         limit : int
-            Groups of a page.
+            Maximum number of groups on a page.
         """
         column = SORTS.get(wanted.sort, SORTS["size"])[0]
         is_back, after = _cursor(cursor)
@@ -219,13 +219,13 @@ class Catalog:
         )
 
     def groups_beside(self, wanted: GroupFilter, group: GroupRow) -> tuple[int | None, int | None]:
-        """Return the numbers of the groups that stand before and behind one in a list."""
+        """Return the numbers of the previous and next group in a list."""
         after = _place_of(group, SORTS.get(wanted.sort, SORTS["size"])[0])
         before, behind = (self._beyond(wanted, after, 1, is_back=is_back) for is_back in (True, False))
         return (before[0].number if before else None), (behind[0].number if behind else None)
 
     def rows_of(self, wanted: GroupFilter) -> Iterator[tuple[GroupRow, Member]]:
-        """Give the removed documents of a list, in the order of its groups."""
+        """Yield the removed documents of a list with their groups, in the order of the groups."""
         after = None
         while groups := self._beyond(wanted, after, _EXPORTED, is_back=False):
             for group in groups:
@@ -242,7 +242,7 @@ class Catalog:
         return _group(rows[0]) if rows else None
 
     def members(self, number: int, wanted: GroupFilter = _ALL, *, after: int = -1, limit: int = 200) -> list[Member]:
-        """Return the removed documents of a group that a filter asks for, in input order, those behind row `after`."""
+        """Return the removed documents of a group that match a filter, in input order, after row `after`."""
         more, values = _member_conditions(wanted)
         return [
             _member(row)
@@ -261,7 +261,7 @@ class Catalog:
         return _member(rows[0]) if rows else None
 
     def beside(self, number: int, row: int, wanted: GroupFilter = _ALL) -> tuple[int | None, int | None]:
-        """Return the rows of the members that a filter asks for before and behind one in its group."""
+        """Return the rows of the previous and next member of a group that match a filter."""
         more, values = _member_conditions(wanted)
         given = (number, row, *values)
         before = self._all(f"SELECT max(row) FROM members WHERE number = ? AND row < ?{more}", given)
@@ -269,7 +269,7 @@ class Catalog:
         return before[0][0], behind[0][0]
 
     def find_id(self, doc_id: str) -> int | None:
-        """Return the number of the group that holds a document; None where none does."""
+        """Return the number of the group that contains a document; None if there is none."""
         for table in ("groups", "members"):
             rows = self._all(f"SELECT number FROM {table} WHERE doc_id = ? LIMIT 1", (doc_id,))
             if rows:
@@ -277,7 +277,7 @@ class Catalog:
         return None
 
     def doubtful(self, *, after: int = 0, limit: int = 50) -> list[tuple[GroupRow, Member]]:
-        """Return removed documents with the group of each, the least similar first, `after` so many of them."""
+        """Return removed documents with their groups, least similar first, skipping the first `after`."""
         rows = self._all(
             f"SELECT {_MEMBER_COLUMNS} FROM members ORDER BY similarity, number, row LIMIT ? OFFSET ?",
             (limit, after),
@@ -290,7 +290,7 @@ class Catalog:
         return found
 
     def text(self, row: int) -> str | None:
-        """Return a text that was stored with the groups, as those of an index are."""
+        """Return a text stored with the groups, as for an index; None if there is none."""
         try:
             rows = self._all("SELECT text FROM texts WHERE row = ?", (row,))
         except sqlite3.OperationalError:
@@ -300,7 +300,7 @@ class Catalog:
     def _beyond(
         self, wanted: GroupFilter, after: tuple[float, int] | None, limit: int, *, is_back: bool
     ) -> list[GroupRow]:
-        """Return groups of a list from behind a place on; with `is_back` those before it, the nearest first."""
+        """Return the groups of a list after a place; with `is_back`, those before it, nearest first."""
         where, values = _conditions(wanted)
         column, direction = SORTS.get(wanted.sort, SORTS["size"])
         if is_back:
@@ -313,7 +313,7 @@ class Catalog:
             comparison = ">" if direction == "ASC" else "<"
             where.append(f"({column} {comparison} ? OR ({column} = ? AND number {sign} ?))")
             values += [after[0], after[0], after[1]]
-        # Names of columns and directions are those of the table above, never of the request.
+        # Column names and directions come from the table above, never from the request.
         query = (
             f"SELECT {_GROUP_COLUMNS} FROM groups {'WHERE ' + ' AND '.join(where) if where else ''} "
             f"ORDER BY {column} {direction}, number {number_order} LIMIT ?"
@@ -346,7 +346,7 @@ _MEMBER_COLUMNS = "number, row, doc_id, file, offset, length, similarity, distan
 
 
 def _conditions(wanted: GroupFilter) -> tuple[list[str], list[Any]]:
-    """Return the conditions of a list, and their values."""
+    """Return the SQL conditions of a filter, and their values."""
     where: list[str] = []
     values: list[Any] = []
     if words := wanted.words.strip():
@@ -362,7 +362,7 @@ def _conditions(wanted: GroupFilter) -> tuple[list[str], list[Any]]:
         )
         values += [wanted.file, wanted.file]
     if wanted.least is not None or wanted.most is not None:
-        # The bounds of the group spare most looks at its documents.
+        # The bounds of the group avoid most lookups of members.
         where.append("highest >= ? AND lowest <= ?")
         values += _bounds(wanted)
     if wanted.names_removed:
@@ -380,7 +380,7 @@ def _conditions(wanted: GroupFilter) -> tuple[list[str], list[Any]]:
 
 
 def _member_conditions(wanted: GroupFilter) -> tuple[str, list[Any]]:
-    """Return the further conditions of a filter on removed documents, and their values."""
+    """Return the SQL conditions of a filter on removed documents, and their values."""
     more, values = "", []
     if wanted.least is not None or wanted.most is not None:
         more += " AND members.similarity BETWEEN ? AND ?"
@@ -396,12 +396,12 @@ def _bounds(wanted: GroupFilter) -> list[Any]:
 
 
 class CatalogWriter:
-    """Writes a catalog, as a context; nothing has the final name before all is complete.
+    """Writer of a catalog, as a context; the file gets its final name only when complete.
 
     Parameters
     ----------
     path : Path
-        The new file; one that is there is replaced.
+        The new file; an existing one is replaced.
     """
 
     def __init__(self, path: Path) -> None:
@@ -412,13 +412,13 @@ class CatalogWriter:
         self._unfinished.unlink(missing_ok=True)
         self._database = sqlite3.connect(self._unfinished, isolation_level=None)
         try:
-            # What is derived can be made again.
+            # Derived data can be built again, so durability is not needed.
             self._database.executescript(
                 "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA page_size=8192;" + _TABLES
             )
             self._database.execute("BEGIN")
         except sqlite3.Error as error:
-            # A Python whose SQLite has no full-text search, for one.
+            # For example, the SQLite of this Python has no full-text search.
             self.__exit__(type(error), error, None)
         return self
 
@@ -431,27 +431,27 @@ class CatalogWriter:
             raise StoreError(f"{self._path}: the groups could not be sorted: {error}") from error
 
     def add_groups(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add groups: the columns of the table, in its order."""
+        """Add groups: columns in the order of the table."""
         self._database.executemany("INSERT INTO groups VALUES (?,?,?,?,?,?,?,?,?,?,?)", rows)
 
     def add_members(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add members: the columns of the table, in its order; those of a group together, rising."""
+        """Add members: columns in the order of the table; those of a group together, ascending."""
         self._database.executemany("INSERT INTO members VALUES (?,?,?,?,?,?,?,?,?,?)", rows)
 
     def add_words(self, rows: Iterable[tuple[int, str]]) -> None:
-        """Add what a group is found by: its number, and the beginning of its text."""
+        """Add the searchable text of groups: number, and start of the text."""
         self._database.executemany(
             "INSERT INTO words (rowid, text) VALUES (?, ?)",
             ((number, " ".join(_words(text))) for number, text in rows),
         )
 
     def add_texts(self, rows: Iterable[tuple[int, str]]) -> None:
-        """Add whole texts by row, where nothing else keeps them."""
+        """Add whole texts by row, if they are not stored elsewhere."""
         self._database.execute("CREATE TABLE IF NOT EXISTS texts (row INTEGER PRIMARY KEY, text TEXT NOT NULL)")
         self._database.executemany("INSERT INTO texts VALUES (?, ?)", rows)
 
     def finish(self, facts: dict[str, str]) -> None:
-        """Sum up, sort, and give the file its name."""
+        """Write totals and indexes, and rename the file to its final name."""
         database = self._database
         database.execute("INSERT INTO sizes SELECT size, count(*) FROM groups GROUP BY size")
         database.execute(
@@ -476,17 +476,17 @@ def _member(row: tuple[Any, ...]) -> Member:
 
 
 def _query(words: str) -> str:
-    """Return a query for all words of a text; each stands in quotes, so that nothing in it is an operator."""
+    """Return a query for all words of a text; words are quoted, so that none is an operator."""
     return " ".join(f'"{word}"' for word in _words(words)[:_MOST_WORDS])
 
 
 def _words(text: str) -> list[str]:
-    """Return tokens without the ASCII characters that the search would part them at, or take for its own."""
+    """Return tokens; ASCII characters that the search would split at or interpret are replaced."""
     return [word.translate(_PLAIN) for word in tokens(text)]
 
 
 def _place_of(row: GroupRow, column: str) -> tuple[float, int]:
-    """Return where a group stands in a list that is sorted by a column."""
+    """Return the place of a group in a list sorted by a column."""
     return {"size": float(row.size), "lowest": row.lowest, "number": float(row.number)}[column], row.number
 
 

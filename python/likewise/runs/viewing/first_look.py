@@ -1,4 +1,4 @@
-"""What should a user look at first after a run? A few lines, from the evidence and a few documents."""
+"""First look at a run: a few lines from the evidence and a few documents."""
 
 import re
 from collections import Counter
@@ -16,12 +16,12 @@ from likewise.runs.viewing.texts import Missing, Place, Shown
 from likewise.runs.viewing.view import RunView
 
 NUM_NEAREST = 3
-# Longer inputs are not unpacked or read whole for a few lines.
+# Larger inputs are not unpacked or read completely for these lines.
 _MOST_PACKED_BYTES = 64 << 20
 _MOST_DOCUMENT_CHARACTERS = 20_000
 _LINE_CHARACTERS = 100
 _SIDE_CHARACTERS = 24
-# A kept document for which so many others were removed, and so large a part of all, may stand for a template.
+# If this many documents, and this fraction (1/10) of all, were removed for one document, it may represent a template.
 _FAMILY_DOCUMENTS = 50
 _FAMILY_PART = 10
 _NUM_MARKUP_SAMPLES = 20
@@ -32,18 +32,18 @@ _COLUMNS = ["doc_id", "file", "offset", "length", "kept_row", "kept_id", "kept_f
 def first_look(
     run: Path, *, num_nearest: int = NUM_NEAREST, is_kept: bool = True, shows_texts: bool = True
 ) -> list[str]:
-    """Return what to look at first after a run, a line each.
+    """Return a few lines about a run, to read first.
 
     Parameters
     ----------
     run : Path
         The output directory of a finished run.
     num_nearest : int
-        The most removals to list.
+        Maximum number of removals to list.
     is_kept : bool
-        Whether the directory stays, so that it can be named.
+        Whether the directory is permanent, so that lines may refer to it.
     shows_texts : bool
-        Whether documents are read and shown: their differences, and the hint at markup.
+        Whether to read documents, for their differences and the hint about markup.
 
     Returns
     -------
@@ -83,16 +83,16 @@ def first_look(
 
 
 class _Near:
-    """The removals of near-duplicates in some evidence.
+    """Removals of near-duplicates in the evidence.
 
     Attributes
     ----------
     rows : list of dict
-        The nearest to the threshold: the least similar, the earlier first among equals.
+        Nearest to the threshold: least similar first, then earliest first.
     samples : list of dict
-        Some others, spread over all.
+        A sample spread over all rows.
     family : tuple of int and str, or None
-        For which kept document the most were removed, if these are many.
+        Number of removals and id of the kept document with the most removals, if there are many.
     """
 
     def __init__(self, path: Path, num_nearest: int, *, by_distance: bool) -> None:
@@ -125,7 +125,7 @@ class _Near:
         self._find_family(file, leaders, num_near, by_distance=by_distance)
 
     def _find_family(self, file: Any, leaders: "Counter[int]", num_near: int, *, by_distance: bool) -> None:  # noqa: ANN401
-        """Count again for the leaders that may have the most: the first count is too low by what was forgotten."""
+        """Count exactly for the candidates for most removals: the first count may be too low."""
         least = max(_FAMILY_DOCUMENTS, num_near // _FAMILY_PART)
         exact: Counter[int] = Counter()
         first: dict[int, int] = {}
@@ -146,7 +146,7 @@ class _Near:
 
 
 def _likeness(batch: Any, *, by_distance: bool) -> NDArray[np.float64]:  # noqa: ANN401 - PyArrow has no types
-    """Return similarities, or distances with their sign changed; that of an equal document where there is none."""
+    """Return similarities, or negated distances; missing values count as equal documents."""
     column = batch.column("distance" if by_distance else "similarity")
     filled = column.cast("float64").fill_null(0.0 if by_distance else 1.0)
     values: NDArray[np.float64] = filled.to_numpy(zero_copy_only=False)
@@ -154,7 +154,7 @@ def _likeness(batch: Any, *, by_distance: bool) -> NDArray[np.float64]:  # noqa:
 
 
 def _count(leaders: "Counter[int]", kept: NDArray[np.int64]) -> None:
-    """Count leaders in bounded memory: of those with more than a tenth of all none is lost (Misra and Gries, 1982)."""
+    """Count leaders in bounded memory; keeps all that have more than a tenth of the total (Misra and Gries, 1982)."""
     numbers, counts = np.unique(kept[kept >= 0], return_counts=True)
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
         leaders[number] += count
@@ -167,7 +167,7 @@ def _count(leaders: "Counter[int]", kept: NDArray[np.int64]) -> None:
 
 
 def _rows(file: Any, places: list[int]) -> list[dict[str, Any]]:  # noqa: ANN401
-    """Return some rows of the evidence, in the order given."""
+    """Return rows of the evidence at these places, in the given order."""
     names = [*_COLUMNS, "similarity", "distance"]
     found: dict[int, dict[str, Any]] = {}
     num_before = 0
@@ -183,7 +183,7 @@ def _rows(file: Any, places: list[int]) -> list[dict[str, Any]]:  # noqa: ANN401
 
 
 def _texts(view: RunView, rows: list[dict[str, Any]]) -> list[Shown]:
-    """Return the removed and the kept document of each row in turn."""
+    """Return the removed and the kept document of each row, alternating."""
     places: list[tuple[int | None, Place]] = []
     for row in rows:
         places.append((None, Place(_light(view, row["file"]), row["offset"], row["length"])))
@@ -192,7 +192,7 @@ def _texts(view: RunView, rows: list[dict[str, Any]]) -> list[Shown]:
 
 
 def _light(view: RunView, name: str | None) -> str | None:
-    """Return the name of a file that is quickly read at a place; None for others."""
+    """Return the name of a file if it can be read quickly at a place; otherwise None."""
     if name is None:
         return None
     sizes = {file["path"]: file["num_bytes"] for file in view.summary["inputs"]}
@@ -206,7 +206,7 @@ def _are_markup(texts: list[Shown]) -> bool:
 
 
 def _removal(row: dict[str, Any], removed: Shown, kept: Shown, recipe: Recipe) -> str:
-    """Return a removal as one line; what changed from the kept document to the removed one."""
+    """Return one line about a removal, with the changes from the kept document to the removed one."""
     likeness = f"{row['distance']} bits" if recipe.is_distance_only else f"{row['similarity']:.3f}"
     line = f"{likeness}  {row['doc_id']} (kept: {row['kept_id']})"
     if not (isinstance(removed, str) and isinstance(kept, str)):
@@ -227,6 +227,6 @@ def _removal(row: dict[str, Any], removed: Shown, kept: Shown, recipe: Recipe) -
 
 
 def _side(text: str) -> str:
-    """Return one side of a difference, short."""
+    """Return one side of a difference, shortened."""
     words = " ".join(text.split())
     return f'"{words if len(words) <= _SIDE_CHARACTERS else words[: _SIDE_CHARACTERS - 1] + "…"}"'

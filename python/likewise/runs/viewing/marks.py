@@ -1,6 +1,6 @@
-"""What people said of documents, in small CSV files next to the run.
+"""Labels and decisions that users make, in small CSV files next to the run.
 
-Labels of pairs, which `likewise tune` reads, and documents to keep after all, which `likewise dedup --decisions` reads.
+`likewise tune` reads labels of pairs; `likewise dedup --decisions` reads the list of documents to keep after all.
 """
 
 import csv
@@ -17,7 +17,7 @@ from likewise.io.label_rows import id_of_cell, label_rows
 from likewise.io.output.whole import WholeFile
 
 _HEADER = ("doc_id_a", "doc_id_b", "label")
-# The file is written as a whole with each label.
+# The whole file is written with each label.
 MOST_MARKS = 100_000
 _MOST_ID_CHARACTERS = 10_000
 
@@ -27,7 +27,7 @@ Value = TypeVar("Value")
 
 
 class _Said(ABC, Generic[Key, Value]):
-    """What was said, by what it was said of; the file is written as a whole with each change."""
+    """Values by key; each change writes the whole file."""
 
     def __init__(self, path: Path | None, said: dict[Key, Value]) -> None:
         self.path = path
@@ -39,14 +39,14 @@ class _Said(ABC, Generic[Key, Value]):
 
     @abstractmethod
     def to_csv(self) -> str:
-        """Return all of it as CSV."""
+        """Return all entries as CSV."""
 
     def _latest(self) -> list[tuple[Key, Value]]:
         with self._lock:
             return list(reversed(self._said.items()))
 
     def _say(self, key: Key, value: Value | None) -> None:
-        """Say something, or take back what was said; the file is written before this returns."""
+        """Set a value, or delete it if None; the file is written before this returns."""
         with self._lock:
             before = dict(self._said)
             self._said.pop(key, None)
@@ -79,37 +79,37 @@ class _Said(ABC, Generic[Key, Value]):
 
 
 class Marks(_Said[tuple[str, str], bool]):
-    """Labels of pairs; a pair is the same in either order.
+    """Labels of pairs, regardless of the order in a pair.
 
     Parameters
     ----------
     path : Path, optional
-        The file, made with the first label; None where labels are kept in memory alone.
+        The file, created with the first label; if None, labels are kept in memory only.
 
     Raises
     ------
     InvalidInput
-        If a file is there that is none of labels.
+        If the file exists but is not a file of labels.
     """
 
     def __init__(self, path: Path | None) -> None:
         super().__init__(path, _read(path) if path is not None and path.exists() else {})
 
     def label(self, a: str, b: str) -> bool | None:
-        """Return whether a pair was called duplicates; None where nobody has said."""
+        """Return whether a pair was labeled as duplicates; None if it has no label."""
         return self._said.get(_pair(a, b))
 
     def items(self) -> list[tuple[str, str, bool]]:
-        """Return all labels, the latest first."""
+        """Return all labels, latest first."""
         return [(a, b, label) for (a, b), label in self._latest()]
 
     def mark(self, a: str, b: str, label: bool | None) -> None:  # noqa: FBT001 - the label itself
-        """Call a pair duplicates or not, or take back what was said; the file is written before this returns.
+        """Label a pair as duplicates or not, or remove its label; the file is written before this returns.
 
         Raises
         ------
         InvalidInput
-            If the two are one document, or there are too many labels.
+            If the ids are equal or not usable, or there are too many labels.
         """
         if a == b or not a or not b or max(len(a), len(b)) > _MOST_ID_CHARACTERS:
             raise InvalidInput("a label requires the ids of two different documents")
@@ -121,17 +121,17 @@ class Marks(_Said[tuple[str, str], bool]):
 
 
 class KeptAfterAll(_Said[str, str]):
-    """Documents that the next run is to keep whatever they match.
+    """Documents that the next run must keep regardless of matches.
 
     Parameters
     ----------
     path : Path
-        The file, made with the first document.
+        The file, created with the first document.
 
     Raises
     ------
     InvalidInput
-        If a file is there that is none of decisions.
+        If the file exists but is not a file of decisions.
     """
 
     def __init__(self, path: Path) -> None:
@@ -141,16 +141,16 @@ class KeptAfterAll(_Said[str, str]):
         return doc_id in self._said
 
     def items(self) -> list[str]:
-        """Return the ids, the latest first."""
+        """Return the ids, latest first."""
         return [doc_id for doc_id, _ in self._latest()]
 
     def mark(self, doc_id: str, *, stays: bool) -> None:
-        """Put a document on the list or take it off; the file is written before this returns.
+        """Add a document to the list or remove it; the file is written before this returns.
 
         Raises
         ------
         InvalidInput
-            If it is not an id, or there are too many.
+            If the id is empty or too long, or there are too many.
         """
         if not doc_id or len(doc_id) > _MOST_ID_CHARACTERS:
             raise InvalidInput("a decision requires the id of a document")

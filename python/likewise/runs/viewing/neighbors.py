@@ -1,4 +1,4 @@
-"""The documents of a run that are near a text, by sketching its inputs once more."""
+"""Documents of a run that are similar to a text, found by sketching the inputs again."""
 
 import threading
 from contextlib import ExitStack
@@ -23,28 +23,28 @@ from likewise.recipe.recipe import Recipe
 from likewise.runs.viewing.texts import TextReader
 from likewise.stages.sketch import shaped, sketch
 
-# Inputs beyond are not sketched for a look: some seconds on two cores, and 300 MB for a million documents.
+# Larger inputs are not sketched for a page: this takes seconds on two cores, and 300 MB for a million documents.
 MOST_BYTES = 2_000_000_000
-# Documents that are measured exactly, of those whose sketches are nearest.
+# Number of documents with the nearest sketches that are measured exactly.
 _MEASURED = 50
 
 
 @dataclass(frozen=True)
 class FoundNear:
-    """A document near a text.
+    """A document similar to a text.
 
     Parameters
     ----------
     doc_id : str
         Its id.
     similarity : float
-        By the measure of the recipe, exact.
+        Exact, by the recipe's measure.
     distance : int or None
-        Of the fingerprints.
+        Distance of the fingerprints, if the recipe has any.
     matches : bool
-        Whether it matches by the recipe.
+        Whether it matches according to the recipe.
     text : str or None
-        Its text, where it is known.
+        Its text, if known.
     """
 
     doc_id: str
@@ -55,7 +55,7 @@ class FoundNear:
 
 
 class RunNeighbors:
-    """Sketches the inputs of a run when first asked, and holds the sketches until it is closed."""
+    """Neighbor search that sketches the inputs of a run on first use and keeps the sketches until it is closed."""
 
     def __init__(self, reader: TextReader, run: FileRun, recipe: Recipe) -> None:
         self._reader, self._run = reader, run
@@ -66,16 +66,16 @@ class RunNeighbors:
         self._documents: Documents | None = None
 
     def close(self) -> None:
-        """Forget the sketches."""
+        """Release the sketches."""
         self._stack.close()
 
     def find(self, text: str, limit: int) -> list[FoundNear]:
-        """Return the documents nearest to a text, the nearest first.
+        """Return the documents most similar to a text, nearest first.
 
         Raises
         ------
         InvalidInput
-            If the inputs are gone or changed, or too large for this.
+            If the inputs are missing, have changed, or are too large.
         """
         with self._lock:
             if self._documents is None:
@@ -111,7 +111,7 @@ class RunNeighbors:
         recipe = self._sketching
         ours, theirs = sketch([text], recipe, threads=1).array, shaped(documents.sketches, recipe)
         if isinstance(recipe.sketch, SimHash):
-            # Rows of the one are paired with those of the other.
+            # Distances are measured row by row, so repeat the one sketch.
             far = hamming_distance(np.repeat(ours, len(theirs), axis=0), theirs).astype(np.int64)
         else:
             far = np.concatenate(
@@ -142,7 +142,7 @@ class RunNeighbors:
 
 
 def _signatures(recipe: Recipe) -> Recipe:
-    """Return a recipe of signatures over the same features, for methods that have no sketch."""
+    """Return a recipe of signatures over the same features, for methods without sketches."""
     if isinstance(recipe.sketch, Exact):
         return Recipe.minhash(markup=recipe.markup, fold=recipe.fold).resolve()
     return Recipe.from_options("minhash", **recipe.feature_options()).resolve()

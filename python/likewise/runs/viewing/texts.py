@@ -1,4 +1,4 @@
-"""The texts of a finished run, read again from its inputs by the places that the evidence names."""
+"""Texts of a finished run, read again from its inputs by their places in the evidence."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -24,16 +24,16 @@ _PIECE_BYTES = 4 << 20
 
 
 class Place(NamedTuple):
-    """Where a document stands.
+    """Place of a document.
 
     Parameters
     ----------
     file : str or None
-        Path relative to the directory of the inputs; None where the evidence names none.
+        Path relative to the directory of the inputs; None if the evidence has none.
     offset : int
-        Byte of the file, or row of the table.
+        Byte in the file, or row in the table.
     length : int or None
-        Bytes of the line; None where the evidence does not say it, as of kept documents.
+        Bytes of the line; None if the evidence does not record it, as for kept documents.
     """
 
     file: str | None
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Missing:
-    """A text that cannot be shown, and why."""
+    """A text that cannot be shown, with the reason."""
 
     reason: str
 
@@ -52,25 +52,25 @@ Shown = str | bytes | Missing
 
 
 class TextReader:
-    """Reads documents of a run again, as a context.
+    """Reader of the documents of a run, as a context.
 
     Parameters
     ----------
     directory : Path, optional
-        Where the inputs lie; None where nobody knows.
+        Directory of the inputs; None if unknown.
     names : sequence of str
-        Their paths, relative to it.
+        Paths of the inputs, relative to `directory`.
     sizes : sequence of int
-        Their bytes when the run read them; another size means another file.
+        Sizes in bytes when the run read them; another size means that the file changed.
     run : FileRun
-        How they are read.
+        How the inputs are read.
     recipe : Recipe
-        Of the run.
+        Recipe of the run.
 
     Notes
     -----
-    Plain files are read by offset. Packed files and tables are put aside as a whole when the first text of them is
-    asked for, in a scratch directory that lives as long as the reader.
+    Plain files are read by offset. Packed files and tables are unpacked to a scratch directory when a text of theirs is
+    first requested; it lives as long as the reader.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class TextReader:
         self._stack.close()
 
     def texts(self, places: Sequence[Place]) -> list[Shown]:
-        """Return the documents at some places, each as text, as bytes, or with the reason why it cannot be shown."""
+        """Return the documents at some places, each as text, bytes, or the reason why it cannot be shown."""
         found: list[Shown] = [Missing("the document is in an index, which does not record its location")] * len(places)
         by_file: dict[str, list[int]] = {}
         for i, place in enumerate(places):
@@ -109,14 +109,14 @@ class TextReader:
 
     @property
     def paths(self) -> list[Path]:
-        """The input files, if all of them are there as they were; else none."""
+        """The input files; empty unless all exist and are unchanged."""
         if self._directory is None or any(isinstance(self._checked(name), Missing) for name in self._sizes):
             return []
         return [self._directory / name for name in self._sizes]
 
     @property
     def problem(self) -> str | None:
-        """Why the documents of an input cannot be shown; None where all inputs are as the run read them."""
+        """Why the documents of an input cannot be shown; None if all inputs are unchanged."""
         for name in self._sizes:
             if isinstance(found := self._checked(name), Missing):
                 return found.reason
@@ -124,7 +124,7 @@ class TextReader:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all inputs."""
+        """Total size of the inputs."""
         return sum(self._sizes.values())
 
     def _file(self, name: str) -> "_File | Missing":
@@ -135,7 +135,7 @@ class TextReader:
 
     def _checked(self, name: str) -> Path | Missing:
         if Path(name).is_absolute():
-            # A reference document, of --against.
+            # A reference document of --against.
             return Path(name) if Path(name).is_file() else Missing(f"{name} is missing")
         if self._directory is None:
             return Missing("the run read standard input, which cannot be read again")
@@ -172,15 +172,15 @@ class TextReader:
 
 
 class _File(ABC):
-    """A way to read documents of one input; places rise."""
+    """Reader of the documents of one input, at ascending places."""
 
     @abstractmethod
     def read(self, places: Sequence[Place]) -> list[Shown]:
-        """Return the documents at these places."""
+        """Return the documents at the given places."""
 
 
 class _Again(_File):
-    """A file whose documents are read where they stand."""
+    """File whose documents are read in place."""
 
     def __init__(self, file: InputFile) -> None:
         self._file = file
@@ -189,7 +189,7 @@ class _Again(_File):
         offsets = np.array([place.offset for place in places], np.uint64)
         try:
             lengths = np.array([self._length(place) for place in places], np.uint32)
-            # Equal offsets are read once: readers want them rising.
+            # Read equal offsets once: readers require ascending offsets.
             distinct, back = np.unique(offsets, return_inverse=True)
             texts = self._file.read_texts(distinct, lengths[np.searchsorted(offsets, distinct)])
             found = texts.take(back.astype(np.int64))
@@ -204,7 +204,7 @@ class _Again(_File):
 
 
 class _Table(_File):
-    """A table: its texts are put aside once, and found by their rows."""
+    """Table whose texts are spooled once and found by row."""
 
     def __init__(self, file: InputFile, work: Path, number: int) -> None:
         self._spool = Spool(work / f"texts-{number}", has_tokens=file.rules.tokens is not None)

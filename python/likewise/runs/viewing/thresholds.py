@@ -1,4 +1,4 @@
-"""What another threshold would have made of a run: its stored pairs, decided again."""
+"""Effect of other thresholds on a run, by deciding its stored pairs again."""
 
 import threading
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from likewise.runs.viewing.texts import Place
 from likewise.stages.groups import choose_leaders, components
 
 _STEP = 0.005
-# Deciding once more takes about 0.2 s for so many pairs; beyond, fewer cuts are offered.
+# Pairs decided per second, roughly; with more pairs, fewer cuts are offered.
 _PAIRS_A_SECOND = 5_000_000
 _SECONDS = 8
 _FEWEST_CUTS = 12
@@ -26,22 +26,22 @@ BINS = 60
 
 @dataclass(frozen=True)
 class StoredPair:
-    """A pair that the run stored: the document that would go, and the one that stays.
+    """A stored pair of a run: document a would be removed, document b kept.
 
     Parameters
     ----------
     number : int
-        Its place in the file, from 0.
+        Number in the file, from 0.
     row_a, row_b : int
         Rows in the run.
     doc_id_a, doc_id_b : str
-        Their ids.
+        Ids.
     place_a, place_b : Place
-        Where they stand.
+        Places of the documents.
     similarity : float
-        By the measure of the run.
+        By the run's measure.
     distance : int or None
-        Of their fingerprints.
+        Distance of the fingerprints.
     """
 
     number: int
@@ -63,13 +63,13 @@ class Thresholds:
     path : Path
         ``pairs.parquet``.
     recipe : Recipe
-        Of the run.
+        Recipe of the run.
     num_kept : int
-        What the run kept.
+        Number of documents that the run kept.
 
     Raises
     ------
-    InvalidInput
+    If the file is damaged, or contains more than 30 million pairs.
         If the file is damaged, or holds over 30 million pairs.
     """
 
@@ -93,20 +93,20 @@ class Thresholds:
         except (OSError, pa.ArrowException) as error:
             raise InvalidInput("the stored pairs are damaged; repeat the run", str(path)) from error
         ranks = np.stack([columns["rank_a"].to_numpy(), columns["rank_b"].to_numpy()], axis=1)
-        # Documents without a pair stay at any threshold.
+        # Documents without a pair are kept at any threshold.
         known, places = np.unique(ranks, return_inverse=True)
         self._num_paired = len(known)
         self._pairs = places.reshape(ranks.shape).astype(np.int64)
         self.similarity: NDArray[np.float64] = columns["similarity"].to_numpy()
         self._sizes = columns["num_features"].to_numpy() if has_margin else np.ones(len(self.similarity), np.int64)
-        # Short documents need more: a cut meets each pair where its similarity is that of a long one.
+        # Short documents need a higher similarity: cuts use the equivalent similarity of a long document.
         self._reached = recipe.without_margin(self.similarity, self._sizes)
         self._by_similarity = np.argsort(self._reached, kind="stable")
         self._lock = threading.Lock()
 
     @property
     def own(self) -> float:
-        """The threshold of the run, as a similarity."""
+        """Threshold of the run, as a similarity."""
         return self._recipe.least_similarity
 
     def required(self, number: int) -> float:
@@ -117,7 +117,7 @@ class Thresholds:
 
     @cached_property
     def cuts(self) -> list[float]:
-        """The similarities that can be cut at, rising from the floor to 1, the run's own among them."""
+        """Similarities offered as thresholds, ascending from the floor to 1, including the run's own."""
         floor, near = self.facts.floor, self._recipe.sketch
         if isinstance(near, SimHashDistance):
             found = [near.similarity(d) for d in range(near.bits + 1)]
@@ -129,7 +129,7 @@ class Thresholds:
 
     @property
     def curve(self) -> list[tuple[float, int]]:
-        """How many documents would be kept at each cut."""
+        """Number of documents kept at each cut."""
         with self._lock:
             return self._curve
 
@@ -138,7 +138,7 @@ class Thresholds:
         return [(cut, self.kept_at(cut)) for cut in self.cuts]
 
     def kept_at(self, cut: float) -> int:
-        """Return how many documents the run's decision would keep if the threshold were `cut`."""
+        """Return how many documents the run would keep with the threshold `cut`."""
         which = self.similarity >= cut
         if self._recipe.short_margin is not None:
             which = self.similarity >= self._recipe.replace(threshold=max(cut, 1e-6)).required_similarity(self._sizes)
@@ -151,12 +151,12 @@ class Thresholds:
         return self.facts.num_distinct - removed
 
     def histogram(self) -> tuple[list[float], list[int]]:
-        """Return bounds of equal parts from the floor to 1, and the pairs in each."""
+        """Return the bounds of equal intervals from the floor to 1, and the number of pairs in each."""
         counts, edges = np.histogram(self.similarity, bins=BINS, range=(self.facts.floor, 1.0))
         return edges.tolist(), counts.tolist()
 
     def around(self, cut: float, limit: int = 5) -> tuple[list[StoredPair], list[StoredPair]]:
-        """Return the pairs just above a cut, the nearest first, and those just below it."""
+        """Return the pairs just above a cut, and those just below it, nearest first."""
         ordered = self._reached[self._by_similarity]
         middle = int(np.searchsorted(ordered, cut, "left"))
         above = self._by_similarity[middle : middle + limit]
@@ -164,13 +164,13 @@ class Thresholds:
         return self._read(above), self._read(below)
 
     def pair(self, number: int) -> StoredPair | None:
-        """Return a pair by its place in the file; None where there is none."""
+        """Return a pair by its number in the file; None if it does not exist."""
         if not 0 <= number < len(self.similarity):
             return None
         return self._read(np.array([number]))[0]
 
     def found(self, cut: float) -> float | None:
-        """Return P(found) of a pair exactly at a cut by the run's search; None where no model says."""
+        """Return P(found) of a pair exactly at a cut by the run's search; None if there is no model."""
         recipe = self._recipe
         match recipe.sketch:
             case SimHashDistance() as near:

@@ -1,4 +1,4 @@
-"""What the page and the report look at: a finished run, or an index."""
+"""Views for the page and the report: a finished run, or an index."""
 
 import json
 import os
@@ -29,20 +29,20 @@ from likewise.runs.viewing.thresholds import Thresholds
 if TYPE_CHECKING:
     from likewise.index import Index
 
-# Of what a catalog consists; another version is made again.
+# Version of the catalog; other versions are built again.
 _CATALOG_VERSION = "2"
 _CATALOG = "groups.sqlite"
 
 
 class View(Protocol):
-    """What can be looked at.
+    """A run or an index to look at.
 
     Attributes
     ----------
     title : str
-        Its name.
+        Name.
     kind : {"run", "index"}
-        What it is.
+        Kind of view.
     """
 
     title: str
@@ -54,19 +54,19 @@ class View(Protocol):
 
     @property
     def kept_after_all(self) -> KeptAfterAll | None:
-        """Documents that the next run is to keep; None of an index."""
+        """Documents that the next run must keep; None for an index."""
 
     @property
     def recipe(self) -> Recipe:
-        """What decided."""
+        """Recipe that decided."""
 
     @property
     def note(self) -> str | None:
-        """What keeps pages from showing all, or from measuring as the run did; None where nothing does."""
+        """Why pages show less than all, or measure differently than the run; None if neither applies."""
 
     @property
     def catalog(self) -> Catalog:
-        """The groups, sorted when they are first asked for."""
+        """The groups, sorted on first access."""
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -74,18 +74,18 @@ class View(Protocol):
 
     @property
     def thresholds(self) -> Thresholds | None:
-        """The stored pairs; None where none were stored."""
+        """The stored pairs, if any."""
 
     def texts(self, documents: Sequence[tuple[int | None, Place]]) -> list[Shown]:
         """Return documents by (row, place), as text, bytes, or the reason why they cannot be shown."""
 
     def neighbors(self, text: str, limit: int) -> list[FoundNear]:
-        """Return documents that are near a text, the nearest first.
+        """Return the documents similar to a text, nearest first.
 
         Raises
         ------
         InvalidInput
-            If nothing can be looked up here, and why.
+            If the view cannot search; the error states why.
         """
 
 
@@ -100,17 +100,17 @@ class RunView:
     Parameters
     ----------
     path : Path
-        The output directory. Sorted groups are put into it, in ``.view``, and labels into ``review.csv``; where it
-        cannot be written to, groups go to a scratch directory and labels are refused.
+        The output directory. Sorted groups are stored in its ``.view`` directory, and labels in ``review.csv``. If it
+        is not writable, groups are stored in a scratch directory and writing labels fails.
     inputs : Path, optional
-        The directory of the inputs, where they lie elsewhere than at the time of the run.
+        Directory of the inputs, if they were moved after the run.
     progress : callable, optional
-        Takes events.
+        Receives events.
 
     Raises
     ------
     InvalidInput
-        If it holds no finished run, or its evidence is damaged.
+        If the directory contains no finished run, or its evidence is damaged.
     """
 
     kind = "run"
@@ -141,12 +141,12 @@ class RunView:
 
     @property
     def recipe(self) -> Recipe:
-        """What decided; with its weights once the groups are sorted."""
+        """Recipe that decided; it has its weights once the groups are sorted."""
         return self._recipe
 
     @property
     def note(self) -> str | None:
-        """What keeps pages from showing all: inputs that moved, weights that are not there; None where nothing does."""
+        """Why pages show less than all, such as moved inputs or missing weights; None if they show all."""
         problem = self._reader.problem
         if problem is None:
             return self._note
@@ -154,12 +154,12 @@ class RunView:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The summary, as the run wrote it."""
+        """The summary as the run wrote it."""
         return self._summary
 
     @property
     def catalog(self) -> Catalog:
-        """The groups, sorted when they are first asked for."""
+        """The groups, sorted on first access."""
         with self._lock:
             if self._catalog is None:
                 self._weigh()
@@ -174,12 +174,12 @@ class RunView:
 
     @cached_property
     def kept_after_all(self) -> KeptAfterAll:
-        """Documents that the next run is to keep, whatever they match."""
+        """Documents that the next run must keep regardless of matches."""
         return KeptAfterAll(self.path / DECISIONS)
 
     @cached_property
     def thresholds(self) -> Thresholds | None:
-        """The stored pairs; None where none were stored."""
+        """The stored pairs, if any."""
         path = self.path / PAIRS
         return Thresholds(path, self._recipe, self._summary["num_kept"]) if path.exists() else None
 
@@ -188,7 +188,7 @@ class RunView:
         return self._reader.texts([place for _, place in documents])
 
     def neighbors(self, text: str, limit: int) -> list[FoundNear]:
-        """Return documents of the run that are near a text, removed ones too."""
+        """Return the documents of the run similar to a text, including removed ones."""
         with self._lock:
             _ = self.catalog
             if self._near is None:
@@ -205,7 +205,7 @@ class RunView:
         )
 
     def _weigh(self) -> None:
-        """Count the weights again that the run counted on its inputs, if these are there and not too large for it."""
+        """Count the run's weights again, if it counted them and the inputs are available and not too large."""
         asked = Recipe.from_dict(self._summary["recipe"]).across_values
         paths = self._reader.paths
         if not asked.needs_counting or not paths or self._reader.num_bytes > MOST_BYTES:
@@ -219,7 +219,7 @@ class RunView:
             )
             self._recipe = weighed_files(found.files, asked, self._run.run_rules().threads, Timing(), self._progress)
         except (LikewiseError, OSError):
-            # A table of another collection was given, or what is read now is not what was read then.
+            # The run was given a table of another collection, or the inputs changed.
             return
         self._note = None
 
@@ -243,7 +243,7 @@ class RunView:
 
 
 def _current(path: Path, stamp: str) -> Catalog | None:
-    """Return the catalog that stands there, if it is of this evidence."""
+    """Return the existing catalog if it belongs to this evidence."""
     import sqlite3
 
     if not path.is_file():
@@ -254,22 +254,22 @@ def _current(path: Path, stamp: str) -> Catalog | None:
             return found
         found.close()
     except sqlite3.DatabaseError:
-        # Damaged: it can be made again.
+        # Damaged: build it again.
         return None
     return None
 
 
 class IndexView:
-    """An index, as a context; its groups are as they were when they were last sorted.
+    """An index, as a context; shows the groups as of the last sort.
 
     Parameters
     ----------
     index : Index
-        Open, and closed by its owner.
+        An open index; its owner closes it.
     title : str
-        Its name.
+        Name of the index.
     marks : Path, optional
-        Where labels go; they are kept in memory alone if None.
+        File for labels; if None, they are kept in memory only.
     """
 
     kind = "index"
@@ -300,7 +300,7 @@ class IndexView:
 
     @property
     def recipe(self) -> Recipe:
-        """What decides."""
+        """Recipe that decides."""
         return self.index.recipe
 
     @property
@@ -310,7 +310,7 @@ class IndexView:
 
     @property
     def catalog(self) -> Catalog:
-        """The groups, sorted when they are first asked for."""
+        """The groups, sorted on first access."""
         with self._lock:
             if self._catalog is None:
                 self.sort_again()
@@ -324,27 +324,27 @@ class IndexView:
 
     @property
     def is_current(self) -> bool:
-        """Whether nothing has been added or removed since the groups were sorted."""
+        """Whether the index is unchanged since the groups were sorted."""
         return self._catalog is None or self._sorted_at == self._state()
 
     def sort_again(self) -> None:
-        """Sort the groups of the index as it is now."""
+        """Sort the current groups of the index."""
         with self._lock:
             if self._work is None:
                 self._work = self._stack.enter_context(scratch_directory())
             state = self._state()
             self._num_sorted += 1
-            # Two are held, and take turns with their names.
+            # Two catalogs are open at a time; names rotate.
             target = self._work / f"{self._num_sorted % 3}-{_CATALOG}"
             build_from_index(self.index, target, {})
             if self._before is not None:
                 self._before.close()
-            # Whoever still lists the last one may go on until the next.
+            # Keep the last catalog open for readers that still use it, until the next sort.
             self._before, self._catalog = self._catalog, Catalog(target)
             self._sorted_at = state
 
     def texts(self, documents: Sequence[tuple[int | None, Place]]) -> list[Shown]:
-        """Return documents by their rows, where the index keeps texts."""
+        """Return documents by row, if the index stores texts."""
         reason = Missing("this index stores no texts; create one with --store text")
         if self.summary.get("store") != "text":
             return [reason] * len(documents)
@@ -365,7 +365,7 @@ class IndexView:
 
 
 def file_run(summary: dict[str, Any]) -> FileRun:
-    """Return how the inputs of a finished run are read."""
+    """Return the reading options of a finished run's inputs."""
     options = summary.get("options", {})
     return FileRun(
         text_fields=tuple(options.get("text_field") or ("text",)),
@@ -382,9 +382,9 @@ def file_run(summary: dict[str, Any]) -> FileRun:
 
 
 def _recipe_of(summary: dict[str, Any]) -> tuple[Recipe, str | None]:
-    """Return the recipe of a run; one that lacks its weights or words measures without them, and says so."""
+    """Return the recipe of a run; without its weights or words, a plain recipe and a note about it."""
     fields = summary["recipe"]
-    # Pages compare any two texts, and show them without their value.
+    # Pages compare any two texts, and show them without the values of a field.
     recipe = Recipe.from_dict(fields).across_values
     try:
         _ = recipe.feature_rules

@@ -1,4 +1,4 @@
-"""Audits of the output of other tools: which documents they kept, and what they say of those that they removed."""
+"""Audits of the output of other tools: the documents that they kept, and the recorded reasons for removals."""
 
 from likewise.runs.audit.tools.run import OutputAudit, audit_output, removal_line
 

@@ -1,4 +1,4 @@
-"""The output of another tool opened as a run: its inputs, which of them it kept, and why it removed the others."""
+"""The output of another tool opened like a run: its inputs, the documents it kept, and the reasons for removals."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -29,22 +29,22 @@ from likewise.stages.text import normalize
 
 _PIECE_BYTES = 4 << 20
 _MOST_NAMED = 5
-# Kept documents of one cluster that a removed one of it is compared with.
+# Kept documents of a cluster with which a removed one is compared, at most.
 _KEPT_OF_CLUSTER = 8
 
 
 @dataclass(frozen=True)
 class ToolFiles:
-    """What another tool read and wrote.
+    """Files that another tool read and wrote.
 
     Parameters
     ----------
     inputs, kept : sequence of path
-        The documents that it read, and those that it kept.
+        The documents that the tool read, and those that it kept.
     removed : Path, optional
-        A table of the removed documents: column id, and optionally kept_id.
+        Table of the removed documents: column id, and optionally kept_id.
     clusters : Path, optional
-        A table of columns id and cluster.
+        Table with the columns id and cluster.
     """
 
     inputs: Sequence[str | Path]
@@ -55,14 +55,14 @@ class ToolFiles:
 
 @dataclass(frozen=True, eq=False)
 class Claims:
-    """For which kept document each removed one was removed, as the tool says.
+    """The kept documents for which documents were removed, according to the tool.
 
     Parameters
     ----------
     rows, kept_rows : ndarray of shape (m,), int64
-        Removed documents, and a kept document given for each; a removed document may have several.
+        Removed documents, and a kept document recorded for each; a removed document may have several.
     what : str
-        What says so.
+        Description of the recorded documents, for messages.
     """
 
     rows: NDArray[np.int64]
@@ -77,13 +77,13 @@ class OpenOutput:
     Parameters
     ----------
     run : OpenRun
-        Its inputs and what it removed of them; kept documents come first in order of priority.
+        The inputs and removals; kept documents come first in order of priority.
     kept : Inputs
-        The files that it kept.
+        The kept files.
     checks : tuple of Check
-        Whether what it says agrees with what it kept.
+        Whether the tool's tables agree with what it kept.
     claims : Claims, optional
-        Where the tool gives them.
+        Recorded reasons, if the tool gives them.
     by : {"id", "text"}
         How kept documents were found among the inputs.
     """
@@ -102,18 +102,18 @@ def open_output(given: ToolFiles, recipe: Recipe, run: FileRun, progress: Progre
     Parameters
     ----------
     given : ToolFiles
-        What it read and wrote.
+        Files that the tool read and wrote.
     recipe : Recipe
-        What a match is; resolved.
+        Defines a match; resolved.
     run : FileRun
         How the files are read.
     progress : callable
-        Takes events.
+        Receives events.
 
     Raises
     ------
     InvalidInput
-        If the kept documents cannot be found among the inputs, or a table names documents that are not there.
+        If the kept documents cannot be found among the inputs, or a table names documents that do not exist.
     """
     if [*map(str, given.inputs), *map(str, given.kept)].count("-") > 1:
         raise InvalidInput("standard input (-) is given twice; give it once")
@@ -147,7 +147,7 @@ def open_output(given: ToolFiles, recipe: Recipe, run: FileRun, progress: Progre
             check, claims = _clusters(given.clusters, names, is_kept)
             checks.append(check)
         ranked = priority_order(documents, recipe.keep)
-        # Whatever the tool preferred, what it kept comes first.
+        # Kept documents come first, whatever order the tool preferred.
         collapsed = collapse(documents, recipe, np.concatenate([ranked[is_kept[ranked]], ranked[~is_kept[ranked]]]))
         nothing = np.full(len(rows), -1, np.int64)
         evidence = Evidence(None, rows, nothing, np.full(len(rows), np.nan), nothing, np.zeros(len(rows), bool))
@@ -159,7 +159,7 @@ def open_output(given: ToolFiles, recipe: Recipe, run: FileRun, progress: Progre
 
 @dataclass(frozen=True, eq=False)
 class _Identities:
-    """Ids and texts of the documents of some files, as hashes."""
+    """Hashes of the ids and texts of the documents in some files."""
 
     inputs: Inputs
     ids: NDArray[np.uint64]
@@ -173,7 +173,7 @@ class _Identities:
 
     @classmethod
     def read(cls, inputs: Inputs, recipe: Recipe, run: FileRun, work: Path) -> "_Identities":
-        """Read them; bad rows are passed over where the run passes over them."""
+        """Read the hashes; bad rows are skipped unless the run fails on them."""
         hashed = _hashes if recipe.takes_tokens or recipe.tokens in BYTE_TOKENS else _text_hashes
         ids, has_id, texts, lines, starts = [], [], [], [], [0]
         num = 0
@@ -201,12 +201,12 @@ class _Identities:
         )
 
     def place(self, row: int) -> tuple[str, int]:
-        """Return the file of a document, and its row there from 1."""
+        """Return the file of a document and its row there, from 1."""
         number = int(np.searchsorted(self.starts, row, side="right")) - 1
         return self.inputs.files[number].name, int(self.lines[row]) + 1
 
     def places(self, rows: NDArray[np.int64]) -> list[str]:
-        """Return the places of some of these rows, as ``file:line``."""
+        """Return the places of the first of these rows, as ``file:line``."""
         return ["{}:{}".format(*self.place(int(row))) for row in rows[:_MOST_NAMED]]
 
     def error(self, row: int, message: str) -> InvalidInput:
@@ -227,7 +227,7 @@ class _Identities:
             )
 
     def rows_of(self, ids: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the row of each id; of one that is not there any other."""
+        """Return the row of each id; arbitrary for an id that does not exist."""
         order = np.argsort(self.ids, kind="stable")
         found: NDArray[np.int64] = order[np.minimum(np.searchsorted(self.ids, ids, sorter=order), len(order) - 1)]
         return found
@@ -249,16 +249,16 @@ class _Identities:
         return is_kept
 
     def same_texts(self, kept: "_Identities") -> Check:
-        """Return whether kept documents, found by their ids, have the texts that they have here."""
+        """Check that kept documents, found by id, have the same texts as here."""
         differing = np.flatnonzero(self.texts[self.rows_of(kept.ids)] != kept.texts)
         name = "each kept document has the same text as the input with its id"
         return Check(name, len(kept), len(differing), tuple(kept.places(differing)))
 
     def kept_by_text(self, kept: "_Identities") -> NDArray[np.bool_]:
-        """Return which of these documents were kept; of equal texts the first, as many as were kept."""
+        """Return which of these documents were kept; of equal texts the first ones, as many as were kept."""
         order, theirs = np.argsort(self.texts, kind="stable"), np.argsort(kept.texts, kind="stable")
         mine, wanted = self.texts[order], kept.texts[theirs]
-        # The n-th kept copy of a text is the n-th of the inputs.
+        # The n-th kept copy of a text is its n-th copy in the inputs.
         copy = np.arange(len(wanted)) - np.searchsorted(wanted, wanted, side="left")
         place = np.searchsorted(mine, wanted, side="left") + copy
         is_there = place < np.searchsorted(mine, wanted, side="right")
@@ -279,12 +279,12 @@ def _hashes(texts: Texts) -> NDArray[np.uint64]:
 
 
 def _text_hashes(texts: Texts) -> NDArray[np.uint64]:
-    """Return hashes of normalized texts, so that case and whitespace do not count."""
+    """Return hashes of normalized texts, so that case and whitespace are ignored."""
     return _hashes(Texts.from_list([normalize(text) for text in texts.to_list()]))
 
 
 def _are_by_id(inputs: _Identities, kept: _Identities) -> bool:
-    """Return whether documents are found by ids: where all have one; by text where one side has none."""
+    """Return whether documents are identified by ids, which requires that all have one; otherwise by text."""
     for what, side in (("inputs", inputs), ("kept files", kept)):
         without = np.flatnonzero(~side.has_id)
         if 0 < len(without) < len(side):
@@ -297,7 +297,7 @@ def _are_by_id(inputs: _Identities, kept: _Identities) -> bool:
 
 
 class _Names:
-    """Finds documents by what a table calls them: their ids, or where the inputs have none their row numbers."""
+    """Finds the documents that a table names, by id, or by row number if the inputs have no ids."""
 
     def __init__(self, inputs: _Identities) -> None:
         self._inputs = inputs
@@ -306,12 +306,12 @@ class _Names:
             inputs.check_ids("inputs")
 
     def rows(self, names: Sequence[str], path: Path) -> NDArray[np.int64]:
-        """Return the rows of documents.
+        """Return the rows of the named documents.
 
         Raises
         ------
         InvalidInput
-            If one is not there, naming its row in the table.
+            If a document does not exist; the error names the row in the table.
         """
         inputs = self._inputs
         if self._has_ids:
@@ -332,7 +332,7 @@ class _Names:
         return rows
 
     def distinct_rows(self, names: Sequence[str], path: Path) -> NDArray[np.int64]:
-        """Return the rows of documents of which none may come twice."""
+        """Return the rows of the named documents; raise InvalidInput if one is listed twice."""
         rows = self.rows(names, path)
         order = np.argsort(rows, kind="stable")
         doubles = order[1:][rows[order[1:]] == rows[order[:-1]]]
@@ -342,12 +342,12 @@ class _Names:
         return rows
 
     def called(self, rows: NDArray[np.int64]) -> list[str]:
-        """Return the places of some documents."""
+        """Return the places of the first of these documents."""
         return self._inputs.places(rows)
 
 
 def _removed(path: Path, names: _Names, is_kept: NDArray[np.bool_]) -> tuple[Check, Claims | None]:
-    """Compare the table of removed documents with what was kept; return the kept document given for each."""
+    """Compare the table of removed documents with what was kept; return the kept documents that it records."""
     columns = read_columns(path, ("id",), optional=("kept_id",))
     rows = names.distinct_rows(columns["id"], path)
     is_listed = np.zeros(len(is_kept), bool)

@@ -1,4 +1,4 @@
-"""An audit of what another tool removed and kept: removals without a match, duplicates that it left, chains."""
+"""Audit of another tool's output: removals without a match, remaining duplicates, chains."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ from likewise.runs.audit.truth.matches import Matches, nearest_kept, num_afforda
 
 _MOST_LISTED = 1000
 _MOST_NAMED = 5
-# Of removals without a match: those that are listed, and those whose nearest kept document is looked for.
+# For removals without a match: maximum number listed, and maximum number whose nearest kept document is searched.
 _MOST_WORST = 50
 _MOST_NEAREST = 1000
-# Below this, a nearest kept document is not looked for.
+# Nearest kept documents below this similarity are not searched.
 _LEAST_TOLD = 0.1
 
 
@@ -85,7 +85,7 @@ def audit_output(
     seed: int = 0,
     progress: Progress | bool | None = None,
 ) -> OutputAudit:
-    """Measure what another tool removed without a match, and what it left.
+    """Measure how many removals of another tool have no match, and how many duplicates it left.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def audit_output(
     clusters : path, optional
         Table with the columns ``id`` and ``cluster``.
     run : FileRun, optional
-        How the files are read.
+        ``removals``: share of the removable documents (those that match a kept document) that were removed.
     num_sampled, seed, progress
         As for :func:`likewise.audit`.
 
@@ -112,13 +112,13 @@ def audit_output(
     Raises
     ------
     InvalidInput
-        If the kept documents cannot be found among the inputs, or a table names documents that are not there.
+        If the kept documents cannot be found among the inputs, or a table names documents that do not exist.
     InvalidParameter
         If an option is out of range, or two options exclude each other.
 
     Notes
     -----
-    A removal is right if any kept document matches, whichever the tool preferred.
+    A removal is correct if any kept document matches, whichever the tool preferred.
     docs/howto/audit-another-tool.md explains the figures.
 
     Examples
@@ -206,7 +206,7 @@ def _count(part: Share, total: int) -> float:
 def _unmatched(
     opened: OpenRun, strata: list[Stratum], matches: Matches, stages: NDArray[np.uint8]
 ) -> tuple[NDArray[np.int64], Share]:
-    """Return the sampled removed documents that match no kept one, and the share of such among all removed."""
+    """Return the sampled removed documents without a matching kept one, and their share among all removed documents."""
     counts = Counts(opened, matches, stages)
     removed = [stratum for stratum in strata if stratum.name == REMOVED]
     if not removed:
@@ -218,7 +218,7 @@ def _unmatched(
 
 
 def _worst(opened: OpenRun, rows: NDArray[np.int64], seed: int, progress: Progress) -> list[dict[str, Any]]:
-    """Return the removed documents whose nearest kept document is the least similar, as JSON values."""
+    """Return the removed documents whose nearest kept document is least similar, as JSON values."""
     documents, collapsed, recipe = opened.documents, opened.collapsed, opened.recipe
     nearest, similarity = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
     is_known = np.zeros(len(rows), bool)
@@ -241,10 +241,10 @@ def _worst(opened: OpenRun, rows: NDArray[np.int64], seed: int, progress: Progre
         place = np.minimum(np.searchsorted(some, np.maximum(position, 0)), max(0, len(some) - 1))
         is_known = (position >= 0) & (some[place] == position) if len(some) else is_known
         nearest[is_known], similarity[is_known] = found[place[is_known]], best[place[is_known]]
-        # A kept document at each position comes before removed ones.
+        # At each position, a kept document comes before removed ones.
         has_nearest = nearest >= 0
         nearest[has_nearest] = collapsed.order[nearest[has_nearest]].astype(np.int64)
-    # Those of which something is known first, and the least similar first.
+    # Documents with a known nearest one first, then the least similar first.
     order = np.lexsort((rows, similarity, ~is_known))[:_MOST_WORST]
     ids = documents.doc_ids(rows[order]).to_pylist()
     worst = []
@@ -271,7 +271,7 @@ def _no_unmatched(strata: list[Stratum], worst: list[dict[str, Any]], num_wrong:
 
 
 def removal_line(removal: dict[str, Any]) -> str:
-    """Return in words a removed document and the nearest kept one."""
+    """Return a line about a removed document and the nearest kept one."""
     if removal["nearest_kept_id"] is not None:
         return f"{removal['doc_id']}: nearest kept {removal['nearest_kept_id']} at {removal['similarity']:.4f}"
     if removal["is_below"]:
@@ -280,7 +280,7 @@ def removal_line(removal: dict[str, Any]) -> str:
 
 
 class _Chains:
-    """Whether removed documents match the kept ones that the tool gives for them; all are measured."""
+    """Check whether removed documents match the kept ones that the tool records; all are measured."""
 
     def __init__(self, output: OpenOutput, claims: Claims, progress: Progress) -> None:
         run, documents = output.run, output.run.documents

@@ -1,4 +1,4 @@
-"""Small tables of ids that other tools write: CSV, TSV, JSON Lines or Parquet, by the names of their columns."""
+"""Small tables of ids written by other tools: CSV, TSV, JSON Lines or Parquet, read by column name."""
 
 import csv
 import json
@@ -12,16 +12,16 @@ _ID_NAMES = ("id", "doc_id")
 
 
 def read_columns(path: Path, wanted: Sequence[str], *, optional: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Return columns of ids as strings, in the order of the file.
+    """Return columns of ids as strings, in file order.
 
     Parameters
     ----------
     path : Path
         A ``.csv``, ``.tsv``, ``.jsonl`` or ``.parquet`` file; CSV and TSV have a header.
     wanted : sequence of str
-        Columns that must be there; ``doc_id`` stands for ``id``.
+        Required columns; the column of ``id`` may also be named ``doc_id``.
     optional : sequence of str
-        Columns that may be there.
+        Columns that may be missing.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def read_columns(path: Path, wanted: Sequence[str], *, optional: Sequence[str] =
     for number, row in enumerate(rows, 1):
         for name, column in found.items():
             value = row.get(column)
-            # Whole numbers are ids too; a truth value or a list is none.
+            # Integers are ids too; booleans and lists are not.
             if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
                 raise InvalidInput(f"{column} is missing or not an id: {value!r}", str(path), number)
             columns[name].append(str(value))
@@ -75,6 +75,6 @@ def _rows(path: Path) -> tuple[Iterable[dict[str, Any]], list[str]]:
     except (OSError, InvalidInput):
         raise
     except (ValueError, RecursionError, csv.Error) as error:
-        # The errors of Arrow are ValueErrors.
+        # Errors of Arrow are ValueErrors.
         raise InvalidInput(f"cannot read this table: {error}", str(path)) from error
     raise InvalidInput("the name must end in .csv, .tsv, .jsonl or .parquet", str(path))

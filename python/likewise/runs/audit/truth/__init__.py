@@ -1,1 +1,1 @@
-"""All matches of some documents, by exact comparison: what a run is held against."""
+"""All matches of some documents, by exact comparison: the reference for judging a run."""

@@ -1,4 +1,4 @@
-"""Every match of some documents among all others, measured exactly, whatever the run's search would find."""
+"""All matches of some documents among all documents, measured exactly and independently of the run's search."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,23 +17,23 @@ from likewise.recipe.recipe import Recipe
 from likewise.runs.audit.truth.measuring import similarities
 from likewise.runs.audit.truth.rarest import RarestFeatures
 
-# Features of the documents that are looked at in one go, and of the sampled ones in one pass.
+# Maximum number of features of documents read at once, and of sampled documents in one pass.
 _FEATURES_AT_ONCE = 2_000_000
 _SAMPLE_FEATURES = 8_000_000
 _MOST_AT_ONCE = 1 << 16
 _STAGE = "comparing the sample with all documents"
-# 16 bytes each are held; a sample of near-copies of one template has very many.
+# Matches take 16 bytes each; a sample of near-copies of one template has very many.
 _MOST_MATCHES = 50_000_000
-# Documents that each document may be measured against, and pairs that are always affordable.
+# Pairs measured per document, and total number of pairs that is always affordable.
 _MEASURED_EACH = 100
 _FEW_PAIRS = 10_000_000
-# The same where a sample of all documents is asked for, so that up to 20,000 are always compared with all.
+# The same if all documents are sampled, so that up to 20,000 are always compared with all.
 _CENSUS_PAIRS = 450_000_000
-# Pairs whose shared features are added up in the time of a measurement.
+# Pairs whose shared masses are summed in the time of one measurement.
 _SUMS_A_MEASUREMENT = 16
-# Other documents that a pilot sample is compared with.
+# Number of other documents that a pilot sample is compared with.
 _PILOT_OTHERS = 1000
-# Fingerprints: sampled ones beside all others.
+# Fingerprints: sampled documents compared with all others at once.
 _SAMPLED_AT_ONCE = 64
 
 
@@ -44,9 +44,9 @@ class Matches:
     Parameters
     ----------
     sampled, others : ndarray of shape (m,), uint32
-        Positions; sorted by sampled, then by the other. A pair of two sampled documents stands twice.
+        Positions, sorted by `sampled`, then by `others`. A pair of two sampled documents occurs twice.
     similarity : ndarray of shape (m,), float64
-        By the recipe's measure; of containment that of the later in the earlier.
+        By the recipe's measure; containment is that of the later in the earlier.
     """
 
     sampled: NDArray[np.uint32]
@@ -76,7 +76,7 @@ def exact_matches(
     threads: int,
     progress: Progress,
 ) -> Matches:
-    """Return every match of sampled positions among all positions, by the recipe's measure and threshold.
+    """Return all matches of sampled positions among all positions, by the recipe's measure and threshold.
 
     Parameters
     ----------
@@ -85,34 +85,34 @@ def exact_matches(
     collapsed : Collapsed
         Positions in order of priority.
     recipe : Recipe
-        What a match is, resolved. Of a Hamming-only recipe: within the radius, and by the short check.
+        Defines a match; resolved. For a Hamming-only recipe: within the radius, and by the short check.
     sampled : ndarray of shape (s,), uint32
-        Positions, rising.
+        Positions, ascending.
     threads : int
-        Threads of each call.
+        Number of threads of each call.
     progress : callable
-        Takes events.
+        Receives events.
 
     Returns
     -------
     Matches
-        None missing, none too many.
+        Exactly all matches.
 
     Raises
     ------
     InvalidParameter
-        If they are over 50 million.
+        If there are more than 50 million matches.
 
     Notes
     -----
-    No sketch, band or radius has a say in it, except in Hamming-only runs, which match fingerprints. A pair is
-    measured if the other document has one of the sampled one's rarest features, without which it cannot match
-    (:class:`RarestFeatures`); of fingerprints all pairs are measured. Memory: some 200 MB beside the sample's features;
-    cost: a pass over all texts for each 8e6 features of the sample, or s times n distances.
+    The result does not depend on sketches, bands or a radius, except for Hamming-only runs, which match fingerprints. A
+    pair is measured if the other document has one of the sampled one's rarest features, without which it cannot match
+    (:class:`RarestFeatures`); for fingerprints, all pairs are measured. Memory: some 200 MB in addition to the sample's
+    features. Cost: a pass over all texts for each 8e6 features of the sample, or s times n distances.
     """
     began = Timing.now()
     if isinstance(recipe.sketch, Exact) or not len(sampled):
-        # What matches has collapsed.
+        # All matches have collapsed.
         return _sorted([])
     progress(StageStarted(_STAGE, len(collapsed.order), "documents"))
     search = _Search(documents, collapsed, recipe, sampled, threads, progress)
@@ -138,25 +138,25 @@ def nearest_kept(
     threads: int,
     progress: Progress,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return of each sampled position the most similar position with a kept document, and the similarity.
+    """Return the most similar position with a kept document, and the similarity, for each sampled position.
 
     Parameters
     ----------
     documents, collapsed : Documents, Collapsed
-        All of the run.
+        All documents of the run.
     recipe : Recipe
-        With the least similarity that is told, as its threshold; by a measure of sets.
+        Its threshold is the lowest similarity to report; with a set measure.
     kept : ndarray of shape (positions,), bool
         Whether each position has a kept document.
     sampled : ndarray of shape (s,), uint32
-        Positions, rising.
+        Positions, ascending.
     threads, progress
         As for :func:`exact_matches`.
 
     Returns
     -------
     positions, similarities : ndarray of shape (s,)
-        -1 and 0 where no kept document is so similar; of several the first.
+        -1 and 0 if no kept document is similar enough; the first of equally similar ones.
     """
     nearest, best = np.full(len(sampled), -1, np.int64), np.zeros(len(sampled))
     if not len(sampled):
@@ -166,7 +166,7 @@ def nearest_kept(
     search = _Search(documents, collapsed, recipe, sampled, threads, progress)
     for some in search.by_features():
         which = np.flatnonzero(kept[some.others])
-        # The best of this part comes last of each sampled position.
+        # For each sampled position, the best match of this part comes last.
         order = which[np.lexsort((-some.others[which].astype(np.int64), some.similarity[which]))]
         place = np.searchsorted(sampled, some.sampled[order])
         found, alike = some.others[order].astype(np.int64), some.similarity[order]
@@ -188,34 +188,34 @@ def num_affordable(
     seed: int,
     threads: int,
 ) -> int:
-    """Return how many documents to sample, `num_sampled` at most, so that comparing them takes less than a run.
+    """Return how many documents to sample, at most `num_sampled`, so that comparing them takes less time than a run.
 
     Parameters
     ----------
     documents, collapsed : Documents, Collapsed
-        All of the run.
+        All documents of the run.
     recipe : Recipe
-        Of the run.
+        Recipe of the run.
     pilot : ndarray of shape (p,), uint32
-        Positions drawn as the sample will be, but independently of it.
+        Positions drawn like the sample, but independently of it.
     num_sampled : int
-        Documents asked for.
+        Number of documents requested.
     seed : int
-        Of the draw of the others.
+        Seed for drawing the other documents.
     threads : int
-        Threads of each call.
+        Number of threads of each call.
 
     Returns
     -------
     int
-        As many as come to 100 exact measurements for each document of the run, or to ten million in all; to 450
-        million if all documents are asked for.
+        As many as need 100 exact measurements for each document of the run, or ten million in total (450 million if all
+        documents are requested).
 
     Notes
     -----
-    Where pages share a template, every document has some of a sampled one's rarest features, and all pairs have to be
-    measured, or at least added up. The pilot tells the share of pairs for which that holds. It is no part of the
-    sample, so that the sample is a random one of its size.
+    If pages share a template, every document has some of a sampled one's rarest features, and all pairs must be
+    measured, or at least summed. The pilot estimates the share of such pairs. It is not part of the sample, so that the
+    sample is a random one of its size.
     """
     num = len(collapsed.order)
     if isinstance(recipe.sketch, Exact) or recipe.is_distance_only or not len(pilot) or num * num_sampled <= _FEW_PAIRS:
@@ -252,7 +252,7 @@ def _sorted(found: list[Matches]) -> Matches:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """What is compared with what, and how; each way of it yields matches part by part."""
+    """Exact comparison of sampled documents with all others; its methods yield matches part by part."""
 
     documents: Documents
     collapsed: Collapsed
@@ -262,7 +262,7 @@ class _Search:
     progress: Progress
 
     def by_features(self) -> Iterator[Matches]:
-        """Measure what has one of a sampled document's rarest features."""
+        """Measure the documents that have one of a sampled document's rarest features."""
         recipe, order = self.recipe, self.collapsed.order
         rules = recipe.feature_rules
         sizes = np.cumsum(self.documents.num_features[order[self.sampled]].astype(np.int64))
@@ -272,7 +272,7 @@ class _Search:
             rows = order[part].astype(np.int64)
             by_row = np.argsort(rows)
             texts = _native.Texts.concat([read() for _, read in self.documents.texts(rows[by_row], 1)])
-            # Sampled document i of this pass has set i and stands i-th here.
+            # Order texts so that sampled document i of this pass has text i and set i.
             texts = texts.take(np.argsort(by_row))
             rarest = RarestFeatures(
                 texts, rules, measure=recipe.measure, threshold=recipe.similarity_threshold, threads=self.threads
@@ -293,7 +293,7 @@ class _Search:
         near: NDArray[np.int64],
         mine: NDArray[np.int64],
     ) -> Iterator[Matches]:
-        """Measure texts `near` (numbers among `positions`) against the sampled documents `mine` (numbers of sets)."""
+        """Measure texts `near` (numbers among `positions`) with the sampled documents `mine` (numbers of sets)."""
         recipe, threads = self.recipe, self.threads
         is_other = positions[near] != sampled[mine]
         near, mine = near[is_other], mine[is_other]
@@ -319,7 +319,7 @@ class _Search:
             yield Matches(sampled[mine[hits]], positions[near[hits]], similarity[hits])
 
     def _all_texts(self) -> Iterator[tuple[int, NDArray[np.uint32], _native.Texts]]:
-        """Yield all positions with their texts, in the order of the input: (done with these, positions, texts)."""
+        """Yield all positions with their texts, in input order: (number done so far, positions, texts)."""
         order, num_features = self.collapsed.order, self.documents.num_features
         positions = np.argsort(order, kind="stable").astype(np.uint32)
         rows = order[positions].astype(np.int64)
@@ -334,7 +334,7 @@ class _Search:
             start = stop
 
     def within(self) -> Iterator[Matches]:
-        """Compare fingerprints, all with all."""
+        """Compare all sampled fingerprints with all fingerprints."""
         near, order, sampled = self.recipe.method_as(SimHashDistance), self.collapsed.order, self.sampled
         words = self.documents.sketches.reshape(-1, near.num_words)
         for start in range(0, len(order), _MOST_AT_ONCE):
@@ -355,7 +355,7 @@ class _Search:
             self.progress(StageAdvanced(_STAGE, min(start + _MOST_AT_ONCE, len(order))))
 
     def _alike_if_short(self, found: Matches) -> Matches:
-        """Return the matches but for those of a short document whose features are too different."""
+        """Return the matches without those of short documents whose features differ too much."""
         documents, recipe, order = self.documents, self.recipe, self.collapsed.order
         near = recipe.method_as(SimHashDistance)
         rows = [order[side].astype(np.int64) for side in (found.sampled, found.others)]

@@ -1,4 +1,4 @@
-"""Exact similarity of pairs of rows, some feature sets at a time."""
+"""Exact similarity of pairs of rows, with a limited number of feature sets in memory."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.batch.read.documents import Documents
 
-# A feature and its weight, and what a set takes beside them.
+# A feature with its weight, and the overhead of a set.
 _BYTES_A_FEATURE = 12
 _BYTES_A_SET = 200
 _SETS_BYTES = 64 << 20
@@ -23,28 +23,28 @@ def similarities(
     measure: str,
     threads: int,
 ) -> NDArray[np.float64]:
-    """Return the exact similarity of each pair of rows; containment is that of a in b.
+    """Return the exact similarity of each pair of rows; containment is that of `a` in `b`.
 
     Parameters
     ----------
     documents : Documents
-        Whose texts are read again.
+        Documents whose texts are read again.
     a, b : ndarray of shape (m,), int64
         Rows.
     rules : FeatureRules
-        Whose features count.
+        Rules that make the features.
     measure : str
-        One of the set measures.
+        A set measure.
     threads : int
-        Threads of each call.
+        Number of threads of each call.
 
     Returns
     -------
     ndarray of shape (m,), float64
-        0 to 1. Held at once are feature sets of some 64 MB, or of one pair.
+        0 to 1. About 64 MB of feature sets are in memory at once, or those of one pair.
     """
     found = np.zeros(len(a))
-    # Pairs of one document stand together, so that its set is made once.
+    # Pairs with the same b are adjacent, so that its set is made once.
     by_kept = np.lexsort((a, b))
     for part in _parts(documents, a[by_kept], b[by_kept]):
         which = by_kept[part]
@@ -59,7 +59,7 @@ def similarities(
 
 
 def _parts(documents: Documents, a: NDArray[np.int64], b: NDArray[np.int64]) -> Iterator[slice]:
-    """Cut pairs, sorted by b, where their sets come to what is held at once."""
+    """Yield slices of pairs, sorted by b, whose feature sets fit the memory limit."""
     if not len(a):
         return
     sizes = documents.num_features[a].astype(np.int64) * _BYTES_A_FEATURE + _BYTES_A_SET

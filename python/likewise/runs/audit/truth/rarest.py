@@ -1,4 +1,4 @@
-"""The rarest features of some documents: what matches one of them has at least one of its own."""
+"""Rarest features of some documents: a match of a document has at least one of them."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,49 +7,49 @@ from numpy.typing import NDArray
 
 from likewise import _native
 
-# Bits of the hash by which most features of other documents are passed over.
+# Hash bits of the filter that excludes most features of other documents.
 _FILTER_BITS = 22
-# Shared features written out at once, and pairs of a text and a document.
+# Maximum number of shared features, and of pairs of a text and a document, in memory at once.
 _SHARED_AT_ONCE = 1_000_000
 _CELLS_AT_ONCE = 2_000_000
-# A feature is common if more than this part of the documents have it among their rarest.
+# A feature is common if more than 1/4 of the documents have it among their rarest.
 _COMMON_PART = 4
-# Beyond this part of the pairs what they share is added up before they are measured.
+# If more than this share of the pairs remain, shared masses are summed before exact measurement.
 _DENSE = 0.01
-# Of both masses together, the part that a match must share.
+# Share of the sum of both masses that a match must have in common.
 _MASS_MEASURES: dict[str, Callable[[float], float]] = {
     "jaccard": lambda threshold: threshold / (1.0 + threshold),
     "dice": lambda threshold: threshold / 2.0,
 }
-# Sums in single precision are exact up to 2^24, and are taken a little higher.
+# Sums in single precision are exact up to 2^24 and may be slightly too low above it, so bounds are lowered.
 _ALMOST_SINGLE = 1.0 - 1e-5
-# Bounds are taken a little lower, so that no rounding loses a pair.
+# Bounds are slightly lowered, so that rounding loses no pair.
 _ALMOST = 1.0 - 1e-9
 
 
 class RarestFeatures:
-    """The rarest features of each of several documents, and who shares them.
+    """Rarest features of several documents, and the documents that have each.
 
     Parameters
     ----------
     texts : Texts
         The documents.
     rules : FeatureRules
-        Whose features count.
+        Rules that make the features.
     measure : str
-        One of the set measures.
+        A set measure.
     threshold : float
-        What a match is.
+        Minimum similarity of a match.
     threads : int
-        Threads of each call.
+        Number of threads of each call.
 
     Notes
     -----
-    Of a document A the features are left out that most of these documents have, as long as those left out come to less
-    than any match must share: with masses (the weights; for cosine their squares) t of A's mass for jaccard,
-    t/(2-t) for dice, t^2 for cosine. A document that shares none of the rest cannot reach the threshold t. For
-    containment and overlap, where a small document is enough, nothing is left out. How common a feature is
-    changes the cost alone. It is the bound of the prefix join, here without its order of all documents.
+    A document A omits its most common features among these documents, as long as the omitted features have less mass
+    than a match must share: with masses (the weights; for cosine their squares), t of A's mass for jaccard, t/(2-t) for
+    dice, t^2 for cosine. A document that shares no remaining feature cannot reach the threshold t. For containment and
+    overlap, where a small document is enough, nothing is omitted. The frequency of a feature changes only the cost.
+    This is the bound of the prefix join, here without its global order of all documents.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class RarestFeatures:
         offsets, values, weights = (np.asarray(part) for part in _native.features(texts, rules, threads=threads))
         owners = np.repeat(np.arange(len(texts)), np.diff(offsets))
         masses = weights.astype(np.float64) ** (2 if measure == "cosine" else 1)
-        # Pairs whose shared features were added up so far.
+        # Number of pairs whose shared masses were summed so far.
         self.num_added_up = 0
         self._measure, self._threshold, self._all = measure, threshold, (values, owners, weights)
         self._masses: SharedMasses | None = None
@@ -69,7 +69,7 @@ class RarestFeatures:
         self._starts = np.append(starts, len(by_value))
         self._owners = owners[by_value]
         self._num_documents = len(texts)
-        # Who has the most common ones, as a matrix: features of a template would be listed for each pair of its pages.
+        # Owners of the common features as a matrix: listing pairs would list template features for each pair of pages.
         counts = np.diff(self._starts)
         common = np.flatnonzero(counts * _COMMON_PART > len(texts))
         self._common_number = np.full(len(counts), -1, np.int64)
@@ -81,7 +81,7 @@ class RarestFeatures:
         self._may_be[self._places(self._values)] = True
 
     def sharing(self, texts: _native.Texts) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield which of these texts share a rarest feature, and with which of the documents; each pair once."""
+        """Yield which of these texts share a rarest feature, and the document it is shared with; each pair once."""
         offsets, values, weights = (
             np.asarray(part) for part in _native.features(texts, self._rules, threads=self._threads)
         )
@@ -111,7 +111,7 @@ class RarestFeatures:
             yield near + first, mine
 
     def _shared(self, texts: NDArray[np.int64], found: NDArray[np.int64], num_texts: int) -> NDArray[np.bool_]:
-        """Return which of some texts shares a feature with which document, by (text, feature) entries."""
+        """Return which texts share a feature with which documents, from (text, feature) entries."""
         shared = np.zeros((num_texts, self._num_documents), bool)
         common = self._common_number[found]
         is_common = common >= 0
@@ -136,9 +136,9 @@ class RarestFeatures:
         masses: NDArray[np.float64],
         left_out: float,
     ) -> NDArray[np.int64]:
-        """Return which entries are among the rarest features of their document."""
+        """Return the entries that are among the rarest features of their document."""
         _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
-        # The most common of a document first, equally common ones by their hash.
+        # Most common features of a document first, ties by hash.
         order = np.lexsort((values, -counts[number], owners))
         ends = np.cumsum(masses[order])
         before = np.append(0.0, ends)
@@ -149,27 +149,27 @@ class RarestFeatures:
 
 
 def _left_out(measure: str, threshold: float) -> float:
-    """Return the share of a document's mass that any match must have in common with it."""
+    """Return the share of a document's mass that a match must have in common with it."""
     bounds = {
         "jaccard": threshold,
         "dice": threshold / (2.0 - threshold),
-        # A unit vector's part outside of the rest is at most the root of its squares.
+        # The omitted part of a unit vector has at most the root of the omitted squares as its norm.
         "cosine": threshold**2,
     }
     return bounds.get(measure, 0.0)
 
 
 class SharedMasses:
-    """What texts share at most with each of several documents: spares measuring pages that share a template alone.
+    """Upper bounds of the mass that texts and documents share; they rule out pairs that only share a template.
 
     Parameters
     ----------
     values : ndarray, uint64
         Features of the documents.
     owners : ndarray, int64
-        Document of each.
+        Document of each feature.
     weights : ndarray
-        Weight of each there.
+        Weight of each feature in its document.
     num_documents : int
         Number of documents.
     """
@@ -195,9 +195,9 @@ class SharedMasses:
     def may_match(
         self, offsets: NDArray[np.int64], values: NDArray[np.uint64], weights: NDArray[np.integer], part: float
     ) -> NDArray[np.bool_]:
-        """Return which texts may share that part of the mass of both with which document.
+        """Return which texts may share the given part of the sum of both masses with which documents.
 
-        A shared feature counts with the document's weight, which is at least the lower one of the two.
+        A shared feature counts with the document's weight, which is at least the lower one of both.
         """
         num_texts = len(offsets) - 1
         texts = np.repeat(np.arange(num_texts), np.diff(offsets))
@@ -221,9 +221,9 @@ class SharedMasses:
 def _entries(
     starts: NDArray[np.int64], texts: NDArray[np.int64], found: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield the entries of the owners of features with the texts that have these, some at a time.
+    """Yield texts and matching entries in the lists of owners, part by part.
 
-    The owners of a feature stand end to end from its start on.
+    The owners of a feature are consecutive, from its start.
     """
     counts = starts[found + 1] - starts[found]
     ends, start = np.cumsum(counts), 0
