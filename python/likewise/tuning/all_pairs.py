@@ -1,8 +1,9 @@
-"""How alike all pairs of some documents are, by features that are counted for all of them together.
+"""Similarities of all pairs of some documents, counted for all pairs together.
 
-A run measures few pairs and merges two feature lists for each; a sample of 4,000 has eight million pairs. What pairs
-share is added in integers, pair by pair for rare features and by a matrix product for the others. The result equals the
-core's to the bit, in a fifth of the time. Beyond 8,000 documents or 67 million features the core measures instead.
+A run measures few pairs and merges two feature lists for each, but a sample of 4,000 documents has eight million pairs.
+This module adds the shared weights in integers, pair by pair for rare features and by a matrix product for the others.
+The result is bit-equal to the core's, in a fifth of the time. Beyond 8,000 documents or 67 million features, the core
+is used instead.
 """
 
 from collections.abc import Iterator
@@ -15,44 +16,44 @@ from likewise.arrays import slices
 from likewise.recipe.recipe import Recipe
 from likewise.stages.features import features
 
-# Documents up to which a number for each two of them is held: 256 MB in single precision.
+# Maximum number of documents, for a matrix with one value per pair: 256 MB in single precision.
 MOST_DOCUMENTS = 8000
-# Features of all documents, beyond which their lists would take gigabytes.
+# Maximum number of features of all documents; with more, their lists would take gigabytes.
 MOST_FEATURES = 1 << 26
-# Features of documents, or pairs that share one, at work at once.
+# Features, or pairs that share one, processed at once.
 _AT_ONCE = 1 << 20
-# Features that a matrix product takes at once.
+# Features in one matrix product.
 _COLUMNS = 1024
-# A feature of more than this share of the documents goes through the product: measured, that is where listing the pairs
-# of its documents begins to take longer.
+# Features in more than 1/16 of the documents use the matrix product: above this, listing pairs is slower by
+# measurement.
 _SHARE_OF_WIDE = 16
 _LEAST_WIDE = 32
-# Whole numbers below these are exact in single and in double precision, in whatever order they are added.
+# Integers below these bounds are exact in single and double precision, in any order of addition.
 _EXACT_SINGLE, _EXACT_DOUBLE = 1 << 24, 1 << 53
 
 
 def similarity_of_all(
     texts: Texts, pairs: NDArray[np.int64], recipe: Recipe, *, measure: str, threads: int
 ) -> NDArray[np.float64] | None:
-    """Return what ``verify_pairs`` says of these pairs, to the bit; None where this way does not serve.
+    """Return bit-equal results of ``verify_pairs`` for these pairs; None if this method does not apply.
 
     Parameters
     ----------
     texts : Texts
-        The documents, at most 8,000.
+        At most 8,000 documents.
     pairs : ndarray of shape (m, 2), int64
-        Rows; most pairs that there are, or it is a waste.
+        Rows; should include most of all pairs, otherwise work is wasted.
     recipe : Recipe
-        Whose features count.
+        Defines the features.
     measure : {"jaccard", "cosine"}
-        What is measured. Jaccard serves where a feature weighs the same in every document.
+        Measure. For Jaccard, each feature must have the same weight in all documents.
     threads : int
-        Of cutting the texts.
+        Number of threads that cut the texts.
 
     Notes
     -----
-    All shared weight is whole numbers added without rounding: of features that few documents have pair by pair, of the
-    others by a matrix product. A merge of both feature lists of each pair takes several times as long.
+    Shared weights are integers, added without rounding: pair by pair for features of few documents, by a matrix product
+    for the others. Merging both feature lists of each pair takes several times as long.
     """
     offsets, values, weights = features(texts, recipe, threads=threads)
     num_documents = len(offsets) - 1
@@ -83,9 +84,9 @@ def similarity_of_all(
         if measure == "jaccard":
             whole = totals[a] + totals[b] - both
         else:
-            # The product is rounded once, as in the core, where what is equal has no root taken of its square.
+            # The product is rounded once, as in the core, which takes no root if both totals are equal.
             whole = np.where(totals[a] == totals[b], totals[a], np.sqrt(totals[a] * totals[b]))
-        # Two documents without a feature are equal, and one of these is nothing like others.
+        # Two documents without features are equal; one without features has similarity 0 to others.
         both[(totals[a] == 0) & (totals[b] == 0)] = 1.0
         whole[whole == 0] = 1.0
         found[part] = both / whole
@@ -95,7 +96,7 @@ def similarity_of_all(
 def _by_feature(
     values: NDArray[np.uint64], documents: NDArray[np.uint16], weights: NDArray[np.uint32]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]]:
-    """Yield (documents, starts of features and the end, weights) of some of those that several documents have."""
+    """Yield batches of features that several documents have: (documents, starts and end of the features, weights)."""
     num_parts = max(1, -(-len(values) // _AT_ONCE))
     for part in range(num_parts):
         some = np.flatnonzero(values % np.uint64(num_parts) == part) if num_parts > 1 else np.arange(len(values))
@@ -115,7 +116,7 @@ def _add_shared(
     left: NDArray[np.uint32],
     right: NDArray[np.uint32],
 ) -> None:
-    """Add for each feature left times right to what each two of its documents share, above the diagonal."""
+    """For each feature, add left * right to the entries of all pairs of its documents, above the diagonal."""
     num_documents, flat = len(shared), shared.reshape(-1)
     counts = np.diff(starts)
     least_wide = max(_LEAST_WIDE, num_documents // _SHARE_OF_WIDE)

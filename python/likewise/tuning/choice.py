@@ -1,4 +1,4 @@
-"""Which recipe and threshold labeled pairs support, and how certain that is."""
+"""Choice of recipe and threshold from labeled pairs, and its uncertainty."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,30 +12,30 @@ from likewise.tuning.sample import Sample
 
 _NUM_FOLDS = 5
 _DIGITS_OF_ODDS = 6
-# Of labels that tell nothing one set in ten seems to tell more than this many standard errors.
+# Uninformative labels seem informative by more than this many standard errors in one of ten cases.
 _STANDARD_ERRORS = 1.28
-# Scores that are the same to the digits that are shown.
+# Scores that are equal in the digits shown.
 _EQUAL = 0.0005
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of labeled pairs and of the sample, for each candidate recipe.
+    """Labeled pairs and the sample, measured by each candidate recipe.
 
     Parameters
     ----------
     similarity : ndarray of shape (candidates, m), float64
-        Of each labeled pair.
+        Similarities of the labeled pairs.
     is_duplicate : ndarray of shape (m,), bool
-        What was said of it.
+        Labels.
     weight : ndarray of shape (m,), float64
-        For how many pairs it stands.
+        Number of pairs that each represents.
     sample : Sample
         All pairs of the sample.
     places : ndarray of shape (m,), int64, optional
-        Number of each labeled pair in the sample, -1 where the sample does not hold it; all -1 if None.
+        Number of each labeled pair in the sample, -1 if it is not in the sample; all -1 if None.
     excluded : ndarray of shape (e,), int64, optional
-        Numbers of pairs of the sample that were labeled as neither.
+        Numbers of the pairs of the sample that were labeled as neither.
     """
 
     similarity: NDArray[np.float64]
@@ -50,11 +50,11 @@ class Evidence:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether labels stand for different numbers of pairs, since they were drawn that way."""
+        """Whether labels represent different numbers of pairs, because they were drawn that way."""
         return len(self.weight) > 0 and bool((self.weight != self.weight[0]).any())
 
     def part(self, which: NDArray[np.int64]) -> "Evidence":
-        """Return what some of the labels tell."""
+        """Return the evidence restricted to some labels."""
         return Evidence(
             self.similarity[:, which],
             self.is_duplicate[which],
@@ -65,7 +65,7 @@ class Evidence:
         )
 
     def expected_f1(self, coefficients: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Return the F1 of each candidate at each setting, by the labels and by the model for all other pairs."""
+        """Return the F1 of each candidate at each setting, by the labels and, for all other pairs, the model."""
         likely = probability(self.sample.features_of_pool @ coefficients)
         if self.places is None:
             return self.sample.expected_f1(likely, excluded=self.excluded)
@@ -74,16 +74,16 @@ class Evidence:
 
 
 class Chosen(NamedTuple):
-    """A candidate and a setting of it.
+    """A candidate and one of its settings.
 
     Parameters
     ----------
     candidate : int
-        Its number.
+        Number of the candidate.
     setting : float
         The threshold.
     score : float
-        F1 that is expected on the sample.
+        Expected F1 on the sample.
     """
 
     candidate: int
@@ -98,7 +98,7 @@ class Measured:
     Parameters
     ----------
     precision, recall, f1 : Estimate
-        For pairs like the labeled ones, each counted with its weight.
+        For pairs like the labeled ones, counted by weight.
     """
 
     precision: Estimate
@@ -106,7 +106,7 @@ class Measured:
     f1: Estimate
 
     def to_dict(self) -> dict[str, dict[str, float | None]]:
-        """Return values and bounds by name; None where nothing is known."""
+        """Return values and bounds by name; None if a value is unknown."""
         return {
             name: {"value": None if found.value != found.value else found.value, "low": found.low, "high": found.high}
             for name, found in (("precision", self.precision), ("recall", self.recall), ("f1", self.f1))
@@ -114,22 +114,23 @@ class Measured:
 
 
 def choose(evidence: Evidence) -> Chosen:
-    """Return the candidate and setting that labels speak for; see :func:`choices`."""
+    """Return the candidate and setting that the labels support best; see :func:`choices`."""
     return choices(evidence)[0]
 
 
 def choices(evidence: Evidence) -> tuple[Chosen, list[Chosen]]:
-    """Return what is chosen, and the best setting of each candidate, by the F1 that is expected on the sample.
+    """Return the choice, and the best setting of each candidate, by expected F1 on the sample.
 
     Notes
     -----
-    From the labels follows how likely each pair of the sample is a duplicate (:func:`likewise.tuning.model.fitted`),
-    by one model for all candidates. So F1 is expected at every setting, counted over all pairs of the sample and not
-    over the few labels, and recipes are told apart by the pairs that one takes and the other does not. A labeled
-    pair of the sample counts as what it is, and one labeled as neither not at all: with many labels the model has
-    little left to say. Labeled duplicates are some of those that the model expects in the sample, so that fewer are
-    left among the other pairs. A setting counts with its two neighbors; of those equal to the best in three digits
-    the first candidate is chosen, plain 3-grams of words before all others.
+    The labels determine the probability that each pair of the sample is a duplicate
+    (:func:`likewise.tuning.model.fitted`), by one model for all candidates. F1 is therefore estimated at every setting
+    over all pairs of the sample instead of the few labels, and recipes are distinguished by the pairs on which they
+    disagree. A labeled pair of the sample counts by its label, and a pair labeled as neither is ignored, so with many
+    labels the model has little influence. Labeled duplicates are among those that the model expects in the sample, so
+    they reduce the number expected among the other pairs. Scores are averaged over a setting and its two neighbors. If
+    several candidates equal the best score in three digits, the first one is chosen; word 3-grams without weights come
+    first.
     """
     return _choices(evidence, _coefficients(evidence))
 
@@ -156,14 +157,14 @@ def _coefficients(evidence: Evidence) -> NDArray[np.float64]:
 
 
 def _with_neighbors(curve: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of each value and its neighbors; at the ends the value itself stands for the missing one."""
+    """Return the mean of each value and its neighbors; at the ends, the value replaces the missing neighbor."""
     padded = np.concatenate([curve[:1], curve, curve[-1:]])
     found: NDArray[np.float64] = (padded[:-2] + padded[1:-1] + padded[2:]) / 3
     return found
 
 
 def _plateau(curve: NDArray[np.float64]) -> int:
-    """Return where a curve is highest; of several places in a row the middle one."""
+    """Return the position of the maximum of a curve; the middle one of several in a row."""
     highest = curve >= curve.max() - 1e-9
     first = int(np.argmax(highest))
     rest = highest[first:]
@@ -172,14 +173,14 @@ def _plateau(curve: NDArray[np.float64]) -> int:
 
 
 class HeldOut(NamedTuple):
-    """What labels say of choices that were made without them.
+    """Results of choices on labels that they did not use.
 
     Parameters
     ----------
     measured : Measured
-        Of the pairs that were taken.
+        Results of the verdicts.
     are_told_apart : bool
-        Whether duplicates seemed likelier than the others, by more than chance would do in one case of ten.
+        Whether duplicates got higher odds than other pairs, at a level that chance reaches in one of ten cases.
     """
 
     measured: Measured
@@ -187,7 +188,7 @@ class HeldOut(NamedTuple):
 
 
 def cross_validated(evidence: Evidence) -> HeldOut:
-    """Return what the choice reaches on labels that it was not made by: five parts, each judged by the other four."""
+    """Return the results of the choice on held-out labels: five folds, each judged by a choice from the other four."""
     verdicts = np.zeros(len(evidence), bool)
     odds = np.zeros(len(evidence))
     folds = _folds(evidence.is_duplicate)
@@ -199,7 +200,7 @@ def cross_validated(evidence: Evidence) -> HeldOut:
             chosen = _choices(rest, coefficients)[0]
             verdicts[left_out] = evidence.similarity[chosen.candidate, left_out] >= chosen.setting
             odds[left_out] = evidence.sample.features(evidence.similarity[:, left_out]) @ coefficients
-    # Equal evidence gets odds that differ by rounding, since each part has coefficients of its own.
+    # Equal evidence gets odds that differ by rounding, since each fold has its own coefficients.
     odds = np.round(odds, _DIGITS_OF_ODDS)
     return HeldOut(
         measured(verdicts, evidence.is_duplicate, evidence.weight), are_told_apart(odds, evidence.is_duplicate)
@@ -207,7 +208,7 @@ def cross_validated(evidence: Evidence) -> HeldOut:
 
 
 def are_told_apart(values: NDArray[np.float64], is_duplicate: NDArray[np.bool_]) -> bool:
-    """Return whether those of duplicates are higher, by the rank test of Mann and Whitney (1947)."""
+    """Return whether duplicates have higher values, by the rank test of Mann and Whitney (1947)."""
     own, others = values[is_duplicate], np.sort(values[~is_duplicate])
     num_pairs = len(own) * len(others)
     if not num_pairs:
@@ -218,7 +219,7 @@ def are_told_apart(values: NDArray[np.float64], is_duplicate: NDArray[np.bool_])
 
 
 def _folds(is_duplicate: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the part of each label: each part has its share of both kinds."""
+    """Return the fold of each label; both kinds are spread evenly over the folds."""
     random = np.random.default_rng(0)
     folds = np.zeros(len(is_duplicate), np.int64)
     dealt = 0
@@ -248,8 +249,8 @@ def measured(
 
     Notes
     -----
-    F1 = 2 S / (1 + S), where S is the share of the true ones among all pairs that are taken, or are duplicates, or
-    both; so its interval is that of a share. Weighted labels count as the number of equal ones that would tell as much:
+    F1 = 2 S / (1 + S), where S is the share of true positives among all pairs that are predicted or labeled duplicates;
+    so its interval is that of a share. Weighted labels count as the number of equal ones with the same information:
     (sum of weights)^2 / sum of squares (Kish, Survey Sampling, 1965, section 11.7).
     """
     weight = np.ones(len(verdicts)) if weight is None else weight
@@ -267,11 +268,11 @@ def _share(hits: NDArray[np.bool_], among: NDArray[np.bool_], weight: NDArray[np
     some = weight[among]
     if not len(some):
         return Estimate.unknown()
-    # Only how weights compare counts; their squares may be beyond any number.
+    # Only ratios of weights matter; squares of large weights could overflow.
     largest = some.max()
     some = some / largest
     value = float((weight[hits & among] / largest).sum() / some.sum())
-    # As many equal labels as would tell as much; whole ones, as the interval counts.
+    # Number of equal labels with the same information, rounded, since the interval needs an integer.
     num_drawn = max(1, int(some.sum() ** 2 / (some**2).sum() + 0.5))
     num_found = int(value * num_drawn + 0.5)
     told = estimate_of_share(num_found, num_drawn)

@@ -1,4 +1,4 @@
-"""The documents that tuning looks at: all of a small collection, of a large one a sample, and the labeled ones."""
+"""Documents used for tuning: a small collection, or a sample of a large one, and the labeled documents."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,37 +25,37 @@ from likewise.stages.verify import verify_pairs
 from likewise.tuning.all_pairs import similarity_of_all
 from likewise.tuning.grid import Candidate
 
-# Of a large collection a quarter of the sample is drawn blindly, and each of these brings its nearest.
+# For a large collection, a quarter of the sample is drawn at random, and each of these adds its nearest documents.
 _SHARE_OF_SEEDS = 4
 _NEAREST_OF_SEED = 2
 # Fingerprints of the whole collection that are compared with the seeds at once.
 _AT_ONCE = 1 << 14
-# Fewer are measured one by one.
+# Fewer pairs than this are measured one by one.
 _LEAST_PAIRS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """The documents that are looked at.
+    """Documents used for tuning.
 
     Parameters
     ----------
     num_documents : int
-        Of the inputs.
+        Number of documents in the inputs.
     rows : ndarray of shape (d,), int64
-        Those that are looked at, rising.
+        Rows of the documents used, ascending.
     doc_ids : list of str
         Their ids.
     texts : Texts
         Their texts.
     is_sampled : ndarray of shape (d,), bool
-        Whether each is of the sample; others are there since labels name them.
+        Whether each is in the sample; the others are there because labels name them.
     sources : sequence of Source
-        Where they come from: weights are counted on all of it.
+        The whole input, on which weights are counted.
     rules : RunRules
-        How they are read.
+        How the sources are read.
     progress : callable
-        Takes events.
+        Receives events.
     """
 
     num_documents: int
@@ -69,16 +69,16 @@ class Collection:
 
     @property
     def sample_pairs(self) -> NDArray[np.int64]:
-        """All pairs of the sample, as positions here: shape (m, 2)."""
+        """All pairs of the sample, as positions in this collection: shape (m, 2)."""
         places = np.flatnonzero(self.is_sampled)
         first, second = np.triu_indices(len(places), 1)
         return np.stack([places[first], places[second]], axis=1)
 
     def similarity(self, candidate: Candidate, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return how alike pairs of documents are by a candidate, exactly; weights are those of the whole input.
+        """Return exact similarities of pairs of documents by a candidate; weights are those of the whole input.
 
-        For a distance it is 1 - distance / bits, and 0 for a pair with few features that would not pass its further
-        check (`short_threshold`) at any radius.
+        For Hamming distances, 1 - distance / bits, and 0 for pairs with few features that fail the additional check
+        (`short_threshold`) at any radius.
         """
         threads = self.rules.threads
         recipe = candidate.features()
@@ -102,7 +102,7 @@ class Collection:
             plain.pop("table", None)
             alike = verify_pairs(self.texts, pairs[few], Recipe.shingles(0.5, **plain), threads=threads)
             found[few[alike < near.short_threshold]] = 0.0
-        # An empty text matches only another one.
+        # An empty text matches only empty texts.
         differs = fingerprints.is_empty[pairs[:, 0]] != fingerprints.is_empty[pairs[:, 1]]
         found[differs] = 0.0
         return found
@@ -119,25 +119,25 @@ def open_collection(
     fold: Recipe,
     progress: Progress,
 ) -> Iterator[Collection]:
-    """Read the sources once, and keep the texts of a sample and of the labeled documents.
+    """Read the sources once, and yield the texts of a sample and of the labeled documents, as a context.
 
     Parameters
     ----------
     sources : sequence of Source
-        Files or texts in memory, which can be read several times.
+        Files or texts in memory that can be read several times.
     rules : RunRules
-        How they are read.
+        How the sources are read.
     labeled_ids : sequence of str
-        Documents that are wanted whatever is drawn; those that are not there are passed over.
+        Documents to include in any case; missing ones are ignored.
     most_documents : int
-        Of the sample. Where there are more, a quarter is drawn blindly, then the two nearest by SimHash of each of
-        these, then others up to the number.
+        Maximum size of the sample. If there are more documents, a quarter of the sample is drawn at random, then the
+        two nearest by SimHash of each of these are added, then others up to the maximum.
     seed : int
-        Of the draw.
+        Seed of the draw.
     fold : Recipe
-        How texts are cut for the search of neighbors: a SimHash recipe without counted weights.
+        Defines how texts are cut for the search of neighbors: a SimHash recipe without counted weights.
     progress : callable
-        Takes events.
+        Receives events.
     """
     with scratch_directory() as work:
         with open_documents(sources, fold, RunContext(rules, Timing(), progress), work=work) as documents:
@@ -161,7 +161,7 @@ def open_collection(
             back = np.argsort(np.concatenate(order), kind="stable")
             held = Texts.concat(batches).take(back)
             doc_ids = documents.doc_ids(rows).to_pylist()
-        # Weights are counted while the inputs can still be read.
+        # Weights are counted later, while the inputs can still be read.
         yield Collection(
             num_documents,
             rows,
@@ -175,7 +175,7 @@ def open_collection(
 
 
 def _sample(fingerprints: NDArray[np.uint64], most: int, seed: int) -> NDArray[np.int64]:
-    """Return rows: all, or seeds with their nearest and others, rising."""
+    """Return sampled rows, ascending: all, or random seeds, their nearest documents, and others."""
     num_documents = len(fingerprints)
     if num_documents <= most:
         return np.arange(num_documents)
@@ -188,7 +188,7 @@ def _sample(fingerprints: NDArray[np.uint64], most: int, seed: int) -> NDArray[n
 
 
 def _nearest(fingerprints: NDArray[np.uint64], seeds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the rows nearest to each seed, itself apart: shape (seeds, 2). Scans all, 16 bytes per document."""
+    """Return the nearest rows of each seed, without itself: shape (seeds, 2). Scans all, 16 bytes per document."""
     best_rows = np.repeat(seeds[:, None], _NEAREST_OF_SEED, axis=1)
     best = np.full(best_rows.shape, 1 << 20, np.int64)
     for part in slices(len(fingerprints), _AT_ONCE):

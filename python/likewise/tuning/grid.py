@@ -1,4 +1,4 @@
-"""The recipes that are tried: a small grid of features and measures, each with every threshold or radius."""
+"""Recipes to try: a small grid of features and measures, each with all thresholds or radii."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from likewise.errors import InvalidParameter
 from likewise.recipe.methods import MinHash
 from likewise.recipe.recipe import Recipe
 
-# Of words (or single characters where a script has no spaces), and of characters; those that need no counting first.
-# No candidate has a margin for short documents: labels set the threshold, and one more free number would fit noise.
+# Words (or single characters in scripts without spaces), and characters; recipes that need no counting come first.
+# No candidate has a margin for short documents: labels set the threshold, and another free parameter would fit noise.
 _OF_WORDS = ((3, "none"), (2, "none"), (1, "none"), (2, "idf"), (3, "idf"), (1, "idf"))
 _OF_CHARACTERS = ((9, "none"), (5, "none"), (9, "idf"), (5, "idf"))
 _COSINE = ((2, "log-count"), (1, "log-count-idf"))
@@ -23,27 +23,27 @@ _DISTANCE = (
     ("char", 5, "log-count-idf"),
 )
 BITS = 128
-# Unrelated texts differ in half of the bits.
+# Unrelated texts differ in about half of the bits.
 _WIDEST = 52
-# Below these bands of one row would have to look at every pair that shares a slot.
+# With fewer rows, bands would compare every pair that shares a slot.
 _LEAST_ROWS = 2
 METHODS = ("minhash", "simhash")
-# In steps of a hundredth: labels never tell more.
+# In steps of 0.01: labels never support a finer choice.
 _THRESHOLDS = np.arange(2, 99) / 100.0
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Features and a measure, with a threshold or radius yet to be found.
+    """Features and a measure, without a threshold or radius.
 
     Parameters
     ----------
     measure : {"jaccard", "cosine", "hamming"}
-        Jaccard by MinHash or exactly; cosine by SimHash and verified; Hamming-only SimHash.
+        Jaccard by MinHash or exactly; cosine by verified SimHash; Hamming-only SimHash.
     tokens, shingle, weights
-        As of a recipe.
+        As in a recipe.
     rules : mapping
-        Further options of the recipe, the same for all candidates.
+        Further recipe options, the same for all candidates.
     """
 
     measure: str
@@ -54,13 +54,13 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """What it is, in a few words."""
+        """Short description."""
         by = {"jaccard": "Jaccard", "cosine": "SimHash, cosine", "hamming": f"SimHash, distance of {BITS} bits"}
         return f"{by[self.measure]}; {self.tokens} {self.shingle}, weights {self.weights}"
 
     @property
     def settings(self) -> NDArray[np.float64]:
-        """Thresholds of similarity that are tried, rising; of distances 1 - k / bits."""
+        """Thresholds to try, ascending; for distances, 1 - k / bits."""
         return 1.0 - np.arange(_WIDEST, -1, -1) / BITS if self.measure == "hamming" else _THRESHOLDS
 
     def features(self) -> Recipe:
@@ -78,10 +78,9 @@ class Candidate:
         return Recipe.shingles(0.5, **options)
 
     def recipe(self, setting: float) -> Recipe:
-        """Return the recipe of one setting.
+        """Return the recipe for one setting.
 
-        Where the threshold is so low that MinHash would have to look at nearly every pair, shingle sets find them
-        exactly instead.
+        If the threshold is so low that MinHash would compare nearly every pair, exact shingle sets are used instead.
         """
         features = self.features()
         if self.measure == "hamming":
@@ -92,7 +91,7 @@ class Candidate:
             found = Recipe.minhash(setting, **features.feature_options())
             _, rows = found.resolve().method_as(MinHash).banding
         except InvalidParameter:
-            # So low that no bands reach the usual recall.
+            # The threshold is so low that no bands reach the default recall.
             return features.replace(threshold=setting)
         return found if rows >= _LEAST_ROWS else features.replace(threshold=setting)
 
@@ -100,21 +99,21 @@ class Candidate:
 def grid(
     *, method: str | None = None, tokens: str | None = None, rules: Mapping[str, Any] | None = None
 ) -> list[Candidate]:
-    """Return the candidates, those that are taken where labels do not tell first.
+    """Return the candidates; earlier ones win ties.
 
     Parameters
     ----------
     method : {"minhash", "simhash"}, optional
-        Only this one; both if None.
+        Only this method; both if None.
     tokens : str, optional
-        Only these, in place of words and characters.
+        Only this kind of token, instead of words and characters.
     rules : mapping, optional
-        Options that every recipe has: markup, fold, stop words.
+        Options of all recipes: markup, fold, stop words.
 
     Raises
     ------
     InvalidParameter
-        If the method is another.
+        If the method is unknown.
     """
     if method not in (None, *METHODS):
         raise InvalidParameter("method", f"{method!r} given; it must be one of {', '.join(METHODS)}")

@@ -18,7 +18,7 @@ HEADER = ("doc_id_a", "doc_id_b", "label", "weight")
 _SIDES = (("doc_id_a", "doc_id_b"), ("id1", "id2"), ("id_a", "id_b"))
 _YES = ("1", "y", "yes", "true")
 _NO = ("0", "n", "no", "false")
-# A pair that was looked at and is neither.
+# A pair that was shown and is neither.
 _NEITHER = ("-1", "", "s", "skip", "?")
 _MOST_LABELS = 1_000_000
 _MOST_BYTES = 256 << 20
@@ -77,7 +77,7 @@ class Labels:
 
 
 def ordered(a: str, b: str) -> tuple[str, str]:
-    """Return the two ids of a pair in the order that labels have."""
+    """Return the two ids of a pair in the order used by labels."""
     return (a, b) if a <= b else (b, a)
 
 
@@ -179,7 +179,7 @@ def _given_label(row: Any, number: int) -> Label:  # noqa: ANN401
         raise InvalidInput("a label needs two ids and a value", row=number)
     a, b, label, weight = (*cells, 1.0)[:4]
     if isinstance(label, float):
-        # A column of numbers with a null is one of floats in pandas.
+        # In pandas, an integer column with nulls has floats.
         label = "" if math.isnan(label) else int(label) if label.is_integer() else label
     meaning = _meaning("" if label is None else str(label))
     if isinstance(meaning, str):

@@ -1,11 +1,11 @@
-"""How likely a pair is a duplicate, from labels and from all the pairs that nobody labeled.
+"""Model of the probability that a pair is a duplicate, from labels and all unlabeled pairs.
 
-The best F1 of a grid on sixty pairs is mostly luck: a threshold passes between two labels, and one of sixteen recipes
+The best F1 of a grid on sixty pairs is mostly luck: a threshold falls between two labels, and one of sixteen recipes
 fits by chance. But the similarities of all pairs of a sample are known. So one logistic model of ranks and of the mean
-similarity, with normal priors, is fitted to the labels, and the recipe and threshold of the highest F1 expected over
-all pairs are proposed. Pairs to label are drawn by doubt, which depends on what the model sees alone, so they need no
-weights. How given labels were drawn is unknown; the model has an offset for it. Reported figures are measured on labels
-held out, where an asked pair represents those next to it in the order of odds.
+similarity, with normal priors, is fitted to the labels, and tuning proposes the recipe and threshold with the highest
+expected F1 over all pairs. Pairs to label are drawn by uncertainty, which depends only on the features of the model, so
+they need no weights. It is unknown how given labels were drawn; the model has an offset for this. Reported figures are
+measured on held-out labels, where an answered pair represents its neighbors in the order of odds.
 """
 
 from collections.abc import Callable
@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from likewise.tuning.sample import Sample
 
-# Log odds before any label: (mean, standard deviation) of the coefficient of each feature of `Sample.features`. Odds
-# fall with more than the square of the rank, rise by e with a tenth of similarity, and each candidate's own rank may
+# Priors of the log odds: (mean, standard deviation) of the coefficient of each feature of `Sample.features`. Odds fall
+# faster than the square of the rank and rise by a factor of e per tenth of similarity; each candidate's own rank may
 # matter as much as the mean.
 _AT_RANK_OF_DOCUMENTS = (0.0, 3.0)
 _OF_RANK = (2.5, 1.0)
 _OF_TENTH = (1.0, 1.0)
 _OF_CANDIDATE = (0.0, 1.0)
-# How much more often labels show a duplicate than the sample does, as a logarithm of odds, where nobody knows.
+# For labels of unknown origin: log odds by which they show duplicates more often than the sample does.
 _OF_DRAW = (1.0, 2.0)
-# How much it counts for each labeled duplicate that these are spread over the sample as its duplicates are. It is an
-# assumption, so that more labels than a few give it no more weight.
+# Weight of the assumption, per labeled duplicate, that these are spread over the sample like its duplicates. Since it
+# is an assumption, the total weight does not grow beyond that of a few labels.
 _SHARE_OF_SAMPLE = 0.05
 _FEW_LABELS = 100
 _MOST_STEPS = 200
@@ -44,22 +44,22 @@ def fitted(
     Parameters
     ----------
     sample : Sample
-        Of all pairs.
+        All pairs of the sample.
     features : ndarray of shape (m, candidates + 3)
-        Of the labeled pairs, by ``sample.features``.
+        Features of the labeled pairs, from ``sample.features``.
     is_duplicate : ndarray of shape (m,), bool
-        What was said of them.
+        Labels of these pairs.
     is_drawn_by_likeness : bool
-        Whether how alike they are is all that decided which pairs were labeled, as `likewise tune` asks. Otherwise
-        labels may show duplicates more often than the sample does.
+        Whether pairs were selected for labeling by similarity alone, as `likewise tune` does. Otherwise labels may show
+        duplicates more often than the sample does.
 
     Notes
     -----
-    Logistic regression with normal priors, at the maximum. Where labels are drawn by likeness, the draw tells nothing
-    that the features do not, and they count as they are. Where nobody knows how they were drawn, their log odds are
-    higher than the sample's by a number with a prior of its own, and the labeled duplicates are thought to be drawn
-    from the sample's: each counts ln(p / sum of p over the sample) as well, twenty times less, and all together no more
-    than those of a hundred labels would.
+    Logistic regression with normal priors, at the maximum of the posterior. If labels are drawn by similarity, the draw
+    contains no information beyond the features, and labels are used as they are. If their origin is unknown, their log
+    odds exceed the sample's by an offset with its own prior, and the labeled duplicates are assumed to be drawn from
+    the sample's: each also contributes ln(p / sum of p over the sample), with a weight of 1/20, and all together at
+    most as much as in a hundred labels.
     """
     num = features.shape[1]
     priors = np.array([_AT_RANK_OF_DOCUMENTS, _OF_RANK, _OF_TENTH, *[_OF_CANDIDATE] * (num - 3), _OF_DRAW])
@@ -98,9 +98,9 @@ def _lowest(
     at: NDArray[np.float64],
     scale: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return where a smooth function is lowest near a start.
+    """Return the minimum of a smooth function near a start.
 
-    BFGS with halved steps (Nocedal and Wright, Numerical Optimization, 2006, algorithm 6.1).
+    BFGS with step halving (Nocedal and Wright, Numerical Optimization, 2006, algorithm 6.1).
     """
     value, slope = loss(at)
     inverse = np.diag(scale)

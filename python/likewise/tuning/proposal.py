@@ -1,4 +1,4 @@
-"""What tuning comes to: every recipe that was tried, and the one that is proposed."""
+"""Result of tuning: all recipes that were tried, and the proposed one."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,7 +33,7 @@ class Tried:
     curve: list[tuple[float, float, float]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return JSON values."""
         within = round((1 - self.setting) * BITS) if self.candidate.measure == "hamming" else None
         return {
             "name": self.candidate.name,
@@ -81,7 +81,7 @@ class Proposal:
     notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return JSON values."""
         return {
             "recipe": self.recipe.to_dict(),
             "chosen": self.chosen.to_dict(),

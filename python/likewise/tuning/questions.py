@@ -9,17 +9,17 @@ from likewise.tuning.labels import Label, ordered
 from likewise.tuning.model import fitted
 from likewise.tuning.sample import Sample
 
-# Each stratum has so many times the pairs of the one above it.
+# Each stratum has this many times the pairs of the previous one.
 _GROWTH = 2.5
 _LEAST_PAIRS = 16
-# Pairs further down than this many for each document are not asked about: next to none of them are duplicates.
+# Pairs ranked lower than this many per document are not asked about: almost none of them are duplicates.
 _PAIRS_A_DOCUMENT = 40
-# Pairs of each stratum that are shown before those in doubt are preferred.
+# Number of pairs of each stratum shown before uncertain pairs are preferred.
 _FIRST_ROUNDS = 2
-# A pair is drawn by this power of p (1 - p), p being how likely it is a duplicate.
+# A pair with probability p of being a duplicate is drawn in proportion to this power of p (1 - p).
 _POWER_OF_DOUBT = 2
-# Where pairs in doubt were passed over, others like them are seldom asked about: of so many answers around, the share
-# that was given, to this power.
+# Regions where uncertain pairs were skipped are rarely asked about again: the share of answers among this many
+# questions nearby, to this power.
 _ANSWERS_AROUND = 8
 _POWER_OF_SHARE = 4
 
@@ -41,7 +41,7 @@ def ranked_pairs(similarities: Sequence[NDArray[np.float32]], num_documents: int
         ordered_ones = similarity[order]
         starts = np.flatnonzero(np.append(True, ordered_ones[1:] != ordered_ones[:-1]))
         equal = np.diff(np.append(starts, len(order)))
-        # Of equal ones the middle rank; to look each up in the order takes ten times as long.
+        # Equal values get the middle rank; looking up each one in the order takes ten times as long.
         product[order] *= np.repeat(len(order) - starts - equal + (equal + 1) / 2, equal)
     return np.argsort(product, kind="stable")[: _PAIRS_A_DOCUMENT * num_documents]
 
@@ -94,7 +94,7 @@ class Questions:
             self._strata.append(random.permutation(ranked[start : start + int(size)]))
             start += int(size)
             size *= _GROWTH
-        # A race by chance: of what may be drawn comes first for which this, less the logarithm of its chance, is least.
+        # Random race: the next pair is the one with the lowest value of this minus the logarithm of its weight.
         self._race = np.log(random.exponential(size=most))
         self._stratum_of = {int(pair): h for h, part in enumerate(self._strata) for pair in part.tolist()}
         self._answers: dict[int, bool | None] = {}
@@ -109,7 +109,7 @@ class Questions:
         """Add the answers of an earlier session, and return those whose pairs cannot be asked about here."""
         place = {doc_id: i for i, doc_id in enumerate(self._doc_ids)}
         named = {frozenset((place.get(label.a, -1), place.get(label.b, -1))) for label in labels}
-        # Of millions of pairs only those that may be asked about are looked up.
+        # Look up only pairs that may be asked about, not millions.
         number = {both: pair for pair in self._stratum_of if (both := frozenset(self.pairs[pair].tolist())) in named}
         left = []
         for label in labels:
@@ -124,12 +124,12 @@ class Questions:
         """Return the number of the next pair to ask about, or None if there are no more pairs."""
         if len(self._answers) >= len(self._ranked):
             return None
-        # What is shown counts, not what was answered: where all is passed over, the next stratum is tried.
+        # Skipped pairs count as shown: if all of a stratum are skipped, the next one is tried.
         is_first = any(sum(count) < min(_FIRST_ROUNDS, len(part)) for count, part in self._strata_with_counts())
         odds = None if is_first else self._odds()
         if odds is None:
             return self._next_of_strata()
-        # ln p (1 - p), which no odds bring to infinity.
+        # ln p (1 - p), finite for all odds.
         doubt = -np.logaddexp(0.0, odds) - np.logaddexp(0.0, -odds)
         late = self._race - _POWER_OF_DOUBT * doubt - _POWER_OF_SHARE * np.log(self._share_answered(odds))
         late[self._asked()] = np.inf
@@ -139,7 +139,7 @@ class Questions:
         return list(zip(self._counts, self._strata, strict=True))
 
     def _next_of_strata(self) -> int | None:
-        """Return a pair of the stratum that was asked about least often; the first such stratum in a tie."""
+        """Return a pair of the stratum with the fewest questions so far; the first such stratum in a tie."""
         left = [(sum(count), h) for h, (count, part) in enumerate(self._strata_with_counts()) if sum(count) < len(part)]
         if not left:
             return None
@@ -163,7 +163,7 @@ class Questions:
         return self._odds_now
 
     def _share_answered(self, odds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return, for each pair, how many of the asked ones next to it by odds were not passed over, as a share."""
+        """Return, for each pair, the share of its neighbors by odds that were answered instead of skipped."""
         asked = self._asked()
         order = np.argsort(odds[asked], kind="stable")
         is_answered = np.array([said is not None for said in self._answers.values()])[order]
@@ -211,7 +211,7 @@ class Questions:
         asked = place_by_odds[self._asked()]
         order = np.argsort(asked)
         places = asked[order]
-        # From halfway to the one before to halfway to the one after.
+        # Each range extends halfway to the previous and to the next answered pair.
         edges = np.concatenate([[0.0], (places[1:] + places[:-1] + 1) / 2, [float(len(odds))]])
         weights = np.empty(len(asked))
         weights[order] = np.diff(edges)

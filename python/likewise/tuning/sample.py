@@ -1,38 +1,38 @@
-"""What the pairs of the sample tell before anybody labels one: how many are how alike, by every candidate."""
+"""Similarities of all pairs of the sample by every candidate, before any labels."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Steps of similarity within which ranks are not told apart.
+# Similarities within a step have the same rank.
 _STEPS = 1 << 14
-# Pairs further down than so many for each document count as no duplicates.
+# Pairs ranked lower than this many per document are never counted as duplicates.
 _PAIRS_A_DOCUMENT = 40
-# A fit looks at so many of the most alike pairs, and at as many spread over all others.
+# A fit uses this many of the most similar pairs, and as many spread over all others.
 _MOST_LOOKED_AT = 3000
-# A unit of the feature of similarity is a tenth; its zero is in the middle.
+# The similarity feature is in units of a tenth, with its zero in the middle.
 _TENTHS = 10.0
 _MIDDLE = 0.5
 
 
 class Sample:
-    """The pairs of a sample by how alike they are, and the features that a model sees of a pair.
+    """Pairs of a sample with their ranks, and the features of a pair for the model.
 
     Parameters
     ----------
     similarities : sequence of ndarray of shape (m,), float32
-        Of all pairs of the sample, by each candidate.
+        Similarities of all pairs of the sample, by each candidate.
     settings : sequence of ndarray
-        Thresholds of each candidate, rising.
+        Thresholds of each candidate, ascending.
     num_documents : int
-        Of the sample.
+        Number of documents in the sample.
 
     Notes
     -----
-    Similarities of different recipes cannot be compared, but ranks can: how many pairs of the sample are at least as
-    alike. Features of a pair: 1; the mean over the candidates of -ln(rank / documents); the mean similarity, in tenths;
-    and for each candidate how far its own rank is from that mean.
+    Similarities of different recipes are not comparable, but ranks are: the number of pairs of the sample that are at
+    least as similar. Features of a pair: 1; the mean over the candidates of -ln(rank / documents); the mean similarity,
+    in tenths; and for each candidate, the difference between its own value of -ln(rank / documents) and the mean.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Sample:
         self._log_documents = float(np.log(max(1, num_documents)))
         self._log_ranks = []
         mean = np.zeros(len(similarities[0]))
-        # One candidate at a time: of a large sample there are millions of pairs.
+        # One candidate at a time: a large sample has millions of pairs.
         for similarity in similarities:
             step = _step(similarity)
             self._log_ranks.append(_log_ranks(step))
@@ -56,7 +56,7 @@ class Sample:
         self.num_above = []
         self._pool_passed = []
         for similarity, some in zip(similarities, settings, strict=True):
-            # Similarities are held in single precision: a setting takes what it would take but for that.
+            # Similarities have single precision, so settings are compared in single precision too.
             passed = np.searchsorted(some.astype(np.float32), similarity, side="right")
             self.num_above.append(_from_above(passed, len(some)))
             self._pool_passed.append(passed[pool])
@@ -87,29 +87,30 @@ class Sample:
         is_duplicate: NDArray[np.bool_] | None = None,
         excluded: NDArray[np.int64] | None = None,
     ) -> list[NDArray[np.float64]]:
-        """Return the F1 of each candidate at each of its settings on the sample.
+        """Return the F1 of each candidate at each of its settings, on the sample.
 
         Parameters
         ----------
         probability : ndarray of shape (pool,), float64
-            How likely each pair of the pool is a duplicate, in the order of ``features_of_pool``; others never are.
+            Probability that each pair of the pool is a duplicate, in the order of ``features_of_pool``; 0 for other
+            pairs.
         known : ndarray of shape (k,), int64, optional
-            Numbers of pairs of the sample whose label replaces the probability.
+            Numbers of the pairs of the sample whose label replaces the probability.
         is_duplicate : ndarray of shape (k,), bool, optional
-            These labels.
+            Labels of these pairs.
         excluded : ndarray of shape (e,), int64, optional
-            Numbers of pairs that count neither as duplicates nor as mistakes.
+            Numbers of the pairs that count neither as duplicates nor as errors.
 
         Returns
         -------
         list of ndarray
-            One array a candidate, one value a setting.
+            One array per candidate, with one value per setting.
         """
         probability = probability.copy()
         if known is not None and is_duplicate is not None:
             places = self._in_pool[known]
             is_duplicate, places = is_duplicate[places >= 0], places[places >= 0]
-            # Labeled duplicates are some of those that are expected, not more of them.
+            # Labeled duplicates are among the expected ones, not in addition to them.
             num_left = float(probability.sum()) - np.count_nonzero(is_duplicate)
             probability[places] = 0.0
             num_expected = float(probability.sum())
@@ -133,7 +134,7 @@ def _step(similarity: NDArray[np.float32]) -> NDArray[np.int64]:
 
 
 def _log_ranks(step: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return ln of the middle rank of each step of similarity; the most alike pair has rank 1."""
+    """Return ln of the middle rank in each step of similarity; the most similar pair has rank 1."""
     counts = np.bincount(step, minlength=_STEPS + 1)
     above = np.cumsum(counts[::-1])[::-1] - counts
     found: NDArray[np.float64] = np.log(above + (counts + 1) / 2)
@@ -143,7 +144,7 @@ def _log_ranks(step: NDArray[np.int64]) -> NDArray[np.float64]:
 def _from_above(
     passed: NDArray[np.int64], num_settings: int, weight: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Return how many pairs (or how much weight) each setting takes, from how many settings each pair passes."""
+    """Return the number (or weight) of pairs at or above each setting, from the number of settings each pair passes."""
     counts = np.bincount(passed, weights=weight, minlength=num_settings + 1).astype(np.float64)
     found: NDArray[np.float64] = np.cumsum(counts[::-1])[::-1][1:]
     return found

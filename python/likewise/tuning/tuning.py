@@ -1,4 +1,4 @@
-"""From labeled pairs to a recipe: measuring the grid, choosing a candidate, and evaluating it."""
+"""Tuning: measures the grid on labeled pairs, chooses a candidate, and evaluates it."""
 
 import json
 from collections import Counter
@@ -40,13 +40,13 @@ from likewise.tuning.questions import Questions, ranked_pairs
 from likewise.tuning.sample import Sample
 
 MOST_DOCUMENTS = 1000
-# Of each kind; with fewer, a threshold is a guess.
+# Minimum number of labels of each kind; with fewer, a threshold is a guess.
 LEAST_LABELS = 5
-# What may be less is told apart from the intervals.
+# A lower bound of precision below this adds a note.
 _LEAST_PRECISION = 0.5
-# Recipes that differ, which together rank the pairs to ask about.
+# Diverse recipes that together rank the pairs to ask about.
 RANKING = (("jaccard", 2, "none"), ("jaccard", 2, "idf"), ("jaccard", 5, "none"), ("cosine", 1, "log-count-idf"))
-# Edges of the distribution that is shown.
+# Number of intervals of the distribution.
 _STEPS = 20
 
 
@@ -87,7 +87,7 @@ class Tuner:
         return self._collection.doc_ids[place]
 
     def text(self, doc_id: str) -> str | bytes:
-        """Return the text of a document by its position in the pairs of the questions."""
+        """Return the text of a document by its id."""
         found: str | bytes = self._collection.texts[self._place[doc_id]]
         return found
 
@@ -143,7 +143,7 @@ class Tuner:
         tried = self._tried(evidence, found)
         candidate = self._candidates[chosen.candidate]
         held_out, is_told_held_out = cross_validated(evidence)
-        # The model can also learn that duplicates are less alike; no threshold does that.
+        # The model can also learn that duplicates are less similar, which no threshold can express.
         if not is_told_held_out or not are_told_apart(evidence.similarity[chosen.candidate], is_duplicate):
             raise InvalidInput(
                 "no recipe separates your labels better than chance; check the labels, or try other --tokens"
@@ -164,7 +164,7 @@ class Tuner:
         )
 
     def _known(self, labels: Labels) -> tuple[list[Label], list[str]]:
-        """Return the labels of documents that are there and the notes on all others."""
+        """Return the labels of documents in the collection, and notes about all others."""
         notes = list(labels.notes)
         said = [label for label in labels.labels if label.is_duplicate is not None]
         if len(said) < len(labels):
@@ -209,7 +209,7 @@ class Tuner:
         )
 
     def _pairs_labeled_as_neither(self, labels: Labels) -> NDArray[np.int64]:
-        """Return the pairs of documents that were looked at and are neither duplicates nor different: shape (m, 2)."""
+        """Return the pairs of documents that were labeled as neither duplicates nor different: shape (m, 2)."""
         found = [
             [self._place[label.a], self._place[label.b]]
             for label in labels.labels
@@ -221,7 +221,7 @@ class Tuner:
         return np.array(found, np.int64).reshape(-1, 2)
 
     def _numbers_in_sample(self, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of each pair of documents among all pairs of the sample, -1 where it is not among them."""
+        """Return the number of each pair of documents among all pairs of the sample; -1 if it is not in the sample."""
         is_sampled = self._collection.is_sampled
         rank = np.cumsum(is_sampled) - 1
         num = int(is_sampled.sum())
@@ -230,7 +230,7 @@ class Tuner:
         return np.where(is_sampled[pairs].all(axis=1), found, -1)
 
     def _sampled(self) -> Sample:
-        """Return what all pairs of the sample tell, by the whole grid."""
+        """Return the sample, with similarities by the whole grid."""
         if self._sample is None:
             progress, is_measured = self._collection.progress, len(self._of_sample) == len(self._candidates)
             if not is_measured:
@@ -246,7 +246,7 @@ class Tuner:
         return self._sample
 
     def _measured(self, number: int, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the similarities of pairs, measured together with the sample's where these are not known yet."""
+        """Return the similarities of pairs; unknown ones of the sample are measured in the same pass."""
         candidate = self._candidates[number]
         if number in self._of_sample:
             return self._collection.similarity(candidate, pairs)
@@ -255,7 +255,7 @@ class Tuner:
         return both[len(self._pairs) :]
 
     def similarities(self, number: int) -> NDArray[np.float32]:
-        """Return how alike all pairs of the sample are by a candidate of the grid."""
+        """Return the similarities of all pairs of the sample by a candidate of the grid."""
         if number not in self._of_sample:
             found = self._collection.similarity(self._candidates[number], self._pairs)
             self._of_sample[number] = found.astype(np.float32)
@@ -353,7 +353,7 @@ class _Tried:
 
     def __init__(self, method: str | None, tokens: str | None, rules: dict[str, Any]) -> None:
         if "stop_words" in rules:
-            # They act on words alone.
+            # Stop words apply to words only.
             tokens = tokens or "auto"
         self.candidates = grid(method=method, tokens=tokens, rules=rules)
         self.fold = Recipe.simhash(within=20, bits=BITS, weights="log-count", **_words(tokens), **rules)
