@@ -35,13 +35,13 @@ class Alignment:
 
     @property
     def edit(self) -> float:
-        """``1 - distance / longer length``; a lower bound where not exact."""
+        """``1 - distance / longer length``; a lower bound if not exact."""
         longer = max(self.lengths)
         return (longer - self.distance) / longer if longer else 1.0
 
     @property
     def lcs(self) -> float:
-        """``2 * common length / (sum of both lengths)``; a lower bound where not exact."""
+        """``2 * common length / (sum of both lengths)``; a lower bound if not exact."""
         total = sum(self.lengths)
         return 2 * self.common_length / total if total else 1.0
 

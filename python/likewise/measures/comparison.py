@@ -1,4 +1,4 @@
-"""Compare: two documents side by side."""
+"""Comparison of two documents."""
 
 import dataclasses
 import re
@@ -14,9 +14,9 @@ from likewise.recipe.methods import Exact, SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import Tokenizer
 
-# Characters that a notebook shows.
+# Number of characters that a notebook shows.
 _MOST_SHOWN = 4000
-# Words as people see them; in scripts without spaces each character is one, so that a change stays small.
+# Words as people see them; in scripts without spaces, each character is a word, so that changes stay small.
 _UNITS = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
     r"|[^\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
@@ -139,7 +139,7 @@ def _are_equal(a: str, b: str, recipe: Recipe) -> bool:
 
 
 def matches(measures: Measures, recipe: Recipe) -> bool:
-    """Return whether two texts of these measures match by a resolved recipe, of any method but exact."""
+    """Return whether two texts with these measures match by a resolved recipe of any method but exact."""
     if "empty" in measures.shapes:
         return measures.shapes == ("empty", "empty")
     near = recipe.sketch
@@ -153,7 +153,7 @@ def matches(measures: Measures, recipe: Recipe) -> bool:
 
 
 def align(a: str, b: str) -> tuple[Stretch, ...]:
-    """Return what two texts share and where they differ, word by word; beyond some length not with the fewest."""
+    """Return the common and differing stretches of two texts, word by word; not minimal for very long texts."""
     left, right = _UNITS.findall(a), _UNITS.findall(b)
     stretches = []
     done_a, done_b = 0, 0

@@ -1,4 +1,4 @@
-"""Two texts side by side, word by word: what they share and where they differ."""
+"""Two texts side by side, word by word, with common and differing words."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,18 +10,18 @@ from likewise.io.html import Html, element, escaped, joined
 if TYPE_CHECKING:
     from likewise.measures.comparison import Stretch
 
-# A row of the two columns ends at a line end, or behind a sentence once it has so many characters.
+# A row of the two columns ends at a line break, or after a sentence once it has this many characters.
 _LONG_ROW = 240
 _BREAK = re.compile(r"\n|(?<=[.!?。！？])\s")
-# Equal rows that stand around a difference; longer runs of them are folded.
+# Number of equal rows shown around a difference; longer runs are folded.
 _CONTEXT_ROWS = 2
-# A text beyond is not shown further.
+# Longer texts are not shown.
 MAX_CHARACTERS = 200_000
 
 
 @dataclass
 class _Row:
-    """One row: pieces of both sides, each with whether the other has it too."""
+    """One row: pieces of both sides, each with whether it is the same on the other side."""
 
     left: list[tuple[str, bool]] = field(default_factory=list)
     right: list[tuple[str, bool]] = field(default_factory=list)
@@ -33,16 +33,16 @@ class _Row:
 
 
 def side_by_side(alignment: "Sequence[Stretch]", names: tuple[object, object], *, folds: bool = True) -> Html:
-    """Return two aligned texts as a table of two columns; what only one of them has is marked.
+    """Return two aligned texts as a table of two columns, with differences marked.
 
     Parameters
     ----------
     alignment : sequence of Stretch
-        Of :func:`likewise.compare`.
+        From :func:`likewise.compare`.
     names : tuple of two
-        What stands above the columns: text or markup.
+        Headings of the columns: text or markup.
     folds : bool
-        Whether long runs of equal rows are folded away; they open by a click or a key.
+        Whether long runs of equal rows are folded; a click or a key opens them.
     """
     head = element("thead", element("tr", [element("th", name, scope="col") for name in names]))
     rows = list(_rows(alignment))
@@ -63,7 +63,7 @@ def side_by_side(alignment: "Sequence[Stretch]", names: tuple[object, object], *
 
 
 def inline(alignment: "Sequence[Stretch]", *, context: int = 60) -> Html:
-    """Return two aligned texts as one: what only the first has is struck out, what only the second has underlined."""
+    """Return two aligned texts as one: only in the first is struck out, only in the second is underlined."""
     parts = []
     last = len(alignment) - 1
     for number, part in enumerate(alignment):
@@ -78,7 +78,7 @@ def inline(alignment: "Sequence[Stretch]", *, context: int = 60) -> Html:
 def _shortened(text: str, context: int, *, is_first: bool, is_last: bool) -> Html:
     if len(text) <= 2 * context + 8:
         return escaped(text)
-    # Whole words, where there are words.
+    # Cut at spaces, if there are any.
     start = "" if is_first else text[:context].rpartition(" ")[0] or text[:context]
     end = "" if is_last else text[-context:].partition(" ")[2] or text[-context:]
     return joined([start, " ", element("span", "…", class_="gap", title=f"{len(text):,} equal characters"), " ", end])
@@ -122,7 +122,7 @@ def _rows(alignment: "Sequence[Stretch]") -> Iterator[_Row]:
 
 
 def _folded(rows: list[_Row], *, folds: bool) -> Iterator[tuple[bool, list[_Row]]]:
-    """Yield (whether to fold them, rows)."""
+    """Yield (whether the rows are folded, rows)."""
     changed = [number for number, row in enumerate(rows) if not row.is_same]
     if not folds or not changed:
         yield False, rows
@@ -134,6 +134,6 @@ def _folded(rows: list[_Row], *, folds: bool) -> Iterator[tuple[bool, list[_Row]
     start = 0
     for number in range(1, len(rows) + 1):
         if number == len(rows) or near[number] != near[start]:
-            # A fold of one row would take as much space.
+            # Folding a single row would save no space.
             yield not near[start] and number - start > 1, rows[start:number]
             start = number

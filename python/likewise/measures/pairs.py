@@ -25,7 +25,7 @@ from likewise.stages.text import as_texts
 from likewise.stages.verify import verify_pairs
 
 _MOST_IN_FLOAT = 2**1000
-# Pairs of texts whose features are held at once.
+# Number of text pairs whose features are in memory at once.
 _PAIRS_AT_ONCE = 8192
 
 
@@ -240,9 +240,9 @@ def _weighted(items: AbstractSet[Hashable] | Mapping[Hashable, int]) -> dict[Has
 def _cosine(a: dict[Hashable, int], b: dict[Hashable, int]) -> float:
     product = sum(weight * b[item] for item, weight in a.items() if item in b)
     norm_a, norm_b = (sum(weight * weight for weight in side.values()) for side in (a, b))
-    # Where the norms are equal the root is the norm, so that equal sets have similarity 1 at any weight.
+    # If the norms are equal, the root is the norm, so that equal sets have similarity 1 at any weight.
     if norm_a == norm_b:
         return product / norm_a
     squares = norm_a * norm_b
-    # Beyond what floats hold the whole part of the root has more digits than they do.
+    # Beyond the range of floats, the integer part of the root has more digits than they do.
     return product / (math.sqrt(squares) if squares < _MOST_IN_FLOAT else math.isqrt(squares))

@@ -140,7 +140,7 @@ def measure(
     ours, theirs = features[offsets[0] : offsets[1]], features[offsets[1] : offsets[2]]
     common = recipe.feature_options()
     if recipe.hash in PACKAGE_HASHES:
-        # A package has sketches of one kind; those of the other kinds are made without it.
+        # A package has sketches of one kind; those of other kinds are made without it.
         common["hash"] = "xxh3"
     fingerprints, bits = _fingerprints(texts, recipe, common)
     signatures = _signatures(texts, recipe, common)
@@ -175,7 +175,7 @@ def measure(
 
 
 def _aligned(a: object, b: object, texts: _native.Texts, recipe: Recipe) -> Alignment:
-    """Align texts as such; what is not a text by its tokens."""
+    """Align two texts; other documents are aligned by token."""
     if isinstance(a, str) and isinstance(b, str):
         return Alignment.of_texts(a, b)
     left, right = recipe.feature_rules.cut(texts)
@@ -183,14 +183,14 @@ def _aligned(a: object, b: object, texts: _native.Texts, recipe: Recipe) -> Alig
 
 
 def _fingerprints(texts: _native.Texts, recipe: Recipe, common: dict[str, Any]) -> tuple[Sketches, int]:
-    """Return the fingerprints of the texts, and their bits."""
+    """Return the fingerprints of the texts, and their width in bits."""
     if isinstance(recipe.sketch, SimHash):
         return sketch(texts, recipe, threads=1), recipe.sketch.bits
     return sketch(texts, Recipe.from_options("simhash", bits=64, **common), threads=1), 64
 
 
 def fingerprint_distance(a: str, b: str, recipe: Recipe) -> int:
-    """Return in how many bits the fingerprints of two texts differ, by a recipe of method simhash."""
+    """Return the number of bits in which the fingerprints of two texts differ, by a recipe of method simhash."""
     found = sketch([a, b], recipe, threads=1).array
     return int(hamming_distance(found[0:1], found[1:2])[0])
 
