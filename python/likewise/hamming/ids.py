@@ -1,4 +1,4 @@
-"""Look-up of the ids of rows, and of the rows of ids."""
+"""Lookup of the ids of rows, and of the rows of ids."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

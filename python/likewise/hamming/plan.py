@@ -25,7 +25,7 @@ class SearchKey:
     mask : int
         Bit i is set if position i belongs to the key.
     radius : int
-        Maximum number of errors inside the key that the search covers. 0 is an exact look-up.
+        Maximum number of errors inside the key that the search covers. 0 is an exact lookup.
     """
 
     mask: int
@@ -57,7 +57,7 @@ class PlannedSearch:
     is_historical : bool
         Whether the plan is a search from the literature.
     is_on_frontier : bool
-        Whether each smaller plan is slower by a twentieth or more.
+        Whether every smaller plan is at least a twentieth slower.
     fits : bool
         Whether the plan fits in memory.
     """
@@ -107,7 +107,7 @@ class HammingPlan:
 
     @property
     def excess(self) -> tuple[str, ...]:
-        """The limits that this number of fingerprints exceeds, as one message each; empty if there are none."""
+        """One message for each limit that this number of fingerprints exceeds; empty if there are none."""
         most_indexed, most_joined = _native.plan_limits()
         said = []
         if self.num_fingerprints > most_indexed:
