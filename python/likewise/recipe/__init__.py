@@ -1,4 +1,4 @@
-"""Recipes: everything that an answer depends on, checked, with its identity and its defaults."""
+"""Recipes: all settings that determine a result, validated, with identity and defaults."""
 
 from likewise.recipe.given import as_recipe
 from likewise.recipe.recipe import Recipe, check_is_recipe

@@ -1,7 +1,7 @@
-"""What a recipe takes where its user says nothing: one set of values a method and kind of token.
+"""Default values of a recipe, for each method and kind of token.
 
-They were chosen together on four labeled sets (docs/benchmarks/quality.md), so that the threshold and the radius hold
-for their own shingle and weights. With other features nothing is known, and the strict values serve.
+They were chosen together on four labeled sets (docs/benchmarks/quality.md), so threshold and radius are valid for their
+own shingle and weights. Other features were not evaluated, so they get the strict values.
 """
 
 from collections.abc import Mapping
@@ -11,32 +11,32 @@ from typing import Any
 from likewise.checks import check_choice, check_integer
 from likewise.recipe.rules import OWN_WEIGHTS, TABLE_WEIGHTS, TOKENS, WEIGHTS
 
-# Removes copies only, whatever the features: a similarity of 0.8; 3 of 64 bits, the radius of the literature.
+# For any features, only copies are removed: similarity 0.8; 3 of 64 bits, the radius from the literature.
 _STRICT_THRESHOLD = 0.8
 _STRICT_WITHIN_64_BITS = 3
 _BITS = 128
-# Unrelated texts lie some 30 of 64 bits apart, a standard deviation being 4: within 10, over characters, a million such
-# pairs hold a hit by chance, which is too many to be a default; and a wider radius needs more bits in any case.
+# Unrelated texts differ in about 30 of 64 bits, with a standard deviation of 4: within 10, over characters, a million
+# such pairs contain a match by chance, which is too many for a default. A wider radius needs more bits in any case.
 _LEAST_BITS_OF_CHOICE = 96
 _WIDEST_OF_64_BITS = 10
 
 
 @dataclass(frozen=True)
 class FeatureChoice:
-    """The shingle and weights of a recipe, and what threshold and radius go with them.
+    """Shingle and weights of a recipe, with their threshold and radius.
 
     Parameters
     ----------
     shingle : int
-        Consecutive tokens in a feature.
+        Number of consecutive tokens in a feature.
     weights : str
-        Weight of a feature by its occurrences.
+        Weight rule of a feature.
     measure : str
-        What `similarity` is measured by.
+        Measure of `similarity`.
     similarity : float
-        The threshold where none is named.
+        Default threshold.
     within_32_bits : int
-        The radius where none is named, for each 32 bits of a fingerprint; 0 where none was chosen.
+        Default radius for each 32 bits of a fingerprint; 0 if none was chosen.
     """
 
     shingle: int
@@ -46,18 +46,18 @@ class FeatureChoice:
     within_32_bits: int = 0
 
     def threshold(self, measure: str) -> float:
-        """Return the threshold by this measure."""
+        """Return the default threshold for this measure."""
         return self.similarity if measure == self.measure else _STRICT_THRESHOLD
 
     def within(self, bits: int) -> int:
-        """Return the radius of a Hamming-only run at this width."""
+        """Return the default radius of a Hamming-only run at this width."""
         bits = check_integer("bits", bits, 32, 256, 32)
         is_chosen = self.within_32_bits > 0 and bits >= _LEAST_BITS_OF_CHOICE
         return bits // 32 * self.within_32_bits if is_chosen else bits * _STRICT_WITHIN_64_BITS // 64
 
 
-# By rarity, whatever the method would take without it: what half of a collection shares is no evidence, and so one
-# threshold serves collections that plain sets need one each for.
+# Choices by rarity, which replace the method's own: text shared by half of a collection is not evidence, so one
+# threshold works for collections that need different ones with plain sets.
 _BY_RARITY: Mapping[str, Mapping[tuple[str, str], FeatureChoice]] = {
     "words": {
         ("minhash", "idf"): FeatureChoice(2, "idf", "jaccard", 0.45),
@@ -65,19 +65,18 @@ _BY_RARITY: Mapping[str, Mapping[tuple[str, str], FeatureChoice]] = {
         ("bloom", "idf"): FeatureChoice(2, "idf", "jaccard", 0.45),
         ("simhash", "log-count-idf"): FeatureChoice(1, "log-count-idf", "cosine", 0.7, 6),
     },
-    # Alone, a character of a long Chinese page says nothing: any such page holds the same ones.
+    # Single characters of a long Chinese page are not evidence: all such pages contain the same ones.
     "script": {("simhash", "log-count-idf"): FeatureChoice(1, "log-count-idf", "cosine", 0.7, 6)},
     "char": {},
 }
 
 
 def _choices(sets: FeatureChoice, simhash: FeatureChoice) -> Mapping[str, FeatureChoice]:
-    """Return the choice of each method: those that measure plain sets take the same features."""
+    """Return the choice for each method; methods that measure plain sets use the same features."""
     return {"minhash": sets, "shingles": sets, "bloom": sets, "simhash": simhash}
 
 
-# Nothing was chosen for these on labeled sets. A long token
-# is a feature by itself, and in bytes repetition is padding.
+# Not chosen on labeled sets. A long token is a feature by itself, and repetition in bytes is padding.
 _OF_CHINESE = _choices(
     FeatureChoice(2, "none", "jaccard", _STRICT_THRESHOLD), FeatureChoice(1, "log-count", "cosine", _STRICT_THRESHOLD)
 )
@@ -106,12 +105,12 @@ _CHOSEN: Mapping[str, Mapping[str, FeatureChoice]] = {
 
 
 def features_of(method: str, tokens: str, shingle: int | None, weights: str | None) -> FeatureChoice:
-    """Return the features of a recipe: those chosen for this kind of token, but where the user names others.
+    """Return the features of a recipe: the ones chosen for this kind of token, unless the user gives others.
 
     Raises
     ------
     InvalidParameter
-        If there is no such kind of token.
+        If the kind of token does not exist.
     """
     chosen = _CHOSEN[check_choice("tokens", tokens, TOKENS)][method]
     if weights is not None:
@@ -125,15 +124,15 @@ def features_of(method: str, tokens: str, shingle: int | None, weights: str | No
 
 
 def fixed_threshold(fields: Mapping[str, Any]) -> float:
-    """Return the threshold that was chosen for the features and measure of a recipe, given as its fields."""
+    """Return the threshold chosen for the features and measure of a recipe, given as its fields."""
     chosen = features_of(fields["method"], fields["tokens"], fields["shingle"], fields["weights"])
     return chosen.threshold(fields["measure"])
 
 
 def without_counts(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the features in place of those by rarity, given a recipe's fields: shingle and weights.
+    """Return the shingle and weights that replace those by rarity, given the fields of a recipe.
 
-    They are those of the same method and tokens without rarity. A shingle that was not chosen for rarity stays.
+    They are those of the same method and tokens without rarity. A shingle that is not the default for rarity is kept.
     """
     method, tokens = fields["method"], fields["tokens"]
     is_own = fields["shingle"] != features_of(method, tokens, None, fields["weights"]).shingle
@@ -142,12 +141,12 @@ def without_counts(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def default_tokens(measure: str, within: int | None, shingle: int | None, weights: str | None) -> str:
-    """Return the tokens of a SimHash recipe that names none: characters where it names nothing at all.
+    """Return the default tokens of a SimHash recipe: characters if nothing else is given.
 
-    Distances alone tell best over characters: a text has many more of them than words, so that few are under the 64
-    features below which the Jaccard similarity must agree too. Measured pairs do better, and faster, over words; so do
-    small radii; and who names a shingle, or weights by rarity, means words: by log count and rarity single ones, and
-    pairs of characters in scripts without spaces, by distance or measured.
+    Hamming-only recipes work best over characters: a text has many more characters than words, so few texts have fewer
+    than 64 features, below which the Jaccard similarity must agree too. Verified pairs are better and faster over
+    words, and so are small radii. A given shingle or weights by rarity imply words: single words with log count and
+    rarity, and pairs of characters in scripts without spaces, by distance or verified.
     """
     if weights == "log-count-idf" and shingle is None:
         return "script"
@@ -156,7 +155,7 @@ def default_tokens(measure: str, within: int | None, shingle: int | None, weight
 
 
 def default_bits(within: int | None) -> int:
-    """Return the width of a fingerprint that names none: 64 where a radius is named that they bear, else 128."""
+    """Return the default width of a fingerprint: 64 if a given radius is small enough for it, otherwise 128."""
     return 64 if _is_textbook(within) else _BITS
 
 
@@ -165,7 +164,7 @@ def _is_textbook(within: int | None) -> bool:
 
 
 def package_defaults(hash_name: str, weights: object) -> dict[str, Any]:
-    """Return what a recipe takes that is to meet the sketches of a package, where its user says nothing."""
+    """Return the default fields of a recipe compatible with the sketches of another package."""
     if hash_name == "simhash-1e0ng":
         return {"tokens": "char", "shingle": 4, "weights": "count", "bits": 64}
     if hash_name == "datasketch":

@@ -1,4 +1,4 @@
-"""How do callers name a recipe? As a recipe, as the name of a preset, or by single fields."""
+"""Recipes as callers give them: a recipe, the name of a preset, or single fields."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
@@ -34,22 +34,23 @@ _NAMES = frozenset({"method", *(name for fields in FIELDS_OF_METHOD.values() for
 
 
 def as_recipe(given: object = None, fields: Mapping[str, Any] | None = None, *, base: str = "online") -> Recipe:
-    """Return the recipe that a caller means.
+    """Return the recipe for the arguments of a function.
 
     Parameters
     ----------
     given : Recipe or str, optional
         A recipe, or the name of a preset.
     fields : mapping, optional
-        Single fields instead; those of None count as left out. They make the recipe that the same options of a command
-        make (:func:`likewise.recipe.presets.with_base`). `keep` alone may stand beside a recipe or a preset.
+        Single fields instead; fields with the value None are ignored. They make the same recipe as the same options of
+        a command (:func:`likewise.recipe.presets.with_base`). Only `keep` can be combined with a recipe or a preset.
     base : {"default", "online"}
-        The preset where neither is given: ``default`` of runs, which see all documents.
+        Preset used if neither is given; ``default`` is for runs, which read all documents.
 
     Raises
     ------
     InvalidParameter
-        If it is neither, there is no such preset or field, or fields stand beside a recipe or a preset.
+        If `given` is neither a recipe nor a preset, a field does not exist, or fields are combined with a recipe or
+        preset.
 
     Examples
     --------

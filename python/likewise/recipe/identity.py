@@ -1,11 +1,11 @@
-"""The identity of a recipe: a hash of the fields that decide a result."""
+"""Identity of a recipe: a hash of the fields that determine a result."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 
-# A field that still has the default it was born with stays out of the hash, so that a field added later changes no
-# id made before. These values never change, whatever the constructors' defaults become.
+# Fields with their original default are not hashed, so that adding a field changes no existing id. These values never
+# change, even if defaults of constructors do.
 _ORIGINAL_DEFAULTS: Mapping[str, object] = {
     "tokens": "auto",
     "shingle": 3,
@@ -48,12 +48,12 @@ SKETCH_FIELDS = (
     "text_version",
     "sketch_version",
 )
-# What of them makes no features that are counted, but weighs, sketches or parts those.
+# Sketch fields that do not determine which features are counted, but only weigh, sketch or separate them.
 _NOT_OF_FEATURES = (
     *("method", "weights", "weight_scale", "weights_id", "bits", "num_slots", "slot_bits", "scheme"),
     *("filter_bits", "num_hashes", "only_within"),
 )
-# `recall` only chooses bands, rows and radius, which are hashed themselves.
+# `recall` only determines bands, rows and radius, which are hashed themselves.
 DECISION_FIELDS = (
     "threshold",
     "within",
@@ -69,27 +69,27 @@ DECISION_FIELDS = (
 
 
 def feature_fields(fields: Mapping[str, object]) -> dict[str, object]:
-    """Return the fields that make features, defaults too, without those that are None or absent."""
-    # Fields younger than the first tables stay out at their default.
+    """Return the fields that determine features, including defaults, without those that are None or missing."""
+    # Fields newer than the first tables are left out if they have their default.
     young = () if fields.get("hash", "xxh3") != "xxh3" else ("hash",)
     names = [name for name in SKETCH_FIELDS if name not in (*_NOT_OF_FEATURES, *young)]
     return {name: fields[name] for name in names if fields.get(name) is not None}
 
 
 def identity(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
-    """Return 32 hexadecimal digits that stand for the values of these fields.
+    """Return 32 hexadecimal digits that identify the values of these fields.
 
     Parameters
     ----------
     fields : mapping
-        A recipe's fields, None where its method does not use one.
+        The fields of a recipe; None if its method does not use a field.
     names : tuple of str
-        Those that count.
+        Fields to hash.
 
     Returns
     -------
     str
-        SHA-256 of their canonical JSON, cut to 128 bits; fields at their original default are left out.
+        SHA-256 of their canonical JSON, truncated to 128 bits; fields at their original default are left out.
     """
     present = {name: fields[name] for name in names if fields[name] is not None}
     hashed = {n: v for n, v in present.items() if n not in _ORIGINAL_DEFAULTS or v != _ORIGINAL_DEFAULTS[n]}
@@ -97,5 +97,5 @@ def identity(fields: Mapping[str, object], names: tuple[str, ...]) -> str:
 
 
 def canonical_json(fields: Mapping[str, object]) -> str:
-    """Return JSON with sorted keys, no blanks, ASCII."""
+    """Return JSON with sorted keys, without spaces, in ASCII."""
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)

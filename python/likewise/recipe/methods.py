@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 from likewise import _native
 from likewise.errors import InvalidParameter
 
-# Slots that nominate Bloom filters where there are many.
+# Maximum number of signature slots that nominate pairs of Bloom filters.
 NOMINATING_SLOTS = 128
-# Of buckets, each keyed by twice the rows of the one before.
+# Number of bucket levels; each is keyed by twice the rows of the previous one.
 NUM_LEVELS = 3
 
 
@@ -157,11 +157,11 @@ class MinHash(_Banded):
 
 
 def _recall_within(bits: int, threshold: float, within: int) -> float:
-    """Return P(Binomial(bits, acos(threshold)/pi) <= within): P(found) of a pair of this cosine.
+    """Return P(Binomial(bits, acos(threshold)/pi) <= within): P(found) for a pair with this cosine.
 
     Notes
     -----
-    Asks the core's radius rule for ever closer recalls, so that no logarithm of this system has a say.
+    Bisects the recall of the core's radius rule, so that the result does not depend on the system's logarithm.
     """
     low, high = 0.0, 1.0
     for _ in range(60):
@@ -260,7 +260,7 @@ class SimHashDistance(SimHash, _Banded):
         return self.bands is None
 
     def is_short(self, num_features: Any) -> Any:  # noqa: ANN401 - a number, an array, or a column of Spark
-        """Return whether a pair whose smaller document has so many features is also compared by plain features."""
+        """Return whether a pair is also compared by plain features, given the feature count of its smaller document."""
         return num_features < _native.SHORT_FEATURES
 
     def may_meet_short(self, num_features: Any) -> Any:  # noqa: ANN401 - as above
@@ -341,6 +341,6 @@ _OF_NAME: Mapping[str, type[Sketch]] = {kind.name: kind for kind in (MinHash, Si
 
 
 def sketch_of(fields: Mapping[str, Any]) -> Sketch:
-    """Return the method that the checked fields of a recipe name, with those that are its own."""
+    """Return the method of the checked fields of a recipe, with the fields that it uses."""
     kind = SimHashDistance if fields["measure"] == "hamming" else _OF_NAME[fields["method"]]
     return kind(**{one.name: fields[one.name] for one in dataclasses.fields(kind)})

@@ -1,4 +1,4 @@
-"""Presets: named recipes for kinds of collections. A preset is nothing but fields; a recipe made of one holds these."""
+"""Presets: named recipes for kinds of collections. A recipe made from a preset contains only its fields."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -8,10 +8,10 @@ from likewise.recipe.rules import AUTO, FIELDS_OF_METHOD, PACKAGE_HASHES
 from likewise.recipe.weights import Weights
 
 Preset = Literal["default", "online", "strict", "templates", "titles", "classic-simhash", "code"]
-# What a recipe is that names no method.
+# Method of a recipe that gives none.
 DEFAULT_METHOD = "minhash"
-# What each reaches on every labeled set: docs/benchmarks/quality-tables.md, "Presets". The first two were chosen on
-# docs/benchmarks/defaults.md: of all candidates, and of those that need no collection.
+# docs/benchmarks/quality-tables.md, "Presets", has their results on all labeled sets. docs/benchmarks/defaults.md
+# describes the choice of the first two: among all candidates, and among those that need no collection.
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {
         "method": "minhash",
@@ -52,7 +52,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-# What stands in for a preset where none is named: the first that the options agree with, else the method's own values.
+# Presets for recipes without a preset: the first compatible with the options; otherwise the method's own defaults.
 _BASES: Mapping[str, tuple[str, ...]] = {"default": ("default", "online"), "online": ("online",)}
 # Methods that measure the same similarity of the same features, and tokens that are words.
 _SET_METHODS = ("minhash", "shingles", "bloom")
@@ -60,36 +60,35 @@ _WORDS = ("auto", "word")
 
 
 def with_preset(preset: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of a recipe, those that are not named from the preset, and the method in any case.
+    """Return the options of a recipe completed from a preset, always including the method.
 
     Raises
     ------
     InvalidParameter
-        If there is no such preset.
+        If the preset does not exist.
     """
     if preset not in PRESETS:
         raise InvalidParameter("preset", f"{preset!r} is not one of {', '.join(PRESETS)}")
     fields = dict(PRESETS[preset])
     if options.get("table") is not None or isinstance(options.get("weights"), Weights):
-        # It knows what it weighs by.
+        # A table determines its own weight rule.
         fields.pop("weights", None)
     return {"method": DEFAULT_METHOD, **fields, **options}
 
 
 def with_base(base: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of a recipe where no preset is named, and the method in any case.
+    """Return the options of a recipe without a preset, always including the method.
 
-    The fields of a preset were chosen together. They are taken as long as the options name no other threshold,
-    weights, tokens or measure, nor a method that measures something else; what is left open then is what the
-    constructor of the method takes. Where no method is named it is the default, or the only one that takes all options:
-    of `within` simhash.
+    The fields of a preset were chosen together. They apply unless the options set another threshold, weights, tokens or
+    measure, or a method that measures something else; in that case, the constructor of the method supplies the
+    defaults. The default method is used, or the only method that accepts all options: `within` selects simhash.
 
     Parameters
     ----------
     base : {"default", "online"}
-        The preset where the options agree with it.
+        Preset to use if the options are compatible with it.
     options : mapping
-        The options that were named.
+        The given options.
     """
     options = {"method": _method_for(options), **options}
     preset = next((name for name in _BASES[base] if _agrees(PRESETS[name], options)), None)
@@ -102,7 +101,7 @@ def _method_for(options: Mapping[str, Any]) -> str:
 
 
 def _agrees(fields: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
-    # A fixed threshold holds for its shingle, auto finds one for any. A number that was named has no margin.
+    # A fixed threshold is valid only for its shingle; auto adapts to any. A threshold given as a number has no margin.
     is_auto = fields["threshold"] == AUTO
     named = options.get("threshold")
     return (
@@ -110,7 +109,7 @@ def _agrees(fields: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
         and all(
             options.get(name, fields[name]) == fields[name] for name in ("weights", *([] if is_auto else ["shingle"]))
         )
-        # Of a search that was named a run cannot choose the threshold.
+        # A run cannot choose the threshold for a given search.
         and not {"table", "bands", "rows"} & options.keys()
         and options["method"] in _SET_METHODS
         and options.get("tokens", "auto") in _WORDS

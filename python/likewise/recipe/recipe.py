@@ -1,4 +1,4 @@
-"""A recipe: everything that decides a result, frozen, checked, and hashed into an identity."""
+"""Recipes: immutable, validated settings that determine a result, with a hash as identity."""
 
 import contextlib
 import json
@@ -48,7 +48,7 @@ from likewise.recipe.weighing import Weighing, check_weighable, checked_weights_
 from likewise.recipe.weights import Weights
 from likewise.recipe.word_lists import WordList
 
-# All fields by name, in the order in which they are written.
+# All fields by name, in the order of serialization.
 _FIELDS = (
     *(
         "method",
@@ -67,7 +67,7 @@ _FIELDS = (
     *("scheme", "filter_bits", "num_hashes", "threshold", "within", "measure", "recall", "short_threshold"),
     *("short_margin", "bands", "rows", "overflow", "keep", "group", "text_version", "sketch_version", *COMPANIONS),
 )
-# Weights that may be 0: such a feature is left out.
+# Rules with weights that may be 0; such features are left out.
 _VANISHING = ("lexicon", OWN_WEIGHTS)
 _Kind = TypeVar("_Kind")
 _FEATURE_NAMES = (
@@ -78,7 +78,7 @@ _FEATURE_NAMES = (
 
 
 class FeatureFields(TextFields, total=False):
-    """Options of every constructor that makes features, but the `tokenizer`; :class:`Recipe` explains them."""
+    """Options of all constructors with features, except `tokenizer`; see :class:`Recipe`."""
 
     tokens: Tokens | None
     shingle: int | None
@@ -95,27 +95,27 @@ class FeatureFields(TextFields, total=False):
 
 
 class RecipeOptions(FeatureFields, TextOptions, total=False):
-    """Options of every constructor that makes features."""
+    """Options of all constructors with features."""
 
 
 def feature_fields(
     method: str, options: Mapping[str, Any], tokens_of: Callable[[Weighing], str]
 ) -> tuple[FeatureChoice, dict[str, Any]]:
-    """Return the features chosen, and the fields of a recipe that say so, with what is decided by them.
+    """Return the chosen features, and the recipe fields for them with the values that depend on them.
 
     Parameters
     ----------
     method : str
-        The method, which has features.
+        A method with features.
     options : mapping
-        Those of :class:`RecipeOptions` that the user named, and the measure.
+        The options of :class:`RecipeOptions` that the user gave, and the measure.
     tokens_of : callable
-        Gives the kind of token where none is named.
+        Returns the default kind of token.
 
     Raises
     ------
     InvalidParameter
-        If there is no such kind of token, or no such option.
+        If the kind of token or an option does not exist.
     """
     rest = dict(options)
     hash_name, weights_id, measure = rest.pop("hash", "xxh3"), rest.pop("weights_id", None), rest.pop("measure")
@@ -148,7 +148,7 @@ def feature_fields(
 
 
 def fields_of_text(text: str) -> dict[str, Any]:
-    """Return the fields that JSON holds, or raise InvalidParameter if it is broken."""
+    """Return the fields in a JSON text; raise InvalidParameter if it is not a JSON object."""
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -172,7 +172,7 @@ def fields_of_file(path: Path) -> dict[str, Any]:
 
 
 def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a constructor of the recipe's method takes; null is as good as a field left out.
+    """Return the fields that a constructor of the recipe's method accepts; null fields are left out.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
     versions = {"text_version": _native.TEXT_VERSION, "sketch_version": _native.SKETCH_VERSION}
     differing = {n: (fields[n], v) for n, v in versions.items() if n in fields and fields[n] != v}
     if "libraries" in fields:
-        # A field that is of another kind is named by its own check, later.
+        # A field of another type is rejected later by its own check.
         with contextlib.suppress(TypeError, ValueError):
             now = libraries_of(fields)
             if fields["libraries"] != now:
@@ -202,7 +202,7 @@ def options_of(fields: Mapping[str, Any]) -> dict[str, Any]:
         raise RecipeMismatch("the recipe was made by a different version of Likewise; create it again", differing)
     left_out = {*versions, "libraries", "method"}
     if fields["method"] == "minhash" and "overflow" not in fields and versions.keys() <= fields.keys():
-        # Recipes are written without it where it is this, as they were before there was a choice.
+        # Recipes with levels are written without this field, as before it existed.
         fields = {**fields, "overflow": "levels"}
     return {name: value for name, value in fields.items() if value is not None and name not in left_out}
 
@@ -335,7 +335,7 @@ class Recipe:
         for name in fields:
             if name not in _FIELDS:
                 raise InvalidParameter(name, "not a recipe option")
-        # What is left out has the value of the class, or None where it is of one method.
+        # Missing fields have the class's default, or None if they belong to a method.
         left_out = {name: getattr(type(self), name, None) for name in _FIELDS}
         checked = check_fields({**left_out, "method": method, **fields})
         checked |= checked_text(checked)
@@ -345,7 +345,7 @@ class Recipe:
 
     @property
     def method(self) -> str:
-        """Name of the method: that of its `sketch`."""
+        """Name of the method of `sketch`."""
         return self.sketch.name
 
     def method_as(self, kind: type[_Kind]) -> _Kind:
@@ -362,7 +362,7 @@ class Recipe:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """All fields by name, None where the method does not use one."""
+        """All fields by name; None if the method does not use a field."""
         mine = {"method": self.method, **vars(self), **vars(self.sketch)}
         return {name: mine.get(name) for name in _FIELDS}
 
@@ -648,7 +648,7 @@ class Recipe:
 
     @classmethod
     def _of_sets(cls, method: str, threshold: object, options: RecipeOptions, **own: Any) -> Self:  # noqa: ANN401
-        """Make a recipe of a method that measures feature sets: all of these have the same features and thresholds."""
+        """Make a recipe of a method that measures feature sets; these share features and thresholds."""
         measure = options.get("measure", "jaccard")
         features, fields = feature_fields(method, {**options, "measure": measure}, lambda _: "auto")
         return cls(**fields, threshold=features.threshold(measure) if threshold is None else threshold, **own)
@@ -719,7 +719,7 @@ class Recipe:
             raise InvalidParameter("method", f"{method!r} is not one of {', '.join(FIELDS_OF_METHOD)}")
         for name in options:
             if name not in FIELDS_OF_METHOD[method]:
-                # A table is given as weights.
+                # Tables are given as weights.
                 named = "weights" if name == "table" else name
                 raise InvalidParameter(named, f"{named} does not apply to method {method}")
         # Each constructor has the name of its method.
@@ -827,7 +827,7 @@ class Recipe:
         Raises
         ------
         InvalidParameter
-            If the weights are read from a table that is not there, or a list of words is not there.
+            If the weights need a table that is not loaded, or a word list is not loaded.
         """
         check_weighable(self.weights, self.table)
         return self._rules(self.weights)
@@ -849,7 +849,7 @@ class Recipe:
     @property
     def unweighted_rules(self) -> _native.FeatureRules:
         """Rules for the same features with each counted once; features of weight 0 are left out."""
-        # Only these weights may be 0. The others say nothing about which features there are.
+        # Only these weights may be 0. Other weights do not affect which features exist.
         return self._rules(self.weights, once=True) if self.weights in _VANISHING else self._rules("none")
 
     def _rules(self, weights: str, *, once: bool = False) -> _native.FeatureRules:
@@ -920,7 +920,7 @@ class Recipe:
         Returns
         -------
         ndarray of float64, of the same shape
-            `threshold` + `short_margin` / sqrt(`num_features`), at most 1: what the core requires, to the bit.
+            `threshold` + `short_margin` / sqrt(`num_features`), at most 1; bit-equal to what the core requires.
         """
         if self.short_margin is None:
             return np.full(np.shape(num_features), self.similarity_threshold)
@@ -935,9 +935,9 @@ class Recipe:
         Parameters
         ----------
         similarity : ndarray of float64
-            Of pairs.
+            Similarities of pairs.
         num_features : ndarray of int, of the same shape
-            Distinct features of the smaller document of each.
+            Number of distinct features of the smaller document of each pair.
 
         Returns
         -------
@@ -977,7 +977,7 @@ class Recipe:
         Returns
         -------
         float or ndarray of float64, of the same shape
-            The Jaccard similarities that go with them.
+            The corresponding Jaccard similarities.
         """
         return similarity if self.measure == "jaccard" else similarity / (2.0 - similarity)
 
@@ -1064,7 +1064,7 @@ class Recipe:
     def differences(self, other: "Recipe") -> dict[str, tuple[object, object]]:
         """Return the fields in which two resolved recipes differ, each with both values."""
         mine, theirs = self.resolve().fields, other.resolve().fields
-        # A recall acts by what it was resolved into, but for filters.
+        # A recall acts through the fields that it resolves to, except for filters.
         are_filters = isinstance(self.sketch, Bloom) and isinstance(other.sketch, Bloom)
         silent = COMPANIONS if are_filters else ("recall", *COMPANIONS)
         names = [name for name in mine if name not in silent]
@@ -1077,7 +1077,7 @@ class Recipe:
 
 
 def check_is_recipe(given: object) -> Recipe:
-    """Return a recipe as it was given, or raise InvalidParameter."""
+    """Return the argument if it is a recipe; otherwise raise InvalidParameter."""
     if not isinstance(given, Recipe):
         raise InvalidParameter(
             "recipe", f"{repr(given)[:80]} is not a recipe such as Recipe.minhash(0.8), nor a preset such as strict"

@@ -1,4 +1,4 @@
-"""Checks of a recipe's fields: each value in its range, each field with the method that it acts on."""
+"""Validation of a recipe's fields: values in range, and fields that apply to the method."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _FEATURE_FIELDS = (
     *_TEXT_FIELDS,
     *_TOKEN_FIELDS,
 )
-# What travels beside the JSON of a recipe.
+# Objects that are not part of the JSON of a recipe.
 COMPANIONS = ("table", "stop_words", "dictionary")
 _DECISION_FIELDS = ("threshold", "short_margin", "measure", "recall", "keep", "group")
 Method = Literal["minhash", "simhash", "bloom", "shingles", "exact"]
@@ -29,7 +29,7 @@ FIELDS_OF_METHOD: Mapping[str, tuple[str, ...]] = {
     "bloom": (*_FEATURE_FIELDS, *_DECISION_FIELDS, "filter_bits", "num_hashes", "bands", "rows"),
     "exact": ("keep", *_TEXT_FIELDS, "libraries"),
 }
-# `equality` of normalized texts is measured by method exact alone.
+# Only method exact uses `equality` of normalized texts.
 Measure = Literal["jaccard", "containment", "cosine", "dice", "overlap", "hamming", "equality"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 Tokens = Literal[
@@ -38,10 +38,10 @@ Tokens = Literal[
 TOKENS: tuple[Tokens, ...] = get_args(Tokens)
 WeightRule = Literal["none", "count", "log-count", "idf", "log-count-idf", "lexicon", "own"]
 WEIGHTS: tuple[WeightRule, ...] = get_args(WeightRule)
-# Those that are read from a table, and those whose table can be counted on the input.
+# Weights that use a table, and weights whose table can be counted on the input.
 TABLE_WEIGHTS = ("idf", "log-count-idf", "lexicon")
 COUNTED_WEIGHTS = ("idf", "log-count-idf")
-# The user's own pairs of tokens and weights, which only functions of Python take, and the most that a token weighs.
+# Weights given by the user as (token, weight) pairs, accepted only by Python functions, and the maximum weight.
 OWN_WEIGHTS = "own"
 MAX_OWN_WEIGHT = 255
 Scheme = Literal["bucket", "classical", "affine32", "legacy"]
@@ -50,12 +50,12 @@ Grouping = Literal["leaders", "components"]
 GROUPS: tuple[Grouping, ...] = get_args(Grouping)
 Overflow = Literal["exact", "levels"]
 OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
-# Of tokens; the last two are those of packages, with all that belongs to them.
+# Hashes of tokens; the last two are compatible with packages, including their other rules.
 Hash = Literal["xxh3", "md5", "sha1", "1000003", "simhash-1e0ng", "datasketch"]
 HASHES: tuple[Hash, ...] = get_args(Hash)
 PACKAGE_HASHES = HASHES[-2:]
 MAX_FILTER_BITS = 1 << 16
-# A threshold that a run chooses from its documents, and the measure of each method that it is chosen by.
+# Threshold chosen by a run from its documents, and the measure used for this with each method.
 AUTO = "auto"
 AUTO_MEASURES: Mapping[str, str] = {
     "minhash": "jaccard",
@@ -68,17 +68,17 @@ _FIELDS_OF_SOME = (
     *("bits", "num_slots", "slot_bits", "scheme", "within", "short_threshold", "bands", "rows"),
     *("filter_bits", "num_hashes", "overflow", "short_margin"),
 )
-# Of a fingerprint: as many as the core sorts by.
+# For fingerprints: the number of bits that the core sorts by.
 MAX_BAND_BITS = 24
 
 
 def default_measure(threshold: float | str | None) -> str:
-    """Return the measure of a SimHash recipe that names none."""
+    """Return the default measure of a SimHash recipe."""
     return "hamming" if threshold is None else "cosine"
 
 
 def default_keep(measure: str) -> str:
-    """Return whom a recipe keeps that does not say: containment and overlap find excerpts of what is longer."""
+    """Return the default of `keep`: longest for containment and overlap, which find excerpts; otherwise first."""
     return "longest" if measure in ("containment", "overlap") else "first"
 
 
@@ -110,7 +110,7 @@ def keep_criteria(keep: str) -> list[tuple[str, str]]:
 
 
 def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields in their canonical types, or say which one is wrong.
+    """Return the fields in their canonical types.
 
     Parameters
     ----------
@@ -120,12 +120,12 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        The same, numbers as int and float.
+        The same fields, with numbers as int and float.
 
     Raises
     ------
     InvalidParameter
-        Naming the first field that is out of range, missing, or of another method.
+        Naming the first field that is out of range, missing, or does not apply to the method.
     """
     checked = dict(fields)
     method = check_choice("method", fields["method"], tuple(FIELDS_OF_METHOD))
@@ -160,7 +160,7 @@ def _check_minhash(fields: dict[str, Any]) -> None:
         raise InvalidParameter("measure", "hamming requires SimHash fingerprints; use method simhash")
     slots, bands, rows = fields["num_slots"], fields["bands"], fields["rows"]
     if fields["overflow"] is None:
-        # What recipes meant that were written before there was a choice.
+        # Recipes from before this field existed mean levels.
         fields["overflow"] = "levels"
     if bands is None and rows is None:
         return
@@ -204,7 +204,7 @@ def _check_simhash(fields: dict[str, Any]) -> None:
 
 
 def _check_bit_bands(fields: Mapping[str, Any]) -> None:
-    """Check bands of sampled bits, which act only where a recall asks for them."""
+    """Check bands of sampled bits, which require a recall."""
     bands, rows = fields["bands"], fields["rows"]
     if bands is None and rows is None:
         return
@@ -244,7 +244,7 @@ def _check_exact(fields: dict[str, Any]) -> None:
 
 
 def _check_auto(fields: Mapping[str, Any]) -> None:
-    """Check that a run can choose the threshold of a recipe that says so."""
+    """Check that a run can choose the threshold of a recipe with threshold auto."""
     if fields["threshold"] != AUTO:
         return
     measure = AUTO_MEASURES[fields["method"]]
@@ -290,7 +290,7 @@ def check_hash(fields: Mapping[str, Any]) -> None:
 
 
 def _check_package(named: str, fields: Mapping[str, Any], wanted: Mapping[str, tuple[object, ...]]) -> None:
-    """Check the fields that a package leaves no choice in."""
+    """Check the fields whose values a package fixes."""
     for name, allowed in wanted.items():
         if fields[name] not in allowed:
             only = " or ".join(map(str, allowed))
@@ -306,14 +306,14 @@ def _integer(low: int, high: int, step: int = 1) -> Callable[[str, object], int]
 
 
 def _scale(name: str, value: object) -> float:
-    """Return what real weights are multiplied by."""
+    """Return the factor of real weights."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
         raise InvalidParameter(name, f"{value!r} is not a number above 0")
     return float(value)
 
 
 def _margin(name: str, value: object) -> float | None:
-    """Return a margin for short documents, None for 0: they need no more than others."""
+    """Return a margin for short documents; None for 0, which is no margin."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
         raise InvalidParameter(name, f"{value!r} is not a number of at least 0")
     return float(value) or None

@@ -1,8 +1,8 @@
-"""The fields of a recipe that say what is done to texts before they are cut, and how bytes are cut.
+"""Recipe fields for the preparation of texts and the chunking of bytes.
 
-Dictionary words, HTML, simplified characters and content-defined chunks come from libraries, each pinned to one
-version. The core names those that apply (`TextRules::libraries`), and the recipe stores and hashes the names. A recipe
-of other versions is rejected.
+Libraries, each pinned to one version, provide dictionary words, HTML, simplified characters and content-defined chunks.
+The core names the ones that apply (`TextRules::libraries`), and the recipe stores and hashes the names. Recipes with
+other versions are rejected.
 """
 
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from likewise.recipe.word_lists import WordList, Words, word_list
 FOLDS = ("traditional", "width", "accents", "punctuation", "numerals", "digits")
 BYTE_TOKENS = ("bytes", "chunks")
 USER_TOKENS = "user"
-# Stop words are words, and a dictionary is of Chinese ones.
+# Stop words apply to words, a dictionary to Chinese words.
 _STOPPED_TOKENS = ("auto", "word", "chinese")
 _CHUNKINGS = ("content", "fixed")
 _CHUNK_BYTES = 1024
 _LEAST_CONTENT_BYTES, _MOST_BYTES = 256, 1 << 20
-# What a weight table tells of its features, so that a recipe made with it needs no more. Lists of words do not travel.
+# Fields that a recipe takes from its weight table unless they are given. Word lists are not included.
 _FROM_TABLE = ("markup", "fold", "chunking", "chunk_bytes", "tokenizer")
 
 
 class TextFields(TypedDict, total=False):
-    """Options of texts that functions take too; :class:`likewise.Recipe` explains them."""
+    """Options of texts that functions also accept; see :class:`likewise.Recipe`."""
 
     markup: str | None
     fold: tuple[str, ...] | list[str] | str | None
@@ -41,18 +41,18 @@ class TextFields(TypedDict, total=False):
 
 
 class TextOptions(TextFields, total=False):
-    """Options of every constructor that makes features: a function's `tokenizer` is not a name, but what cuts."""
+    """Options of all constructors with features; here `tokenizer` is a name, in functions it is the callable."""
 
     tokenizer: str | None
 
 
 def text_options(options: Mapping[str, Any], table_rules: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the options named, the rest from what a weight table knows of its features.
+    """Return the given options, completed from the rules recorded in a weight table.
 
     Raises
     ------
     InvalidParameter
-        If there is no such option.
+        If an option does not exist.
     """
     unknown = sorted(set(options) - set(TextOptions.__annotations__))
     if unknown:
@@ -65,14 +65,14 @@ def text_options(options: Mapping[str, Any], table_rules: Mapping[str, Any] | No
 
 
 def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that this module knows, in their canonical form.
+    """Return the text fields of a recipe in their canonical form.
 
     Raises
     ------
     InvalidParameter
-        Naming the first field that is out of range, or acts on no tokens of this kind.
+        Naming the first field that is out of range or does not apply to the tokens.
     RecipeMismatch
-        If lists of words are not those that the recipe names.
+        If word lists differ from those that the recipe names.
     """
     tokens, method = fields["tokens"], fields["method"]
     is_of_bytes = tokens in BYTE_TOKENS
@@ -114,7 +114,7 @@ def checked_text(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_hash(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    """Check that the hash of a package, with its own way to cut texts, meets no other."""
+    """Check that the hash of a package is not combined with incompatible text fields."""
     if fields["tokens"] in BYTE_TOKENS and fields["hash"] != "xxh3":
         raise InvalidParameter("hash", f"tokens {fields['tokens']} require hash xxh3, not {fields['hash']}")
     if fields["hash"] not in PACKAGE_HASHES:
@@ -127,7 +127,7 @@ def _check_hash(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
 
 
 def checked_fold(fold: object) -> tuple[str, ...] | None:
-    """Return names of foldings in the order in which they are done; None where there are none."""
+    """Return names of foldings in order of application; None if there are none."""
     names = fold.split(",") if isinstance(fold, str) else fold
     if names is None:
         return None
@@ -154,12 +154,12 @@ def _checked_chunks(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text_rules_of(fields: Mapping[str, Any]) -> _native.TextRules:
-    """Return what is done to texts, for the native core.
+    """Return the text rules for the native core.
 
     Raises
     ------
     InvalidParameter
-        If a list of words is named but not there.
+        If a word list is named but not loaded.
     """
     fold = fields.get("fold") or ()
     lists: dict[str, WordList | None] = {name: fields.get(name) for name in ("stop_words", "dictionary")}
@@ -184,7 +184,7 @@ def text_rules_of(fields: Mapping[str, Any]) -> _native.TextRules:
 
 
 def libraries_of(fields: Mapping[str, Any]) -> str | None:
-    """Return the libraries that have a say in the tokens, with their versions; None where it is our rules alone."""
+    """Return the libraries that affect the tokens, with their versions; None if only built-in rules apply."""
     rules = _native.TextRules(
         markup=fields.get("markup"), fold=list(fields.get("fold") or ()), chunking=fields.get("chunking")
     )

@@ -1,7 +1,7 @@
-"""Where do the similarities of a collection separate duplicates from the rest? The rule behind ``threshold="auto"``.
+"""Choice of the threshold that separates duplicates in a collection: the rule of ``threshold="auto"``.
 
-Similarities and weights in, one choice out. Counts are integers and the only exponential is one of decimal arithmetic,
-so that the choice is the same on every processor. Every constant of the rule is in this module.
+The input is similarities and weights, the output one choice. Counts are integers, and the only exponential is computed
+in decimal arithmetic, so the choice is the same on all processors. All constants of the rule are in this module.
 """
 
 from collections.abc import Mapping
@@ -16,57 +16,57 @@ from numpy.typing import NDArray
 from likewise.arrays import distinct
 from likewise.checks import counted
 
-# The rule is written for Jaccard similarities. Another measure is put on their scale: two sets of equal size with
-# Jaccard similarity j have cosine 2j / (1 + j).
+# The rule is defined for Jaccard similarities. Other measures are converted: two sets of equal size with Jaccard
+# similarity j have cosine 2j / (1 + j).
 MEASURES = ("jaccard", "cosine")
 # Similarities are counted in bins of a thousandth; thresholds are hundredths.
 _BINS = 1000
 _STEP = 10
-# The range of thresholds, in bins, and half the width of the triangular kernel.
+# Range of thresholds, in bins, and half the width of the triangular kernel.
 _LOWEST, _HIGHEST = 300, 950
 _HALF_WIDTH = 40
-# Log density + _PULL (t - _CENTER)^2 is smallest at the threshold.
+# The threshold minimizes log density + _PULL (t - _CENTER)^2.
 _PULL = 20
 _CENTER = 500
-# The kernel of one pair at its very place, added to every density: empty stretches compare by the pull alone.
+# Kernel value of one pair at its own position, added to every density: empty ranges compare by the pull alone.
 _ONE_PAIR = _HALF_WIDTH
-# Fewer documents with a pair from the threshold on show no duplicates to separate.
+# With fewer documents that have a pair at or above the threshold, there are no duplicates to separate.
 _LEAST_DOCUMENTS = 20
-# The density above the valley must reach so many times that in the valley.
+# Minimum ratio of the highest density above the valley to that in the valley.
 _LEAST_CLARITY = 2.0
-# By so many bits of their numbers sampled documents are cut into halves. Where the threshold of a half is further from
-# that of the whole, in bins, the choice is reported as uncertain.
+# Number of bits of the document numbers that cut the sample into halves. If the threshold of a half differs from that
+# of the whole by more than this, in bins, the choice is reported as uncertain.
 _HALVING_BITS = 4
 _STABLE_WITHIN = 30
 
 FEW_DOCUMENTS, FEW_PAIRS, NO_VALLEY = "few documents", "few pairs", "no valley"
-# Fewer documents tell neither where duplicates begin nor what is rare: a run takes what serves any collection.
+# Fewer documents show neither where duplicates begin nor what is rare: a run uses values for any collection.
 FEWEST_DOCUMENTS = 100
-# The threshold where no valley decides, in bins; the second was the best on docs/benchmarks/defaults.md.
+# The threshold without a valley, in bins; the second was the best one on docs/benchmarks/defaults.md.
 _WITHOUT_VALLEY: Mapping[str, int] = {FEW_PAIRS: 800, NO_VALLEY: 650}
 
 
 @dataclass(frozen=True)
 class Valley:
-    """The threshold of a collection, and how it came about.
+    """The threshold of a collection, with its basis.
 
     Parameters
     ----------
     threshold : float
         The chosen similarity, in hundredths.
     reason : {"few documents", "few pairs", "no valley"}, optional
-        Why it is a cautious threshold; None where the valley decides.
+        Why a cautious threshold was chosen; None if the valley decides.
     clarity : float, optional
-        How many times the density in the valley is exceeded by the highest density above it; None with a reason.
+        Ratio of the highest density above the valley to the density in it; None with a reason.
     num_documents_below, num_documents_above : int
-        Sampled documents with a pair from the lowest similarity that counts to below the threshold, and with one from
-        the threshold on.
+        Number of sampled documents with a pair from the lowest similarity considered to below the threshold, and with a
+        pair at or above the threshold.
     halves : tuple of float, optional
-        The lowest and the highest threshold by the densities of eight halves of the sample; None with a reason.
+        Lowest and highest threshold from the densities of eight halves of the sample; None with a reason.
     is_stable : bool, optional
         Whether all of them are within 0.03 of the threshold; None with a reason.
     curve : list of (float, float)
-        Similarity, rising to 1, and density there: pairs in a hundredth.
+        Similarity, ascending to 1, and density there, in pairs per hundredth.
     """
 
     threshold: float
@@ -93,12 +93,12 @@ class Valley:
 
 
 def choice_lines(facts: Mapping[str, Any]) -> list[str]:
-    """Return in sentences what was chosen, from what, and how far to trust it.
+    """Return sentences about the chosen threshold, its basis, and its reliability.
 
     Parameters
     ----------
     facts : mapping
-        What :meth:`Valley.to_dict` gives, with what was measured: ``chosen_threshold`` of a summary.
+        The result of :meth:`Valley.to_dict` with facts about the measurement: ``chosen_threshold`` of a summary.
     """
     if facts["reason"] == FEW_DOCUMENTS:
         return [
@@ -138,12 +138,12 @@ def choice_lines(facts: Mapping[str, Any]) -> list[str]:
 
 
 def lowest_threshold(measure: str) -> float:
-    """Return the lowest threshold that can be chosen."""
+    """Return the lowest threshold that the rule can choose."""
     return _of_scale(_LOWEST, measure)
 
 
 def lowest_similarity(measure: str) -> float:
-    """Return the similarity below which pairs count for nothing."""
+    """Return the similarity below which pairs are ignored."""
     return _of_scale(_LOWEST - _HALF_WIDTH, measure)
 
 
@@ -160,16 +160,16 @@ def find_valley(
     Parameters
     ----------
     similarity : ndarray of shape (m,), float64
-        Of pairs of sampled documents with others.
+        Similarities of pairs of sampled documents with others.
     document : ndarray of shape (m,), int64
-        The sampled document of each pair, numbered in random order: each of the
-        last four bits cuts the sample in halves.
+        Number of the sampled document of each pair; the numbers are in random order, and each of their last four bits
+        cuts the sample into halves.
     weight : ndarray of shape (m,), int64, optional
-        How many pairs each stands for.
+        Number of pairs that each represents.
     measure : {"jaccard", "cosine"}
-        What was measured.
+        Measure of the similarities.
     of_few_documents : float, optional
-        The threshold of a collection with too few documents to look for a valley, if it is one.
+        Threshold of a collection with too few documents to look for a valley; None for other collections.
 
     Returns
     -------
@@ -178,11 +178,12 @@ def find_valley(
 
     Notes
     -----
-    The density is that of a triangular kernel of half width 0.04. The threshold is the hundredth t from 0.30 to 0.95
-    with the smallest log(density + one pair) + 20 (t - 0.5)^2; of equal ones that nearest to 0.5, then the lower. It
-    is a valley if at least 20 sampled documents have a pair at or above it, it is not the upper end of the range, and
-    the highest density above it is at least twice its own. Else the threshold is 0.8 with fewer documents, and 0.65
-    without a valley. Cosines c are put on this scale as c / (2 - c), and the threshold is rounded to a hundredth again.
+    The density uses a triangular kernel of half width 0.04. The threshold is the hundredth t from 0.30 to 0.95 with the
+    smallest log(density + one pair) + 20 (t - 0.5)^2; of equal ones, the nearest to 0.5, then the lower one. It is a
+    valley if at least 20 sampled documents have a pair at or above it, it is not the upper end of the range, and the
+    highest density above it is at least twice its own. Otherwise, the threshold is 0.8 with fewer documents, and 0.65
+    without a valley. Cosines c are converted to this scale as c / (2 - c), and the threshold is rounded to a hundredth
+    again.
 
     Examples
     --------
@@ -229,19 +230,19 @@ def find_valley(
 
 
 def _bins(similarity: NDArray[np.float64], measure: str) -> NDArray[np.int64]:
-    """Return the thousandth that each similarity reaches, on the scale of the rule."""
+    """Return the bin, in thousandths, of each similarity on the scale of the rule."""
     values = similarity if measure == "jaccard" else similarity / (2.0 - similarity)
     return np.searchsorted(np.arange(_BINS + 1) / _BINS, values, side="right").astype(np.int64) - 1
 
 
 def _of_scale(place: int, measure: str) -> float:
-    """Return the similarity at a place of the scale, in hundredths."""
+    """Return the similarity of a bin, rounded to a hundredth."""
     value = place / _BINS
     return round(value if measure == "jaccard" else 2.0 * value / (1.0 + value), 2)
 
 
 def _density(bins: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the sum of the kernel over pairs at each thousandth; integers, so that no order rounds it."""
+    """Return the sum of the kernel over pairs at each thousandth, in integers, so that order does not matter."""
     counts = np.zeros(_BINS + 1, np.int64)
     np.add.at(counts, bins, weights)
     kernel = _HALF_WIDTH - np.abs(np.arange(-_HALF_WIDTH + 1, _HALF_WIDTH))
@@ -249,19 +250,19 @@ def _density(bins: NDArray[np.int64], weights: NDArray[np.int64]) -> NDArray[np.
 
 
 def _lowest(density: NDArray[np.int64]) -> int:
-    """Return the place of the threshold, in thousandths."""
+    """Return the bin of the threshold, in thousandths."""
     places = range(_LOWEST, _HIGHEST + 1, _STEP)
     return min(places, key=lambda at: (_score(int(density[at]), at), abs(at - _CENTER), at))
 
 
 def _score(density: int, at: int) -> int:
-    """Return what is smallest at the threshold: the exponential of log density and pull, in units of 10^-20."""
+    """Return the value that the threshold minimizes: the exponential of log density + pull, in units of 10^-20."""
     return (density + _ONE_PAIR) * _pull(at)
 
 
 @cache
 def _pull(at: int) -> int:
-    # A context of its own: that of the caller may have another precision.
+    # Use a separate context: that of the caller may have another precision.
     context = Context(prec=40)
     distance = context.divide(Decimal(at - _CENTER), Decimal(_BINS))
     square = context.multiply(distance, distance)

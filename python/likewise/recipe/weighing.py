@@ -1,4 +1,4 @@
-"""How a recipe comes by its weights: by a rule's name, by a table, or by both."""
+"""Weights of a recipe, given as the name of a rule, as a table, or both."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,22 +15,22 @@ _HOW_TO_GET_A_TABLE = (
 
 @dataclass(frozen=True)
 class Weighing:
-    """What a user named of the features and their weights, completed from the table.
+    """Features and weights that a user gave, completed from the table.
 
     Parameters
     ----------
     weights : str, optional
-        The rule.
+        Weight rule.
     table : Weights, optional
-        What it reads.
+        Weight table.
     tokens : str, optional
         Kind of token.
     shingle : int, optional
-        Tokens in a feature.
+        Number of tokens in a feature.
     seed : int
         Seed of the token hash.
     rules : mapping, optional
-        All that the table knows of its features.
+        Everything that the table records about its features.
     """
 
     weights: str | None
@@ -49,12 +49,12 @@ def weighing_of(
     shingle: int | None,
     seed: int | None,
 ) -> Weighing:
-    """Return the weights that a user named; what a table knows of its features counts where the user names nothing.
+    """Return the weights that a user gave, completed from the features recorded in the table.
 
     Raises
     ------
     InvalidParameter
-        If two tables are given, or a table for weights that read none.
+        If two tables are given, or weights that use no table are given with one.
     """
     if isinstance(weights, Weights):
         if table is not None:
@@ -74,7 +74,7 @@ def weighing_of(
 
 
 def checked_weights_id(fields: Mapping[str, Any]) -> str | None:
-    """Return the identity of the table of a recipe, given as its fields, once the table is checked against them.
+    """Return the identity of a recipe's table, after checking the table against the recipe's fields.
 
     Raises
     ------
@@ -100,6 +100,6 @@ def checked_weights_id(fields: Mapping[str, Any]) -> str | None:
 
 
 def check_weighable(weights: str, table: Weights | None) -> None:
-    """Raise InvalidParameter if features cannot be weighed by this rule, without its table."""
+    """Raise InvalidParameter if this rule needs a table and none is given."""
     if weights in TABLE_WEIGHTS and table is None:
         raise InvalidParameter("weights", f"{weights} needs a weight table; {_HOW_TO_GET_A_TABLE}")

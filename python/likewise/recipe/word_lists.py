@@ -9,7 +9,7 @@ from likewise import _native
 from likewise.errors import InvalidInput, InvalidParameter
 from likewise.recipe.identity import canonical_json
 
-# jieba's own words occur up to 883,634 times, all of them 60 million times.
+# In jieba's dictionary, words have counts of up to 883,634, with a total of 60 million.
 MAX_COUNT = 2**31 - 1
 
 
@@ -129,7 +129,7 @@ def word_list(name: str, words: Words | None) -> WordList | None:
 
 
 def folded(word: str, fold: tuple[str, ...]) -> str:
-    """Return a word normalized and folded as texts are."""
+    """Return a word normalized and folded like texts."""
     rules = _native.FeatureRules("auto", 1, text_rules=_native.TextRules(fold=list(fold)))
     return rules.normalize(word)
 
