@@ -64,7 +64,7 @@ _HOMES = {
     "sketch": "likewise.stages.sketch",
     "tune": "likewise.tuning",
 }
-# Modules that are public as a whole; two of them need an extra.
+# Public modules; two of them need an extra.
 _MODULES = ("hamming", "measures", "redis", "spark")
 
 __all__ = [
@@ -107,7 +107,7 @@ def __getattr__(name: str) -> object:
         try:
             value = getattr(importlib.import_module(_HOMES[name]), name)
         except AttributeError as error:
-            # As an AttributeError of the package it would say that there is no such name, and hide its cause.
+            # An AttributeError would claim that the name does not exist, and hide the cause.
             raise ImportError(f"likewise.{name} could not be loaded: {error}") from error
     elif name in _MODULES:
         return importlib.import_module(f"likewise.{name}")

@@ -67,7 +67,7 @@ class Copies:
         A row for each given document: given, num_words, num_ngrams (distinct), status (``found``, ``not found``, ``too
         short``: only exact copies are found), num_copies.
     summary : dict
-        Counts by place, seconds, and what the search does not reach.
+        Counts by place, seconds, and places that the search does not reach.
     """
 
     copies: "pa.Table"

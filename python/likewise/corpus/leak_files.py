@@ -49,7 +49,7 @@ def splits_named(arguments: Sequence[str], option: str = "splits", what: str = "
     ----------
     arguments : sequence of str
         Each is ``NAME=PATH``, or a path whose file name without extensions is the name of the split. Paths with the
-        same NAME form one split. The directory of a DatasetDict without a NAME stands for all its splits.
+        same NAME form one split. The directory of a DatasetDict without a NAME means all its splits.
     option, what : str
         The option, and the noun for its values, in errors.
 

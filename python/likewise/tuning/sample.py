@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 _STEPS = 1 << 14
 # Pairs ranked lower than this many per document are never counted as duplicates.
 _PAIRS_A_DOCUMENT = 40
-# A fit uses this many of the most similar pairs, and as many spread over all others.
+# A fit uses this many of the most similar pairs, and equally many spread over all others.
 _MOST_LOOKED_AT = 3000
 # The similarity feature is in units of a tenth, with its zero in the middle.
 _TENTHS = 10.0

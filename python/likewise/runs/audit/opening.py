@@ -209,7 +209,7 @@ def open_run(
     InvalidParameter
         If a word list of the run is not given, or one is given that the run did not use.
     RecipeMismatch
-        If the weights counted again, or the word lists, differ from those of the run.
+        If the weights counted again or the word lists differ from those of the run.
     """
     summary = read_summary(path)
     check_kind(path, summary)
