@@ -58,8 +58,8 @@ def first_look(
 
     Notes
     -----
-    Cost: reads three columns of the evidence, and at most 26 documents. Compressed inputs of more than 64 MB are not
-    read.
+    Cost: reads three columns of the evidence, and the removed and kept document of at most `num_nearest` + 20 rows.
+    Compressed inputs of more than 64 MB are not read.
     """
     with RunView(run) as view:
         near = _Near(run / EVIDENCE, num_nearest, by_distance=view.recipe.is_distance_only)

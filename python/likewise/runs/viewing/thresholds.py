@@ -16,7 +16,7 @@ from likewise.runs.viewing.texts import Place
 from likewise.stages.groups import choose_leaders, components
 
 _STEP = 0.005
-# Pairs decided per second, roughly; with more pairs, fewer cuts are offered.
+# Assumed number of pairs decided per second; with more pairs, fewer cuts are offered.
 _PAIRS_A_SECOND = 5_000_000
 _SECONDS = 8
 _FEWEST_CUTS = 12
@@ -69,8 +69,8 @@ class Thresholds:
 
     Raises
     ------
-    If the file is damaged, or contains more than 30 million pairs.
-        If the file is damaged, or holds over 30 million pairs.
+    InvalidInput
+        If the file is damaged, or contains more than 30 million pairs.
     """
 
     def __init__(self, path: Path, recipe: Recipe, num_kept: int) -> None:
