@@ -36,7 +36,7 @@ pub(super) trait Kernel {
     ) -> bool {
         let mut any = 0;
         for query in queries {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             any |= unsafe { Self::within8::<W>(codes, stride, query, within) };
         }
         any != 0
@@ -60,7 +60,7 @@ pub(super) trait Kernel {
     ) -> bool {
         let mut any = 0;
         for &query in queries {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             any |= unsafe { Self::parts_within16(parts, query, within) };
         }
         any != 0
@@ -69,7 +69,7 @@ pub(super) trait Kernel {
     /// The bits of `word` under `mask`, side by side from bit 0 on.
     ///
     /// # Safety
-    /// The processor has the instruction set.
+    /// The processor must have the instruction set.
     unsafe fn gather(word: u64, mask: u64) -> u64;
 }
 

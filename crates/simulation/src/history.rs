@@ -91,7 +91,7 @@ struct History {
     model: Possible,
     /// States since the last one known to be safe from power loss, including the current one.
     unsynced: Vec<Possible>,
-    /// All earlier states.
+    /// All states so far.
     earlier: Vec<Possible>,
     /// States that a failed write may have left.
     possible: Vec<Possible>,

@@ -183,7 +183,7 @@ const ASCII_AHEAD: u64 = (1 << 24) - 1;
 
 impl Cutter<'_> {
     /// # Safety
-    /// The processor has the kernel's instruction set.
+    /// The processor must have the kernel's instruction set.
     #[inline(always)]
     unsafe fn cut<K: Kernel>(self, spans: &mut Spans, take: TakeBatch<'_>) {
         let mut at = 0;

@@ -57,7 +57,7 @@ impl Digit {
     }
 
     /// # Safety
-    /// The processor has the kernel's instruction set.
+    /// The processor must have the kernel's instruction set.
     #[inline(always)]
     pub(super) unsafe fn value<K: Kernel, const W: usize>(&self, code: &[u64; W]) -> usize {
         // SAFETY: passed on from the caller, whose processor has the instruction set.
@@ -142,14 +142,14 @@ impl Table {
 }
 
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 unsafe fn fill_table<K: Kernel, const W: usize>(
     table: &mut Table,
     views: &[View<'_>],
     digit: &Digit,
 ) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe { fill_any::<K, W, false>(table, views, digit, digit) };
 }
 
@@ -162,7 +162,7 @@ unsafe fn fill_table_with_parts<K: Kernel, const W: usize>(
     digit: &Digit,
     part: &Digit,
 ) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe { fill_any::<K, W, true>(table, views, digit, part) };
 }
 
@@ -179,7 +179,7 @@ unsafe fn fill_any<K: Kernel, const W: usize, const WITH_PARTS: bool>(
     let offsets = &mut table.offsets[..];
     for view in views {
         for index in 0..view.len {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             let value = unsafe { digit.value::<K, W>(&view.get::<W>(index)) };
             offsets[value + 2] += 1;
         }
@@ -194,7 +194,7 @@ unsafe fn fill_any<K: Kernel, const W: usize, const WITH_PARTS: bool>(
     for view in views {
         for index in 0..view.len {
             let code = view.get::<W>(index);
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             let value = unsafe { digit.value::<K, W>(&code) };
             let slot = offsets[value + 1] as usize;
             offsets[value + 1] += 1;
@@ -202,7 +202,7 @@ unsafe fn fill_any<K: Kernel, const W: usize, const WITH_PARTS: bool>(
                 data[w * stride + slot] = word;
             }
             if WITH_PARTS {
-                // SAFETY: passed on from the caller.
+                // SAFETY: guaranteed by the caller.
                 parts[slot] = unsafe { part.value::<K, W>(&code) } as u32;
             }
             ids[slot] = match view.ids {

@@ -24,7 +24,7 @@ fn parts_at(parts: &[u32], first: usize, last: usize) -> [u32; NUM_QUERIES] {
 }
 
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(super) unsafe fn inside_range<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -47,7 +47,7 @@ pub(super) unsafe fn inside_range<K: Kernel, const W: usize>(
         if least <= wanted.within {
             report_queries::<W>(wanted, view, first, last, hits);
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if let Some(within) = wanted.part_within {
                 let query_parts = parts_at(parts, first, last);
@@ -72,7 +72,7 @@ pub(super) unsafe fn inside_range<K: Kernel, const W: usize>(
 }
 
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(super) unsafe fn across_range<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -82,7 +82,7 @@ pub(super) unsafe fn across_range<K: Kernel, const W: usize>(
 ) {
     for first in (start..end).step_by(NUM_QUERIES) {
         let last = (first + NUM_QUERIES).min(end) - 1;
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if let Some(within) = wanted.part_within {
                 let query_parts = parts_at(left_parts, first, last);
@@ -110,7 +110,7 @@ pub(super) unsafe fn across_range<K: Kernel, const W: usize>(
 /// As [`compare_queries`], by parts of 32 bits first: twice as many fit a vector, and on few bits nearly none is near by chance.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 unsafe fn compare_parts<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -148,7 +148,7 @@ unsafe fn compare_parts<K: Kernel, const W: usize>(
 }
 
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 unsafe fn compare_queries<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,

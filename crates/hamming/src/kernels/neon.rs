@@ -11,7 +11,7 @@ pub struct Neon;
 /// The ones of each of eight words, given those of their bytes: at most 32 a byte.
 ///
 /// # Safety
-/// The processor has NEON.
+/// The processor must have NEON.
 #[inline(always)]
 pub(crate) unsafe fn sums_of_words(bytes: [uint8x16_t; 4]) -> uint16x8_t {
     // SAFETY: the caller's processor has NEON.
@@ -26,7 +26,7 @@ pub(crate) unsafe fn sums_of_words(bytes: [uint8x16_t; 4]) -> uint16x8_t {
 /// Bit `i` is set if number `i` is `limit` or less.
 ///
 /// # Safety
-/// The processor has NEON.
+/// The processor must have NEON.
 #[inline(always)]
 pub(crate) unsafe fn mask_within(numbers: uint16x8_t, limit: u32) -> u8 {
     const BITS: [u16; LANES] = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -89,7 +89,7 @@ impl Kernel for Neon {
     #[inline(always)]
     unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16 {
         const BITS: [u8; PART_LANES] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
-        // SAFETY: passed on from the caller; sixteen numbers are read.
+        // SAFETY: guaranteed by the caller; sixteen numbers are read.
         unsafe {
             let distances = Self::part_distances16(parts, query);
             let near = vcleq_u8(distances, vdupq_n_u8(within.min(255) as u8));
@@ -108,7 +108,7 @@ impl Kernel for Neon {
         queries: &[u32; Q],
         within: u32,
     ) -> bool {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut least = vdupq_n_u8(u8::MAX);
             for &query in queries {
@@ -132,7 +132,7 @@ impl Kernel for Neon {
         query: &[u64; W],
         within: u32,
     ) -> u8 {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { mask_within(Self::distances8(codes, stride, query), within) }
     }
 
@@ -143,7 +143,7 @@ impl Kernel for Neon {
         queries: &[[u64; W]; Q],
         within: u32,
     ) -> bool {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut least = vdupq_n_u16(u16::MAX);
             for query in queries {

@@ -70,7 +70,7 @@ impl Avx2 {
 impl Kernel for Avx2 {
     #[inline(always)]
     unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16 {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let limit = _mm256_set1_epi32(within as i32);
             let first = _mm256_cmpgt_epi32(Self::part_distances8(parts, query), limit);
@@ -87,7 +87,7 @@ impl Kernel for Avx2 {
         queries: &[u32; Q],
         within: u32,
     ) -> bool {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut least = Self::part_distances8(parts, queries[0]);
             for &query in queries {
@@ -113,7 +113,7 @@ impl Kernel for Avx2 {
         query: &[u64; W],
         within: u32,
     ) -> u8 {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let limit = _mm256_set1_epi64x(i64::from(within));
             let first = _mm256_cmpgt_epi64(Self::distances4(codes, stride, query), limit);
@@ -132,7 +132,7 @@ impl Kernel for Avx2 {
         queries: &[[u64; W]; Q],
         within: u32,
     ) -> bool {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut least = Self::distances4(codes, stride, &queries[0]);
             for query in queries {
@@ -191,7 +191,7 @@ impl Avx512 {
 impl Kernel for Avx512 {
     #[inline(always)]
     unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16 {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let limit = _mm512_set1_epi32(within as i32);
             _mm512_cmple_epu32_mask(Self::part_distances16(parts, query), limit)
@@ -204,7 +204,7 @@ impl Kernel for Avx512 {
         queries: &[u32; Q],
         within: u32,
     ) -> bool {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut least = Self::part_distances16(parts, queries[0]);
             for &query in &queries[1..] {
@@ -228,7 +228,7 @@ impl Kernel for Avx512 {
         query: &[u64; W],
         within: u32,
     ) -> u8 {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let limit = _mm512_set1_epi64(i64::from(within));
             _mm512_cmple_epu64_mask(Self::distances8(codes, stride, query), limit)
@@ -243,7 +243,7 @@ impl Kernel for Avx512 {
         queries: &[[u64; W]; Q],
         within: u32,
     ) -> bool {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut least = Self::distances8(codes, stride, &queries[0]);
             for query in &queries[1..] {

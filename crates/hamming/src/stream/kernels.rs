@@ -21,7 +21,7 @@ pub(crate) trait CheckKernel: Kernel {
     unsafe fn near_wide(checks: *const u64, check: u64, within: u32) -> u32 {
         let mut near = 0;
         for group in 0..STEP / LANES {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             let eight =
                 unsafe { Self::within8::<1>(checks.add(group * LANES), 0, &[check], within) };
             near |= u32::from(eight) << (group * LANES);
@@ -32,7 +32,7 @@ pub(crate) trait CheckKernel: Kernel {
     /// The bits of `word` where `mask` is 1, moved together.
     ///
     /// # Safety
-    /// The processor has the instruction set.
+    /// The processor must have the instruction set.
     unsafe fn extract(word: u64, mask: u64) -> u64;
 }
 

@@ -42,12 +42,12 @@ impl KeyValue {
     /// Value of the key.
     ///
     /// # Safety
-    /// The processor has the kernel's instruction set.
+    /// The processor must have the kernel's instruction set.
     #[inline(always)]
     pub(crate) unsafe fn of<K: CheckKernel, const W: usize>(&self, code: &[u64; W]) -> u64 {
         let mut value = 0;
         for part in &self.parts {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             value |= unsafe { K::extract(code[part.word % W], part.mask) } << part.shift;
         }
         value

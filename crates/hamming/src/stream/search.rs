@@ -75,10 +75,10 @@ pub(super) unsafe fn search_block<K: CheckKernel, const W: usize>(
         let batch_len = (BLOCK_LEN / table.neighbors.len()).max(1);
         for start in (0..num_codes).step_by(batch_len) {
             let batch = start..(start + batch_len).min(num_codes);
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             unsafe { sort_by_region::<K, W>(table, codes, batch, scratch) };
             for probes in scratch.probes.chunks(NUM_PENDING) {
-                // SAFETY: passed on from the caller.
+                // SAFETY: guaranteed by the caller.
                 unsafe { compare_buckets::<K, W>(tables, rank, codes, probes, hits) };
                 if hits.len() > limit {
                     return;
@@ -102,7 +102,7 @@ unsafe fn sort_by_region<K: CheckKernel, const W: usize>(
     let shift = table.num_bucket_bits().saturating_sub(REGION_BITS);
     let mut next = [0_u32; NUM_REGIONS];
     for index in batch.clone() {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         let value = unsafe { table.key.of::<K, W>(&code_at(codes, index)) };
         for &mask in &table.neighbors {
             next[(table.bucket(value ^ mask) >> shift) % NUM_REGIONS] += 1;
@@ -115,7 +115,7 @@ unsafe fn sort_by_region<K: CheckKernel, const W: usize>(
     scratch.probes.resize(total as usize, Probe::default());
     for index in batch {
         let code = code_at(codes, index);
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         let value = unsafe { table.key.of::<K, W>(&code) };
         let check = fold(&code);
         for (neighbor, &mask) in table.neighbors.iter().enumerate() {
@@ -179,7 +179,7 @@ unsafe fn compare_buckets<K: CheckKernel, const W: usize>(
             };
             let live = ((1_u64 << (end - at).min(STEP as u32)) - 1) as u32;
             if near & live != 0 {
-                // SAFETY: passed on from the caller.
+                // SAFETY: guaranteed by the caller.
                 unsafe { report::<K, W>(tables, rank, codes, *probe, at, near & live, hits) };
             }
             if end - at <= STEP as u32 {
@@ -207,7 +207,7 @@ unsafe fn report<K: CheckKernel, const W: usize>(
     let (before, rest) = tables.tables.split_at(rank);
     let table: &KeyTable = &rest[0];
     let code: [u64; W] = code_at(codes, probe.code());
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     let value = unsafe { table.key.of::<K, W>(&code) };
     let asked = value ^ table.neighbors[probe.neighbor()];
     while near != 0 {
@@ -219,7 +219,7 @@ unsafe fn report<K: CheckKernel, const W: usize>(
             continue;
         }
         // Values that are wider than the directory share buckets: this one may be another's, and come again with its own.
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         if unsafe { table.key.of::<K, W>(&query) } != asked {
             continue;
         }

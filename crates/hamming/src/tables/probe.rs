@@ -48,7 +48,7 @@ impl Pending {
 /// Searches all tables for the positions of `piece`.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(super) unsafe fn probe_range<K: Kernel, const W: usize>(
     request: &Request<'_>,
@@ -74,7 +74,7 @@ pub(super) unsafe fn probe_range<K: Kernel, const W: usize>(
                     table.offsets[near + 1]
                 };
                 if pending.push::<W>(table, Probe { later, start, end }) {
-                    // SAFETY: passed on from the caller.
+                    // SAFETY: guaranteed by the caller.
                     unsafe {
                         compare_buckets::<K, W>(request, rank, &pending.probes, &piece, hits);
                     }
@@ -85,7 +85,7 @@ pub(super) unsafe fn probe_range<K: Kernel, const W: usize>(
                 }
             }
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let probes = &pending.probes[..pending.len];
             compare_buckets::<K, W>(request, rank, probes, &piece, hits);

@@ -15,7 +15,7 @@ const TILE_WORDS: usize = 2048;
 /// Compares the positions of `piece` with all before them.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(super) unsafe fn scan_range<K: Kernel, const W: usize>(
     request: &Request<'_>,
