@@ -27,7 +27,7 @@ fn codes(kind: &str, n: usize, bits: u32, seed: u64) -> Vec<u64> {
                 "clustered" => random(i % 37, w as u64),
                 // All but the last 16 bits of each word agree.
                 "templated" => 0x1234_5678_9abc_0000 | random(i, w as u64) & 0xffff,
-                // Two words in every four have bits set: blocks with few values.
+                // Up to two bits of each word are set: blocks with few values.
                 "sparse" => 1 << (random(i, w as u64) % 64) | 1 << (random(i, 7 + w as u64) % 64),
                 _ => 42,
             })
