@@ -37,7 +37,7 @@ const fn append(sum: u64, hash: u64) -> u64 {
 pub(super) fn shingle(hashes: &mut Vec<u64>, width: usize, isa: Isa) {
     #[cfg(target_arch = "x86_64")]
     if matches!(isa, Isa::Avx512(_)) && (2..=MAX_DIRECT_WIDTH).contains(&width) {
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         unsafe { shingle_avx512(hashes, width) };
         return;
     }

@@ -40,7 +40,7 @@ impl TextDigester {
     }
 
     fn digest_text(&mut self, text: &str) -> Option<[u64; 2]> {
-        // SAFETY: an `Isa` is made only where the processor has it.
+        // SAFETY: an `Isa` is created only if the processor has it.
         unsafe {
             match self.rules.keep_text() {
                 true => text::normalize_into(text, self.isa, &mut self.normalized),

@@ -80,7 +80,7 @@ impl TokenHasher {
     pub(crate) fn hash(&self, text: &[u8], starts: &[u32], ends: &[u32], hashes: &mut Vec<u64>) {
         #[cfg(target_arch = "x86_64")]
         if matches!(self.isa, Isa::Avx512(_)) {
-            // SAFETY: an `Isa` of this kind is made only where the processor has it.
+            // SAFETY: an `Isa` of this kind is created only if the processor has it.
             unsafe { super::token_hash_avx512::hash(&self.keys, text, starts, ends, hashes) };
             return;
         }

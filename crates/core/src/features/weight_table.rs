@@ -179,7 +179,7 @@ impl WeightTable {
         match (&self.content, isa) {
             #[cfg(target_arch = "x86_64")]
             (Content::Listed(buckets), Isa::Avx512(_)) => {
-                // SAFETY: an `Isa` of this kind is made only where the processor has it.
+                // SAFETY: an `Isa` of this kind is created only if the processor has it.
                 unsafe { buckets.weigh_avx512(features, self.default_weight, weights) }
             }
             _ => look_up(

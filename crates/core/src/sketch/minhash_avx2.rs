@@ -55,7 +55,7 @@ pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) ->
     for features in block.chunks(buffer.len()) {
         let (vectors, _) = features.as_chunks::<4>();
         for (entry, folded) in buffer.as_chunks_mut::<4>().0.iter_mut().zip(vectors) {
-            // SAFETY: both sides are arrays of 32 bytes; no alignment is asked for.
+            // SAFETY: both sides are arrays of 32 bytes; no alignment is required.
             unsafe {
                 let folded = _mm256_loadu_si256(folded.as_ptr().cast());
                 _mm256_storeu_si256(entry.as_mut_ptr().cast(), entries(folded, key, num_slots));
@@ -109,7 +109,7 @@ pub(super) fn compete_for_unfilled(block: &[u64], seed: u64, slots: &mut [u64]) 
     let mut hits = [0u64; BLOCK_LEN + 4];
     for round in 1..slots.len() as u32 {
         let key = _mm256_set1_epi64x(folded_key(round, seed) as i64);
-        // SAFETY: the array has the 32 bytes that are loaded; no alignment is asked for.
+        // SAFETY: the array has the 32 bytes that are loaded; no alignment is required.
         let bitmap = unsafe { _mm256_loadu_si256(unfilled.as_ptr().cast()) };
         for features in block.chunks(BLOCK_LEN) {
             let mut num_hits = 0;

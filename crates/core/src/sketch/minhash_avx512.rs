@@ -61,7 +61,7 @@ pub(super) fn expand_all(features: &[u64], weights: &[u32], block: &mut Vec<u64>
             let x = _mm512_xor_si512(x, _mm512_srli_epi64::<33>(x));
             let x = _mm512_mullo_epi64(x, second);
             let out: &mut [u64; 8] = block[at..].first_chunk_mut().expect("room for eight");
-            // SAFETY: the array has the 64 bytes that are written; no alignment is asked for.
+            // SAFETY: the array has the 64 bytes that are written; no alignment is required.
             unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), x) };
             at += left.min(8);
             left = left.saturating_sub(8);
@@ -91,7 +91,7 @@ pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) ->
     for features in block.chunks(buffer.len()) {
         let (vectors, _) = features.as_chunks::<8>();
         for (entry, folded) in buffer.as_chunks_mut::<8>().0.iter_mut().zip(vectors) {
-            // SAFETY: both sides are arrays of 64 bytes; no alignment is asked for.
+            // SAFETY: both sides are arrays of 64 bytes; no alignment is required.
             unsafe {
                 let folded = _mm512_loadu_si512(folded.as_ptr().cast());
                 _mm512_storeu_si512(entry.as_mut_ptr().cast(), entries(folded, key, num_slots));
@@ -120,7 +120,7 @@ fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u32 {
     let mut hits = [0u64; TABLE_BLOCK_LEN + 8];
     let mut num_filled = 0;
     for features in block.chunks(TABLE_BLOCK_LEN) {
-        // SAFETY: each of the four arrays has the 64 bytes that are loaded; no alignment is asked for.
+        // SAFETY: each of the four arrays has the 64 bytes that are loaded; no alignment is required.
         let table = [0, 32, 64, 96]
             .map(|at| unsafe { _mm512_loadu_si512(bounds[at..at + 32].as_ptr().cast()) });
         let mut num_hits = 0;
@@ -169,7 +169,7 @@ pub(super) fn compete_for_unfilled(block: &[u64], seed: u64, slots: &mut [u64]) 
     let mut hits = [0u64; BLOCK_LEN + 8];
     for round in 1..slots.len() as u32 {
         let key = _mm512_set1_epi64(folded_key(round, seed) as i64);
-        // SAFETY: the array has the 64 bytes that are loaded; no alignment is asked for.
+        // SAFETY: the array has the 64 bytes that are loaded; no alignment is required.
         let bitmap = unsafe { _mm512_loadu_si512(unfilled.as_ptr().cast()) };
         for features in block.chunks(BLOCK_LEN) {
             let mut num_hits = 0;

@@ -50,7 +50,7 @@ pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, slots: &m
 fn compete(block: &[u64], key: u64, round: u32, isa: Isa, slots: &mut [u64]) -> u32 {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { super::minhash_avx2::compete(block, key, round, slots) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -70,7 +70,7 @@ fn compete_for_unfilled(block: &[u64], seed: u64, isa: Isa, slots: &mut [u64]) -
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2(_) if slots.len() <= super::minhash_avx2::MAX_BITMAP_SLOTS => {
-            // SAFETY: an `Isa` of this kind is made only where the processor has it.
+            // SAFETY: an `Isa` of this kind is created only if the processor has it.
             Some(unsafe { super::minhash_avx2::compete_for_unfilled(block, seed, slots) })
         }
         #[cfg(target_arch = "x86_64")]

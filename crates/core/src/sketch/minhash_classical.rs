@@ -26,7 +26,7 @@ pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, out: &mut
 fn least_hash(block: &[u64], key: u64, isa: Isa) -> u64 {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { super::minhash_avx2::least_hash(block, key) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.

@@ -102,7 +102,7 @@ impl<'a> Expansion<'a> {
 fn expand_all(features: &[u64], weights: &[u32], isa: Isa, block: &mut Vec<u64>) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx512(_) => unsafe { super::minhash_avx512::expand_all(features, weights, block) },
         _ => {
             for (&feature, &weight) in features.iter().zip(weights) {

@@ -61,7 +61,7 @@ pub fn num_equal(a: &[u8], b: &[u8], slot_bytes: usize, isa: Isa) -> u32 {
     );
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { x86::avx2(a, b, slot_bytes) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -101,7 +101,7 @@ mod x86 {
         let (b, b_rest) = b.as_chunks::<64>();
         let mut num_equal = 0;
         for (a, b) in a.iter().zip(b) {
-            // SAFETY: both are arrays of 64 bytes; no alignment is asked for.
+            // SAFETY: both are arrays of 64 bytes; no alignment is required.
             let (a, b) = unsafe {
                 (
                     _mm512_loadu_si512(a.as_ptr().cast()),
@@ -137,7 +137,7 @@ mod x86 {
         let (b, b_rest) = b.as_chunks::<32>();
         let mut num_equal_bytes = 0;
         for (a, b) in a.iter().zip(b) {
-            // SAFETY: both are arrays of 32 bytes; no alignment is asked for.
+            // SAFETY: both are arrays of 32 bytes; no alignment is required.
             let (a, b) = unsafe {
                 (
                     _mm256_loadu_si256(a.as_ptr().cast()),

@@ -85,7 +85,7 @@ fn count_bits(features: &[u64], weights: &[u32], isa: Isa, counts: &mut [Counts]
 fn add_block(words: &[u64], weights: &[u32], isa: Isa, counts: &mut Counts) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { super::simhash_avx2::add_bits(words, weights, counts) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -101,7 +101,7 @@ fn add_block(words: &[u64], weights: &[u32], isa: Isa, counts: &mut Counts) {
 fn derive_words(features: &[u64], step: u64, isa: Isa, out: &mut [u64]) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { super::simhash_avx2::derive_words(features, step, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.

@@ -83,7 +83,7 @@ fn spread(word: u64) -> [__m256i; 2] {
 fn add_bytes(bytes: [__m256i; 2], counts: &mut Counts) {
     let mut narrow = [[0u8; 32]; 2];
     for (narrow, bytes) in narrow.iter_mut().zip(bytes) {
-        // SAFETY: `narrow` has the 32 bytes that are stored; no alignment is asked for.
+        // SAFETY: `narrow` has the 32 bytes that are stored; no alignment is required.
         unsafe { _mm256_storeu_si256(narrow.as_mut_ptr().cast(), bytes) };
     }
     for (count, &narrow) in counts.iter_mut().zip(narrow.as_flattened()) {

@@ -104,7 +104,7 @@ impl WideCounts {
     fn flush(&mut self, counts: &mut Counts) {
         for (wide, counts) in self.counts.iter_mut().zip(counts.as_chunks_mut::<16>().0) {
             let mut narrow = [0u32; 16];
-            // SAFETY: `narrow` has the 64 bytes that are stored; no alignment is asked for.
+            // SAFETY: `narrow` has the 64 bytes that are stored; no alignment is required.
             unsafe { _mm512_storeu_si512(narrow.as_mut_ptr().cast(), *wide) };
             for (count, &narrow) in counts.iter_mut().zip(&narrow) {
                 *count += u64::from(narrow);

@@ -12,7 +12,7 @@ pub(crate) struct Avx2;
 /// The two halves of a block.
 #[inline(always)]
 unsafe fn load(source: *const u8) -> [__m256i; 2] {
-    // SAFETY: 64 readable bytes and the instruction set are the caller's duty.
+    // SAFETY: the caller guarantees 64 readable bytes and the instruction set.
     unsafe {
         [
             _mm256_loadu_si256(source.cast()),
@@ -24,7 +24,7 @@ unsafe fn load(source: *const u8) -> [__m256i; 2] {
 /// Bits from the top bits of the bytes of both halves.
 #[inline(always)]
 unsafe fn mask(halves: [__m256i; 2]) -> u64 {
-    // SAFETY: the instruction set is the caller's duty.
+    // SAFETY: the caller guarantees the instruction set.
     unsafe {
         let low = _mm256_movemask_epi8(halves[0]) as u32;
         u64::from(low) | u64::from(_mm256_movemask_epi8(halves[1]) as u32) << 32
@@ -34,7 +34,7 @@ unsafe fn mask(halves: [__m256i; 2]) -> u64 {
 /// Bytes within `first..first + num`, as signed bytes: all of ASCII or all of the rest.
 #[inline(always)]
 unsafe fn within(half: __m256i, first: u8, num: u8) -> __m256i {
-    // SAFETY: the instruction set is the caller's duty.
+    // SAFETY: the caller guarantees the instruction set.
     unsafe {
         let above = _mm256_cmpgt_epi8(half, _mm256_set1_epi8(first.wrapping_sub(1) as i8));
         let below = _mm256_cmpgt_epi8(_mm256_set1_epi8(first.wrapping_add(num) as i8), half);
@@ -45,7 +45,7 @@ unsafe fn within(half: __m256i, first: u8, num: u8) -> __m256i {
 /// The bytes with ASCII capitals made small.
 #[inline(always)]
 unsafe fn small(half: __m256i) -> __m256i {
-    // SAFETY: the instruction set is the caller's duty.
+    // SAFETY: the caller guarantees the instruction set.
     unsafe {
         let capitals = within(half, b'A', 26);
         _mm256_add_epi8(half, _mm256_and_si256(capitals, _mm256_set1_epi8(32)))
@@ -55,14 +55,14 @@ unsafe fn small(half: __m256i) -> __m256i {
 /// Mask of the bytes within `first..first + num` of both halves.
 #[inline(always)]
 unsafe fn mask_within(halves: [__m256i; 2], first: u8, num: u8) -> u64 {
-    // SAFETY: the instruction set is the caller's duty.
+    // SAFETY: the caller guarantees the instruction set.
     unsafe { mask([within(halves[0], first, num), within(halves[1], first, num)]) }
 }
 
 /// Mask of the bytes equal to `byte`.
 #[inline(always)]
 unsafe fn mask_equal(halves: [__m256i; 2], byte: u8) -> u64 {
-    // SAFETY: the instruction set is the caller's duty.
+    // SAFETY: the caller guarantees the instruction set.
     unsafe {
         let wanted = _mm256_set1_epi8(byte as i8);
         mask([
@@ -75,7 +75,7 @@ unsafe fn mask_equal(halves: [__m256i; 2], byte: u8) -> u64 {
 impl Kernel for Avx2 {
     #[inline(always)]
     unsafe fn lower(source: *const u8, target: *mut u8) -> u64 {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let halves = load(source);
             _mm256_storeu_si256(target.cast(), small(halves[0]));
@@ -86,13 +86,13 @@ impl Kernel for Avx2 {
 
     #[inline(always)]
     unsafe fn non_ascii(source: *const u8) -> u64 {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe { mask(load(source)) }
     }
 
     #[inline(always)]
     unsafe fn white_space(source: *const u8) -> (u64, u64) {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let halves = load(source);
             let spaces = mask_equal(halves, b' ');
@@ -102,7 +102,7 @@ impl Kernel for Avx2 {
 
     #[inline(always)]
     unsafe fn classify(source: *const u8) -> Masks {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let halves = load(source);
             // Setting bit 5 makes small letters of capitals, and of nothing else.
@@ -124,7 +124,7 @@ impl Kernel for Avx2 {
 
     #[inline(always)]
     unsafe fn ideographs(source: *const u8) -> usize {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let halves = load(source);
             let leads = mask_within(halves, 0xE5, 5);

@@ -66,7 +66,7 @@ impl Preparer {
     /// changed something.
     ///
     /// # Safety
-    /// The processor has `isa`.
+    /// The processor must have `isa`.
     pub(crate) unsafe fn prepare(
         &mut self,
         text: &str,
@@ -76,7 +76,7 @@ impl Preparer {
     ) {
         let Preparer { visible, folded } = self;
         let text = visible_text(text, rules, visible);
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe { normalize_folded(text, rules.fold, isa, folded, out) };
     }
 
@@ -95,7 +95,7 @@ fn visible_text<'a>(text: &'a str, rules: &TextRules, scratch: &'a mut String) -
 }
 
 /// # Safety
-/// The processor has `isa`.
+/// The processor must have `isa`.
 unsafe fn normalize_folded(
     text: &str,
     fold: Fold,
@@ -103,13 +103,13 @@ unsafe fn normalize_folded(
     scratch: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) {
-    // SAFETY: the caller's duty.
+    // SAFETY: guaranteed by the caller.
     unsafe { normalize::normalize(text, Spaces::Collapse, isa, out) };
     if fold.is_empty() || !fold.apply(out, scratch) {
         return;
     }
     let folded = String::from_utf8_lossy(scratch);
-    // SAFETY: the caller's duty.
+    // SAFETY: guaranteed by the caller.
     unsafe { normalize::normalize(&folded, Spaces::Collapse, isa, out) };
 }
 
@@ -129,7 +129,7 @@ impl Cutter {
     /// Finds the tokens of a text: `text[starts[i]..ends[i]]`, in order. Of kinds that are no texts there are none.
     ///
     /// # Safety
-    /// The processor has `isa`.
+    /// The processor must have `isa`.
     pub(crate) unsafe fn cut(
         &mut self,
         text: &str,
@@ -143,25 +143,25 @@ impl Cutter {
         self.ends.clear();
         match tokens {
             Tokens::Sentence | Tokens::Line | Tokens::Paragraph => {
-                // SAFETY: the caller's duty.
+                // SAFETY: guaranteed by the caller.
                 unsafe { self.cut_units(text, tokens, rules, isa) };
                 pad(&mut self.text);
             }
             Tokens::Bytes | Tokens::Chunks | Tokens::User => {}
             _ => {
-                // SAFETY: the caller's duty.
+                // SAFETY: guaranteed by the caller.
                 unsafe { self.preparer.prepare(text, rules, isa, &mut self.text) };
                 let len = pad(&mut self.text);
                 match tokens {
                     Tokens::Char => self.cut_scalars(len),
-                    // SAFETY: the caller's duty.
+                    // SAFETY: guaranteed by the caller.
                     Tokens::Chinese => unsafe { self.cut_chinese(len, rules, isa, spans) },
-                    // SAFETY: the caller's duty.
+                    // SAFETY: guaranteed by the caller.
                     Tokens::Script => unsafe {
                         self.cut_words(len, true, isa, spans);
                         self.pair_characters();
                     },
-                    // SAFETY: the caller's duty.
+                    // SAFETY: guaranteed by the caller.
                     _ => unsafe { self.cut_words(len, tokens == Tokens::Auto, isa, spans) },
                 }
             }
@@ -179,7 +179,7 @@ impl Cutter {
     }
 
     /// # Safety
-    /// The processor has `isa`.
+    /// The processor must have `isa`.
     unsafe fn cut_units(&mut self, text: &str, tokens: Tokens, rules: &TextRules, isa: Isa) {
         let Cutter {
             preparer: Preparer { visible, folded },
@@ -190,7 +190,7 @@ impl Cutter {
         } = self;
         let text = visible_text(text, rules, visible);
         let take = |unit: &str| {
-            // SAFETY: the caller's duty.
+            // SAFETY: guaranteed by the caller.
             unsafe { normalize_folded(unit, rules.fold, isa, folded, piece) };
             if !piece.is_empty() {
                 starts.push(all.len() as u32);
@@ -216,7 +216,7 @@ impl Cutter {
     }
 
     /// # Safety
-    /// The processor has `isa`.
+    /// The processor must have `isa`.
     unsafe fn cut_words(&mut self, len: usize, part_katakana: bool, isa: Isa, spans: &mut Spans) {
         let Cutter {
             text, starts, ends, ..
@@ -225,7 +225,7 @@ impl Cutter {
             starts.extend_from_slice(from);
             ends.extend_from_slice(to);
         };
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe { words::cut(text, len, part_katakana, isa, spans, &mut take) };
     }
 
@@ -260,7 +260,7 @@ impl Cutter {
     }
 
     /// # Safety
-    /// The processor has `isa`.
+    /// The processor must have `isa`.
     unsafe fn cut_chinese(&mut self, len: usize, rules: &TextRules, isa: Isa, spans: &mut Spans) {
         let standard;
         let dictionary = match &rules.dictionary {
@@ -295,7 +295,7 @@ impl Cutter {
                     starts.extend(from.iter().map(|&at| start as u32 + at));
                     ends.extend(to.iter().map(|&at| start as u32 + at));
                 };
-                // SAFETY: the caller's duty.
+                // SAFETY: guaranteed by the caller.
                 unsafe { words::cut(piece, len, true, isa, spans, &mut take) };
             },
         );

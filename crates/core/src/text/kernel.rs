@@ -42,25 +42,25 @@ pub(crate) trait Kernel {
     /// Copies a block with ASCII capitals made small. Returns the mask of non-ASCII bytes.
     ///
     /// # Safety
-    /// 64 bytes can be read at `source` and written at `target`.
+    /// 64 bytes must be readable at `source` and writable at `target`.
     unsafe fn lower(source: *const u8, target: *mut u8) -> u64;
 
     /// Mask of the non-ASCII bytes.
     ///
     /// # Safety
-    /// 64 bytes can be read at `source`.
+    /// 64 bytes must be readable at `source`.
     unsafe fn non_ascii(source: *const u8) -> u64;
 
     /// Mask of the ASCII whitespace, and of the spaces among it.
     ///
     /// # Safety
-    /// 64 bytes can be read at `source`.
+    /// 64 bytes must be readable at `source`.
     unsafe fn white_space(source: *const u8) -> (u64, u64);
 
     /// Word classes of the ASCII bytes.
     ///
     /// # Safety
-    /// 64 bytes can be read at `source`.
+    /// 64 bytes must be readable at `source`.
     unsafe fn classify(source: *const u8) -> Masks;
 
     /// Bytes of the run of ideographs U+4E00..=U+9FFF that begins here, at most 63.
@@ -72,10 +72,10 @@ pub(crate) trait Kernel {
     /// Copies a block.
     ///
     /// # Safety
-    /// 64 bytes can be read at `source` and written at `target`.
+    /// 64 bytes must be readable at `source` and writable at `target`.
     #[inline(always)]
     unsafe fn copy(source: *const u8, target: *mut u8) {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::ptr::copy_nonoverlapping(source, target, BLOCK) };
     }
 
@@ -168,28 +168,28 @@ fn top_bits(word: u64) -> u64 {
 impl Kernel for Plain {
     #[inline(always)]
     unsafe fn lower(source: *const u8, target: *mut u8) -> u64 {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         let block = unsafe { source.cast::<[u8; BLOCK]>().read_unaligned() };
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             target
                 .cast::<[u8; BLOCK]>()
                 .write_unaligned(block.map(|b| b | (u8::from(b.is_ascii_uppercase()) << 5)))
         };
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::non_ascii(source) }
     }
 
     #[inline(always)]
     unsafe fn non_ascii(source: *const u8) -> u64 {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         let words = unsafe { source.cast::<[u64; 8]>().read_unaligned() };
         (0..8).fold(0, |mask, i| mask | top_bits(words[i]) << (8 * i))
     }
 
     #[inline(always)]
     unsafe fn white_space(source: *const u8) -> (u64, u64) {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         let block = unsafe { source.cast::<[u8; BLOCK]>().read_unaligned() };
         let (mut white, mut spaces) = (0, 0);
         for (i, b) in block.into_iter().enumerate() {
@@ -201,7 +201,7 @@ impl Kernel for Plain {
 
     #[inline(always)]
     unsafe fn classify(source: *const u8) -> Masks {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         let block = unsafe { source.cast::<[u8; BLOCK]>().read_unaligned() };
         let mut masks = Masks::default();
         for (i, bytes) in block.chunks_exact(8).enumerate() {
@@ -226,7 +226,7 @@ impl Kernel for Plain {
 
     #[inline(always)]
     unsafe fn ideographs(source: *const u8) -> usize {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         let block = unsafe { source.cast::<[u8; BLOCK]>().read_unaligned() };
         let mut at = 0;
         while at < 63

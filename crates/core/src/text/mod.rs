@@ -122,7 +122,7 @@ pub(crate) type TakeWords<'a> = &'a mut dyn FnMut(&[u8], &[u32], &[u32]);
 /// words to `take`, in order.
 ///
 /// # Safety
-/// The processor has `isa`.
+/// The processor must have `isa`.
 pub(crate) unsafe fn cut_words(
     text: &str,
     part_katakana: bool,
@@ -131,10 +131,10 @@ pub(crate) unsafe fn cut_words(
     spans: &mut Spans,
     take: TakeWords<'_>,
 ) {
-    // SAFETY: the caller's duty.
+    // SAFETY: guaranteed by the caller.
     unsafe { normalize::normalize(text, Spaces::Words, isa, scratch) };
     let len = pad(scratch);
-    // SAFETY: the caller's duty.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         words::cut(
             scratch,
@@ -194,8 +194,8 @@ pub(crate) fn may_be_one_word(earlier: Option<char>, last: char, next: char) -> 
 /// [`normalize`] by a given instruction set.
 ///
 /// # Safety
-/// The processor has `isa`.
+/// The processor must have `isa`.
 pub(crate) unsafe fn normalize_into(text: &str, isa: Isa, out: &mut Vec<u8>) {
-    // SAFETY: the caller's duty.
+    // SAFETY: guaranteed by the caller.
     unsafe { normalize::normalize(text, Spaces::Collapse, isa, out) };
 }

@@ -22,17 +22,17 @@ const SLACK: usize = 3 * BLOCK;
 /// Writes the normalized text to `out`, which is cleared first.
 ///
 /// # Safety
-/// The processor has `isa`.
+/// The processor must have `isa`.
 pub(crate) unsafe fn normalize(text: &str, spaces: Spaces, isa: Isa, out: &mut Vec<u8>) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         Isa::Avx512(_) => unsafe { normalize_avx512(text, spaces, out) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         Isa::Avx2(_) => unsafe { normalize_avx2(text, spaces, out) },
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: the caller's duty; every function is compiled for this instruction set.
+        // SAFETY: guaranteed by the caller; every function is compiled for this instruction set.
         Isa::Neon(_) => unsafe { normalize_by::<super::neon::Neon>(text, spaces, out) },
         // SAFETY: portable.
         _ => unsafe { normalize_by::<Plain>(text, spaces, out) },
@@ -72,7 +72,7 @@ unsafe fn normalize_by<K: Kernel>(text: &str, spaces: Spaces, out: &mut Vec<u8>)
     let mut at = 0;
     // Invariant at the head of both loops: no run is open, and `out` has room for the rest of the text and SLACK.
     while at < bytes.len() {
-        // SAFETY: the caller's duty, and the invariant.
+        // SAFETY: guaranteed by the caller and the invariant.
         at += unsafe { writer.ascii::<K>(&bytes[at..]) };
         while at < bytes.len() {
             if bytes[at] >= 0x80 {
@@ -140,7 +140,7 @@ impl Writer<'_> {
     /// Collapses the whitespace of the bytes from `start` on, fewer than 65, given the masks of the block they lie in.
     ///
     /// # Safety
-    /// As for [`Writer::ascii`]; the block was written in whole at `start`.
+    /// Same as for [`Writer::ascii`]; the block was written in whole at `start`.
     #[inline(always)]
     unsafe fn collapse_block<K: Kernel>(&mut self, start: usize, white: u64, spaces: u64) {
         let num_bytes = self.out.len() - start;
@@ -154,7 +154,7 @@ impl Writer<'_> {
         if white == spaces && repeated == 0 {
             return;
         }
-        // SAFETY: the caller's duty; no more bytes are kept than were written.
+        // SAFETY: guaranteed by the caller; no more bytes are kept than were written.
         unsafe {
             let block = self.out.as_mut_ptr().add(start);
             let num_kept = K::keep(block, white & !spaces, written & !repeated);
@@ -165,7 +165,7 @@ impl Writer<'_> {
     /// Takes the non-ASCII scalar that the text begins with, and what it interacts with; returns the bytes taken.
     ///
     /// # Safety
-    /// As for [`Writer::ascii`].
+    /// Same as for [`Writer::ascii`].
     #[inline(always)]
     unsafe fn scalar<K: Kernel>(&mut self, text: &[u8]) -> usize {
         let length = self.out.len();
@@ -217,7 +217,7 @@ impl Writer<'_> {
     #[inline(always)]
     unsafe fn write_first(&mut self, bytes: [u8; 4], len: usize) {
         let end = self.out.len();
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             self.out
                 .as_mut_ptr()

@@ -122,7 +122,7 @@ impl PartCutter {
         self.padded.clear();
         self.padded.extend_from_slice(text.as_bytes());
         let len = pad(&mut self.padded);
-        // SAFETY: an `Isa` is only made for processors that have it.
+        // SAFETY: an `Isa` is created only if the processor has it.
         unsafe {
             words::cut(
                 &self.padded,
@@ -197,7 +197,7 @@ fn line_end(text: &str) -> u32 {
 /// Makes `out` a word's normalized form.
 fn normal_word(word: &str, isa: Isa, out: &mut Vec<u8>) {
     out.clear();
-    // SAFETY: an `Isa` is only made for processors that have it.
+    // SAFETY: an `Isa` is created only if the processor has it.
     unsafe { normalize::normalize(word, Spaces::Collapse, isa, out) };
 }
 

@@ -119,7 +119,7 @@ static AUTO: Transitions = transitions(true);
 /// Behind the text stand at least 64 zero bytes, and it is shorter than 2^32 - 64 bytes.
 ///
 /// # Safety
-/// The processor has `isa`.
+/// The processor must have `isa`.
 pub(crate) unsafe fn cut(
     text: &[u8],
     len: usize,
@@ -138,13 +138,13 @@ pub(crate) unsafe fn cut(
     spans.clear();
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         Isa::Avx512(_) => unsafe { cut_avx512(cutter, spans, take) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         Isa::Avx2(_) => unsafe { cut_avx2(cutter, spans, take) },
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: the caller's duty; every function is compiled for this instruction set.
+        // SAFETY: guaranteed by the caller; every function is compiled for this instruction set.
         Isa::Neon(_) => unsafe { cutter.cut::<super::neon::Neon>(spans, take) },
         // SAFETY: portable.
         _ => unsafe { cutter.cut::<Plain>(spans, take) },
@@ -188,7 +188,7 @@ impl Cutter<'_> {
     unsafe fn cut<K: Kernel>(self, spans: &mut Spans, take: TakeBatch<'_>) {
         let mut at = 0;
         while at < self.len {
-            // SAFETY: the caller's duty.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let end = self.end_of_ascii_words::<K>(at);
                 self.ascii::<K>(at, end, spans, take);
@@ -204,7 +204,7 @@ impl Cutter<'_> {
     /// The last place from `from` on up to which words are of ASCII alone: a parting byte, or the end of the text.
     ///
     /// # Safety
-    /// As for [`Cutter::cut`].
+    /// Same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn end_of_ascii_words<K: Kernel>(self, from: usize) -> usize {
         let mut at = from;
@@ -226,7 +226,7 @@ impl Cutter<'_> {
     /// Classes of the block at `at`, none of what lies at `to` or behind it.
     ///
     /// # Safety
-    /// As for [`Cutter::cut`].
+    /// Same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn classify<K: Kernel>(self, at: usize, to: usize) -> Masks {
         if at >= to {
@@ -244,7 +244,7 @@ impl Cutter<'_> {
     /// Cuts a stretch of ASCII that begins and ends where words are parted.
     ///
     /// # Safety
-    /// As for [`Cutter::cut`].
+    /// Same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn ascii<K: Kernel>(
         self,
@@ -254,12 +254,12 @@ impl Cutter<'_> {
         take: TakeBatch<'_>,
     ) {
         let mut at = from;
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         let mut block = unsafe { self.classify::<K>(at, to) };
         // Whether the last byte of the block before was a letter, a digit, part of a word.
         let (mut after_letter, mut after_digit, mut in_word) = (0, 0, 0);
         while at < to {
-            // SAFETY: the caller's duty.
+            // SAFETY: guaranteed by the caller.
             let next = unsafe { self.classify::<K>(at + BLOCK, to) };
             let letters_around =
                 (block.letters << 1 | after_letter) & (block.letters >> 1 | next.letters << 63);
@@ -299,7 +299,7 @@ impl Cutter<'_> {
     /// the text; returns that place.
     ///
     /// # Safety
-    /// As for [`Cutter::cut`].
+    /// Same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn mixed<K: Kernel>(self, from: usize, spans: &mut Spans, take: TakeBatch<'_>) -> usize {
         let Cutter {

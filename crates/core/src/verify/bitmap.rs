@@ -94,7 +94,7 @@ impl Bitmap<'_> {
 pub(super) fn bound(a: Bitmap<'_>, b: Bitmap<'_>, isa: Isa) -> u64 {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { bound_avx2(a, b) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.

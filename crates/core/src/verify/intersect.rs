@@ -8,7 +8,7 @@ use super::side::Side;
 pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64, isa: Isa) -> u64 {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { super::intersect_avx2::num_shared(a, b, needed) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -25,7 +25,7 @@ pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64, isa: Isa) -> u64
 pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool, isa: Isa) -> u64 {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { super::intersect_avx2::sum(a, b, is_product) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.

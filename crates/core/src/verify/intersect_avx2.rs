@@ -79,7 +79,7 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool) -> u64 {
         j += 4 * step_b;
     }
     let mut lanes = [0u64; 4];
-    // SAFETY: `lanes` has the 32 bytes that are stored; no alignment is asked for.
+    // SAFETY: `lanes` has the 32 bytes that are stored; no alignment is required.
     unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sums) };
     lanes.into_iter().fold(0, u64::wrapping_add)
 }
@@ -89,7 +89,7 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool) -> u64 {
 #[inline]
 fn load(x: &[u64], y: &[u64], i: usize, j: usize) -> (__m256i, __m256i, u64, u64) {
     let (x, y) = (&x[i..i + 4], &y[j..j + 4]);
-    // SAFETY: both slices have the 32 bytes that are loaded; no alignment is asked for.
+    // SAFETY: both slices have the 32 bytes that are loaded; no alignment is required.
     unsafe {
         (
             _mm256_loadu_si256(x.as_ptr().cast()),
@@ -105,7 +105,7 @@ fn load(x: &[u64], y: &[u64], i: usize, j: usize) -> (__m256i, __m256i, u64, u64
 #[inline]
 fn weights(side: Side<'_>, i: usize) -> __m256i {
     match side.padded_weights().get(i..i + 4) {
-        // SAFETY: the slice has the 16 bytes that are loaded; no alignment is asked for.
+        // SAFETY: the slice has the 16 bytes that are loaded; no alignment is required.
         Some(weights) => unsafe { _mm256_cvtepu32_epi64(_mm_loadu_si128(weights.as_ptr().cast())) },
         None => _mm256_set1_epi64x(1),
     }

@@ -96,7 +96,7 @@ fn valid_lanes(left: usize) -> u8 {
 #[inline]
 fn weights(side: Side<'_>, i: usize) -> __m256i {
     match side.padded_weights().get(i..i + 8) {
-        // SAFETY: the slice has the 32 bytes that are loaded; no alignment is asked for.
+        // SAFETY: the slice has the 32 bytes that are loaded; no alignment is required.
         Some(weights) => unsafe { _mm256_loadu_si256(weights.as_ptr().cast()) },
         None => _mm256_set1_epi32(1),
     }
