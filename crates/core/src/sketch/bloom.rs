@@ -41,7 +41,7 @@ impl BloomHasher {
     /// `weights` is empty (each feature weighs 1) or as long as `features`. Order and repetition do not matter.
     ///
     /// # Panics
-    /// Panics if `filter` does not have [`Self::num_words`] words, or `weights` has another length than `features`.
+    /// Panics if `filter` does not have [`Self::num_words`] words.
     pub fn add(&self, features: &[u64], weights: &[u32], filter: &mut [u64]) {
         assert_eq!(filter.len(), self.num_words(), "words of the filter");
         for (i, &feature) in features.iter().enumerate() {

@@ -16,7 +16,7 @@ unsafe fn load(source: *const u8) -> __m512i {
     unsafe { _mm512_loadu_si512(source.cast()) }
 }
 
-/// Mask of the bytes that have the bit of a class.
+/// Returns the mask of the bytes that have the bit of a class.
 #[inline(always)]
 unsafe fn class_mask(classes: __m512i, class: u8) -> u64 {
     // SAFETY: the caller guarantees the instruction set.

@@ -20,7 +20,7 @@ unsafe fn load(source: *const u8) -> Quarters {
     [block.0, block.1, block.2, block.3]
 }
 
-/// A bit for each byte, from bytes that are all ones or all zeros.
+/// Returns a bit for each byte, where bytes are all ones or all zeros.
 #[inline(always)]
 unsafe fn mask(quarters: Quarters) -> u64 {
     const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
@@ -35,14 +35,14 @@ unsafe fn mask(quarters: Quarters) -> u64 {
     }
 }
 
-/// Bytes within `first..first + num`.
+/// Compares bytes with the range `first..first + num`.
 #[inline(always)]
 unsafe fn within(quarter: uint8x16_t, first: u8, num: u8) -> uint8x16_t {
     // SAFETY: the caller guarantees the instruction set.
     unsafe { vcltq_u8(vsubq_u8(quarter, vdupq_n_u8(first)), vdupq_n_u8(num)) }
 }
 
-/// The mask of what is said of each quarter. A macro, since a closure would not inherit the instruction set.
+/// Returns the mask of a condition on each quarter. A macro, since a closure would not inherit the instruction set.
 macro_rules! mask_of {
     ($quarters:expr, $quarter:ident => $bytes:expr) => {{
         let mut answers = $quarters;
@@ -93,7 +93,7 @@ impl Kernel for Neon {
             let high = vld1q_u8_x4(ASCII_CLASSES.as_ptr().add(64));
             let mut classes = load(source);
             for quarter in &mut classes {
-                // A look-up beyond a table gives 0, or what was there.
+                // A lookup beyond a table gives 0, or the previous contents.
                 let of_low = vqtbl4q_u8(low, *quarter);
                 *quarter = vqtbx4q_u8(of_low, high, vsubq_u8(*quarter, vdupq_n_u8(64)));
             }
