@@ -5,7 +5,7 @@ use super::may_be_one_word;
 /// Copies a text without the removed ranges. The text is passed in consecutive parts, plain or as escapes.
 #[derive(Debug, Clone)]
 pub struct Without<'a> {
-    /// Ranges that begin at the current position or later, and a few that may begin before it.
+    /// Ranges that have not begun yet.
     starts: &'a [u32],
     ends: &'a [u32],
     keeps_words_apart: bool,
