@@ -79,8 +79,8 @@ where
 /// Fills buffers one after another on a separate thread while up to `threads` threads process filled ones.
 ///
 /// `fill(i, buffer)` is called for `i = 0, 1, ...`, in order, until it returns `Ok(false)` (there is no such buffer) or
-/// an error; then all filled buffers are processed. Returns the results in the order of the buffers. At most `threads +
-/// 2` buffers are allocated.
+/// an error; then all filled buffers are processed. Returns the results in the order of the buffers. At most
+/// `threads + 2` buffers are allocated.
 ///
 /// # Errors
 /// Returns the first error of `fill`, or [`Error::Canceled`] (as `E`) if `cancel` was set before the last buffer was

@@ -1,5 +1,5 @@
-//! Builds a segment of synthetic documents, queries it, and prints times and sizes: `bench_segments FOLDER ROWS
-//! simhash|BANDSxROWS [MEMORY_BYTES [THREADS]]`.
+//! Builds a segment of synthetic documents, queries it, and prints times and sizes:
+//! `bench_segments FOLDER ROWS simhash|BANDSxROWS [MEMORY_BYTES [THREADS]]`.
 
 use std::ops::Range;
 use std::path::PathBuf;

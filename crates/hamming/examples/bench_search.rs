@@ -1,5 +1,5 @@
-//! Times of the candidate searches on synthetic data: `cargo run --release -p likewise-hamming --example bench_search
-//! [threads] [isa]`.
+//! Times of the candidate searches on synthetic data:
+//! `cargo run --release -p likewise-hamming --example bench_search [threads] [isa]`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::sync::atomic::AtomicBool;

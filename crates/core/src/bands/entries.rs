@@ -15,8 +15,8 @@ const BLOCK: usize = 4096;
 /// Number of bits of a packed slice for its length.
 const LENGTH_BITS: u32 = 8;
 
-/// Members of a bucket among 64 neighboring positions: `[word, bits]`, where bit `i` of `bits` is position `64 * word +
-/// i`.
+/// Members of a bucket among 64 neighboring positions: `[word, bits]`, where bit `i` of `bits` is position
+/// `64 * word + i`.
 ///
 /// All positions after a full bucket look at the same members, so they are stored in a form that a set of positions can
 /// insert several at a time.

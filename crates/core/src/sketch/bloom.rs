@@ -35,8 +35,8 @@ impl BloomHasher {
         self.num_bits as usize / 64
     }
 
-    /// Sets the bits of a feature set: for member f of the expansion and hash i, bit `floor(mix(f ^ k(i)) * num_bits /
-    /// 2^64)`.
+    /// Sets the bits of a feature set: for member f of the expansion and hash i, bit
+    /// `floor(mix(f ^ k(i)) * num_bits / 2^64)`.
     ///
     /// `weights` is empty (each feature weighs 1) or as long as `features`. Order and repetition do not matter.
     ///

@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn the_stream_is_that_of_the_paper() {
-        // The authors' example output for init_genrand(5489), also in the C++ standard, [rand.predef]: the 10000th number.
+        // The authors' example output for init_genrand(5489), also in the C++ standard, [rand.predef]: the 10000th
+        // number.
         let mut twister = MersenneTwister::new(5489);
         let last = (0..10_000).map(|_| twister.next_32()).last();
         assert_eq!(last, Some(4_123_659_995));

@@ -2,8 +2,8 @@
 
 use crate::hash::{GOLDEN, mix64};
 
-/// Returns `x ^ (x >> 33)`, the first step of `mix64`. It is linear over XOR, so `mix64(f ^ k) = finish(fold(f) ^
-/// fold(k))`: features and keys are folded once, not once per round.
+/// Returns `x ^ (x >> 33)`, the first step of `mix64`. It is linear over XOR, so
+/// `mix64(f ^ k) = finish(fold(f) ^ fold(k))`: features and keys are folded once, not once per round.
 #[inline(always)]
 pub(super) const fn fold(x: u64) -> u64 {
     x ^ (x >> 33)

@@ -43,7 +43,7 @@ pub trait OpenFile: Debug + Send + Sync {
     /// Writes all of `bytes` from byte `offset` on, without waiting for the disk.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
     /// Returns all bytes of the file, mapped. The file must not change while they are in use.
@@ -92,19 +92,19 @@ pub trait Files: Debug + Send + Sync {
     /// Creates a directory; does nothing if it exists.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
     /// Creates a directory and its parents; does nothing for those that exist.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
 
     /// Returns the absolute path of an existing file or directory, with links resolved.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn canonicalize(&self, path: &Path) -> io::Result<PathBuf>;
 
     /// Returns the mounted file systems, in the format of Linux's `/proc/self/mountinfo`; empty if unknown.
@@ -113,13 +113,13 @@ pub trait Files: Debug + Send + Sync {
     /// Returns the facts of the file at a path, following links.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn facts(&self, path: &Path) -> io::Result<Facts>;
 
     /// Returns the same facts, with the time of the last change.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn stamp(&self, path: &Path) -> io::Result<Stamp> {
         Ok(Stamp {
             facts: self.facts(path)?,
@@ -130,7 +130,7 @@ pub trait Files: Debug + Send + Sync {
     /// Returns the names in a directory, in no particular order.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
 
     /// Creates a new file, which is written once and then only read.
@@ -142,43 +142,43 @@ pub trait Files: Debug + Send + Sync {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
 
     /// Opens a file for reading and for overwriting in place; creates it if it is absent.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn open_to_write(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
 
     /// Makes the bytes of a closed file durable.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn sync(&self, path: &Path) -> io::Result<()>;
 
     /// Renames a file.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a name.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn unlink(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the entries of a directory durable.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
     /// Takes the lock of a file, which is created if it is absent; returns `None` while another holder has it.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>>;
 
     /// Returns a random number for the name of a new file.

@@ -5,7 +5,8 @@ use crate::error::Error;
 /// The values to extract from each row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonlRules {
-    /// Fields that hold the text; several are joined by a newline in this order. `a.b` is field `b` of the object in field `a`.
+    /// Fields that hold the text; several are joined by a newline in this order. `a.b` is field `b` of the object in
+    /// field `a`.
     pub text_fields: Vec<String>,
     /// Field that holds the id, if any.
     pub id_field: Option<String>,

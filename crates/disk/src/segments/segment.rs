@@ -192,7 +192,7 @@ impl Segment {
     /// Whether it holds a row.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn holds(&self, row: u32) -> Result<bool, Error> {
         Ok(self.place_of(row)?.is_some())
     }
@@ -279,7 +279,7 @@ impl Segment {
     /// Same as [`rows_of_class`](Self::rows_of_class) for many hashes.
     ///
     /// # Errors
-    /// As [`rows_of_class`](Self::rows_of_class).
+    /// Returns the errors of [`rows_of_class`](Self::rows_of_class).
     pub fn rows_of_classes(&self, hashes: &[u64], out: &mut Vec<(u32, u32)>) -> Result<(), Error> {
         self.find(self.classes()?, hashes, out)
     }
@@ -295,7 +295,7 @@ impl Segment {
     /// Same as [`bucket`](Self::bucket) for many keys of one band.
     ///
     /// # Errors
-    /// As [`bucket`](Self::bucket).
+    /// Returns the errors of [`bucket`](Self::bucket).
     pub fn buckets(&self, band: u32, keys: &[u64], out: &mut Vec<(u32, u32)>) -> Result<(), Error> {
         self.find(self.band(band)?, keys, out)
     }
@@ -303,7 +303,7 @@ impl Segment {
     /// Returns whether a row was kept when the segment was built; false if it is not held.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn is_kept(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.kept, row)
     }
@@ -311,7 +311,7 @@ impl Segment {
     /// Returns whether a row can be found by its sketch.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn is_found(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.found, row)
     }
@@ -319,7 +319,7 @@ impl Segment {
     /// Returns whether a row is marked as short.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn is_short(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.short, row)
     }
@@ -328,7 +328,7 @@ impl Segment {
     /// built.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn members(&self, leader: u32, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(&self.groups, row_hash(leader), out)
     }

@@ -134,7 +134,7 @@ impl MarkFile {
     /// it.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`].
     pub(super) fn open(
         files: &dyn Files,
         dir: &Path,
@@ -195,7 +195,7 @@ pub(super) fn read(
 /// Deletes the mark, durably.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// Returns [`Error::Io`].
 pub(super) fn forget(files: &dyn Files, dir: &Path) -> Result<(), Error> {
     match files.unlink(&dir.join(MARK_NAME)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -113,7 +113,7 @@ impl StoreSource {
     /// Opens the log of the store, which this process has open for writing.
     ///
     /// # Errors
-    /// Those of [`StoreSource::reader`].
+    /// Returns the errors of [`StoreSource::reader`].
     pub fn log(&self) -> Result<LogCheckpoint, Error> {
         LogCheckpoint::open(&self.environment, &self.dir, &self.watch)
     }
@@ -158,7 +158,7 @@ impl Store {
     /// Same as [`Store::create`], in a given environment.
     ///
     /// # Errors
-    /// Those of [`Store::create`].
+    /// Returns the errors of [`Store::create`].
     pub fn create_in(
         environment: &Environment,
         dir: &Path,
@@ -214,7 +214,7 @@ impl Store {
     /// Same as [`Store::open`], in a given environment.
     ///
     /// # Errors
-    /// Those of [`Store::open`].
+    /// Returns the errors of [`Store::open`].
     pub fn open_in(
         environment: &Environment,
         dir: &Path,
@@ -231,7 +231,7 @@ impl Store {
     /// was lost.
     ///
     /// # Errors
-    /// Those of [`Store::open`].
+    /// Returns the errors of [`Store::open`].
     pub fn open_accepting_loss(
         environment: &Environment,
         dir: &Path,
@@ -290,7 +290,7 @@ impl Store {
     /// Same as [`Store::open_reader`], in a given environment.
     ///
     /// # Errors
-    /// Those of [`Store::open_reader`].
+    /// Returns the errors of [`Store::open_reader`].
     pub fn open_reader_in(environment: &Environment, dir: &Path) -> Result<Self, Error> {
         let given = dir;
         let (dir, before) = present(environment, given)?;
@@ -302,7 +302,7 @@ impl Store {
     /// Opens another connection to the same store for reading, for use in another thread.
     ///
     /// # Errors
-    /// Those of [`Store::open_reader`]; [`Error::Replaced`].
+    /// Returns the errors of [`Store::open_reader`], or [`Error::Replaced`].
     pub fn reader(&self) -> Result<Self, Error> {
         self.source().reader()
     }
@@ -366,7 +366,7 @@ impl Store {
     /// Returns what was attached to the description under a name when the store was created.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn attached(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         database::meta(&self.connection, &database::attached_name(name))
     }

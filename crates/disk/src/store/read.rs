@@ -43,7 +43,7 @@ impl Store {
     /// Returns the id of a document.
     ///
     /// # Errors
-    /// Those of [`Store::row`].
+    /// Returns the errors of [`Store::row`].
     pub fn id(&self, row: u32) -> Result<String, Error> {
         self.with_chunk(row, |view, i| Ok(view.id(i)?.to_owned()))
     }
@@ -51,7 +51,7 @@ impl Store {
     /// Whether a document has this id. Cost: as for [`Store::row`].
     ///
     /// # Errors
-    /// Those of [`Store::row`].
+    /// Returns the errors of [`Store::row`].
     pub fn has_id(&self, row: u32, id: &str) -> Result<bool, Error> {
         self.with_chunk(row, |view, i| Ok(view.id(i)? == id))
     }
@@ -59,7 +59,7 @@ impl Store {
     /// Appends the sketch of a document to `out`.
     ///
     /// # Errors
-    /// Those of [`Store::row`].
+    /// Returns the errors of [`Store::row`].
     pub fn sketch(&self, row: u32, out: &mut Vec<u8>) -> Result<(), Error> {
         self.with_chunk(row, |view, i| {
             out.extend_from_slice(view.sketch(i));
@@ -89,7 +89,7 @@ impl Store {
     /// Returns the arrival time of the last document that still exists, or `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn last_arrival_s(&self) -> Result<Option<u64>, Error> {
         let mut end = self.position.num_rows;
         while end > 0 {
@@ -114,7 +114,7 @@ impl Store {
     /// after it.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn first_row_since(&self, arrival_s: u64) -> Result<u32, Error> {
         let (mut low, mut high) = (self.position.expired_below, self.position.num_rows);
         while low < high {
@@ -130,7 +130,7 @@ impl Store {
     /// Returns the identity of the batch whose last row is `end - 1`, or `None` if no chunk ends there.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn batch_before(&self, end: u32) -> Result<Option<u64>, Error> {
         match end.checked_sub(1) {
             Some(last) if end <= self.position.num_rows => self.with_view(last, |view| {
@@ -168,7 +168,7 @@ impl Store {
     /// about 32 KiB.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn content(&self, row: u32) -> Result<Content, Error> {
         let mut statement = self
             .connection

@@ -234,7 +234,7 @@ impl Store {
     /// Returns how many documents of a range have records, including gone ones. Cost: a read of their chunks.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn num_records(&self, rows: Range<u32>) -> Result<u32, Error> {
         let mut num_records = 0;
         self.scan(rows.clone(), |chunk| {

@@ -62,7 +62,7 @@ impl Store {
     /// Whether another connection has committed since the last [`Store::refresh`]. Cost: about 2 us.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`].
     pub fn changed(&self) -> Result<bool, Error> {
         Ok(self.read_data_version()? != self.data_version.get())
     }
@@ -77,7 +77,8 @@ impl Store {
     /// Switches to the state that is currently committed; returns it.
     ///
     /// # Errors
-    /// [`Error::Replaced`] if it does not continue the state taken before; [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Replaced`] if it does not continue the state taken before, [`Error::Damaged`], or
+    /// [`Error::Io`].
     pub fn refresh(&mut self) -> Result<Position, Error> {
         self.refresh_and_read(|store| Ok(store.position))
     }
@@ -252,7 +253,7 @@ impl Store {
     /// would look like damage.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn read_position(&self) -> Result<Position, Error> {
         self.read_together(Store::position_now)
     }
@@ -298,7 +299,7 @@ impl Store {
     /// events are numbered from there on.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn num_old_events(&self) -> Result<u64, Error> {
         Ok(Cursor(&self.needed("num_old_events")?).varint()?)
     }
@@ -306,7 +307,7 @@ impl Store {
     /// Returns how far upkeep has searched for records to drop.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn swept(&self) -> Result<Swept, Error> {
         let bytes = self.needed("swept")?;
         let mut cursor = Cursor(&bytes);
@@ -324,7 +325,7 @@ impl Store {
     /// Returns the size of the store on disk. Cost: counting the chunks, a millisecond per 10^5 or so.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`].
     pub fn sizes(&self) -> Result<Sizes, Error> {
         let number = |sql: &str| -> Result<u64, Error> {
             self.connection

@@ -45,9 +45,9 @@ impl BitBands {
     /// Creates the first `num_bands` bands of `rows` positions that are determined by the seed.
     ///
     /// Band `i` takes positions `(i mod p) * rows` and up of permutation `i div p`, where `p = bits div rows`.
-    /// Permutation `t` is the Fisher-Yates shuffle: for `j = bits - 1, ..., 1`, places `j` and `floor(x * (j + 1) /
-    /// 2^64)` are exchanged, where `x = mix(k + j * 0x9E3779B97F4A7C15)` and `k = mix((t + 1) * 0x9E3779B97F4A7C15 ^
-    /// seed)`.
+    /// Permutation `t` is the Fisher-Yates shuffle: for `j = bits - 1, ..., 1`, places `j` and
+    /// `floor(x * (j + 1) / 2^64)` are exchanged, where `x = mix(k + j * 0x9E3779B97F4A7C15)` and
+    /// `k = mix((t + 1) * 0x9E3779B97F4A7C15 ^ seed)`.
     pub fn new(bits: u32, rows: u32, num_bands: u32, seed: u64) -> Self {
         let num_orders = num_bands.div_ceil(bands_a_partition(bits, rows));
         let orders = (0..u64::from(num_orders))

@@ -25,8 +25,8 @@ fn is_counted(within: u32, keys: &[Key]) -> bool {
 }
 
 /// Applies to keys that are all choices of j out of m disjoint blocks, with one radius. In an escaping pattern, the j
-/// blocks with the fewest errors contain at least `radius + 1`, so the fullest of them contains at least `(radius + 1)
-/// / j`, and each of the other `m - j` at least as many.
+/// blocks with the fewest errors contain at least `radius + 1`, so the fullest of them contains at least
+/// `(radius + 1) / j`, and each of the other `m - j` at least as many.
 fn is_every_choice(within: u32, keys: &[Key]) -> bool {
     let Some(radius) = keys.first().map(|key| key.radius) else {
         return false;

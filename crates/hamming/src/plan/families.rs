@@ -1,6 +1,7 @@
 //! How are keys made from blocks?
 //!
-//! Sources: exact blocks and chosen blocks, Manku, Jain, Das Sarma (WWW 2007); windows of a ring, Qin and Xiao (pigeonring, VLDB 2018).
+//! Sources: exact blocks and chosen blocks, Manku, Jain, Das Sarma (WWW 2007); windows of a ring, Qin and Xiao
+//! (pigeonring, VLDB 2018).
 
 use super::Key;
 use super::blocks::{Division, even_widths, key_of_blocks};

@@ -164,8 +164,8 @@ impl HammingSet {
         self.most_candidates.fetch_max(most, Ordering::Relaxed);
     }
 
-    /// Inserts fingerprints under ascending rows above all earlier ones; returns the last of these rows + 1. If `rows` is
-    /// `None`, they follow the greatest row so far.
+    /// Inserts fingerprints under ascending rows above all earlier ones; returns the last of these rows + 1. If `rows`
+    /// is `None`, they follow the greatest row so far.
     ///
     /// # Errors
     /// Returns [`Error::InvalidParameter`] if rows or width do not fit, 2^32 rows are reached, or the set keeps no

@@ -333,7 +333,8 @@ mod neon {
 
         #[inline(always)]
         unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore {
-            // SAFETY: the caller's processor has NEON; arrays of eight words are read and one of eight numbers is written.
+            // SAFETY: the caller's processor has NEON; arrays of eight words are read and one of eight numbers is
+            // written.
             unsafe {
                 let mut ones = [vdupq_n_u8(0); LINE_WORDS / 2];
                 for (i, ones) in ones.iter_mut().enumerate() {
