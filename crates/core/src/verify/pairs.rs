@@ -270,8 +270,9 @@ fn verify(a: &FeatureSet, b: &FeatureSet, measure: Measure, required: Required, 
 
 /// Returns an upper bound of the sum of products, given one of the sum of lesser weights.
 ///
-/// A product is the lesser weight times the greater one, which gives the first bound. For the second, `2ab = a^2 + b^2
-/// - (a-b)^2`, and `(a-b)^2 >= |a-b|` in integers, whose sum is both totals minus twice the sum of the lesser weights.
+/// A product is the lesser weight times the greater one, which gives the first bound. For the second,
+/// `2ab = a^2 + b^2 - (a-b)^2`, and `(a-b)^2 >= |a-b|` in integers, whose sum is both totals minus twice the sum of the
+/// lesser weights.
 fn product_bound(a: &FeatureSet, b: &FeatureSet, min_bound: u64) -> u128 {
     let min_bound = min_bound.min(a.total).min(b.total);
     let by_weight = u128::from(min_bound) * u128::from(a.max_weight().max(b.max_weight()));
