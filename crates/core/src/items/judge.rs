@@ -20,7 +20,6 @@ pub struct Agreement {
 /// where d of n texts and sampled documents contain it, or 2 ln(1 + n) if it has a digit, times the minimum weight of
 /// the n-grams that cover it. So what many texts share counts little, and a problem with other names and numbers is a
 /// different one.
-/// counts little, and a problem with other names and numbers is another one.
 pub fn judge(table: &ItemTable, counts: &ItemCounts, matches: &Matches) -> Vec<Agreement> {
     let (grams, words, _, num_sampled) = counts.taken();
     let num_all = (table.num_texts() as u64 + num_sampled) as f64;

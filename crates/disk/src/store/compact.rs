@@ -127,7 +127,6 @@ impl Store {
     ///
     /// # Errors
     /// Returns the errors of [`Store::append`].
-    /// Those of [`Store::append`].
     pub fn compact_chunks(
         &mut self,
         from_row: u32,

@@ -76,7 +76,6 @@ pub(crate) fn most_hits(num_queries: usize) -> usize {
 
 /// Searches the tables for the queries of a range, each table in its own order; hits number the queries from 0. Stops
 /// if there are too many hits to keep (`hits.is_crowded`), or when `cancel` is set.
-/// to be kept at once (`hits.is_crowded`), or when `cancel` is set.
 ///
 /// # Safety
 /// The processor must have the kernel's instruction set, and the codes must have `W` words.
