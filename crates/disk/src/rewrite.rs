@@ -30,7 +30,7 @@ impl<'a> Stretches<'a> {
     /// Returns, for each of `num_texts` texts, a filter that removes its spans.
     ///
     /// # Errors
-    /// Returns [`Error::Invalid`] if the arrays are inconsistent.
+    /// Returns [`Error::InvalidParameter`] if the arrays are inconsistent.
     pub fn of_texts(&self, num_texts: usize) -> Result<Vec<Without<'a>>, Error> {
         let num_stretches: usize = self.counts.iter().map(|&count| count as usize).sum();
         let is_even = self.counts.len() == num_texts
@@ -73,8 +73,8 @@ pub struct Rewritten {
 /// new row without a line end.
 ///
 /// # Errors
-/// Returns the errors of `make` and of the function it returns, [`Error::Invalid`] if lengths are inconsistent,
-/// [`Error::Io`], or [`Error::Canceled`].
+/// Returns the errors of `make` and of the function it returns, [`Error::InvalidParameter`] if lengths are
+/// inconsistent, [`Error::Io`], or [`Error::Canceled`].
 ///
 /// # Cost
 /// One pass over the rows, and memory for the rewritten rows.

@@ -17,8 +17,8 @@ use crate::rewrite::{Rewritten, Stretches, rewrite};
 /// remaining text begins with one. The rules must have one text column.
 ///
 /// # Errors
-/// Returns [`Error::Changed`] if a record no longer has its columns, [`Error::Invalid`] if lengths or rules are
-/// inconsistent, [`Error::Io`], or [`Error::Canceled`].
+/// Returns [`Error::Changed`] if a record no longer has its columns, [`Error::InvalidParameter`] if lengths or rules
+/// are inconsistent, [`Error::Io`], or [`Error::Canceled`].
 ///
 /// # Cost
 /// One pass over the records, and memory for the rewritten records.

@@ -16,8 +16,8 @@ use crate::rewrite::{Rewritten, Stretches, rewrite};
 /// text field.
 ///
 /// # Errors
-/// Returns [`Error::Changed`] if a line is no longer a row, [`Error::Invalid`] if lengths or rules are inconsistent,
-/// [`Error::Io`], or [`Error::Canceled`].
+/// Returns [`Error::Changed`] if a line is no longer a row, [`Error::InvalidParameter`] if lengths or rules are
+/// inconsistent, [`Error::Io`], or [`Error::Canceled`].
 ///
 /// # Cost
 /// One pass over the lines, and memory for the rewritten lines.
