@@ -1,7 +1,7 @@
-//! Rates of text to features: `cargo run --release --example bench_features -- FILE...`
+//! Throughput from text to features: `cargo run --release --example bench_features -- FILE...`
 //!
 //! Each file is cut into documents of about 2.4 kB at line ends. Prints MB/s of one core for every instruction set and
-//! path; the best of several passes.
+//! path: the best of several passes.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use likewise_core::text::{self, Tokens};
 
 const DOCUMENT_BYTES: usize = 2400;
 const NUM_PASSES: usize = 7;
-/// Documents timed at once: well below a time slice of the system.
+/// Documents timed together: well below a time slice of the system.
 const GROUP: usize = 50;
 
 fn main() {
@@ -71,7 +71,7 @@ fn measure(isa: Isa, documents: &[&str]) {
     }
 }
 
-/// The sum over small groups of documents of each group's best time: other work on the machine then hardly counts.
+/// Reports the sum of the best times of small groups of documents, so that other load on the machine hardly matters.
 fn report(name: &str, documents: &[&str], mut work: impl FnMut(&str) -> usize) {
     let num_bytes: usize = documents.iter().map(|document| document.len()).sum();
     let mut sum = 0usize;

@@ -1,8 +1,8 @@
-//! Prints nanoseconds a feature of the sketch kernels and pairs a second of verification.
+//! Prints nanoseconds per feature of the sketch kernels, and pairs per second of verification.
 //!
-//! `cargo run --release -p likewise-core --example bench_sketch [PART...]`, where a part is
-//! simhash, minhash, num_equal, verify, build or verify-cold. Ratios count: the best of several runs
-//! is shown, and other load on the machine disturbs it.
+//! `cargo run --release -p likewise-core --example bench_sketch [PART...]`, where a part is simhash, minhash,
+//! num_equal, verify, build or verify-cold. Only ratios matter: the best of several runs is shown, and other load on
+//! the machine disturbs it.
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use likewise_core::isa::Isa;
 use likewise_core::sketch::{MinHasher, Scheme, Signatures, simhash};
 use likewise_core::verify::{FeatureSet, FeatureSets, Measure};
 
-/// Seconds of the fastest of some runs.
+/// Returns the seconds of the fastest of several runs.
 fn best_seconds(mut work: impl FnMut()) -> f64 {
     let mut best = f64::MAX;
     for _ in 0..7 {
@@ -163,7 +163,7 @@ fn bench_verify(isa: Isa) {
     }
 }
 
-/// Pairs of 50,000 sets, 150 MB: the cache holds few of them.
+/// Pairs of 50,000 sets, 150 MB: few of them fit in the cache.
 fn bench_verify_cold() {
     let num_sets = 50_000u64;
     let mut sets = FeatureSets::new(num_sets as usize);

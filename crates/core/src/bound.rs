@@ -1,11 +1,11 @@
 //! How many results may one call hold?
 //!
-//! Pieces of a range are searched on several threads, and nobody knows beforehand how much each will find. So they share a
-//! count: once it is reached no further piece begins, and what lies behind the first piece that is not whole is dropped.
+//! Pieces of a range are searched on several threads, and how much each will find is unknown. So they share a count:
+//! once the limit is reached, no further piece starts, and the results after the first incomplete piece are dropped.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A bound that the pieces of one call share.
+/// A limit that the pieces of one call share.
 pub struct Bound {
     max: usize,
     a_piece: usize,
@@ -13,7 +13,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// At most about twice `max` results are held at once, on any number of threads.
+    /// Allows at most about twice `max` results at once, on any number of threads.
     pub fn new(max: usize, threads: usize) -> Self {
         Bound {
             max,
@@ -22,25 +22,25 @@ impl Bound {
         }
     }
 
-    /// What one piece may find before it stops at the end of a position.
+    /// How much one piece may find before it stops at the end of a position.
     pub fn a_piece(&self) -> usize {
         self.a_piece
     }
 
-    /// Whether the piece that starts there should not begin. The first one always does, whoever was faster.
+    /// Whether the piece that starts there should not be started. The first piece always is, regardless of timing.
     pub fn is_reached(&self, start: usize) -> bool {
         start > 0 && self.found.load(Ordering::Relaxed) >= self.max
     }
 
-    /// Counts what a piece found.
+    /// Adds the number of results of a piece.
     pub fn add(&self, num: usize) {
         self.found.fetch_add(num, Ordering::Relaxed);
     }
 }
 
-/// The pieces up to the first that did not come to its own end, that one included.
+/// Returns the pieces up to and including the first that stopped early.
 ///
-/// Each piece is what it found, where it stopped, and where it should have; `None` was not begun.
+/// Each piece is its result, where it stopped, and where it should have stopped; `None` if it was not started.
 pub fn unbroken<T>(pieces: Vec<Option<(T, u32, u32)>>) -> Vec<(T, u32)> {
     let mut whole = Vec::with_capacity(pieces.len());
     for (found, end, asked) in pieces.into_iter().map_while(|piece| piece) {

@@ -10,14 +10,14 @@ pub enum Error {
     InvalidParameter {
         /// Name of the parameter as users write it.
         name: &'static str,
-        /// Value found and range allowed.
+        /// The value found and the allowed range.
         message: String,
     },
-    /// Tables contradict themselves.
+    /// The tables are inconsistent.
     Damaged,
-    /// The system refuses memory.
+    /// The system refuses to allocate memory.
     OutOfMemory {
-        /// Bytes asked for.
+        /// Number of bytes requested.
         num_bytes: usize,
     },
     /// The caller asked the operation to stop.

@@ -1,11 +1,11 @@
-//! How does NEON multiply 64 bits?
+//! How does NEON multiply 64-bit numbers?
 //!
-//! It multiplies 32 bits. So four numbers are held as their low and their high halves: a product takes five multiplications for four
-//! numbers, and a shift by 32 or more takes one half alone.
+//! It multiplies 32-bit numbers. So four numbers are held as their low and high halves: a product takes five
+//! multiplications for four numbers, and a shift by 32 or more involves only one half.
 
 use std::arch::aarch64::*;
 
-/// The halves of four numbers of 64 bits.
+/// The halves of four 64-bit numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct Four {
     pub(crate) low: uint32x4_t,
@@ -41,7 +41,7 @@ impl Four {
         unsafe { vst2q_u32(numbers.as_mut_ptr().cast(), halves) };
     }
 
-    /// The numbers `^ key`.
+    /// Returns the numbers `^ key`.
     #[target_feature(enable = "neon")]
     #[inline]
     pub(crate) fn exclusive_or(self, key: u64) -> Four {
@@ -51,7 +51,7 @@ impl Four {
         }
     }
 
-    /// `x ^ (x >> 33)` of each number `x`.
+    /// Returns `x ^ (x >> 33)` for each number `x`.
     #[target_feature(enable = "neon")]
     #[inline]
     pub(crate) fn fold(self) -> Four {
@@ -61,7 +61,7 @@ impl Four {
         }
     }
 
-    /// The low 64 bits of the products with a constant.
+    /// Returns the low 64 bits of the products with a constant.
     #[target_feature(enable = "neon")]
     #[inline]
     pub(crate) fn multiply(self, constant: u64) -> Four {

@@ -1,14 +1,14 @@
 //! Which instruction set do the kernels use?
 //!
-//! The choice is made at run time and never changes a result: every kernel has a plain path that is
-//! the oracle of the vector ones.
+//! The choice is made at run time and never changes a result: every kernel has a plain path that serves as the oracle
+//! of the vector ones.
 //!
 //! Callers pass it as the argument `isa`; tests force each one.
 
-/// An instruction set that kernels are written for.
+/// An instruction set that has kernels.
 ///
-/// Only this module makes the vector ones, after it asked the processor. So whoever holds a value may run its kernels, and safe code
-/// cannot reach an instruction that the processor lacks.
+/// Only this module creates the vector variants, after checking the processor. So the holder of a value may run its
+/// kernels, and safe code cannot reach an instruction that the processor lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isa {
     /// Portable Rust.
@@ -21,12 +21,12 @@ pub enum Isa {
     Neon(Detected),
 }
 
-/// Proof that the processor was asked and has the instruction set.
+/// Proof that the processor has the instruction set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Detected(());
 
 impl Isa {
-    /// Every instruction set this processor has, the plainest first.
+    /// Returns the instruction sets of this processor, the plainest first.
     pub fn available() -> Vec<Isa> {
         [Some(Isa::Plain), Isa::avx2(), Isa::avx512(), Isa::neon()]
             .into_iter()
@@ -34,13 +34,13 @@ impl Isa {
             .collect()
     }
 
-    /// The widest instruction set this processor has.
+    /// Returns the widest instruction set of this processor.
     pub fn best() -> Isa {
         let widest = Isa::avx512().or_else(Isa::avx2).or_else(Isa::neon);
         widest.unwrap_or(Isa::Plain)
     }
 
-    /// [`Isa::Avx2`], where this processor has it.
+    /// Returns [`Isa::Avx2`] if this processor has it.
     #[cfg(target_arch = "x86_64")]
     pub fn avx2() -> Option<Isa> {
         let has_all = is_x86_feature_detected!("avx2")
@@ -50,13 +50,13 @@ impl Isa {
         has_all.then_some(Isa::Avx2(Detected(())))
     }
 
-    /// [`Isa::Avx2`], where this processor has it.
+    /// Returns [`Isa::Avx2`] if this processor has it.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn avx2() -> Option<Isa> {
         None
     }
 
-    /// [`Isa::Avx512`], where this processor has it.
+    /// Returns [`Isa::Avx512`] if this processor has it.
     #[cfg(target_arch = "x86_64")]
     pub fn avx512() -> Option<Isa> {
         let has_all = Isa::avx2().is_some()
@@ -72,25 +72,25 @@ impl Isa {
         has_all.then_some(Isa::Avx512(Detected(())))
     }
 
-    /// [`Isa::Avx512`], where this processor has it.
+    /// Returns [`Isa::Avx512`] if this processor has it.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn avx512() -> Option<Isa> {
         None
     }
 
-    /// [`Isa::Neon`], where this processor has it.
+    /// Returns [`Isa::Neon`] if this processor has it.
     #[cfg(target_arch = "aarch64")]
     pub fn neon() -> Option<Isa> {
         std::arch::is_aarch64_feature_detected!("neon").then_some(Isa::Neon(Detected(())))
     }
 
-    /// [`Isa::Neon`], where this processor has it.
+    /// Returns [`Isa::Neon`] if this processor has it.
     #[cfg(not(target_arch = "aarch64"))]
     pub fn neon() -> Option<Isa> {
         None
     }
 
-    /// Name as tests and benchmarks write it.
+    /// Returns the name as tests and benchmarks write it.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Plain => "plain",
@@ -100,7 +100,7 @@ impl Isa {
         }
     }
 
-    /// The available instruction set of that name, or `None`.
+    /// Returns the available instruction set with this name, or `None`.
     pub fn from_name(name: &str) -> Option<Isa> {
         Isa::available().into_iter().find(|isa| isa.name() == name)
     }

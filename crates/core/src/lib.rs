@@ -1,14 +1,14 @@
 //! The algorithms of Likewise, from text to groups.
 //!
-//! Data flows one way: text `normalize` -> features `shingle` -> sketch -> candidates (`bands`, `bloom`, `sets`; `likewise-hamming`) -> verify -> groups.
-//! A module uses only modules that stand before it in this list. Nothing here knows Python, files,
-//! environment variables, clocks or printing: slices go in, arrays come out. Every definition that
-//! decides a result is written down in `docs/developers/definitions.md`.
+//! Data flows one way: text `normalize` -> features `shingle` -> sketch -> candidates (`bands`, `bloom`, `sets`;
+//! `likewise-hamming`) -> verify -> groups. A module uses only modules that precede it in this list. Nothing here
+//! depends on Python, files, environment variables, clocks or printing: slices go in, arrays come out.
+//! `docs/developers/definitions.md` contains every definition that decides a result.
 //!
 //! Integers decide: weights are integers, sums are exact, and a match is one comparison of one IEEE division.
 //! Logarithms, arc cosines and powers, which only choose bands and radii, come from the pure-Rust `libm`.
 
-// What vector kernels alone use has no other use where there are none.
+// Items used only by vector kernels are unused on other architectures.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_variables))]
 
 #[cfg(not(all(target_pointer_width = "64", target_endian = "little")))]

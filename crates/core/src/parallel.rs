@@ -1,7 +1,7 @@
-//! How is work spread over threads?
+//! How is work distributed over threads?
 //!
-//! The only place that starts threads. They live inside one call (scoped), so the process stays safe
-//! to fork, and results come back in the order of the work, so that nothing depends on their number.
+//! This is the only place that starts threads. They live inside one call (scoped), so the process remains safe to fork.
+//! Results are returned in the order of the work, so nothing depends on the number of threads.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -12,11 +12,11 @@ use crate::error::Error;
 
 /// Runs `work` on consecutive ranges of `0..len`, `grain` long (the last may be shorter), on up to `threads` threads.
 ///
-/// Returns the results in the order of the ranges. `make_state` is called once a thread: scratch space
-/// that the ranges of one thread share. With `threads <= 1` or a single range no thread is started.
+/// Returns the results in the order of the ranges. `make_state` is called once per thread, for scratch space that the
+/// ranges of that thread share. With `threads <= 1` or a single range, no thread is started.
 ///
 /// # Errors
-/// [`Error::Canceled`] when `cancel` was set before the last range began.
+/// Returns [`Error::Canceled`] if `cancel` was set before the last range began.
 pub fn map_ranges<S, T, M, F>(
     len: usize,
     grain: usize,
@@ -57,7 +57,7 @@ where
             let result = work(&mut state, range_of(i));
             match collected.lock() {
                 Ok(mut all) => all.push((i, result)),
-                // Another thread panicked; its panic is raised when the scope ends.
+                // Another thread panicked; its panic is propagated when the scope ends.
                 Err(_) => return,
             }
         }
@@ -76,13 +76,15 @@ where
     Ok(all.into_iter().map(|(_, result)| result).collect())
 }
 
-/// Fills buffers one after the other on a thread of its own while up to `threads` threads work on those already filled.
+/// Fills buffers one after another on a separate thread while up to `threads` threads process filled ones.
 ///
-/// `fill(i, buffer)` is called for `i = 0, 1, ...`, in order, until it gives `Ok(false)` (there is no such buffer) or an error; then every
-/// buffer filled is worked on. Returns the results in the order of the buffers. At most `threads + 2` buffers are made.
+/// `fill(i, buffer)` is called for `i = 0, 1, ...`, in order, until it returns `Ok(false)` (there is no such buffer) or
+/// an error; then all filled buffers are processed. Returns the results in the order of the buffers. At most
+/// `threads + 2` buffers are allocated.
 ///
 /// # Errors
-/// The first error of `fill`; [`Error::Canceled`] (as `E`) when `cancel` was set before the last buffer was worked on.
+/// Returns the first error of `fill`, or [`Error::Canceled`] (as `E`) if `cancel` was set before the last buffer was
+/// processed.
 pub fn map_filled<B, T, E, M, R, F>(
     threads: usize,
     cancel: &AtomicBool,
@@ -122,7 +124,7 @@ where
                 Ok(mut all) => all.push((i, result)),
                 Err(_) => return,
             }
-            // The filler may have ended.
+            // The filler may have finished.
             let _ = give_back.send(buffer);
         }
     };

@@ -1,10 +1,10 @@
-//! How is memory asked for before it is needed?
+//! How is memory prefetched?
 
-/// Asks for the cache line that holds `slice[index]`. An index outside the slice is harmless: nothing is read.
+/// Prefetches the cache line of `slice[index]`. An index outside the slice is harmless: nothing is read.
 #[inline(always)]
 pub fn prefetch_read<T>(slice: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch never faults and changes nothing but caches; the pointer is not dereferenced.
+    // SAFETY: a prefetch never faults and affects only caches; the pointer is not dereferenced.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(index).cast());

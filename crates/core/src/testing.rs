@@ -4,12 +4,12 @@
 pub struct Random(u64);
 
 impl Random {
-    /// One that starts from `seed`.
+    /// Creates a generator that starts from `seed`.
     pub fn new(seed: u64) -> Self {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[allow(clippy::should_implement_trait, reason = "there is always a next one")]
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
@@ -18,12 +18,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }
 
-    /// Up to `max_scalars` scalars of many scripts, most of them troublesome.
+    /// Returns up to `max_scalars` scalars of many scripts, most of them difficult cases.
     pub fn text(&mut self, max_scalars: usize) -> String {
         const NASTY: &str = "  \t\n\r\u{b}\u{85}\u{a0}\u{1680}\u{2003}\u{2028}\u{202f}\u{3000}aAzZ09__..,,;:''\"\"-!/@\0\u{7f}\
             éÉßẞİıſﬁǅΣσς’‘“”…·‧‿⁀\u{300}\u{301}\u{323}\u{327}\u{345}\u{344}\u{308}\u{30c}\u{334}\u{338}\u{304}\u{1dce}\

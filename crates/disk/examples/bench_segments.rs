@@ -1,4 +1,5 @@
-//! Builds a segment of made-up documents, asks it, and prints times and sizes: `bench_segments FOLDER ROWS simhash|BANDSxROWS [MEMORY_BYTES [THREADS]]`.
+//! Builds a segment of synthetic documents, queries it, and prints times and sizes:
+//! `bench_segments FOLDER ROWS simhash|BANDSxROWS [MEMORY_BYTES [THREADS]]`.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use likewise_disk::segments::{
 };
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Documents that follow from their rows; one in ten was removed.
+/// Documents that are computed from their rows; one in ten was removed.
 struct Made {
     bands: Option<BandPlan>,
 }
@@ -189,7 +190,7 @@ fn main() -> Result<(), Error> {
     unlink_segments(&dir, &PlainFiles, &[live.name])
 }
 
-/// All buckets of documents that are there and of others.
+/// Looks up all buckets, of existing documents and of others.
 fn ask_bands(
     source: &Made,
     segment: &Segment,

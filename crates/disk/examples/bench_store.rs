@@ -1,4 +1,5 @@
-//! How fast and how small is the store? `bench_store DIR [MILLIONS [commit]]`: batches of 1,000 documents, single ones, reads, a scan.
+//! How fast and how small is the store? `bench_store DIR [MILLIONS [commit]]`: batches of 1,000 documents, single ones,
+//! reads, a scan.
 #![allow(missing_docs)]
 
 use std::path::PathBuf;

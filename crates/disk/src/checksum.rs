@@ -1,4 +1,4 @@
-//! Is a range of a file still what was written there?
+//! Does a range of a file still hold what was written there?
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +11,11 @@ use crate::position::read_exact_at;
 /// Bytes read at a time.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// XXH3-64 with seed 0 of `length` bytes of a file from `offset` on: that of the same bytes in memory.
+/// Returns the XXH3-64 checksum, with seed 0, of `length` bytes of a file starting at `offset`. It equals the checksum
+/// of the same bytes in memory.
 ///
 /// # Errors
-/// [`Error::Changed`] if the file ends before; [`Error::Io`]; [`Error::Canceled`].
+/// Returns [`Error::Changed`] if the file ends too early, [`Error::Io`], or [`Error::Canceled`].
 pub fn range_checksum(
     file: &File,
     offset: u64,

@@ -1,16 +1,16 @@
-//! How are many texts held in one piece of memory?
+//! How are many texts stored in one buffer?
 
-/// Texts one after another in one buffer, laid out as Arrow's `large_utf8`.
+/// Concatenated texts in one buffer, laid out like Arrow's `large_utf8`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextColumn {
-    /// All texts, without anything between them.
+    /// The concatenated texts, without separators.
     pub bytes: String,
-    /// Text i is `bytes[offsets[i]..offsets[i + 1]]`; n + 1 values, the first 0. Signed, as Arrow has it.
+    /// Text i is `bytes[offsets[i]..offsets[i + 1]]`; n + 1 values, the first 0. Signed, as in Arrow.
     pub offsets: Vec<i64>,
 }
 
 impl TextColumn {
-    /// An empty column with room for `num_bytes` bytes of text.
+    /// Creates an empty column with capacity for `num_bytes` bytes of text.
     pub fn with_capacity(num_bytes: usize) -> Self {
         TextColumn {
             bytes: String::with_capacity(num_bytes),
@@ -23,7 +23,7 @@ impl TextColumn {
         self.offsets.len() - 1
     }
 
-    /// Whether there is no text.
+    /// Whether there are no texts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -33,12 +33,12 @@ impl TextColumn {
         &self.bytes[self.offsets[i] as usize..self.offsets[i + 1] as usize]
     }
 
-    /// Adds `part` to the text that [`end_text`](Self::end_text) will close.
+    /// Appends `part` to the open text, which [`end_text`](Self::end_text) closes.
     pub fn push_part(&mut self, part: &str) {
         self.bytes.push_str(part);
     }
 
-    /// Closes a text.
+    /// Closes the open text.
     pub fn end_text(&mut self) {
         self.offsets.push(self.bytes.len() as i64);
     }
@@ -50,10 +50,10 @@ impl TextColumn {
     }
 }
 
-/// Documents of tokens one after another in one buffer, as the core encodes them.
+/// Concatenated documents of tokens in one buffer, in the encoding of the core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenColumn {
-    /// All documents, without anything between them.
+    /// The concatenated documents, without separators.
     pub bytes: Vec<u8>,
     /// Document i is `bytes[offsets[i]..offsets[i + 1]]`; n + 1 values, the first 0.
     pub offsets: Vec<i64>,

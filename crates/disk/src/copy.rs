@@ -12,17 +12,19 @@ use crate::position::{MAX_WINDOW, Window, write_all_at};
 /// Output bytes that one thread writes at a time.
 const GRAIN_BYTES: u64 = 8 << 20;
 
-/// Writes the byte ranges `(offset, length)` of `source` one after another to the start of `target`; returns the bytes written.
+/// Writes the byte ranges `(offset, length)` of `source` one after another to the start of `target`; returns the number
+/// of bytes written.
 ///
-/// Ranges are written in the order given and as they are, line ends included: nothing is added. Ranges that touch
-/// are copied as one. A range may reach one byte beyond the end of the source, where the last line has no newline;
-/// that byte is not written.
+/// Ranges are written unchanged in the given order, line ends included; nothing is added. Adjacent ranges are copied as
+/// one. If the last line has no newline, its range may reach one byte past the end of the source; that byte is not
+/// written.
 ///
 /// # Errors
-/// [`Error::Changed`] if the source is too short; [`Error::Io`]; [`Error::Canceled`]. The target is then unfinished.
+/// Returns [`Error::Changed`] if the source is too short, [`Error::Io`], or [`Error::Canceled`]. The target is then
+/// incomplete.
 ///
 /// # Cost
-/// Two megabytes a thread and 16 bytes a merged range.
+/// Two megabytes per thread and 16 bytes per merged range.
 pub fn copy_ranges(
     source: &File,
     target: &File,
@@ -37,7 +39,7 @@ pub fn copy_ranges(
     let merged = merge(ranges, size);
     let tasks = tasks(&merged, GRAIN_BYTES);
     let num_bytes = merged.iter().map(|range| range.end - range.start).sum();
-    // Room is claimed first, so that a full disk is noticed before the work where the system can tell.
+    // Space is allocated first, so that a full disk is noticed before the work if the system can report it.
     target
         .set_len(num_bytes)
         .map_err(|e| Error::io("write", e))?;
@@ -56,7 +58,7 @@ pub fn copy_ranges(
 
 /// A part of the output.
 pub(crate) struct Task {
-    /// Number of its first range, and how many bytes of that one belong to earlier tasks.
+    /// Index of its first range, and how many bytes of that range belong to earlier tasks.
     first: usize,
     skipped: u64,
     /// Where it begins in the output, and its length.
@@ -64,7 +66,7 @@ pub(crate) struct Task {
     num_bytes: u64,
 }
 
-/// Ranges that touch become one; the byte behind the end of the source is left out.
+/// Merges adjacent ranges and cuts the byte past the end of the source.
 pub(crate) fn merge(ranges: impl Iterator<Item = (u64, u64)>, size: u64) -> Vec<Range<u64>> {
     let mut merged: Vec<Range<u64>> = Vec::new();
     for (offset, length) in ranges {
@@ -81,7 +83,7 @@ pub(crate) fn merge(ranges: impl Iterator<Item = (u64, u64)>, size: u64) -> Vec<
     merged
 }
 
-/// Cuts the output into parts of `grain_bytes`, the last one shorter.
+/// Divides the output into tasks of `grain_bytes`; the last one may be shorter.
 pub(crate) fn tasks(merged: &[Range<u64>], grain_bytes: u64) -> Vec<Task> {
     let mut tasks: Vec<Task> = Vec::new();
     let mut target_offset = 0;
@@ -89,7 +91,7 @@ pub(crate) fn tasks(merged: &[Range<u64>], grain_bytes: u64) -> Vec<Task> {
         let length = range.end - range.start;
         let mut skipped = 0;
         while skipped < length {
-            // The open task takes what it has room for; then the next one begins inside the same range.
+            // The open task is filled first; the next one begins inside the same range.
             let open = tasks.last_mut().filter(|task| task.num_bytes < grain_bytes);
             let task = match open {
                 Some(task) => task,
@@ -138,7 +140,7 @@ fn copy_task(
     flush(target, out, &mut target_offset)
 }
 
-/// Gives the bytes of a task to `take`, some at a time and in order.
+/// Passes the bytes of a task to `take`, in order and in blocks.
 pub(crate) fn each_part(
     source: &File,
     merged: &[Range<u64>],

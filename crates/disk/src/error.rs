@@ -8,55 +8,55 @@ use std::path::PathBuf;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The system refused an operation.
+    /// The system reported an error for an operation.
     Io {
-        /// What was being done, such as "read".
+        /// The action that failed, such as "read".
         action: &'static str,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
-    /// What was in the file before is no longer there.
+    /// The file no longer holds what was there before.
     Changed {
-        /// First byte of it in the file.
+        /// First changed byte in the file.
         offset: u64,
-        /// What is wrong there now.
+        /// What is wrong there.
         reason: String,
     },
-    /// Something else than a regular file has the name.
+    /// The name does not refer to a regular file.
     NotRegular,
-    /// A packed file cannot be unpacked to its end.
+    /// A compressed file cannot be decompressed to its end, or another file is damaged.
     Damaged {
-        /// What is wrong and how far it could be read.
+        /// What is wrong, and how much could be read.
         reason: String,
     },
     /// A parameter is outside its range.
     InvalidParameter {
         /// Name of the parameter as users write it.
         name: &'static str,
-        /// Value found and range allowed.
+        /// The value found and the allowed range.
         message: String,
     },
-    /// Another process, or another writer of this one, has the store.
+    /// Another process, or another writer of this process, holds the lock of the store.
     Locked {
-        /// The lock that it holds.
+        /// The lock file.
         path: PathBuf,
     },
-    /// A write failed, so nothing is written any more; reads go on, and opening the store again recovers it.
+    /// A write failed, so nothing more is written. Reads continue; reopening the store recovers it.
     Poisoned {
         /// The error of the write that failed.
         reason: String,
     },
-    /// The files of an open store are no longer those at its path; nothing more is done with it.
+    /// The files at the path of an open store are no longer its own; the store is not used any more.
     Replaced {
-        /// What happened, and how to go on.
+        /// What happened, and what to do.
         reason: String,
     },
-    /// The place, the library or the version of what is there does not serve.
+    /// The location, the library or the format version is not supported.
     Unsupported {
-        /// What is found and what is needed.
+        /// What was found and what is required.
         reason: String,
     },
-    /// A document was removed, or expired, and its record was dropped since whoever asks for it found its row.
+    /// A document was removed or has expired, and its record was dropped after the caller looked up its row.
     Dropped {
         /// Its row.
         row: u32,
@@ -73,7 +73,7 @@ impl Error {
         Error::Io { action, source }
     }
 
-    /// The error of a read at `offset`: a file that ends too early has changed, since its size was known.
+    /// Converts the error of a read at `offset`. If the file ends too early it has changed, since its size was known.
     pub fn read(source: io::Error, offset: u64) -> Self {
         match source.kind() {
             io::ErrorKind::UnexpectedEof => Error::Changed {

@@ -1,6 +1,6 @@
-//! How is a flat file of fingerprints searched while it is read once, in order?
+//! How is a flat file of fingerprints searched in one sequential pass?
 //!
-//! The file is read by position on a thread of its own, never mapped.
+//! A separate thread reads the file by position; it is never mapped.
 
 use std::fs::File;
 use std::ops::Range;
@@ -14,21 +14,22 @@ use zerocopy::IntoBytes;
 use crate::error::Error;
 use crate::position::read_exact_at;
 
-/// Bytes of one read: large enough for a disk to stream, small enough that those in flight stay few megabytes.
+/// Bytes per read: large enough for a disk to stream, small enough that the buffers in flight take only a few
+/// megabytes.
 const READ_BYTES: usize = 4 << 20;
 
-/// Fingerprints as little-endian 64-bit words, row by row, from a byte of a file on.
+/// Fingerprints in a file: little-endian 64-bit words, row by row, from a given byte on.
 #[derive(Debug)]
 pub struct FingerprintFile {
     file: File,
     /// First byte of row 0.
     offset: u64,
-    /// Words of a row.
+    /// Words per row.
     num_words: usize,
 }
 
 impl FingerprintFile {
-    /// Rows of `num_words` words from byte `offset` of the file on.
+    /// Creates a view of rows of `num_words` words, from byte `offset` of the file on.
     pub fn new(file: File, offset: u64, num_words: usize) -> Self {
         FingerprintFile {
             file,
@@ -37,13 +38,13 @@ impl FingerprintFile {
         }
     }
 
-    /// Every hit of these rows. Stops early, after a whole row, where more than `max_hits` are found.
+    /// Returns every hit of these rows. Stops early, after a whole row, if more than `max_hits` are found.
     ///
-    /// One thread reads, `threads` search. The file is read by position, sequentially, never mapped.
+    /// One thread reads, `threads` threads search. The file is read by position, sequentially, and never mapped.
     ///
     /// # Errors
-    /// [`Error::Changed`] where the file ends before the last row, [`Error::Io`], [`Error::InvalidParameter`] as
-    /// [`StreamTables::search`], [`Error::Canceled`].
+    /// Returns [`Error::Changed`] if the file ends before the last row, [`Error::InvalidParameter`] in the cases of
+    /// [`StreamTables::search`], [`Error::Io`], or [`Error::Canceled`].
     ///
     /// # Cost
     /// Memory: `threads + 2` buffers of 4 MiB, and for each thread up to `max_hits` hits of 16 bytes.

@@ -1,8 +1,9 @@
-//! What touches files: splitting into lines, parsing rows, copying lines, packing and unpacking, searching flat files of fingerprints.
+//! Everything that touches files: line splitting, row parsing, line copying, compression, and searches of flat
+//! fingerprint files.
 //!
-//! Files of users are read by position, never mapped, so a file that is cut while it is read gives an error
-//! and not a crash. Only the files that this package writes itself, and never changes once they have their name, are mapped.
-//! Nothing here knows Python.
+//! Files of users are read by position and never mapped, so a file that is truncated while it is read gives an error,
+//! not a crash. Only files that this package writes itself, and never changes once they have their final name, are
+//! mapped. Nothing here depends on Python.
 
 pub mod bands;
 pub mod checksum;

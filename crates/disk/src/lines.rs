@@ -1,26 +1,27 @@
-//! Where may a file be cut so that every piece holds whole lines?
+//! Where can a file be cut so that every piece holds whole lines?
 
 use std::fs::File;
 
 use crate::error::Error;
 use crate::position::read_exact_at;
 
-/// Longest piece that may be asked for, in bytes: line numbers inside a piece are 32 bits.
+/// Maximum length of a piece, in bytes: line numbers inside a piece are 32 bits.
 pub const MAX_PIECE_BYTES: u64 = 1 << 30;
 
-/// Bytes read at a time while a line end is looked for.
+/// Bytes read at a time while searching for a line end.
 const PROBE_BYTES: u64 = 64 << 10;
 
-/// Cuts a file into consecutive pieces `(offset, length)` of about `piece_bytes`, each ending behind a line end.
+/// Cuts a file into consecutive pieces `(offset, length)` of about `piece_bytes`, each ending after a line end.
 ///
-/// The last piece ends with the file, whether or not that ends with a newline. An empty file has no piece.
-/// A piece is longer than `piece_bytes` only to reach the end of its last line.
+/// The last piece ends with the file, whether or not the file ends with a newline. An empty file has no pieces. A piece
+/// is longer than `piece_bytes` only to reach the end of its last line.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] if `piece_bytes` is 0 or over [`MAX_PIECE_BYTES`]; [`Error::Io`] if the file cannot be read.
+/// Returns [`Error::InvalidParameter`] if `piece_bytes` is 0 or over [`MAX_PIECE_BYTES`], or [`Error::Io`] if the file
+/// cannot be read.
 ///
 /// # Cost
-/// One read of 64 kB a piece (more where lines are longer).
+/// One read of 64 kB per piece, more if lines are longer.
 pub fn split_lines(file: &File, piece_bytes: u64) -> Result<Vec<(u64, u64)>, Error> {
     if piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES {
         return Err(Error::invalid(
@@ -46,7 +47,7 @@ pub fn split_lines(file: &File, piece_bytes: u64) -> Result<Vec<(u64, u64)>, Err
     Ok(pieces)
 }
 
-/// The position behind the first newline at or after `from`, or the end of the file.
+/// Returns the position after the first newline at or after `from`, or the end of the file.
 fn line_end(file: &File, from: u64, length: u64, probe: &mut Vec<u8>) -> Result<u64, Error> {
     let mut position = from;
     while position < length {

@@ -1,4 +1,4 @@
-//! How are bytes read and written at a position, without the file's own cursor?
+//! How are bytes read and written at a position, independently of the file's cursor?
 //!
 //! Several threads may use one open file at once.
 
@@ -8,7 +8,7 @@ use std::io;
 /// Fills `buffer` from byte `offset` of the file on.
 ///
 /// # Errors
-/// `UnexpectedEof` if the file ends before the buffer is full.
+/// Returns `UnexpectedEof` if the file ends before the buffer is full.
 #[cfg(unix)]
 pub fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
@@ -23,7 +23,7 @@ pub fn write_all_at(file: &File, buffer: &[u8], offset: u64) -> io::Result<()> {
 /// Fills `buffer` from byte `offset` of the file on.
 ///
 /// # Errors
-/// `UnexpectedEof` if the file ends before the buffer is full.
+/// Returns `UnexpectedEof` if the file ends before the buffer is full.
 #[cfg(windows)]
 pub fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buffer.is_empty() {
@@ -57,24 +57,24 @@ pub fn write_all_at(file: &File, mut buffer: &[u8], mut offset: u64) -> io::Resu
     Ok(())
 }
 
-/// A span of a source that serves several rows by one read.
+/// A buffer with a range of a file, filled for several rows by one read.
 ///
-/// Rows that follow one another with small gaps are fetched together: reading over a gap of 8 kB costs no
-/// more than a second call.
+/// Rows with small gaps between them are fetched together: reading across a gap of 8 kB costs no more than a second
+/// call.
 pub struct Window {
     bytes: Vec<u8>,
     start: u64,
     length: usize,
 }
 
-/// Largest gap between two rows that are fetched together, in bytes.
+/// Maximum gap between two rows that are fetched together, in bytes.
 const MAX_GAP: u64 = 8 << 10;
 
-/// Longest span that is fetched for several rows, in bytes. A longer row is fetched alone.
+/// Maximum length of a range that is fetched for several rows, in bytes. A longer row is fetched alone.
 pub const MAX_WINDOW: u64 = 1 << 20;
 
 impl Window {
-    /// An empty window.
+    /// Creates an empty window.
     pub fn new() -> Self {
         Window {
             bytes: Vec::new(),
@@ -83,8 +83,8 @@ impl Window {
         }
     }
 
-    /// The bytes of `(offset, length)`, read from the file if the window does not hold them. `next` gives the rows
-    /// that will be asked for afterwards; those that lie close behind are fetched by the same read.
+    /// Returns the bytes of `(offset, length)`, reading the file if the window does not hold them. `next` yields the
+    /// rows that will be requested afterward; rows that follow closely are fetched by the same read.
     pub fn fetch(
         &mut self,
         file: &File,
@@ -108,7 +108,7 @@ impl Window {
             if self.bytes.len() < needed {
                 self.bytes.resize(needed, 0);
             }
-            // A failed read leaves the window empty, not half old and half new.
+            // A failed read leaves the window empty instead of half old and half new.
             self.length = 0;
             read_exact_at(file, &mut self.bytes[..needed], offset)?;
             self.start = offset;

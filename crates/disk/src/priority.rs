@@ -1,14 +1,14 @@
-//! Who goes first where threads want the same core?
+//! Which thread has priority if several compete for a core?
 
-/// Niceness of a thread that can wait: beside busy ones it gets a tenth of a core, and all that is idle.
+/// Niceness of a thread that can wait: it gets a tenth of a core in competition with busy threads, and any idle core.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
-/// Runs `work` on a thread of its own that lets others go first, and waits for it; a panic goes on here.
+/// Runs `work` on a separate thread with low priority, and waits for it; a panic is propagated.
 ///
-/// The caller's priority stays as it is, so that it may take locks afterwards: whoever held one at a low priority would hold up all who wait
-/// for it, and a priority once lowered cannot be raised again. Linux alone has a priority for each thread; elsewhere, and where there is no
-/// room for a thread, `work` runs at that of the process.
+/// The priority of the caller does not change, because a lowered priority cannot be raised again, and a low-priority
+/// thread that holds a lock would delay all threads that wait for it. Only Linux has a priority for each thread. On
+/// other systems, or if no thread can be started, `work` runs at the priority of the process.
 pub fn at_low_priority<T: Send>(name: &str, work: impl Fn() -> T + Sync) -> T {
     std::thread::scope(|scope| {
         let lowered = || {
@@ -26,10 +26,10 @@ pub fn at_low_priority<T: Send>(name: &str, work: impl Fn() -> T + Sync) -> T {
     })
 }
 
-/// Lowers the priority of this thread; one that is low already stays.
+/// Lowers the priority of this thread, unless it is already low.
 #[cfg(target_os = "linux")]
 fn lower() {
-    // Of no process it is this thread. What is refused costs speed only.
+    // `None` means this thread. A failure only costs speed.
     if rustix::process::getpriority_process(None).is_ok_and(|niceness| niceness < NICENESS) {
         let _ = rustix::process::setpriority_process(None, NICENESS);
     }

@@ -1,4 +1,4 @@
-//! What are rows of a file when stretches of their texts go?
+//! How are spans of text removed from the rows of a file?
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -9,28 +9,28 @@ use likewise_core::text::Without;
 use crate::error::Error;
 use crate::position::Window;
 
-/// Rows that one thread writes anew at a time.
+/// Rows that a thread rewrites at a time.
 const GRAIN_ROWS: usize = 64;
 
-/// Stretches of texts, by row and then by where they begin: bytes of the UTF-8 of the text, a lone surrogate being three.
-/// They may overlap.
+/// Spans of texts, sorted by row and then by start, in bytes of the text in UTF-8, with three bytes for a lone
+/// surrogate. They may overlap.
 #[derive(Debug, Clone, Copy)]
 pub struct Stretches<'a> {
-    /// How many there are of each row.
+    /// Number of spans in each row.
     pub counts: &'a [u32],
-    /// Where each begins.
+    /// Start of each span.
     pub starts: &'a [u32],
-    /// Where each ends.
+    /// End of each span.
     pub ends: &'a [u32],
-    /// Whether a space goes where two words would become one.
+    /// Whether a space is inserted if two words would otherwise be joined.
     pub keeps_words_apart: bool,
 }
 
 impl<'a> Stretches<'a> {
-    /// What is left of each of `num_texts` texts, begun.
+    /// Returns, for each of `num_texts` texts, a filter that removes its spans.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the arrays do not fit each other.
+    /// Returns [`Error::InvalidParameter`] if the arrays are inconsistent.
     pub fn of_texts(&self, num_texts: usize) -> Result<Vec<Without<'a>>, Error> {
         let num_stretches: usize = self.counts.iter().map(|&count| count as usize).sum();
         let is_even = self.counts.len() == num_texts
@@ -56,27 +56,28 @@ impl<'a> Stretches<'a> {
     }
 }
 
-/// Rows without stretches of their texts.
+/// Rows after the removal of spans from their texts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rewritten {
-    /// The rows one after another, each with a newline; of a row of whose text nothing but whitespace is left none.
+    /// The rows one after another, each with a newline; a row whose remaining text is only whitespace is omitted.
     pub lines: Vec<u8>,
-    /// Where each row ends in `lines`.
+    /// End of each row in `lines`.
     pub ends: Vec<u64>,
-    /// Bytes of text that went.
+    /// Number of removed bytes of text.
     pub num_removed_bytes: u64,
 }
 
-/// Writes the rows at `offsets` anew, `lengths` bytes long without their line end.
+/// Rewrites the rows at `offsets`, which have `lengths` bytes without their line end.
 ///
-/// For each thread `make` gives what takes a row and its offset, and adds the new one, without a line end, by what is left
-/// of its text.
+/// For each thread, `make` returns a function that takes a row, its offset and the filter of its text, and appends the
+/// new row without a line end.
 ///
 /// # Errors
-/// Those of `make` and of what it gives; [`Error::Invalid`] if lengths do not fit; [`Error::Io`]; [`Error::Canceled`].
+/// Returns the errors of `make` and of the function it returns, [`Error::InvalidParameter`] if lengths are
+/// inconsistent, [`Error::Io`], or [`Error::Canceled`].
 ///
 /// # Cost
-/// A pass over the rows. Memory for what comes of them.
+/// One pass over the rows, and memory for the rewritten rows.
 pub(crate) fn rewrite<F>(
     file: &File,
     offsets: &[u64],

@@ -1,4 +1,4 @@
-//! A file of a name that nobody else has, of which nothing is left.
+//! How does a file get a unique name and leave nothing behind?
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -6,29 +6,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 
-/// Tells the files of one process apart.
+/// Distinguishes the files of one process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// An open file that is gone when it is dropped; on Unix also when the process is killed.
+/// An open file that disappears when it is dropped; on Unix, also when the process is killed.
 #[derive(Debug)]
 pub(crate) struct TemporaryFile {
     /// Open for reading and writing.
     pub(crate) file: File,
-    /// Where the system keeps the name of a file that is open.
+    /// Its path, on systems that keep the name of an open file.
     path: Option<PathBuf>,
 }
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // A file that cannot be deleted stays in the caller's folder, which the caller deletes.
+            // A file that cannot be deleted remains in the caller's folder, which the caller deletes.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
 impl TemporaryFile {
-    /// A new, empty file in the folder; its name begins with `kind`.
+    /// Creates an empty file in the folder; its name begins with `kind`.
     pub(crate) fn create(folder: &Path, kind: &str) -> Result<Self, Error> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("{kind}-{}-{number}", std::process::id()));
@@ -38,7 +38,7 @@ impl TemporaryFile {
             .create_new(true)
             .open(&path)
             .map_err(|e| Error::io("create a temporary file", e))?;
-        // Without a name nothing is left of it, however the process ends.
+        // Without a name, nothing remains of it, however the process ends.
         let is_nameless = cfg!(unix) && std::fs::remove_file(&path).is_ok();
         Ok(TemporaryFile {
             file,

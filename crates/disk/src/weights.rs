@@ -1,6 +1,6 @@
-//! How is a table of weights kept in a file?
+//! How is a weight table stored in a file?
 //!
-//! Every byte is told in `FORMAT.md`: a header, then features and weights, each followed by its checksum.
+//! `FORMAT.md` describes every byte: a header, then features and weights, each followed by its checksum.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
@@ -18,39 +18,39 @@ const VERSION: u32 = 1;
 /// Bytes before the rules.
 const FIXED_BYTES: usize = 88;
 const UNKNOWN: u64 = u64::MAX;
-/// Features that are turned into bytes at a time.
+/// Features that are converted to bytes at a time.
 const FEATURES_AT_ONCE: usize = 8192;
 
-/// A table of weights as a file holds it.
+/// A weight table as stored in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightFile {
-    /// What makes the features, as canonical JSON; the identity of the table covers it.
+    /// What determines the features, as canonical JSON; part of the identity of the table.
     pub rules: String,
-    /// What a feature weighs that is not listed.
+    /// Weight of a feature that is not listed.
     pub default_weight: u8,
-    /// Bit i: there are terms of i + 1 tokens (a lexicon).
+    /// Bit i is set if there are terms of i + 1 tokens (a lexicon).
     pub term_lengths: u64,
-    /// Documents counted.
+    /// Number of documents counted.
     pub num_documents: u64,
-    /// Features of all of them together.
+    /// Total number of features of all documents.
     pub num_incidences: u64,
-    /// Distinct features counted, where that is known.
+    /// Number of distinct features counted, if known.
     pub num_features: Option<u64>,
     /// Features or cells, and their weights.
     pub entries: Entries,
 }
 
 impl WeightFile {
-    /// The identity of the table and its rules.
+    /// Returns the identity of the table and its rules.
     pub fn id(&self) -> u128 {
         table_id(self.rules.as_bytes(), self.default_weight, &self.entries)
     }
 }
 
-/// Writes a table to a new file, which has its name only when it is complete and on the disk.
+/// Writes a table to a new file, which gets its name only when it is complete and synced.
 ///
 /// # Errors
-/// [`Error::Io`]; nothing is left then.
+/// Returns [`Error::Io`]; nothing remains then.
 pub fn write_weights(path: &Path, content: &WeightFile) -> Result<(), Error> {
     let write_new = |file: &File| {
         let mut out = BufWriter::with_capacity(1 << 20, file);
@@ -64,10 +64,10 @@ pub fn write_weights(path: &Path, content: &WeightFile) -> Result<(), Error> {
     })
 }
 
-/// The bytes that [`write_weights`] writes.
+/// Returns the bytes that [`write_weights`] writes.
 ///
 /// # Errors
-/// None: memory takes what it is given.
+/// Never returns an error, since it writes to memory.
 pub fn weights_to_bytes(content: &WeightFile) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     write_to(&mut bytes, content).map_err(|source| Error::io("write", source))?;
@@ -127,10 +127,10 @@ fn header(content: &WeightFile) -> Vec<u8> {
     header
 }
 
-/// Reads what [`write_weights`] wrote.
+/// Reads a file written by [`write_weights`].
 ///
 /// # Errors
-/// [`Error::Damaged`] if the file is none of these, or a byte of it has changed; [`Error::Io`].
+/// Returns [`Error::Damaged`] if the file is not a weight table or has changed, or [`Error::Io`].
 pub fn read_weights(path: &Path) -> Result<WeightFile, Error> {
     let mut file = File::open(path).map_err(|source| Error::io("open", source))?;
     let metadata = file
@@ -139,10 +139,10 @@ pub fn read_weights(path: &Path) -> Result<WeightFile, Error> {
     read_from(&mut file, metadata.len())
 }
 
-/// Reads what [`weights_to_bytes`] gave.
+/// Reads the bytes returned by [`weights_to_bytes`].
 ///
 /// # Errors
-/// [`Error::Damaged`] as for [`read_weights`].
+/// Returns [`Error::Damaged`] in the cases of [`read_weights`].
 pub fn weights_of_bytes(mut bytes: &[u8]) -> Result<WeightFile, Error> {
     let num_bytes = bytes.len() as u64;
     read_from(&mut bytes, num_bytes)
@@ -232,7 +232,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads so many bytes; never asks for memory that the file cannot fill.
+    /// Reads `num_bytes` bytes; never allocates more memory than the file can fill.
     fn take(&mut self, num_bytes: u64) -> Result<Vec<u8>, Error> {
         if num_bytes > self.left {
             return Err(damaged("it ends too early"));

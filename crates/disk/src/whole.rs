@@ -1,7 +1,8 @@
-//! How does a file have its name only when it is complete?
+//! How does a file get its name only when it is complete?
 //!
-//! It is made under a name of its own, `.NAME.PID-NUMBER.unfinished`, and locked while its writer lives. So writers of one target never share a
-//! file, whether they are processes or threads, and what a killed one left is known by the lock that nobody holds.
+//! It is created under a unique name, `.NAME.PID-NUMBER.unfinished`, and locked while its writer lives. So writers of
+//! one target, whether processes or threads, never share a file, and a leftover of a killed writer can be recognized
+//! because it is not locked.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,20 +14,24 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Error;
 
-/// Most bytes of a target's name that stand in those of its temporaries: names have 255 at most, and spools add theirs.
+/// Maximum number of bytes of a target's name that temporary names contain: names have at most 255, and spools add to
+/// theirs.
 const MAX_STEM_BYTES: usize = 150;
 const SUFFIX: &str = ".unfinished";
-/// Links from one to the next that are followed.
+/// Maximum length of a chain of links that is followed.
 const MAX_LINKS: usize = 40;
-/// Names that are tried.
+/// Maximum number of names that are tried.
 const MAX_NAMES: usize = 100;
 
-/// Lets `write` fill a new file under a temporary name beside `path` and sync it, then renames it and syncs the directory.
+/// Calls `write` to fill a new file under a temporary name next to `path` and sync it, then renames it and syncs the
+/// directory.
 ///
-/// Of a symbolic link the file it names is written, which need not be there. What dead writers of the same target left is deleted first.
+/// If `path` is a symbolic link, its target is written, which need not exist. Leftovers of dead writers of the same
+/// target are deleted first.
 ///
 /// # Errors
-/// Those of `write`, and [`Error::Io`]; nothing is left then. [`Error::NotRegular`] where something else than a regular file has the name.
+/// Returns the errors of `write`, and [`Error::Io`]; nothing remains then. Returns [`Error::NotRegular`] if the path
+/// exists and is not a regular file.
 pub(crate) fn write_whole(
     path: &Path,
     write: impl FnOnce(&File, &Path) -> Result<(), Error>,
@@ -41,13 +46,13 @@ pub(crate) fn write_whole(
         .and_then(|()| fs::rename(&temporary, &target).map_err(|e| Error::io("rename", e)))
         .and_then(|()| sync_directory(&target));
     if result.is_err() {
-        // The first error says more than one of clearing up.
+        // The first error is more informative than an error of the cleanup.
         let _ = fs::remove_file(&temporary);
     }
     result
 }
 
-/// The path itself, or what the link there names.
+/// Returns the path itself, or the target of the link there.
 fn target_of(path: &Path) -> Result<PathBuf, Error> {
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -59,13 +64,13 @@ fn target_of(path: &Path) -> Result<PathBuf, Error> {
     Err(Error::NotRegular)
 }
 
-/// A new file that this call holds the lock of.
+/// Creates a file and takes its lock.
 fn create(target: &Path) -> io::Result<(File, PathBuf)> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let mut refused = io::ErrorKind::AlreadyExists.into();
     for _ in 0..MAX_NAMES {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // Processes of different machines or containers may have one number.
+        // Processes of different machines or containers may have the same number.
         let time = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |time| time.subsec_nanos());
@@ -85,9 +90,9 @@ fn create(target: &Path) -> io::Result<(File, PathBuf)> {
             }
             Err(error) => return Err(error),
         };
-        // Where there are no locks nothing is ever deleted as left.
+        // On systems without locks, nothing is ever deleted as a leftover.
         let _ = file.lock();
-        // Else another writer took it for left before it was locked. Nobody makes a second of that name.
+        // Otherwise another writer took it for a leftover before it was locked. Names are never reused.
         if temporary.exists() {
             return Ok((file, temporary));
         }
@@ -95,7 +100,7 @@ fn create(target: &Path) -> io::Result<(File, PathBuf)> {
     Err(refused)
 }
 
-/// What the names of a target's temporaries begin with.
+/// Prefix of the names of a target's temporary files.
 fn prefix(target: &Path) -> String {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     if name.len() <= MAX_STEM_BYTES {
@@ -105,7 +110,7 @@ fn prefix(target: &Path) -> String {
     format!(".{}~{:016x}.", &name[..end], xxh3_64(name.as_bytes()))
 }
 
-/// Deletes temporaries of the target whose writers are dead; what cannot be told or deleted stays.
+/// Deletes temporary files of the target whose writers are dead; those that cannot be checked or deleted remain.
 fn delete_left(target: &Path) {
     let prefix = prefix(target);
     let is_temporary = |name: &str| {

@@ -1,4 +1,4 @@
-//! Splitting, reading again and copying.
+//! Splitting, rereading and copying.
 #![allow(missing_docs)]
 
 mod common;

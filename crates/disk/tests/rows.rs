@@ -14,7 +14,7 @@ fn list(column: &TextColumn) -> Vec<&str> {
     (0..column.len()).map(|i| column.get(i)).collect()
 }
 
-/// The text of a file of one line, or the reason why there is none.
+/// Returns the text of a file with one line, or the reason why there is none.
 fn one(name: &str, line: &[u8], rules: &JsonlRules) -> Result<String, String> {
     let piece = read(name, line, rules);
     assert_eq!(piece.num_lines, 1);
@@ -240,7 +240,7 @@ fn dotted_paths_several_texts_and_further_fields() {
             "[1, 2]"
         ]
     );
-    // The last object of a key counts as a whole: nothing of the earlier one stays.
+    // The last object of a key counts as a whole: nothing of the earlier one remains.
     for line in [
         r#"{"body":"B","b":{"title":"T"},"b":{}}"#,
         r#"{"body":"B","b":"T"}"#,

@@ -1,4 +1,4 @@
-//! The store against a plain list.
+//! The store compared with a plain list.
 #![allow(missing_docs)]
 
 mod store_common;
@@ -50,7 +50,7 @@ fn what_was_appended_is_there() {
     }
 }
 
-/// Removals of random rows, each with promotions and moves.
+/// Returns removals of random rows, each with promotions and moves.
 fn events(dice: &mut Dice, num_rows: u64) -> Vec<Event> {
     (0..3)
         .map(|_| Event::Removed {
@@ -72,7 +72,8 @@ fn events(dice: &mut Dice, num_rows: u64) -> Vec<Event> {
         .collect()
 }
 
-/// Takes all steps of a compaction that leaves the records that are to stay; how many pieces there are less, and how many records.
+/// Runs all steps of a compaction that keeps the records selected by `stays`; returns by how much the numbers of pieces
+/// and of records decreased.
 fn compact(store: &mut Store, stays: &dyn Fn(u32) -> bool, ends: &[u32]) -> (u64, u64) {
     let dropping = Dropping {
         expired_below: store.position().expired_below,
@@ -164,14 +165,14 @@ fn compaction_joins_and_changes_no_answer() {
         let mut store = create(name, 8, keeps);
         for i in 0..400 {
             let count = 1 + dice.below(3) as usize;
-            // Chunks of other columns stay apart.
+            // Chunks with other columns are not joined.
             model.digests = Some((i < 390, i < 300));
             model.append(&mut store, &mut dice, count, &[]);
         }
         let events = events(&mut dice, model.rows.len() as u64);
         model.append(&mut store, &mut dice, 0, &events);
         let end = 300;
-        // A chunk ends before row 300 or not; a segment may only end where one does.
+        // A chunk may or may not end before row 300; a segment may end only where one does.
         let (end, batch) = (end..)
             .find_map(|end| Some((end, store.batch_before(end).unwrap()?)))
             .unwrap();
@@ -234,7 +235,7 @@ fn records_of_documents_that_are_gone_are_dropped_and_all_others_stay() {
                     moved: Vec::new(),
                 })
                 .collect();
-            // One that stays was promoted, and is so still.
+            // One of the remaining documents was promoted, and still is.
             let promoted = first + 7;
             removals.retain(|Event::Removed { row, .. }| *row != promoted);
             removals.push(Event::Removed {
@@ -249,7 +250,7 @@ fn records_of_documents_that_are_gone_are_dropped_and_all_others_stay() {
             let end = model.rows.len() as u32;
             let ends = [end];
             let batch = store.batch_before(end).unwrap();
-            // Every 50th is still needed though it is gone.
+            // Every 50th record is still needed, although its document is gone.
             let stays = |row: u32| row.is_multiple_of(50);
             let (_, num_dropped) = compact(&mut store, &stays, &ends);
             assert!(num_dropped > 100);
@@ -271,13 +272,13 @@ fn records_of_documents_that_are_gone_are_dropped_and_all_others_stay() {
                 store = Store::open(&dir, Durability::Commit).unwrap();
             }
         }
-        // All that is gone goes, in the end everything.
+        // All gone documents are dropped, in the end everything.
         let (_, num_dropped) = compact(&mut store, &|_| false, &[]);
         assert!(num_dropped > 0);
         model.expire(&mut store, model.rows.len() as u32);
         compact(&mut store, &|_| false, &[]);
         let sizes = store.sizes().unwrap();
-        // A piece for each step at most.
+        // At most one piece per step.
         assert!(
             sizes.num_chunks <= 4 && sizes.num_content_blocks == 0,
             "{sizes:?}"
@@ -547,7 +548,7 @@ fn a_reader_of_an_earlier_state_is_told_of_droppings() {
     let mut reader = store.reader().unwrap();
     let mut held = store.reader().unwrap();
     let before = reader.droppings();
-    // Its chunk is read, and kept.
+    // Its chunk is read and cached.
     held.hold(before).unwrap();
     held.row(7).unwrap();
     held.release();
@@ -557,13 +558,13 @@ fn a_reader_of_an_earlier_state_is_told_of_droppings() {
         moved: Vec::new(),
     };
     store.append(&NewRows::default(), &[removed]).unwrap();
-    // A state that is held goes on as it was.
+    // A state that is held is unaffected.
     held.hold(before).unwrap();
     assert_ne!(held.content(7).unwrap(), Content::Absent);
     compact(&mut store, &|_| true, &[]);
     assert_ne!(held.content(7).unwrap(), Content::Absent);
     held.release();
-    // The content alone was dropped: the next look must not take it for an empty document.
+    // Only the content was dropped: the next read must not mistake it for an empty document.
     assert!(matches!(held.hold(before), Err(Error::Dropped { .. })));
     reader.refresh().unwrap();
     let now = reader.droppings();
@@ -572,7 +573,7 @@ fn a_reader_of_an_earlier_state_is_told_of_droppings() {
     held.hold(now).unwrap();
     assert!(held.row(7).unwrap().is_gone);
     held.release();
-    // Then the record.
+    // Then the record is dropped.
     assert_eq!(compact(&mut store, &|_| false, &[]).1, 1);
     assert!(matches!(held.hold(now), Err(Error::Dropped { .. })));
     reader.refresh().unwrap();
@@ -580,7 +581,7 @@ fn a_reader_of_an_earlier_state_is_told_of_droppings() {
     // Not from the chunk that was read before.
     assert!(matches!(held.row(7), Err(Error::Dropped { row: 7 })));
     held.release();
-    // Where nothing is dropped, nobody is told.
+    // If nothing is dropped, no reader is affected.
     let before = reader.droppings();
     model.append(&mut store, &mut dice, 3, &[]);
     compact(&mut store, &|_| false, &[]);

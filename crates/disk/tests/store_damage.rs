@@ -1,4 +1,4 @@
-//! The store when the disk, or somebody, plays it false.
+//! The store when the disk or another program damages its files.
 #![allow(missing_docs)]
 
 mod store_common;
@@ -15,7 +15,7 @@ use store_common::{Dice, Model, create, folder};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// A small store of every kind of record, closed.
+/// Creates a small store with every kind of record, and closes it.
 fn small(name: &str) -> (std::path::PathBuf, Model) {
     let mut dice = Dice(9);
     let mut model = Model::default();
@@ -48,7 +48,7 @@ fn small(name: &str) -> (std::path::PathBuf, Model) {
     (dir, model)
 }
 
-/// Opens what is there and looks at all of it: an error, or the right answer.
+/// Opens the store and reads all of it: the result must be an error, or the right answer.
 fn look(dir: &Path, model: &Model) -> Result<(), Error> {
     let store = Store::open_reader(dir)?;
     model.check(&store)
@@ -63,7 +63,7 @@ fn flipped_bytes_are_found_or_harm_nothing() {
     fs::create_dir_all(&copy).unwrap();
     let mut dice = Dice(2);
     let mut num_found = 0;
-    // Every byte of the first page and of the heads of the others, and a sample of the rest.
+    // Every byte of the first page and of the headers of the others, and a sample of the rest.
     for place in
         (0..good.len()).filter(|place| *place < 200 || place % 4096 < 24 || place % 97 == 0)
     {
@@ -110,7 +110,7 @@ fn check_names_a_record_that_was_changed() {
     let path = dir.join("documents.sqlite");
     let mut bytes = fs::read(&path).unwrap();
     let id = b"https://example.org/7";
-    // Pages that were split keep bytes of what moved away, so each place is changed.
+    // Split pages keep bytes of what was moved, so each occurrence is changed.
     for place in 0..bytes.len() - id.len() {
         if bytes[place..].starts_with(id) {
             bytes[place] = b'H';
@@ -147,7 +147,7 @@ fn a_failed_commit_poisons_until_it_is_opened_again() {
             model.clone().append(&mut store, &mut dice, 5, &[]);
         }));
         assert!(failed.is_err());
-        // The fault is over, but what the disk has is not known any more.
+        // The fault is over, but what is on disk is unknown.
         match store.expire(3) {
             Err(error @ Error::Poisoned { .. }) => {
                 assert!(error.to_string().contains("open it again"), "{error}");
@@ -165,7 +165,7 @@ fn a_failed_commit_poisons_until_it_is_opened_again() {
 
 #[test]
 fn a_killed_writer_loses_nothing() {
-    // Not closing is what a kill leaves behind: the log is there, the database has not got it.
+    // Not closing simulates a kill: the log exists, and has not been checkpointed.
     let mut dice = Dice(12);
     let mut model = Model::default();
     let mut store = create("killed", 8, Keeps::Sketch);
@@ -173,7 +173,7 @@ fn a_killed_writer_loses_nothing() {
     let copy = folder("killed-copy");
     fs::create_dir_all(&copy).unwrap();
     let log = fs::read(store.dir().join("documents.sqlite-wal")).unwrap();
-    // Reading the file drops the locks of whoever has it open in this process: nobody uses it any more.
+    // Reading the file releases the locks of other users in this process: there are none any more.
     let dir = store.dir().to_owned();
     std::mem::forget(store);
     fs::write(

@@ -1,4 +1,5 @@
-//! Builds and searches Hamming tables on uniform codes and prints times: `bench_index N WITHIN KEYS [QUERIES [THREADS]]`.
+//! Builds and searches Hamming tables on uniform codes and prints times:
+//! `bench_index N WITHIN KEYS [QUERIES [THREADS]]`.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! Times of the candidate searches on made-up data: `cargo run --release -p likewise-hamming --example bench_search [threads] [isa]`.
+//! Times of the candidate searches on synthetic data:
+//! `cargo run --release -p likewise-hamming --example bench_search [threads] [isa]`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::sync::atomic::AtomicBool;
@@ -11,7 +12,7 @@ use likewise_core::isa::Isa;
 use likewise_core::sketch::Signatures;
 use likewise_hamming::{Fingerprints, HammingTables, Strategy};
 
-/// Positions asked for in one call, as the batch pipeline does.
+/// Positions requested per call, as in the batch pipeline.
 const STEP: usize = 4096;
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -22,7 +23,7 @@ fn ranges(n: usize) -> impl Iterator<Item = std::ops::Range<u32>> {
         .map(move |start| start as u32..(start + STEP).min(n) as u32)
 }
 
-/// Codes uniform in the bits `live` of each word, one in a hundred a near copy of another.
+/// Codes that are uniform in the bits `live` of each word; one in a hundred is a near copy of another.
 fn codes(n: usize, num_words: usize, live: u64) -> Vec<u64> {
     let mut words: Vec<u64> = (0..(n * num_words) as u64)
         .map(|i| mix64(i) & live)
@@ -75,7 +76,7 @@ fn bench_codes(
     );
 }
 
-/// Half of the documents in `num_templates` templates, `changed` percent of their slots their own.
+/// Half of the documents belong to `num_templates` templates, with `changed` percent of their slots changed.
 fn bench_bands(
     n: usize,
     num_templates: u64,
@@ -168,7 +169,7 @@ fn main() {
         bench_hamming(20_000, 256, 24, Strategy::Scan, threads, isa);
     }
     if wanted("skewed") {
-        // Two of four blocks hold one value; then three of four, as many codes as there can be.
+        // Two of four blocks hold one value; then three of four, with the maximum number of codes.
         let half = codes(1_000_000, 1, 0xffff_ffff);
         bench_codes("two blocks", &half, 64, 3, Strategy::Cheapest, threads, isa);
         let quarter: Vec<u64> = (0..1 << 16).collect();

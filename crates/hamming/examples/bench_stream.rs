@@ -1,4 +1,5 @@
-//! Times of queries against a stream: `cargo run --release -p likewise-hamming --example bench_stream [queries] [codes] [bits] [within] [threads] [isa]`.
+//! Times of queries against a stream:
+//! `cargo run --release -p likewise-hamming --example bench_stream [queries] [codes] [bits] [within] [threads] [isa]`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::sync::atomic::AtomicBool;

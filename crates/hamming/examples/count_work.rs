@@ -1,6 +1,7 @@
-//! Work whose instructions are counted: `count_work KERNEL ISA ROUNDS [FILE]`. Prints how many items one round has, and what they are.
+//! Work whose instructions are counted: `count_work KERNEL ISA ROUNDS [FILE]`. Prints the number of items per round and
+//! their unit.
 //!
-//! Used by `bench/aarch64.py`, which runs it in an emulator. `FILE` is the text of the kernels `words` and `shingles`.
+//! Used by `bench/aarch64.py`, which runs it in an emulator. `FILE` is the text for the kernels `words` and `shingles`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::hint::black_box;
@@ -22,7 +23,7 @@ static STOP: AtomicBool = AtomicBool::new(false);
 const NUM_FEATURES: usize = 400;
 const NUM_SLOTS: usize = 128;
 
-/// What one round does, how many items it has, and what they are.
+/// The work of a round, its number of items, and their unit.
 type Work = (Box<dyn FnMut()>, usize, &'static str);
 
 fn numbers(len: usize, seed: u64) -> Vec<u64> {
@@ -51,7 +52,7 @@ fn minhash_work(isa: Isa, num_features: usize) -> Work {
     (Box::new(round), num_features, "feature")
 }
 
-/// Pairs of sets that share most of their features, or few.
+/// Pairs of sets that share most of their features, or few of them.
 fn verify_work(isa: Isa, is_weighted: bool, num_shared: usize) -> Work {
     let num_sets = 24;
     let mut sets = FeatureSets::new(num_sets);
@@ -100,7 +101,7 @@ fn bloom_work(isa: Isa) -> Work {
     )
 }
 
-/// Comparisons of all with all: of one query, or of many in tiles.
+/// All-pairs comparisons: of one query, or of many in tiles.
 fn scan_work(isa: Isa, num_queries: usize) -> Work {
     let exercise = Exercise::new(1 << 16);
     let num_codes = exercise.num_bytes() / 8;
@@ -140,7 +141,7 @@ fn fingerprints(words: &[u64]) -> Fingerprints<'_> {
     Fingerprints { words, bits: 64 }
 }
 
-/// Queries of an index: four blocks of 16 bits, one of which agrees.
+/// Queries of an index: four blocks of 16 bits, one of which matches.
 fn index_work(isa: Isa) -> Work {
     let codes = numbers(200_000, 8);
     let queries = numbers(2048, 9);

@@ -1,14 +1,16 @@
-//! How do fingerprints lie in memory for the kernels?
+//! How are fingerprints laid out in memory for the kernels?
 
 use super::BLOCK_BITS;
 use super::distance::Fingerprints;
 use super::kernels::LANES;
 
-/// Fingerprints by word: all words 0, then all words 1, ..., so that one vector holds the same word of eight fingerprints.
+/// Fingerprints by word: all words 0, then all words 1, and so on, so that one vector holds the same word of eight
+/// fingerprints.
 #[derive(Debug)]
 pub(super) struct CodePlanes {
     data: Vec<u64>,
-    /// Words from one plane to the next: the length and [`LANES`] words of padding, so that a full vector may be read at any index.
+    /// Distance between planes in words: the length and [`LANES`] words of padding, so that a full vector can be read
+    /// at any index.
     stride: usize,
     len: usize,
     num_words: usize,
@@ -25,7 +27,7 @@ impl CodePlanes {
         }
     }
 
-    /// Makes room for `len` codes, whose words are whatever was there.
+    /// Resizes to `len` codes with unspecified words.
     pub(super) fn resize(&mut self, len: usize) {
         self.len = len;
         self.stride = len + LANES;
@@ -44,7 +46,7 @@ impl CodePlanes {
         self.stride
     }
 
-    /// All planes, one after the other.
+    /// All planes, consecutively.
     pub(super) fn data(&self) -> &[u64] {
         &self.data
     }
@@ -58,7 +60,7 @@ impl CodePlanes {
         &mut self.data[word * self.stride..][..self.len]
     }
 
-    /// Value of block `block` of every code.
+    /// Returns the value of block `block` for every code.
     pub(super) fn block_values(&self, block: u32) -> impl Iterator<Item = usize> {
         let blocks_a_word = u64::BITS / BLOCK_BITS;
         let shift = block % blocks_a_word * BLOCK_BITS;
@@ -67,14 +69,14 @@ impl CodePlanes {
             .map(move |word| usize::from((word >> shift) as u16))
     }
 
-    /// Code `index`, of `W` words.
+    /// Returns code `index`, of `W` words.
     #[inline(always)]
     pub(super) fn get<const W: usize>(&self, index: usize) -> [u64; W] {
         std::array::from_fn(|word| self.data[word * self.stride + index])
     }
 }
 
-/// The fingerprints in order of position, bits beyond the width cleared.
+/// Copies the fingerprints in order of position, with bits beyond the width cleared.
 pub(crate) fn lay_out(fingerprints: &Fingerprints<'_>, order: &[u32]) -> CodePlanes {
     let num_words = fingerprints.num_words();
     let mut codes = CodePlanes::new(order.len(), num_words);

@@ -2,10 +2,10 @@
 
 use likewise_core::error::Error;
 
-/// Fingerprints of one width, side by side.
+/// Fingerprints of one width, stored consecutively.
 #[derive(Debug, Clone, Copy)]
 pub struct Fingerprints<'a> {
-    /// `bits.div_ceil(64)` words a fingerprint, word 0 lowest. Bits from `bits` on are ignored.
+    /// `bits.div_ceil(64)` words per fingerprint, word 0 lowest. Bits from `bits` on are ignored.
     pub words: &'a [u64],
     /// A multiple of 32 from 32 to 256.
     pub bits: u32,
@@ -14,11 +14,11 @@ pub struct Fingerprints<'a> {
 impl Fingerprints<'_> {
     /// Number of fingerprints.
     pub fn len(&self) -> usize {
-        // A width of 0, which `check` refuses, must not divide by zero.
+        // A width of 0, which `check` rejects, must not divide by zero.
         self.words.len() / self.num_words().max(1)
     }
 
-    /// Whether there is none.
+    /// Whether there are no fingerprints.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
@@ -28,7 +28,7 @@ impl Fingerprints<'_> {
         self.bits.div_ceil(64) as usize
     }
 
-    /// Whether the width is one of those allowed and the words are whole fingerprints.
+    /// Checks that the width is allowed and that the words are whole fingerprints.
     pub(super) fn check(&self) -> Result<(), Error> {
         if !(32..=256).contains(&self.bits) || !self.bits.is_multiple_of(32) {
             return Err(Error::invalid(
@@ -50,7 +50,7 @@ impl Fingerprints<'_> {
     }
 }
 
-/// Number of bits in which `a` and `b` differ. Both have the same number of words.
+/// Returns the number of bits in which `a` and `b` differ. Both must have the same number of words.
 #[inline]
 pub fn distance(a: &[u64], b: &[u64]) -> u32 {
     a.iter().zip(b).map(|(x, y)| (x ^ y).count_ones()).sum()

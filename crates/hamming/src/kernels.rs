@@ -1,21 +1,22 @@
-//! Which of eight fingerprints lie within a radius of another?
+//! Which of eight fingerprints are within a radius of another?
 //!
-//! One small step for each instruction set. The loops around it are written once, generic and always inlined into a function that
-//! enables the instruction set, so that each gets its own machine code. No closure may stand between: it would not inherit the
-//! instruction set, and every intrinsic in it would become a call.
+//! One small step for each instruction set. The loops around it are written once, generic and always inlined into a
+//! function that enables the instruction set, so that each gets its own machine code. There must be no closure in
+//! between: it would not inherit the instruction set, and every intrinsic in it would become a call.
 
-/// Fingerprints that one step compares.
+/// Number of fingerprints that one step compares.
 pub(super) const LANES: usize = 8;
-/// Parts of 32 bits that one step compares.
+/// Number of 32-bit parts that one step compares.
 pub(super) const PART_LANES: usize = 16;
 
-/// One instruction set's way to compare.
+/// An implementation of the comparison for one instruction set.
 pub(super) trait Kernel {
-    /// Bit `i` is set if the code at `codes + i` (word `w` of it lies `w * stride` further) is at distance `within` or less of `query`.
+    /// Returns a mask in which bit `i` is set if the code at `codes + i` (its word `w` is `w * stride` further) is at
+    /// distance `within` or less of `query`.
     ///
     /// # Safety
-    /// `codes + (W - 1) * stride` and the seven words behind it are readable, and so for smaller `w`; the processor has the
-    /// instruction set.
+    /// For each word `w` below `W`, `codes + w * stride` and the seven words after it must be readable, and the
+    /// processor must have the instruction set.
     unsafe fn within8<const W: usize>(
         codes: *const u64,
         stride: usize,
@@ -23,10 +24,10 @@ pub(super) trait Kernel {
         within: u32,
     ) -> u8;
 
-    /// Whether any of the eight codes is at distance `within` or less of any query.
+    /// Returns whether any of the eight codes is at distance `within` or less of any query.
     ///
     /// # Safety
-    /// As [`Kernel::within8`].
+    /// Same as [`Kernel::within8`].
     #[inline(always)]
     unsafe fn any_within8<const W: usize, const Q: usize>(
         codes: *const u64,
@@ -36,22 +37,23 @@ pub(super) trait Kernel {
     ) -> bool {
         let mut any = 0;
         for query in queries {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             any |= unsafe { Self::within8::<W>(codes, stride, query, within) };
         }
         any != 0
     }
 
-    /// Bit `i` is set if the 32 bits at `parts + i` differ from `query` in `within` bits or less; sixteen are compared.
+    /// Returns a mask in which bit `i` is set if the 32 bits at `parts + i` differ from `query` in `within` bits or
+    /// less; sixteen are compared.
     ///
     /// # Safety
-    /// `parts` and the fifteen numbers behind it are readable; the processor has the instruction set.
+    /// `parts` and the fifteen numbers after it must be readable, and the processor must have the instruction set.
     unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16;
 
-    /// Whether any of sixteen numbers differs from any query in `within` bits or less.
+    /// Returns whether any of sixteen numbers differs from any query in `within` bits or less.
     ///
     /// # Safety
-    /// As [`Kernel::parts_within16`].
+    /// Same as [`Kernel::parts_within16`].
     #[inline(always)]
     unsafe fn any_part_within16<const Q: usize>(
         parts: *const u32,
@@ -60,20 +62,20 @@ pub(super) trait Kernel {
     ) -> bool {
         let mut any = 0;
         for &query in queries {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             any |= unsafe { Self::parts_within16(parts, query, within) };
         }
         any != 0
     }
 
-    /// The bits of `word` under `mask`, side by side from bit 0 on.
+    /// Returns the bits of `word` under `mask`, packed from bit 0 on.
     ///
     /// # Safety
-    /// The processor has the instruction set.
+    /// The processor must have the instruction set.
     unsafe fn gather(word: u64, mask: u64) -> u64;
 }
 
-/// Portable.
+/// The portable kernel.
 pub(super) struct Plain;
 
 impl Kernel for Plain {
@@ -90,7 +92,7 @@ impl Kernel for Plain {
 
     #[inline(always)]
     unsafe fn gather(word: u64, mask: u64) -> u64 {
-        // Run by run: most masks have one or two.
+        // Run by run: most masks have one or two runs.
         let (mut left, mut gathered, mut num_bits) = (mask, 0, 0);
         while left != 0 {
             let start = left.trailing_zeros();
@@ -133,10 +135,10 @@ pub(crate) mod neon;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-/// Runs a generic body with the kernel of an instruction set and the number of words as a constant.
+/// Runs a generic body with the kernel of an instruction set, and with the number of words as a constant.
 ///
-/// `run_kernel!(isa, num_words, body(arguments...))` calls `body::<K, W>(arguments...)`. The body is an `#[inline(always)]` unsafe
-/// function whose arguments are bound before.
+/// `run_kernel!(isa, num_words, body(arguments...))` calls `body::<K, W>(arguments...)`. The body must be an
+/// `#[inline(always)]` unsafe function, and the arguments must be variables.
 macro_rules! run_kernel {
     ($isa:expr, $num_words:expr, $body:ident, ($($argument:ident : $type:ty),*)) => {{
         use crate::kernels;
@@ -155,10 +157,10 @@ macro_rules! run_kernel {
         }
         fn run<const W: usize>(isa: Isa, $($argument: $type),*) {
             match isa {
-                // SAFETY: an `Isa` of this kind is made only where the processor has it.
+                // SAFETY: an `Isa` of this kind is created only if the processor has it.
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512(_) => unsafe { avx512::<W>($($argument),*) },
-                // SAFETY: an `Isa` of this kind is made only where the processor has it.
+                // SAFETY: an `Isa` of this kind is created only if the processor has it.
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx2(_) => unsafe { avx2::<W>($($argument),*) },
                 // SAFETY: as above. Every function is compiled for this instruction set.

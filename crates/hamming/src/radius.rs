@@ -1,12 +1,13 @@
 //! Which radius finds pairs of a given cosine?
 
-/// Least radius k with `P(Binomial(bits, acos(threshold)/pi) <= k) >= recall`, and that probability.
+/// Returns the least radius k with `P(Binomial(bits, acos(threshold)/pi) <= k) >= recall`, and that probability.
 ///
-/// `threshold` is the cosine, 0 to 1; values outside are taken to the nearer end. Where rounding keeps the sum below `recall`
-/// the radius is `bits`.
+/// `threshold` is the cosine, 0 to 1; values outside are clamped. If rounding keeps the sum below `recall`, the radius
+/// is `bits`.
 pub fn radius_for(bits: u32, threshold: f64, recall: f64) -> (u32, f64) {
     let flip = libm::acos(threshold.clamp(0.0, 1.0)) / std::f64::consts::PI;
-    // flip <= 1/2, so the first term is at least 2^-256 and every ratio is finite. All terms are positive: the sum loses nothing.
+    // flip <= 1/2, so the first term is at least 2^-256 and every ratio is finite. All terms are positive, so the sum
+    // loses no precision.
     let mut term = libm::pow(1.0 - flip, f64::from(bits));
     let odds = flip / (1.0 - flip);
     let mut sum = term;

@@ -1,11 +1,11 @@
-//! A clock that the history sets.
+//! A clock that the history controls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use likewise_disk::environment::{Clock, Uptime};
 
-/// Seconds since 1970 at which each history begins.
+/// Start of each history, in seconds since 1970.
 const START_S: u64 = 1_800_000_000;
 
 /// The clocks of the simulated machine.
@@ -29,31 +29,31 @@ impl Default for SimulatedClock {
 }
 
 impl SimulatedClock {
-    /// Lets time pass on every clock.
+    /// Advances every clock.
     pub fn pass(&self, seconds: u64) {
         self.true_s.fetch_add(seconds, Ordering::Relaxed);
         self.unix_s.fetch_add(seconds, Ordering::Relaxed);
         self.uptime_s.fetch_add(seconds, Ordering::Relaxed);
     }
 
-    /// Sets the wall clock alone.
+    /// Changes only the wall clock.
     pub fn jump(&self, seconds: i64) {
         let now = self.unix_s.load(Ordering::Relaxed);
         self.unix_s
             .store(now.saturating_add_signed(seconds), Ordering::Relaxed);
     }
 
-    /// What a clock that is never set says.
+    /// Returns the time of a clock that is never set.
     pub fn true_s(&self) -> u64 {
         self.true_s.load(Ordering::Relaxed)
     }
 
-    /// Sets the wall clock to what it should be.
+    /// Corrects the wall clock.
     pub fn set_right(&self) {
         self.unix_s.store(self.true_s(), Ordering::Relaxed);
     }
 
-    /// The machine starts again.
+    /// Simulates a reboot of the machine.
     pub fn reboot(&self) {
         self.boots.fetch_add(1, Ordering::Relaxed);
         self.uptime_s.store(10, Ordering::Relaxed);

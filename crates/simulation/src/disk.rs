@@ -1,7 +1,8 @@
-//! A disk in memory, under a file system with a cache.
+//! A disk in memory, below a file system with a cache.
 //!
-//! Processes see what was written; the platter has what was synced. A power cut keeps any version that a sector of a file had since its last sync, any of
-//! its lengths, and some of the names that were not synced. A kill loses nothing that was written.
+//! Processes see what was written; the platter has what was synced. After a power cut, each sector of a file has any
+//! version since its last sync, each file has any of its lengths, and some of the unsynced names exist. A kill loses
+//! nothing that was written.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,13 +14,13 @@ use crate::random::Random;
 use crate::scheduler::Scheduler;
 use crate::shared_memory::SharedMemory;
 
-/// Bytes that the disk writes whole or not at all.
+/// Bytes that the disk writes atomically.
 pub const SECTOR: usize = 512;
 
 /// The number of a file.
 pub type Inode = usize;
 
-/// What a name names.
+/// What a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
     /// A directory.
@@ -28,14 +29,14 @@ pub enum Named {
     File(Inode),
 }
 
-/// A change of a file that was not synced.
+/// An unsynced change of a file.
 #[derive(Debug, Clone)]
 enum Change {
     Write(usize, Vec<u8>),
     Resize(usize),
 }
 
-/// A change of names that was not synced; those of one step happen together or not at all.
+/// An unsynced change of names; the changes of one step are atomic.
 #[derive(Debug, Clone)]
 struct NameChange {
     set: Option<(PathBuf, Named)>,
@@ -62,11 +63,11 @@ impl NameChange {
 /// A file.
 #[derive(Debug, Clone, Default)]
 pub struct Node {
-    /// What processes read.
+    /// The contents that processes read.
     cached: Vec<u8>,
-    /// What the platter has.
+    /// The contents of the platter.
     platter: Vec<u8>,
-    /// What leads from the platter to the cache.
+    /// The changes that lead from the platter to the cache.
     changes: Vec<Change>,
     /// Locks of SQLite on it.
     pub(crate) locks: Locks,
@@ -83,27 +84,27 @@ pub struct Locks {
     pub(crate) exclusive: bool,
 }
 
-/// What an operation does, as far as faults ask.
+/// The kind of an operation, as faults distinguish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It reads.
     Read,
-    /// It takes room.
+    /// It takes space.
     Write,
     /// It makes bytes or names durable.
     Sync,
-    /// It changes names or lengths without taking room.
+    /// It changes names or lengths without taking space.
     Other,
 }
 
-/// An error that operations give.
+/// An error that operations return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     /// The device fails.
     Device,
-    /// No room is left.
+    /// No space is left.
     Full,
-    /// The device fails when it is to make something durable; other operations are not counted.
+    /// The device fails while it makes something durable; other operations are not counted.
     Sync,
 }
 
@@ -116,18 +117,18 @@ pub enum Death {
     Power,
 }
 
-/// What a disk does to a write without a word.
+/// How a disk silently corrupts a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
     /// It never happens.
     Lost,
-    /// Some of its sectors never do.
+    /// Some of its sectors are never written.
     Torn,
-    /// It goes to another place.
+    /// It is written to another place.
     Misdirected,
 }
 
-/// Files that a fault is to hit.
+/// The files that a fault affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// Files of segments.
@@ -139,7 +140,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// Whether a file is meant.
+    /// Whether a file is one of these.
     pub fn is(self, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         match self {
@@ -150,14 +151,15 @@ impl Target {
     }
 }
 
-/// What is to go wrong.
+/// The planned faults.
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// After so many operations that many fail.
+    /// After this many operations, this many fail.
     pub failure: Option<(u64, u64, Failure)>,
-    /// After so many operations the process dies.
+    /// After this many operations, the process dies.
     pub death: Option<(u64, Death)>,
-    /// After so many syncs of such a file one of the writes is not what it should be, and that shows at once or after the next start.
+    /// After this many syncs of such a file, one of the writes is corrupted, which is visible at once or after the next
+    /// start.
     pub lie: Option<(u64, Target, Lie, bool)>,
 }
 
@@ -169,25 +171,25 @@ pub struct State {
     platter_names: BTreeMap<PathBuf, Named>,
     name_changes: Vec<NameChange>,
     random: Random,
-    /// Number of the process; what older ones opened is dead.
+    /// Number of the process; files opened by earlier ones are dead.
     pub process: u64,
-    /// How the process died, if so.
+    /// How the process died, if it has.
     pub death: Option<Death>,
-    /// What is to go wrong.
+    /// The planned faults.
     pub faults: Faults,
-    /// Failures that operations were given.
+    /// Number of operations that failed.
     pub num_failures: u64,
-    /// Lies that were told.
+    /// Number of corrupted writes.
     pub num_lies: u64,
-    /// Operations so far.
+    /// Number of operations so far.
     pub num_operations: u64,
     /// A hash of all operations so far.
     pub trace: u64,
-    /// Where the power may go, if that is recorded.
+    /// Moments at which power may be cut, if they are recorded.
     pub points: Option<Vec<PowerPoint>>,
-    /// A number of the caller's, put into those.
+    /// A number of the caller, stored with these moments.
     pub note: usize,
-    /// All operations as text, where wanted.
+    /// All operations as text, if requested.
     pub log: Option<String>,
     pub(crate) shared_memory: BTreeMap<Inode, Arc<SharedMemory>>,
 }
@@ -199,14 +201,14 @@ pub struct Disk {
     scheduler: Mutex<Arc<Scheduler>>,
 }
 
-/// A disk as it is at one moment, with nothing unsynced.
+/// The contents of a disk at one moment, with nothing unsynced.
 #[derive(Debug, Clone)]
 pub struct Image {
     nodes: Vec<Node>,
     names: BTreeMap<PathBuf, Named>,
 }
 
-/// What the platter has at one moment, and what the disk was told and has not made durable.
+/// The platter at one moment, and the changes that the disk has received but not made durable.
 #[derive(Debug, Clone)]
 pub struct PowerPoint {
     /// The caller's number at that moment.
@@ -217,14 +219,14 @@ pub struct PowerPoint {
     name_changes: Vec<NameChange>,
 }
 
-/// Which of some changes the disk made.
+/// The changes that the disk has made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Made {
-    /// So many from the front.
+    /// This many from the start.
     First(usize),
-    /// So many from the front, and the first or the last half of the sectors of the next.
+    /// This many from the start, and the first or the last half of the sectors of the next.
     Torn(usize, bool),
-    /// All but this one.
+    /// All except this one.
     AllBut(usize),
 }
 
@@ -235,7 +237,7 @@ impl Made {
             let torn = |at| [Made::Torn(at, false), Made::Torn(at, true)];
             all.extend((0..num).flat_map(torn));
         }
-        // Without the last it is a beginning.
+        // Without the last one, it is a prefix.
         all.extend((0..num.saturating_sub(1)).map(Made::AllBut));
         all
     }
@@ -249,9 +251,9 @@ impl Made {
 }
 
 impl PowerPoint {
-    /// The disks that a machine may find after the power went here.
+    /// Returns the disks that a machine may find after a power cut at this moment.
     ///
-    /// One file, or the names, is in each state of the bound, while the others have none or all of their changes.
+    /// One file, or the names, is in each state within the bound, while the others have none or all of their changes.
     pub fn images(&self) -> Vec<Image> {
         let unsynced: Vec<Inode> = (0..self.changes.len())
             .filter(|&inode| !self.changes[inode].is_empty())
@@ -327,7 +329,7 @@ impl Image {
         }
     }
 
-    /// A hash of all names and what they name.
+    /// A hash of all names and their targets.
     pub fn hash(&self) -> u64 {
         let mut hash = 0_u64;
         for (path, named) in &self.names {
@@ -356,7 +358,7 @@ impl Failure {
 }
 
 impl Disk {
-    /// An empty disk with a root directory, or the copy of another.
+    /// Creates an empty disk with a root directory, or a copy of another.
     pub fn new(seed: u64, image: Option<&Image>) -> Arc<Self> {
         let (nodes, names) = match image {
             Some(image) => (image.nodes.clone(), image.names.clone()),
@@ -388,12 +390,12 @@ impl Disk {
         })
     }
 
-    /// The state.
+    /// Locks the state.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tasks of the present process.
+    /// The tasks of the current process.
     pub fn scheduler(&self) -> Arc<Scheduler> {
         let scheduler = self.scheduler.lock();
         scheduler.unwrap_or_else(PoisonError::into_inner).clone()
@@ -402,7 +404,7 @@ impl Disk {
     /// Begins an operation of a process on a file that the task `owner` opened.
     ///
     /// # Errors
-    /// Where a fault is due, or the process is dead.
+    /// Returns an error if a fault is due or the process is dead.
     pub fn begin(
         &self,
         process: u64,
@@ -419,7 +421,7 @@ impl Disk {
         Ok(state)
     }
 
-    /// A new process on the machine; everything of the last one is dead.
+    /// Starts a new process on the machine; everything of the previous one is dead.
     pub fn start_process(&self, scheduler: Arc<Scheduler>) -> u64 {
         *self
             .scheduler
@@ -433,7 +435,7 @@ impl Disk {
         state.process
     }
 
-    /// A copy of all files, as processes see them.
+    /// Returns a copy of all files, as processes see them.
     pub fn image(&self) -> Image {
         let state = self.state();
         let nodes = state.nodes.iter().map(|node| Node {
@@ -501,7 +503,7 @@ impl State {
         Ok(())
     }
 
-    /// Remembers that the power may go here, unless nothing changed since the last time.
+    /// Records this moment for a power cut, unless nothing has changed since the last one.
     fn record(&mut self) {
         let point = PowerPoint {
             note: self.note,
@@ -515,13 +517,13 @@ impl State {
         }
     }
 
-    /// What a name names.
+    /// Returns what a name refers to.
     pub fn named(&self, path: &Path) -> io::Result<Named> {
         let named = self.names.get(path).copied();
         named.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// The file that a name names.
+    /// Returns the file that a name refers to.
     pub fn file(&self, path: &Path) -> io::Result<Inode> {
         match self.named(path)? {
             Named::File(inode) => Ok(inode),
@@ -529,7 +531,7 @@ impl State {
         }
     }
 
-    /// Names in a directory.
+    /// Returns the names in a directory.
     pub fn list(&self, directory: &Path) -> io::Result<Vec<(PathBuf, Named)>> {
         if self.named(directory)? != Named::Directory {
             return Err(io::ErrorKind::NotADirectory.into());
@@ -539,23 +541,23 @@ impl State {
         Ok(inside.map(|(path, &named)| (path.clone(), named)).collect())
     }
 
-    /// A file.
+    /// Returns a file.
     pub fn node(&mut self, inode: Inode) -> &mut Node {
         &mut self.nodes[inode]
     }
 
-    /// The bytes of a file as processes see them.
+    /// Returns the bytes of a file as processes see them.
     pub fn bytes(&self, inode: Inode) -> &[u8] {
         &self.nodes[inode].cached
     }
 
-    /// A new file without a name.
+    /// Creates a file without a name.
     pub fn make_node(&mut self) -> Inode {
         self.nodes.push(Node::default());
         self.nodes.len() - 1
     }
 
-    /// Makes a name.
+    /// Creates a name.
     pub fn make_name(&mut self, path: &Path, named: Named) -> io::Result<()> {
         let parent = path.parent().unwrap_or(Path::new("/"));
         if self.named(parent)? != Named::Directory {
@@ -571,7 +573,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives a file another name.
+    /// Renames a file.
     pub fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let named = self.named(from)?;
         self.change_names(NameChange {
@@ -581,7 +583,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes a name away.
+    /// Removes a name.
     pub fn unlink(&mut self, path: &Path) -> io::Result<()> {
         self.file(path)?;
         self.change_names(NameChange {
@@ -611,14 +613,14 @@ impl State {
         Ok(())
     }
 
-    /// Writes bytes of a file.
+    /// Writes bytes to a file.
     pub fn write(&mut self, inode: Inode, offset: usize, bytes: &[u8]) {
         let node = &mut self.nodes[inode];
         put(&mut node.cached, offset, bytes);
         node.changes.push(Change::Write(offset, bytes.to_vec()));
     }
 
-    /// Gives a file another length.
+    /// Changes the length of a file.
     pub fn resize(&mut self, inode: Inode, len: usize) {
         let node = &mut self.nodes[inode];
         node.cached.resize(len, 0);
@@ -700,7 +702,7 @@ impl State {
         node.platter.resize(len, 0);
     }
 
-    /// A sync that failed: what was not written counts as clean from now on, and may never reach the platter.
+    /// Simulates a failed sync: unwritten data counts as clean from now on, and may never reach the platter.
     pub fn fail_sync(&mut self, inode: Inode) {
         let random = &mut self.random;
         let changes = &mut self.nodes[inode].changes;
@@ -710,7 +712,7 @@ impl State {
         });
     }
 
-    /// A write that failed: some of it may be there.
+    /// Simulates a failed write: part of it may be there.
     pub fn fail_write(&mut self, inode: Inode, offset: usize, bytes: &[u8]) {
         if self.random.percent(50) {
             let num = self.random.below(bytes.len() + 1);
@@ -718,7 +720,7 @@ impl State {
         }
     }
 
-    /// Flips a bit of a file that is meant, in the cache and on the platter; says where.
+    /// Flips a bit of a target file, in the cache and on the platter; returns its position.
     pub fn flip(&mut self, target: Target) -> Option<(PathBuf, usize)> {
         let mut meant = Vec::new();
         for (path, named) in &self.names {
@@ -734,7 +736,7 @@ impl State {
         }
         let (path, inode) = self.random.pick(&meant).clone();
         let node = &mut self.nodes[inode];
-        // Small tables stand at the front, and a random byte would hardly ever hit them.
+        // Small tables are at the front, and a random byte would hardly ever hit them.
         let num = match self.random.percent(50) {
             true => node.cached.len().min(1024),
             false => node.cached.len(),
@@ -748,7 +750,7 @@ impl State {
         Some((path, at))
     }
 
-    /// Ends the process: its locks and its shared memory go.
+    /// Ends the process: its locks and its shared memory disappear.
     fn end_process(&mut self) {
         for node in &mut self.nodes {
             node.locks = Locks::default();
@@ -757,12 +759,12 @@ impl State {
         self.shared_memory.clear();
     }
 
-    /// What the machine finds when it starts again: of all that was not synced, what the disk chose to write.
+    /// Produces the state after a power cut: of all unsynced changes, those that the disk chose to write.
     pub fn cut_power(&mut self) {
         let mut names = std::mem::take(&mut self.platter_names);
         let changes = std::mem::take(&mut self.name_changes);
         let random = &mut self.random;
-        // Journals keep a beginning of all; other file systems any of them.
+        // Journaling file systems keep a prefix of all changes; others keep any subset.
         let is_journal = random.percent(70);
         let num = random.below(changes.len() + 1);
         for (at, change) in changes.iter().enumerate() {
@@ -774,7 +776,7 @@ impl State {
                 change.apply(&mut names);
             }
         }
-        // What is in a directory that is not there is not there.
+        // Entries of missing directories are missing too.
         let all = names.clone();
         names.retain(|path, _| path.ancestors().all(|path| all.contains_key(path)));
         for node in &mut self.nodes {
@@ -785,7 +787,7 @@ impl State {
         self.end_process();
     }
 
-    /// What the machine finds when it starts again after the power went, if the disk made nothing durable that it was not told to.
+    /// Produces the state after a power cut if the disk made only synced data durable.
     pub fn lose_unsynced(&mut self) {
         self.names = self.platter_names.clone();
         self.name_changes.clear();
@@ -796,7 +798,7 @@ impl State {
         self.end_process();
     }
 
-    /// The machine stops in order and starts again: what the platter has shows from now on.
+    /// Simulates an orderly shutdown and a start: the contents of the platter become visible.
     pub fn restart(&mut self) {
         for node in &mut self.nodes {
             for change in node.changes.drain(..) {
@@ -820,7 +822,7 @@ impl Change {
         }
     }
 
-    /// The sectors that it changes, of a file of at most `len` bytes.
+    /// Returns the sectors that it changes, in a file of at most `len` bytes.
     fn sectors(&self, len: usize) -> std::ops::Range<usize> {
         match self {
             Change::Write(_, bytes) if bytes.is_empty() => 0..0,
@@ -848,7 +850,7 @@ impl Change {
 }
 
 impl Node {
-    /// Chooses what a power cut leaves.
+    /// Chooses the result of a power cut.
     fn settle(&mut self, random: &mut Random) {
         let changes = std::mem::take(&mut self.changes);
         if !changes.is_empty() {
@@ -872,7 +874,7 @@ impl Node {
         self.cached = self.platter.clone();
     }
 
-    /// Gives each sector any of its versions, and the file any of its lengths.
+    /// Chooses any version for each sector, and any length for the file.
     fn choose_versions(&mut self, changes: &[Change], random: &mut Random) {
         let mut lens = vec![self.platter.len()];
         let mut longest = self.platter.len();
@@ -919,7 +921,7 @@ fn put(to: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
 }
 
 impl State {
-    /// A random number.
+    /// Returns a random number.
     pub fn name_number(&mut self) -> u64 {
         self.random.next()
     }

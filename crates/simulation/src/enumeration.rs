@@ -1,4 +1,4 @@
-//! Every state that a power cut may leave of a short history, within a bound.
+//! All states that a power cut may leave of a short history, within a bound.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -18,19 +18,19 @@ use crate::scheduler::{Scheduler, Stepped};
 use crate::vfs::{Registered, seed_sqlite};
 
 const KEEPS: Keeps = Keeps::Sketch;
-/// Operations of the history.
+/// Number of operations of the history.
 const NUM_OPERATIONS: usize = 15;
-/// Schedules of background work for each sync that fails.
+/// Schedules of background work for each failing sync.
 const NUM_SCHEDULES: u64 = 12;
-/// Of so many states one is opened with the power going again at each moment of that.
+/// One state in this many is opened with another power cut at each moment of the opening.
 const EACH_SECOND: usize = 400;
 
-/// What was looked at.
+/// What was checked.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counted {
-    /// Moments at which the power went.
+    /// Number of moments at which power was cut.
     pub num_points: usize,
-    /// Different states of the disk that were opened.
+    /// Number of distinct disk states that were opened.
     pub num_states: usize,
 }
 
@@ -79,17 +79,18 @@ impl Machine {
     }
 }
 
-/// Lets each sync of the history fail once. What goes on then, after the index was opened again, is safe from power loss like everything before.
+/// Makes each sync of the history fail once. Whatever is done after the index is reopened is safe from power loss, like
+/// everything before.
 ///
 /// # Errors
-/// What did not hold.
+/// Returns the property that did not hold.
 pub fn fail_each_sync() -> Result<usize, String> {
     let mut num_syncs = u64::MAX;
     for number in 0.. {
         if number > num_syncs {
             break;
         }
-        // How much of what was not synced the system forgets is drawn, and where builds pause while others go on.
+        // How much unsynced data the system forgets is random, and so is where builds pause while others continue.
         for seed in 0..NUM_SCHEDULES {
             let machine = Machine::new(prepared(KEEPS), Arc::default(), seed, 30);
             machine.disk.state().faults.failure = Some((number, 1, Failure::Sync));
@@ -139,7 +140,7 @@ pub fn fail_each_sync() -> Result<usize, String> {
 /// Runs the history and opens every state.
 ///
 /// # Errors
-/// What did not hold.
+/// Returns the property that did not hold.
 pub fn run() -> Result<Counted, String> {
     let machine = Machine::new(prepared(KEEPS), Arc::default(), 1, 0);
     machine.disk.state().points = Some(Vec::new());
@@ -166,7 +167,7 @@ pub fn run() -> Result<Counted, String> {
     Ok(counted)
 }
 
-/// Opens one state; with `recovers` the power goes again at each moment of the opening.
+/// Opens one state; with `recovers`, power is cut again at each moment of the opening.
 fn look(
     image: &Image,
     acknowledged: &[Model],
@@ -203,8 +204,8 @@ fn look(
     Ok(())
 }
 
-/// Adds, removes, builds, compacts, closes and opens; appends the states that were acknowledged one after the other, and where an operation fails the
-/// one that it may have led to.
+/// Adds, removes, builds, compacts, closes and opens; appends the acknowledged states in order and, after a failed
+/// operation, the state that it may have led to.
 fn work(machine: &Machine, models: &mut Vec<Model>) -> Result<(), String> {
     let mut random = Random::new(7, 1);
     let centers: Vec<u64> = (0..4).map(|_| random.next() >> (64 - BITS)).collect();

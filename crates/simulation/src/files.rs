@@ -1,4 +1,4 @@
-//! The files of the simulated disk, as the product uses them.
+//! The files of the simulated disk, behind the interface that the product uses.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use likewise_hamming::index::SharedBytes;
 
 use crate::disk::{Disk, Inode, Kind, Named};
 
-/// Files of one process.
+/// The files of one process.
 #[derive(Debug, Clone)]
 pub struct SimulatedFiles {
     /// The disk.
@@ -22,7 +22,7 @@ pub struct SimulatedFiles {
 struct Open {
     disk: Arc<Disk>,
     process: u64,
-    /// The task that opened it to write.
+    /// The task that opened it for writing.
     owner: Option<usize>,
     inode: Inode,
     at: usize,
@@ -122,7 +122,7 @@ pub(crate) fn sync(
     }
 }
 
-/// The bytes of a file where a mapping would have them: at the begin of a page, as far as anybody asks.
+/// The bytes of a file, aligned to a page as in a mapping.
 struct Mapped {
     bytes: Vec<u8>,
     start: usize,

@@ -26,18 +26,18 @@ use crate::random::Random;
 use crate::scheduler::{Scheduler, Stepped};
 use crate::vfs::{Registered, seed_sqlite};
 
-/// Steps of a history.
+/// Number of steps of a history.
 pub const NUM_STEPS: usize = 200;
-/// Where the index is.
+/// Directory of the index.
 pub const DIR: &str = "/index";
-/// Features of each document: so many that they are never looked at.
+/// Number of features of each document: enough that they are never read.
 const NUM_FEATURES: u32 = 100;
 pub(crate) static GO_ON: AtomicBool = AtomicBool::new(false);
 
-/// What the disk of a history may do.
+/// How the disk of a history may fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Honesty {
-    /// It fails loudly; what it says is synced is.
+    /// It reports its failures; synced data is durable.
     Honest,
     /// It also damages files that are derived from the database.
     DamagesDerived,
@@ -48,25 +48,25 @@ pub enum Honesty {
 /// How a history ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
-    /// What the disk was allowed to do.
+    /// How the disk was allowed to fail.
     pub honesty: Honesty,
-    /// Whether damage ended it, reported as an error.
+    /// Whether the history ended with detected damage, reported as an error.
     pub is_detected: bool,
     /// A hash of everything that was done.
     pub trace: u64,
-    /// Documents that were acknowledged.
+    /// Number of acknowledged documents.
     pub num_acknowledged: usize,
-    /// Kills and power cuts.
+    /// Number of kills and power cuts.
     pub num_deaths: usize,
-    /// Operations of the disk.
+    /// Number of disk operations.
     pub num_operations: u64,
-    /// Errors that the disk gave.
+    /// Number of errors that the disk returned.
     pub num_failures: u64,
-    /// Damage that the disk did.
+    /// Number of writes that the disk damaged.
     pub num_lies: u64,
 }
 
-/// What kind of document is kept, when it is safe, and when it expires.
+/// What is stored of documents, when they are durable, and when they expire.
 #[derive(Debug, Clone, Copy)]
 struct Settings {
     keeps: Keeps,
@@ -75,7 +75,7 @@ struct Settings {
     flush_rows: u32,
 }
 
-/// A state that an index may be found in.
+/// A state in which an index may be found.
 type Possible = Rc<Model>;
 
 struct History {
@@ -89,24 +89,24 @@ struct History {
     index: Option<Index>,
     reader: Option<Index>,
     model: Possible,
-    /// States since the last one that is known to be safe from power loss, the present one included.
+    /// States since the last one known to be safe from power loss, including the current one.
     unsynced: Vec<Possible>,
-    /// All states that there ever were.
+    /// All states so far.
     earlier: Vec<Possible>,
-    /// States that a write which failed may have left.
+    /// States that a failed write may have left.
     possible: Vec<Possible>,
-    /// Whether it was not seen yet which of them is there.
+    /// Whether it is still unknown which of them is present.
     is_opening: bool,
     centers: Vec<u64>,
     next_id: u32,
     num_acknowledged: usize,
     num_deaths: usize,
     num_snapshots: usize,
-    /// Failures of the disk when the present process began.
+    /// Number of disk failures when the current process started.
     failures_before: u64,
     /// Whether the database or its log was damaged.
     is_damaged: bool,
-    /// Whether the power failed since the index was last opened.
+    /// Whether power failed since the index was last opened.
     is_after_power: bool,
     is_detected: bool,
     log: Option<String>,
@@ -143,7 +143,7 @@ pub(crate) fn sketching(keeps: Keeps) -> Sketching {
     }
 }
 
-/// What an index of every history is of.
+/// The description of the index of every history.
 pub fn description(keeps: Keeps) -> Description {
     Description {
         recipe_json: "{}".to_owned(),
@@ -159,7 +159,7 @@ fn text_of(id: u32, fingerprint: u64) -> String {
     format!("document {id} {fingerprint:016x}")
 }
 
-/// Documents of a batch.
+/// Returns the documents of a batch.
 pub(crate) fn documents(keeps: Keeps, batch: &[(u32, u64)]) -> Documents {
     let sketches = batch.iter().flat_map(|(_, print)| print.to_le_bytes());
     let num = batch.len();
@@ -176,7 +176,7 @@ pub(crate) fn name_of(id: u32) -> String {
     format!("d{id}")
 }
 
-/// A disk with an empty index, made once.
+/// Returns a disk with an empty index, which is created once.
 pub(crate) fn prepared(keeps: Keeps) -> &'static Image {
     static PREPARED: [OnceLock<Image>; 2] = [const { OnceLock::new() }; 2];
     PREPARED[usize::from(keeps == Keeps::Text)].get_or_init(|| {
@@ -213,7 +213,7 @@ pub(crate) fn prepared(keeps: Keeps) -> &'static Image {
 /// Runs the history of a seed.
 ///
 /// # Errors
-/// What did not hold. With `is_told` all that was done stands before it.
+/// Returns the property that did not hold. With `is_told`, it is preceded by everything that was done.
 pub fn run(seed: u64, is_told: bool) -> Result<Ending, String> {
     let mut history = History::new(seed, is_told);
     let result = history.run();
@@ -329,7 +329,7 @@ impl History {
         Ok(())
     }
 
-    /// Gives everything back, whatever happened.
+    /// Releases everything, whatever happened.
     fn end(&mut self) {
         self.disk.state().death = Some(Death::Kill);
         self.reader = None;
@@ -355,7 +355,7 @@ impl History {
             ttl_s: self.settings.ttl_s,
             flush_rows: Some(self.settings.flush_rows),
             accept_loss: false,
-            // While a process runs the clock jumps; where one starts it is right again.
+            // While a process runs, the clock jumps; when one starts, the clock is correct.
             accept_clock: true,
             environment: self.environment(self.disk.state().process),
         }
@@ -376,7 +376,8 @@ impl History {
         self.disk.state().death.is_some()
     }
 
-    /// Takes an error for what it may be: that of a dead process, of a disk that failed, or of damage; else it is wrong.
+    /// Accepts an error that can come from a dead process, a failed disk, or damage; any other error is a failure of
+    /// the test.
     fn accept(&mut self, what: &str, error: &Error) -> Result<(), String> {
         self.tell(|| format!("    {what}: {error}"));
         if self.is_dead() {
@@ -396,7 +397,7 @@ impl History {
         }
     }
 
-    /// As [`accept`](Self::accept), of a build, whose files may be damaged at once.
+    /// Same as [`accept`](Self::accept), for a build, whose files may be damaged at once.
     fn accept_build(&mut self, what: &str, error: &Error) -> Result<(), String> {
         match self.honesty == Honesty::DamagesDerived && self.disk.state().num_lies > 0 {
             true => Ok(()),
@@ -404,7 +405,7 @@ impl History {
         }
     }
 
-    /// What was committed for sure.
+    /// Sets the state that is certainly committed.
     fn set_model(&mut self, model: Model) {
         self.model = Rc::new(model);
         match self.settings.durability {
@@ -415,7 +416,7 @@ impl History {
         self.earlier.push(self.model.clone());
     }
 
-    /// A step.
+    /// Performs a step.
     fn step(&mut self) -> Result<(), String> {
         if self.is_dead() {
             return self.come_back();
@@ -462,7 +463,7 @@ impl History {
             self.come_back()?;
         }
         if !self.possible.is_empty() && !self.is_detected {
-            // Which state a failed write left shows when the index is opened again.
+            // Reopening the index shows which state a failed write left.
             self.close_and_open()?;
         }
         Ok(())
@@ -511,13 +512,14 @@ impl History {
         }
     }
 
-    /// After a death: what the machine finds, and what the index makes of it.
+    /// After a death, restarts the machine and checks what the index finds.
     fn come_back(&mut self) -> Result<(), String> {
         let death = self.disk.state().death;
         self.num_deaths += 1;
         self.reader = None;
         self.index = None;
-        // Nothing that was written is lost by a kill: what was acknowledged last is there, or what was under way. Power may also take what was not synced.
+        // A kill loses nothing that was written: the last acknowledged state is there, or the one in progress. A power
+        // cut may also lose unsynced data.
         let mut found = std::mem::take(&mut self.possible);
         if !std::mem::take(&mut self.is_opening) {
             found.push(self.model.clone());
@@ -537,14 +539,14 @@ impl History {
             self.flip(target);
         }
         if (self.is_after_power || self.has_failed()) && self.is_damaged {
-            // Nothing that a power cut leaves proves that the log is not the whole of it: what is found is some earlier state. Nor is there proof
-            // where the mark could not be written.
+            // After such a power cut, nothing proves that the log is incomplete, so some earlier state is found. There
+            // is also no proof if the mark could not be written.
             found = self.earlier.clone();
         }
         self.disk.state().faults.failure = None;
         self.start_process();
         if self.random.percent(15) {
-            // Recovery fails, or is ended, too.
+            // Recovery may fail or be interrupted, too.
             match self.random.percent(50) {
                 true => self.prepare_failure_soon(),
                 false => self.prepare_death_soon(),
@@ -596,7 +598,8 @@ impl History {
         let matching = possible.iter().rfind(|model| found.is(model));
         let Some(model) = matching else {
             if self.is_damaged && is_after_power && self.disk.state().num_lies > 0 {
-                // Excluded: a page that the disk acknowledged and lost, with the mark that would have proved it.
+                // Excluded: a page that the disk acknowledged and lost, together with the mark that would have proved
+                // it.
                 self.is_detected = true;
                 return Ok(());
             }
@@ -608,7 +611,7 @@ impl History {
             self.earlier.push(self.model.clone());
             self.tell(|| "    another state was found".to_owned());
         }
-        // Until a commit syncs what came before it, power may still take what a failed write left.
+        // Until a commit syncs everything before it, a power cut may still undo what a failed write left.
         self.unsynced.push(self.model.clone());
         if self.honesty == Honesty::Honest
             && self.settings.durability == Durability::Commit
@@ -647,7 +650,8 @@ impl History {
     }
 
     fn close_and_open(&mut self) -> Result<(), String> {
-        // As long as one connection is open SQLite knows of pages that it wrote to the database, and not that a sync of them failed.
+        // While a connection is open, SQLite knows the pages that it wrote to the database, but not that a sync of them
+        // failed.
         if self.random.percent(50) || self.has_failed() {
             self.reader = None;
         }
@@ -674,7 +678,7 @@ impl History {
             self.disk.state().faults.failure = None;
         }
         if self.is_damaged && self.has_failed() {
-            // Nothing proves a loss where the mark could not be written.
+            // If the mark could not be written, nothing proves a loss.
             self.possible.extend(self.earlier.iter().cloned());
         }
         self.possible.push(self.model.clone());
@@ -701,7 +705,7 @@ impl History {
         for _ in 0..num {
             let known = self.model.documents.len();
             match self.random.below(20) {
-                // The same document again; of one that is gone, anew.
+                // The same document again; a gone one is added again.
                 0 if known > 0 => {
                     let document = &self.model.documents[self.random.below(known)];
                     let id = document.id;
@@ -723,7 +727,7 @@ impl History {
 
     fn add(&mut self) -> Result<(), String> {
         let batch = self.batch();
-        // Ages follow the true time, whatever the clock says.
+        // Ages follow the true time, whatever the clock shows.
         let (clock_s, now_s) = (self.clock.unix_s(), self.clock.true_s());
         let mut expired = Model::clone(&self.model);
         let is_news = match self.settings.ttl_s {
@@ -774,7 +778,7 @@ impl History {
                 }
                 self.num_acknowledged += batch.len();
                 if is_news {
-                    // A transaction of its own.
+                    // A separate transaction.
                     self.acknowledge(expired);
                 }
                 self.acknowledge(after);
@@ -790,7 +794,8 @@ impl History {
         Ok(())
     }
 
-    /// What was done is done, unless the process died between the commit and the mark, and the log is damaged then: nobody was told.
+    /// Sets the new state, unless the process died between the commit and the mark and the log is damaged: then the
+    /// caller received no acknowledgment.
     fn acknowledge(&mut self, after: Model) {
         match self.is_dead() && self.honesty == Honesty::DamagesTruth {
             true => self.possible.push(Rc::new(after)),
@@ -833,7 +838,7 @@ impl History {
         Ok(())
     }
 
-    /// Asks an index for verdicts.
+    /// Queries verdicts from an index.
     fn ask(&mut self, of_reader: bool) -> Result<(), String> {
         let batch: Vec<(u32, u64)> = (0..1 + self.random.below(6))
             .map(|_| (u32::MAX, self.fingerprint()))
@@ -979,7 +984,7 @@ impl History {
         match index.verify(true, &GO_ON) {
             Ok(findings) if findings.is_empty() || self.honesty != Honesty::Honest => Ok(()),
             Ok(findings) if self.has_failed() => {
-                // A failure of the disk while it verifies is no finding of damage.
+                // A disk failure during verification is not a finding of damage.
                 match findings.iter().any(|finding| finding.contains("damaged")) {
                     true => Err(format!("verify: {findings:?}")),
                     false => Ok(()),
@@ -998,7 +1003,7 @@ impl History {
         Found::of(index.ok_or(Error::Closed)?, self.settings.keeps)
     }
 
-    /// Compares everything that can be asked with the model.
+    /// Compares everything that can be queried with the model.
     fn prove(&mut self, all: bool) -> Result<(), String> {
         if self.index.is_none() {
             return Ok(());
@@ -1051,7 +1056,7 @@ impl Found {
                 sketch.copy_from_slice(&chunk.sketches()[8 * place..8 * place + 8]);
                 let print = u64::from_le_bytes(sketch);
                 let id = chunk.id(place).to_owned();
-                // Unpacking a block for each row takes longer than all else.
+                // Decompressing a block for each row takes longer than everything else.
                 if keeps == Keeps::Text && row % 16 == 0 {
                     let number = id.trim_start_matches('d').parse().unwrap_or(0);
                     let text = text_of(number, print).into_bytes();

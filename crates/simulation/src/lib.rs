@@ -1,7 +1,7 @@
 //! Deterministic simulation of the online index.
 //!
-//! The store, its segments and their upkeep run on a simulated [disk], clock and [scheduler], all chosen by a seed, and each
-//! [history] is compared with a plain [model].
+//! The store, its segments and their upkeep run on a simulated [disk], clock and [scheduler], all determined by a seed,
+//! and each [history] is compared with a plain [model].
 
 pub mod clock;
 pub mod disk;

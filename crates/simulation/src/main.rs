@@ -1,4 +1,5 @@
-//! Runs histories: `likewise-simulation FIRST NUMBER` a range of seeds, `likewise-simulation SEED` one seed, printing all it does.
+//! Runs histories: `likewise-simulation FIRST NUMBER` runs a range of seeds, `likewise-simulation SEED` runs one seed
+//! and prints everything it does.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;

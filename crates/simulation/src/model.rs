@@ -1,10 +1,10 @@
-//! What an index must answer, by the rules alone: every document is looked at, and nothing is fast.
+//! What an index must answer, by the rules alone: every document is compared, and nothing is optimized.
 
 use likewise_disk::store::Evidence;
 
-/// Greatest distance of a match.
+/// Maximum distance of a match.
 pub const WITHIN: u32 = 3;
-/// Bits of a fingerprint: few, since planning a search of them takes a good part of a history.
+/// Bits of a fingerprint: few, since planning their search takes a good part of a history.
 pub const BITS: u32 = 32;
 
 /// A document.
@@ -14,9 +14,9 @@ pub struct Document {
     pub id: u32,
     /// Its fingerprint.
     pub fingerprint: u64,
-    /// When it came; never falls.
+    /// Arrival time; never decreasing.
     pub arrival_s: u64,
-    /// Why it was removed; a kept one has none.
+    /// Why it was removed; `None` for a kept document.
     pub evidence: Option<Evidence>,
     /// Whether the user removed it or it expired.
     pub is_gone: bool,
@@ -24,34 +24,34 @@ pub struct Document {
     stands: bool,
 }
 
-/// What a removal does.
+/// The effects of a removal.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Removal {
     /// Whether the document was kept.
     pub was_kept: bool,
-    /// Documents that are kept from now on.
+    /// Documents that become kept.
     pub promoted: Vec<u32>,
-    /// Documents that were removed because of it and are so because of another one from now on.
+    /// Documents that are reassigned to another kept document.
     pub moved: Vec<(u32, Evidence)>,
 }
 
-/// All documents in the order of their arrival.
+/// All documents in order of arrival.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Model {
-    /// They.
+    /// The documents.
     pub documents: Vec<Document>,
-    /// How many documents from the front are known to be gone.
+    /// Number of leading documents that are known to be gone.
     expired_below: usize,
 }
 
 impl Model {
-    /// The row of an id that is not gone.
+    /// Returns the row of an id that is not gone.
     pub fn row_of(&self, id: u32) -> Option<usize> {
         let is_it = |document: &Document| document.id == id && !document.is_gone;
         self.documents.iter().position(is_it)
     }
 
-    /// Documents that are not gone.
+    /// Number of documents that are not gone.
     pub fn num_documents(&self) -> usize {
         let present = self.documents.iter().filter(|document| !document.is_gone);
         present.count()
@@ -62,7 +62,7 @@ impl Model {
         !document.is_gone && document.evidence.is_none()
     }
 
-    /// The kept document that is nearest, the first among several; `but` is not looked at.
+    /// Returns the nearest kept document, the first of several; `but` is ignored.
     fn best(&self, fingerprint: u64, but: Option<usize>) -> Option<Evidence> {
         let mut best: Option<Evidence> = None;
         for row in 0..self.documents.len() {
@@ -79,7 +79,7 @@ impl Model {
         best
     }
 
-    /// The verdict of a document, were it to come now, and whether it collapses into an equal one.
+    /// Returns the verdict of a document if it arrived now, and whether it collapses into an equal one.
     pub fn decide(&self, fingerprint: u64) -> (Option<Evidence>, bool) {
         let equal = || {
             let all = self.documents.iter().enumerate();
@@ -100,7 +100,7 @@ impl Model {
         (self.best(fingerprint, None), false)
     }
 
-    /// Forgets what came before a moment; whether that is news.
+    /// Expires everything that arrived before a moment; returns whether that changes anything.
     pub fn expire(&mut self, before_s: u64) -> bool {
         let below = self
             .documents
@@ -115,7 +115,7 @@ impl Model {
         is_news
     }
 
-    /// Adds a document; gives its row and whether that is new. The id must not be that of another document.
+    /// Adds a document; returns its row and whether it is new. The id must not belong to another document.
     pub fn add(&mut self, id: u32, fingerprint: u64, now_s: u64) -> (usize, bool) {
         if let Some(row) = self.row_of(id) {
             return (row, false);
@@ -133,7 +133,7 @@ impl Model {
         (self.documents.len() - 1, true)
     }
 
-    /// Documents that were removed because of one.
+    /// Returns the documents that were removed because of `leader`.
     pub fn members(&self, leader: usize) -> Vec<usize> {
         let is_member = |&row: &usize| {
             let document = &self.documents[row];
@@ -143,7 +143,7 @@ impl Model {
         (0..self.documents.len()).filter(is_member).collect()
     }
 
-    /// Removes a document that is there.
+    /// Removes an existing document.
     pub fn remove(&mut self, row: usize) -> Removal {
         let mut removal = Removal {
             was_kept: self.is_kept(row),

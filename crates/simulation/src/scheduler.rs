@@ -1,7 +1,8 @@
-//! Runs background work one step at a time, chosen by the seed.
+//! Runs background work one step at a time, in an order determined by the seed.
 //!
-//! Each task is a thread, but only one thread runs at any moment: the foreground resumes a task and waits until it pauses. Tasks pause at operations on
-//! files that they opened themselves, where they hold no lock that the foreground may want.
+//! Each task is a thread, but only one thread runs at any moment: the foreground resumes a task and waits until it
+//! pauses. Tasks pause at operations on files that they opened themselves, where they hold no lock that the foreground
+//! could need.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,11 +23,11 @@ pub struct Scheduler {
 
 #[derive(Debug)]
 struct State {
-    /// The task that runs; the foreground where `None`.
+    /// The running task; `None` for the foreground.
     current: Option<usize>,
     tasks: Vec<Entry>,
     random: Random,
-    /// Percent of the operations at which a task pauses.
+    /// Percentage of the operations at which a task pauses.
     pause_percent: u32,
     panic: Option<String>,
 }
@@ -38,7 +39,7 @@ struct Entry {
 }
 
 impl Scheduler {
-    /// No tasks yet.
+    /// Creates a scheduler without tasks.
     pub fn new(seed: u64, pause_percent: u32) -> Arc<Self> {
         Arc::new(Scheduler {
             state: Mutex::new(State {
@@ -56,12 +57,12 @@ impl Scheduler {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The task that runs now.
+    /// The task that is currently running.
     pub fn current(&self) -> Option<usize> {
         self.lock().current
     }
 
-    /// An operation on a file that `owner` opened: a place where that task may pause.
+    /// Marks an operation on a file that `owner` opened: that task may pause here.
     pub fn at_operation(&self, owner: Option<usize>) {
         if owner.is_none() {
             return;
@@ -101,7 +102,7 @@ impl Scheduler {
         }
     }
 
-    /// Lets one of the tasks go on until it pauses or ends; whether there was any.
+    /// Resumes one of the tasks until it pauses or ends; returns whether there was one.
     pub fn step(&self) -> bool {
         let mut state = self.lock();
         let waiting: Vec<usize> = (0..state.tasks.len())

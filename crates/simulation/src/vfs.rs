@@ -1,7 +1,8 @@
 //! The simulated disk as a file system of SQLite.
 //!
-//! All `unsafe` of this crate is here. What SQLite hands over is what it promises in the description of `sqlite3_vfs` and `sqlite3_io_methods`: pointers to
-//! this file system and to files that it opened, names that end in 0, and buffers of the lengths that it says.
+//! All `unsafe` code of this crate is here. It relies on what SQLite guarantees in the description of `sqlite3_vfs` and
+//! `sqlite3_io_methods`: pointers to this file system and to files that it opened, names that end in 0, and buffers of
+//! the stated lengths.
 
 #![allow(non_snake_case, reason = "named like the methods of SQLite")]
 
@@ -30,7 +31,7 @@ struct Handle {
     inode: Inode,
     path: Option<PathBuf>,
     deletes: bool,
-    /// Whether the first sync makes its name durable too, as SQLite does for new journals.
+    /// Whether the first sync also makes its name durable, as SQLite does for new journals.
     syncs_name: bool,
     level: c_int,
     memory: Option<Arc<SharedMemory>>,
@@ -44,7 +45,7 @@ struct File {
     handle: *mut Handle,
 }
 
-/// A disk that SQLite knows by a name, until this is dropped. No connection may be open then.
+/// A disk that is registered with SQLite until this is dropped. No connection may be open then.
 pub struct Registered {
     vfs: Box<ffi::sqlite3_vfs>,
     name: CString,
@@ -74,7 +75,7 @@ static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
 };
 
 impl Registered {
-    /// Lets SQLite know the disk.
+    /// Registers the disk with SQLite.
     pub fn new(disk: &Arc<Disk>) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -104,13 +105,13 @@ impl Registered {
             xGetSystemCall: None,
             xNextSystemCall: None,
         });
-        // SAFETY: the structure, its name and the disk live until `drop` takes the registration back.
+        // SAFETY: the structure, its name and the disk live until `drop` removes the registration.
         let code = unsafe { ffi::sqlite3_vfs_register(&raw mut *vfs, 0) };
         assert_eq!(code, ffi::SQLITE_OK, "SQLite takes a file system");
         Registered { vfs, name, disk }
     }
 
-    /// Its name.
+    /// The registered name.
     pub fn name(&self) -> String {
         self.name.to_string_lossy().into_owned()
     }
@@ -118,7 +119,8 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        // SAFETY: it was registered by `new`, which also gave the reference to the disk away; no connection uses either any more.
+        // SAFETY: it was registered by `new`, which also leaked the reference to the disk; no connection uses either
+        // any more.
         unsafe {
             ffi::sqlite3_vfs_unregister(&raw mut *self.vfs);
             drop(Arc::from_raw(self.disk));
@@ -126,7 +128,7 @@ impl Drop for Registered {
     }
 }
 
-/// Gives SQLite's random numbers a seed, for the whole process.
+/// Seeds the random numbers of SQLite for the whole process.
 pub fn seed_sqlite(seed: u64) {
     let seed = (seed ^ (seed >> 32)) as c_int | 1;
     let none: *mut ffi::sqlite3 = ptr::null_mut();
@@ -138,9 +140,10 @@ pub fn seed_sqlite(seed: u64) {
 }
 
 /// # Safety
-/// `vfs` is one of `Registered`.
+/// `vfs` must belong to a `Registered`.
 unsafe fn disk_of(vfs: *mut ffi::sqlite3_vfs) -> Arc<Disk> {
-    // SAFETY: by the caller; the pointer came from `Arc::into_raw` and its reference is still held, so that one more may be counted.
+    // SAFETY: guaranteed by the caller; the pointer came from `Arc::into_raw` and its reference is still held, so
+    // another can be counted.
     unsafe {
         let disk = (*vfs).pAppData.cast_const().cast::<Disk>();
         Arc::increment_strong_count(disk);
@@ -149,17 +152,17 @@ unsafe fn disk_of(vfs: *mut ffi::sqlite3_vfs) -> Arc<Disk> {
 }
 
 /// # Safety
-/// `name` ends in 0.
+/// `name` must end in 0.
 unsafe fn path_of(name: *const c_char) -> PathBuf {
-    // SAFETY: by the caller.
+    // SAFETY: guaranteed by the caller.
     let name = unsafe { CStr::from_ptr(name) };
     PathBuf::from(name.to_string_lossy().into_owned())
 }
 
 /// # Safety
-/// `file` was opened by `x_open` and is not closed; no other reference to its handle is in use.
+/// `file` must have been opened by `x_open` and not closed; no other reference to its handle may be in use.
 unsafe fn handle_of<'a>(file: *mut ffi::sqlite3_file) -> &'a mut Handle {
-    // SAFETY: by the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe { &mut *(*file.cast::<File>()).handle }
 }
 
@@ -177,7 +180,7 @@ unsafe extern "C" fn x_open(
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
-    // SAFETY: SQLite gives room for a `File`, and looks at the methods of one that was not opened.
+    // SAFETY: SQLite provides space for a `File`, and checks the methods even if opening failed.
     unsafe { (*file).pMethods = ptr::null() };
     // SAFETY: SQLite calls this with the file system that was registered.
     let disk = unsafe { disk_of(vfs) };
@@ -223,7 +226,7 @@ unsafe extern "C" fn x_open(
         shared_locks: [false; NUM_LOCKS],
         own_locks: [false; NUM_LOCKS],
     });
-    // SAFETY: as above; `out_flags` is null or may be written.
+    // SAFETY: as above; `out_flags` is null or writable.
     unsafe {
         (*file.cast::<File>()).handle = Box::into_raw(handle);
         (*file).pMethods = &raw const METHODS;
@@ -341,7 +344,7 @@ unsafe extern "C" fn x_file_size(file: *mut ffi::sqlite3_file, size: *mut i64) -
     let handle = unsafe { handle_of(file) };
     match handle.begin(Kind::Read, "size", [handle.inode, 0, 0]) {
         Ok(state) => {
-            // SAFETY: SQLite gives room for the answer.
+            // SAFETY: SQLite provides space for the result.
             unsafe { *size = state.bytes(handle.inode).len() as i64 };
             ffi::SQLITE_OK
         }
@@ -364,7 +367,7 @@ unsafe extern "C" fn x_check_reserved_lock(file: *mut ffi::sqlite3_file, out: *m
     // SAFETY: the file is open.
     let handle = unsafe { handle_of(file) };
     let mut state = handle.disk.state();
-    // SAFETY: SQLite gives room for the answer.
+    // SAFETY: SQLite provides space for the result.
     unsafe { *out = c_int::from(state.node(handle.inode).locks.reserved) };
     ffi::SQLITE_OK
 }
@@ -378,7 +381,7 @@ unsafe extern "C" fn x_sector_size(_: *mut ffi::sqlite3_file) -> c_int {
 }
 
 unsafe extern "C" fn x_device_characteristics(_: *mut ffi::sqlite3_file) -> c_int {
-    // What SQLite assumes of files of the system.
+    // What SQLite assumes of the system's files.
     ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE
 }
 
@@ -413,7 +416,7 @@ unsafe extern "C" fn x_shm_map(
         Some(region) => region.as_mut_ptr().cast(),
         None => ptr::null_mut(),
     };
-    // SAFETY: SQLite gives room for the answer.
+    // SAFETY: SQLite provides space for the result.
     unsafe { *out = address };
     ffi::SQLITE_OK
 }
@@ -608,7 +611,7 @@ unsafe extern "C" fn x_access(
     let process = disk.state().process;
     match disk.begin(process, None, Kind::Read, "access", [0; 3]) {
         Ok(state) => {
-            // SAFETY: SQLite gives room for the answer.
+            // SAFETY: SQLite provides space for the result.
             unsafe { *out = c_int::from(state.named(&path).is_ok()) };
             ffi::SQLITE_OK
         }
@@ -627,13 +630,13 @@ unsafe extern "C" fn x_full_pathname(
     if bytes.len() > room as usize {
         return ffi::SQLITE_CANTOPEN;
     }
-    // SAFETY: there is room for that many bytes, which are not those of the name.
+    // SAFETY: there is space for that many bytes, and they do not overlap the name.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr().cast(), out, bytes.len()) };
     ffi::SQLITE_OK
 }
 
 unsafe extern "C" fn x_randomness(_: *mut ffi::sqlite3_vfs, num: c_int, out: *mut c_char) -> c_int {
-    // SAFETY: there is room for that many bytes. They are never used: `seed_sqlite` was called.
+    // SAFETY: there is space for that many bytes. They are never used: `seed_sqlite` was called.
     unsafe { ptr::write_bytes(out, 7, num as usize) };
     num
 }
@@ -642,17 +645,17 @@ unsafe extern "C" fn x_sleep(_: *mut ffi::sqlite3_vfs, microseconds: c_int) -> c
     microseconds
 }
 
-/// Days of Julian time at a moment of this century.
+/// A Julian day of this century.
 const JULIAN_DAYS: i64 = 2_461_000;
 
 unsafe extern "C" fn x_current_time(_: *mut ffi::sqlite3_vfs, out: *mut f64) -> c_int {
-    // SAFETY: SQLite gives room for the answer.
+    // SAFETY: SQLite provides space for the result.
     unsafe { *out = JULIAN_DAYS as f64 };
     ffi::SQLITE_OK
 }
 
 unsafe extern "C" fn x_current_time_int64(_: *mut ffi::sqlite3_vfs, out: *mut i64) -> c_int {
-    // SAFETY: SQLite gives room for the answer.
+    // SAFETY: SQLite provides space for the result.
     unsafe { *out = JULIAN_DAYS * 86_400_000 };
     ffi::SQLITE_OK
 }

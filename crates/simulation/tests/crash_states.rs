@@ -1,14 +1,16 @@
-//! Every state that a power cut may leave, within a bound: no acknowledged document is lost, and none is taken for damage.
+//! All states that a power cut may leave, within a bound: no acknowledged document is lost, and no state is mistaken
+//! for damage.
 //!
-//! A short history is run on the simulated disk. Wherever the power may go, before each operation of the disk, all that the disk may have made of
-//! what was not synced is enumerated: each file keeps a beginning of its writes, the last of them whole or in part, or all but one; names keep a beginning of
-//! their changes, or all but one. Each state is opened.
+//! A short history runs on the simulated disk. For each moment of a possible power cut, before each disk operation, all
+//! states that the disk may have made of unsynced data are enumerated: each file keeps a prefix of its writes, the last
+//! of them whole or in part, or all but one; names keep a prefix of their changes, or all but one. Each state is
+//! opened.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use likewise_simulation::enumeration;
 
-/// SQLite's random numbers belong to the process, so one history runs at a time.
+/// SQLite's random numbers are global to the process, so only one history runs at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,15 +1,17 @@
-//! Histories of many seeds hold; the seed of one that does not is printed. `make soak` runs more of them.
+//! The properties hold for the histories of many seeds; the seed of a failing one is printed. `make soak` runs more of
+//! them.
 //!
-//! All is one test: SQLite's random numbers belong to the process, so histories run one after the other.
+//! Everything is one test: SQLite's random numbers are global to the process, so histories run one after another.
 
 use likewise_simulation::history::run;
 
-/// Some 15 seconds on one core. `make soak SEED=n` replays a seed and prints what it did.
+/// About 15 seconds on one core. `make soak SEED=n` replays a seed and prints what it did.
 const NUM_SEEDS: u64 = 400;
-/// Histories in which a fault was found: a failed checkpoint taken for a foreign change, lost commits that came back, a transaction that SQLite
-/// ended, damage that upkeep met, a chunk from before documents were dropped, the change of one document from before it moved to another, a log that
-/// came into the database after a sync of it had failed, a damaged log that led back behind its own database, a removal of which only some pages
-/// came into the database, and one whose event a reader did not see.
+/// Histories that revealed a fault: a failed checkpoint mistaken for a foreign change, lost commits that came back, a
+/// transaction ended by SQLite, damage found by upkeep, a chunk from before documents were dropped, the change of a
+/// document from before it was reassigned, a log that was checkpointed after a sync of it had failed, a damaged log
+/// that led back behind its own database, a removal of which only some pages reached the database, and one whose event
+/// a reader did not see.
 const FOUND: [u64; 11] = [
     792, 3761, 4269, 4304, 10_600, 1_006_597, 2_052_119, 4_000_512, 4_009_574, 4_010_679, 37_184,
 ];
@@ -21,7 +23,7 @@ fn no_history_loses_a_document_or_answers_wrong() {
         .filter_map(|seed| run(seed, false).err())
         .collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
-    // A seed is one history, to the last operation of the disk.
+    // A seed determines a history, down to the last disk operation.
     for seed in 0..5 {
         assert_eq!(run(seed, false), run(seed, false));
     }

@@ -9,14 +9,14 @@ use crate::error::Error;
 use crate::parallel::map_ranges;
 use crate::sketch::Signatures;
 
-/// For every document the bucket members that it looks at, in all bands.
+/// For each document, the bucket members that it looks at, in all bands.
 ///
-/// Documents are *positions*, `0..order.len()`, in order of priority; `order[p]` is the row of position `p` in the signatures.
-/// Memory follows the real collisions: 8 bytes for each (position, level) with anything to look at, 4 bytes a member of a bucket of
-/// two or more (up to 20 if it is full), 8 bytes a position.
+/// Documents are *positions*, `0..order.len()`, in order of priority; `order[p]` is the row of position `p` in the
+/// signatures. Memory depends on the actual collisions: 8 bytes for each (position, level) that has members to look at,
+/// 4 bytes per member of a bucket of two or more (up to 20 if it is full), 8 bytes per position.
 #[derive(Debug)]
 pub struct BandBuckets {
-    /// Members of all buckets, each bucket's ascending.
+    /// Members of all buckets, ascending within each.
     members: Vec<u32>,
     /// Members of all full buckets.
     chunks: Vec<Chunk>,
@@ -24,13 +24,13 @@ pub struct BandBuckets {
     slices: Vec<u64>,
     /// Position `p` looks at `slices[offsets[p]..offsets[p + 1]]`.
     offsets: Vec<usize>,
-    /// Rows of the signatures.
+    /// Number of rows of the signatures.
     num_rows: usize,
     num_capped: u64,
     crowded: Vec<u32>,
 }
 
-/// Members of one bucket that a position looks at.
+/// The members of one bucket that a position looks at.
 pub(super) enum Slice<'a> {
     /// The first members, ascending.
     Few(&'a [u32]),
@@ -38,7 +38,7 @@ pub(super) enum Slice<'a> {
     Full(&'a [Chunk]),
 }
 
-/// Number of members in a packed slice.
+/// Returns the number of members in a packed slice.
 #[inline(always)]
 pub(super) fn num_members(slice: u64) -> usize {
     unpack(slice).1.min(BUCKET_SIZE)
@@ -48,11 +48,11 @@ impl BandBuckets {
     /// Puts every position into its buckets, band by band, on `num_levels` levels.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the shapes do not fit (`bands * rows` above the slots, a row of `order` that does not exist,
-    /// bytes that are not whole rows); [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if the shapes do not fit (`bands * rows` above the slots, a row of `order`
+    /// that does not exist, bytes that are not whole rows), or [`Error::Canceled`].
     ///
     /// # Cost
-    /// About 40 ns a (position, band) on one core; 28 bytes a position of scratch a thread.
+    /// About 40 ns per (position, band) on one core; 28 bytes of scratch per position and thread.
     pub fn build(
         signatures: Signatures<'_>,
         order: &[u32],
@@ -84,12 +84,12 @@ impl BandBuckets {
         })
     }
 
-    /// How often a document met a full last level: it looked at the members there and became none.
+    /// How many times a document met a full last level: it looked at the members there without becoming one.
     pub fn num_capped(&self) -> u64 {
         self.num_capped
     }
 
-    /// Positions that met a full first-level bucket in some band, ascending.
+    /// Positions that met a full first-level bucket in at least one band, ascending.
     pub fn crowded(&self) -> &[u32] {
         &self.crowded
     }
@@ -99,12 +99,12 @@ impl BandBuckets {
         self.offsets.len() - 1
     }
 
-    /// Whether there is no position.
+    /// Whether there are no positions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes held.
+    /// Size in bytes.
     pub fn num_bytes(&self) -> usize {
         4 * (self.members.capacity() + self.crowded.capacity())
             + 16 * self.chunks.capacity()
@@ -112,7 +112,7 @@ impl BandBuckets {
             + 8 * self.offsets.capacity()
     }
 
-    /// All of it, as a search reads it.
+    /// Returns a view of everything that a search reads.
     pub fn view(&self) -> BucketView<'_> {
         BucketView {
             members: &self.members,
@@ -126,10 +126,10 @@ impl BandBuckets {
     }
 }
 
-/// What a search reads of buckets: all members, and the slices of some consecutive positions.
+/// The parts of buckets that a search reads: all members, and the slices of some consecutive positions.
 #[derive(Debug, Clone, Copy)]
 pub struct BucketView<'a> {
-    /// Members of all buckets, each bucket's ascending.
+    /// Members of all buckets, ascending within each.
     pub members: &'a [u32],
     /// Members of all full buckets.
     pub chunks: &'a [Chunk],
@@ -137,23 +137,23 @@ pub struct BucketView<'a> {
     pub slices: &'a [u64],
     /// Position `first + p` looks at `slices[offsets[p]..offsets[p + 1]]`.
     pub offsets: &'a [usize],
-    /// The first position whose slices are there.
+    /// The first position whose slices are available.
     pub first: usize,
-    /// Positions in all.
+    /// Total number of positions.
     pub num_positions: usize,
-    /// Rows of the signatures.
+    /// Number of rows of the signatures.
     pub num_rows: usize,
 }
 
 impl<'a> BucketView<'a> {
-    /// The slices that a position looks at.
+    /// Returns the slices that a position looks at.
     #[inline(always)]
     pub(super) fn slices_of(&self, position: usize) -> &'a [u64] {
         let place = position - self.first;
         &self.slices[self.offsets[place]..self.offsets[place + 1]]
     }
 
-    /// The members of a packed slice.
+    /// Returns the members of a packed slice.
     #[inline(always)]
     pub(super) fn unpack(&self, slice: u64) -> Slice<'a> {
         let (start, length) = unpack(slice);
@@ -165,7 +165,7 @@ impl<'a> BucketView<'a> {
     }
 }
 
-/// Brings the slices of all bands into order of position.
+/// Merges the slices of all bands in order of position.
 fn merge(num_positions: usize, num_rows: usize, bands: Vec<BandEntries>) -> BandBuckets {
     let mut offsets = vec![0_usize; num_positions + 1];
     for &position in bands.iter().flat_map(|band| &band.lookers) {
@@ -185,7 +185,7 @@ fn merge(num_positions: usize, num_rows: usize, bands: Vec<BandEntries>) -> Band
         num_capped: bands.iter().map(|band| band.num_capped).sum(),
         crowded: Vec::new(),
     };
-    // Offsets stand at the ends of the positions' slices and walk down to their starts.
+    // Each offset starts at the end of its position's slices and moves down to the start.
     for mut band in bands {
         band.rebase(merged.members.len(), merged.chunks.len());
         merged.members.extend_from_slice(&band.members);

@@ -21,25 +21,26 @@ pub struct Pairs {
     pub later: Vec<u32>,
     /// The document of higher priority of each pair; smaller than its `later`.
     pub earlier: Vec<u32>,
-    /// Distinct candidate pairs before states and estimate left some out.
+    /// Number of distinct candidate pairs before states and the estimate excluded some.
     pub num_considered: u64,
-    /// Later positions from here on were not looked at.
+    /// Later positions from here on were not searched.
     pub end: u32,
 }
 
-/// Later positions in one piece of work: few, since one may look at thousands of members and its neighbor at none.
+/// Number of later positions in one piece of work: few, since one may look at thousands of members and the next at
+/// none.
 const GRAIN: usize = 64;
-/// Slices below which starting a thread costs more than it saves.
+/// Number of slices below which starting a thread costs more than it saves.
 const FEW_SLICES: usize = 2048;
-/// Entries up to which sorting beats the set.
+/// Number of entries up to which sorting beats the set.
 const FEW_ENTRIES: usize = 24;
-/// Signatures ahead for which memory is asked.
+/// Number of signatures that are prefetched ahead.
 const LOOKAHEAD: usize = 8;
 const CACHE_LINE: usize = 64;
-/// Cache lines of a signature that are asked for; the processor's own prefetcher brings the rest.
+/// Number of prefetched cache lines per signature; the processor's own prefetcher loads the rest.
 const PREFETCHED_LINES: usize = 8;
 
-/// What the pieces of one call share.
+/// State shared by the pieces of one call.
 struct Request<'a> {
     buckets: BucketView<'a>,
     signatures: Signatures<'a>,
@@ -56,16 +57,17 @@ struct Scratch {
 }
 
 impl BandBuckets {
-    /// Candidate pairs whose later position lies in `range`, sorted by (later, earlier), each once.
+    /// Returns the candidate pairs whose later position is in `range`, sorted by (later, earlier), each once.
     ///
-    /// Left out are pairs whose earlier document has `states[earlier] == REMOVED`, and pairs of fewer than `min_equal` equal slots.
-    /// `signatures` and `order` are those of [`BandBuckets::build`].
+    /// Pairs with `states[earlier] == REMOVED` are omitted, and so are pairs with fewer than `min_equal` equal slots.
+    /// `signatures` and `order` must be those of [`BandBuckets::build`].
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where `range`, `order` or `states` do not fit the positions; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if `range`, `order` or `states` do not fit the positions, or
+    /// [`Error::Canceled`].
     ///
     /// # Cost
-    /// About 1 ns a bucket member looked at and 10 ns a distinct pair; an eighth of a byte a position a thread.
+    /// About 1 ns per bucket member looked at and 10 ns per distinct pair; an eighth of a byte per position and thread.
     #[allow(clippy::too_many_arguments)]
     pub fn candidates(
         &self,
@@ -91,14 +93,15 @@ impl BandBuckets {
         )
     }
 
-    /// The same, up to the position with which there are `max_pairs` or more: [`Pairs::end`] says how far it came, at least one position
-    /// (of an empty range none). All pairs of a position come together.
+    /// Same as [`BandBuckets::candidates`], up to the position that brings the number of pairs to `max_pairs`:
+    /// [`Pairs::end`] is the end of the searched positions, at least one (for an empty range, none). All pairs of a
+    /// position are returned together.
     ///
     /// # Errors
-    /// As [`BandBuckets::candidates`].
+    /// Returns the errors of [`BandBuckets::candidates`].
     ///
     /// # Cost
-    /// The same. Held are at most about `2 * max_pairs` pairs, and those of one position a thread.
+    /// The same. At most about `2 * max_pairs` pairs are held, plus those of one position per thread.
     #[allow(clippy::too_many_arguments)]
     pub fn candidates_up_to(
         &self,
@@ -119,10 +122,10 @@ impl BandBuckets {
 }
 
 impl BucketView<'_> {
-    /// As [`BandBuckets::candidates_up_to`]; `range` lies among the positions whose slices are there.
+    /// Same as [`BandBuckets::candidates_up_to`]; the slices of all positions of `range` must be available.
     ///
     /// # Errors
-    /// As [`BandBuckets::candidates`].
+    /// Returns the errors of [`BandBuckets::candidates`].
     #[allow(clippy::too_many_arguments)]
     pub fn candidates_up_to(
         &self,
@@ -211,7 +214,7 @@ impl BucketView<'_> {
 }
 
 impl BucketView<'_> {
-    /// Distinct members of the slices, ascending.
+    /// Collects the distinct members of the slices, ascending.
     fn find_distinct(&self, slices: &[u64], scratch: &mut Scratch) {
         let num_entries: usize = slices.iter().map(|&slice| num_members(slice)).sum();
         let Scratch { seen, found } = scratch;
@@ -287,7 +290,7 @@ impl Request<'_> {
         pairs
     }
 
-    /// Leaves those that have enough equal slots with `later`.
+    /// Keeps those with enough slots equal to those of `later`.
     fn keep_likely(&self, later: usize, found: &mut Vec<u32>) {
         if self.min_equal == 0 {
             return;
@@ -308,7 +311,7 @@ impl Request<'_> {
             let earlier = found[i];
             let earlier_row = self.order[earlier as usize] as usize;
             let num_equal = self.signatures.num_equal(later_row, earlier_row, self.isa);
-            // Whether a pair passes cannot be foretold: no branch on it.
+            // Whether a pair passes cannot be predicted, so there is no branch on it.
             found[num_kept] = earlier;
             num_kept += usize::from(num_equal >= self.min_equal);
         }
@@ -316,7 +319,8 @@ impl Request<'_> {
     }
 }
 
-/// Leaves those that are not removed. Whether one is cannot be foretold, and a wrong guess would wait for the next state: no branch.
+/// Drops removed positions. Whether one is removed cannot be predicted, and a misprediction would wait for the next
+/// state, so there is no branch.
 fn leave_removed(states: &[u8], found: &mut Vec<u32>) {
     let mut num_kept = 0;
     for i in 0..found.len() {
@@ -352,7 +356,7 @@ mod tests {
     #[test]
     fn sorting_and_marking_find_the_same() {
         let n = 2000_u32;
-        // Slots of two values: buckets are full at every level, and partly filled ones occur.
+        // Slots with two values: buckets are full at every level, and partly filled ones also occur.
         let bytes: Vec<u8> = (0..u64::from(n) * 8)
             .map(|i| (mix64(i) % 2) as u8)
             .collect();

@@ -1,18 +1,18 @@
-//! Which documents came to a bucket that was full?
+//! Which documents met a full bucket?
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Positions that met a full first-level bucket in some band, a bit each; filled by several threads.
+/// Positions that met a full first-level bucket in some band, one bit each; filled by several threads.
 ///
-/// Two documents that share a band key are compared by their bands unless both are here: the first [`BUCKET_SIZE`](super::BUCKET_SIZE)
-/// members of a bucket are compared with every document that comes after them.
+/// Two documents that share a band key are compared through their bands unless both are here: the first
+/// [`BUCKET_SIZE`](super::BUCKET_SIZE) members of a bucket are compared with every later document.
 #[derive(Debug)]
 pub struct Crowd {
     words: Vec<AtomicU64>,
 }
 
 impl Crowd {
-    /// Nobody yet, of so many positions.
+    /// Creates an empty set for `num_positions` positions.
     pub fn new(num_positions: usize) -> Self {
         Crowd {
             words: (0..num_positions.div_ceil(64))
@@ -26,7 +26,7 @@ impl Crowd {
         word.fetch_or(1 << (position % 64), Ordering::Relaxed);
     }
 
-    /// The positions, ascending.
+    /// Returns the positions, ascending.
     pub fn positions(&self) -> Vec<u32> {
         let mut found = Vec::new();
         for (number, word) in self.words.iter().enumerate() {

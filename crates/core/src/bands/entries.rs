@@ -1,4 +1,4 @@
-//! What does one band add to the buckets, in how much memory?
+//! What does one band add to the buckets?
 
 use super::grouping::Grouper;
 use super::keys::BandKey;
@@ -6,38 +6,40 @@ use super::{BUCKET_SIZE, Crowd};
 use crate::prefetch::prefetch_read;
 use crate::sketch::Signatures;
 
-/// Rows ahead for which memory is asked while keys are computed.
+/// Number of rows that are prefetched ahead while keys are computed.
 const LOOKAHEAD: usize = 16;
 
-/// Positions whose keys are computed in one go.
+/// Number of positions whose keys are computed together.
 const BLOCK: usize = 4096;
 
-/// Bits of a packed slice that hold its length.
+/// Number of bits of a packed slice for its length.
 const LENGTH_BITS: u32 = 8;
 
-/// Members of a bucket among 64 neighboring positions: `[word, bits]`, where bit `i` of `bits` is position `64 * word + i`.
+/// Members of a bucket among 64 neighboring positions: `[word, bits]`, where bit `i` of `bits` is position
+/// `64 * word + i`.
 ///
-/// Everybody behind a full bucket looks at the same members, so they are kept as a set of positions takes them in: several at once.
+/// All positions after a full bucket look at the same members, so they are stored in a form that a set of positions can
+/// insert several at a time.
 pub type Chunk = [u64; 2];
 
-/// What one band adds, or one part of its keys.
+/// The entries of one band, or of one part of its keys.
 #[derive(Debug, Default)]
 pub struct BandEntries {
-    /// Members of buckets of two or more, each bucket's ascending.
+    /// Members of buckets of two or more, ascending within each.
     pub members: Vec<u32>,
     /// Members of the full buckets.
     pub chunks: Vec<Chunk>,
-    /// Positions that look, beside the slices they look at.
+    /// The position that looks at each slice.
     pub lookers: Vec<u32>,
-    /// Packed slices: `start << 8 | length`. Up to [`BUCKET_SIZE`] the length is that of a slice of `members`, above it is
-    /// [`BUCKET_SIZE`] more than that of a slice of `chunks`.
+    /// Packed slices: `start << 8 | length`. A length up to [`BUCKET_SIZE`] is that of a slice of `members`; above, it
+    /// is [`BUCKET_SIZE`] more than that of a slice of `chunks`.
     pub slices: Vec<u64>,
-    /// Positions that met a full last level.
+    /// Number of times a position met a full last level.
     pub num_capped: u64,
 }
 
 impl BandEntries {
-    /// Moves the slices behind so many members and chunks.
+    /// Moves the slices by `num_members` members and `num_chunks` chunks.
     pub fn rebase(&mut self, num_members: usize, num_chunks: usize) {
         let (few, full) = (pack(num_members, 0), pack(num_chunks, 0));
         for slice in &mut self.slices {
@@ -46,7 +48,7 @@ impl BandEntries {
         }
     }
 
-    /// Forgets all, but not the room.
+    /// Clears the entries but keeps their memory.
     pub fn clear(&mut self) {
         self.members.clear();
         self.chunks.clear();
@@ -66,10 +68,10 @@ pub(super) fn unpack(slice: u64) -> (usize, usize) {
     ((slice >> LENGTH_BITS) as usize, length)
 }
 
-/// Fills the buckets of one band after the other, a part of the keys at a time.
+/// Fills the buckets of one band after another, a part of the keys at a time.
 ///
-/// A bucket lies in one part whole, so that the parts change no bucket. Memory: 28 bytes a position of a part and a quarter of a byte a position;
-/// entries take up to 32 bytes a position of a part more.
+/// Every bucket lies entirely in one part, so the parts do not change any bucket. Memory: 28 bytes per position of a
+/// part and a quarter of a byte per position, plus up to 32 bytes of entries per position of a part.
 #[derive(Debug)]
 pub struct BandFiller<'a> {
     signatures: Signatures<'a>,
@@ -84,8 +86,9 @@ pub struct BandFiller<'a> {
 }
 
 impl<'a> BandFiller<'a> {
-    /// A filler of bands of `rows` slots with buckets on `num_levels` levels; `order[p]` is the row of position `p`, and keys come in
-    /// `num_parts` parts. Positions that meet a full bucket of the first level are added to `crowd`.
+    /// Creates a filler for bands of `rows` slots with buckets on `num_levels` levels; `order[p]` is the row of
+    /// position `p`, and keys are processed in `num_parts` parts. Positions that meet a full first-level bucket are
+    /// added to `crowd`.
     pub fn new(
         signatures: Signatures<'a>,
         order: &'a [u32],
@@ -107,13 +110,14 @@ impl<'a> BandFiller<'a> {
         }
     }
 
-    /// Adds the buckets of a band to `entries`, of all levels; `flush` is called after each part, and may take away what is there.
+    /// Adds the buckets of a band, on all levels, to `entries`; `flush` is called after each part, and may remove its
+    /// entries.
     ///
     /// # Errors
-    /// The first of `flush`.
+    /// Returns the first error of `flush`.
     ///
     /// # Cost
-    /// About 40 ns a position, and 10 ns more for each further part.
+    /// About 40 ns per position, and 10 ns more for each further part.
     pub fn fill<E>(
         &mut self,
         band: u32,
@@ -151,7 +155,7 @@ impl<'a> BandFiller<'a> {
         Ok(())
     }
 
-    /// Brings together the keys of one part, with their positions, ascending.
+    /// Collects the keys of one part with their positions, ascending.
     fn load(
         &mut self,
         band: u32,
@@ -189,7 +193,7 @@ impl<'a> BandFiller<'a> {
                     prefetch_read(signatures.bytes, row * row_bytes + key.start());
                 }
                 let value = key.of(signatures.row(order[position as usize] as usize));
-                // Low bits: the grouper sorts by the high ones.
+                // By the low bits: the grouper sorts by the high ones.
                 if num_parts == 1 || value % num_parts == part {
                     keys.push(value);
                     positions.push(position);
@@ -199,7 +203,7 @@ impl<'a> BandFiller<'a> {
     }
 }
 
-/// Adds the bucket of a run of equal keys: what its members look at, and what goes on to the next level.
+/// Adds the bucket of a run of equal keys: the slices of its members, and the overflow to the next level.
 fn add_bucket(
     run: &[u32],
     positions: &[u32],
@@ -224,7 +228,7 @@ fn add_bucket(
     }
 }
 
-/// Appends the members of a full bucket, ascending, and returns the packed slice.
+/// Appends the members of a full bucket, ascending; returns the packed slice.
 fn add_chunks(chunks: &mut Vec<Chunk>, members: &[u32]) -> u64 {
     let start = chunks.len();
     for same_word in members.chunk_by(|a, b| a / 64 == b / 64) {
@@ -236,7 +240,7 @@ fn add_chunks(chunks: &mut Vec<Chunk>, members: &[u32]) -> u64 {
     pack(start, BUCKET_SIZE + chunks.len() - start)
 }
 
-/// A set of positions, a bit each.
+/// A set of positions, one bit each.
 #[derive(Debug, Default)]
 struct Positions {
     words: Vec<u64>,
@@ -244,7 +248,7 @@ struct Positions {
 }
 
 impl Positions {
-    /// Adds a position that is not there, one of so many.
+    /// Adds an absent position, below `num_positions`.
     fn insert(&mut self, position: u32, num_positions: usize) {
         if self.words.is_empty() {
             self.words.resize(num_positions.div_ceil(64), 0);
@@ -253,7 +257,8 @@ impl Positions {
         self.len += 1;
     }
 
-    /// Appends the members from `next` on until there are [`BLOCK`] or more; returns where to go on, below `end` if there is more.
+    /// Appends members from `next` on until there are at least [`BLOCK`]; returns where to continue, which is below
+    /// `end` if there are more.
     fn take_block(&self, next: usize, end: usize, block: &mut Vec<u32>) -> usize {
         let mut word = next / 64;
         while word < self.words.len() && block.len() < BLOCK {

@@ -1,14 +1,14 @@
 //! Which items have equal keys?
 
-/// Bits of a key that one pass of the radix sort orders by.
+/// Number of key bits per pass of the radix sort.
 const DIGIT_BITS: u32 = 11;
-/// Below this a comparison sort is faster than clearing the counters.
+/// Number of items below which a comparison sort is faster than clearing the counters.
 const FEW: usize = 512;
 
-/// Scratch of [`Grouper::for_each_run`]: 16 bytes an item.
+/// Scratch space of [`Grouper::for_each_run`]: 16 bytes per item.
 #[derive(Debug, Default)]
 pub(super) struct Grouper {
-    /// High half of the key above the item's index: items of equal keys stay in order of index.
+    /// The high half of the key above the item's index, so that items with equal keys remain in order of index.
     packed: Vec<u64>,
     spare: Vec<u64>,
     tied: Vec<(u64, u32)>,
@@ -16,10 +16,12 @@ pub(super) struct Grouper {
 }
 
 impl Grouper {
-    /// Calls `visit` with the indices, ascending, of every two or more items of equal key. The order of the calls is unspecified.
+    /// Calls `visit` with the ascending indices of every two or more items with equal keys. The order of the calls is
+    /// unspecified.
     ///
     /// # Cost
-    /// Two or three passes over 8 bytes an item: only as many key bits are sorted as tell most keys apart, the rest is compared.
+    /// Two or three passes over 8 bytes per item: only as many key bits are sorted as distinguish most keys, and the
+    /// rest is compared.
     pub(super) fn for_each_run(&mut self, keys: &[u64], mut visit: impl FnMut(&[u32])) {
         self.packed.clear();
         self.packed.extend(
@@ -40,7 +42,7 @@ impl Grouper {
             for pass in 0..num_passes {
                 self.sort_by_digit(shift + pass * DIGIT_BITS);
             }
-            // The lowest digit of three reaches one bit into the index, which is 0 below 2^31 items.
+            // The lowest of three digits overlaps one bit of the index, which is 0 below 2^31 items.
             shift.max(32)
         };
         let mut start = 0;
@@ -129,7 +131,7 @@ mod tests {
             (3000, 3),
             (300_000, 200_000),
         ] {
-            // `mix64` spreads keys; the second form differs in the low half only, so that sorted bits tie.
+            // `mix64` produces spread keys; the second form differs only in the low half, so that the sorted bits tie.
             for tied in [false, true] {
                 let keys: Vec<u64> = (0..length)
                     .map(|i| mix64(i) % values)

@@ -3,23 +3,24 @@
 use crate::hash::xxh3_64_with_seed;
 use crate::sketch::Signatures;
 
-/// Computes the keys of one band at one level, of row after row.
+/// Computes the keys of one band at one level, row by row.
 #[derive(Debug, Clone)]
 pub struct BandKey {
     seed: u64,
     /// First byte of the band in a row.
     start: usize,
-    /// Bytes up to the end of the row or of the key, whichever comes first.
+    /// Number of bytes up to the end of the row or of the key, whichever comes first.
     head_end: usize,
-    /// Bytes taken from the start of the row where the key runs past its end.
+    /// Number of bytes from the start of the row if the key wraps around its end.
     tail_end: usize,
     joined: Vec<u8>,
 }
 
 impl BandKey {
-    /// Band `band` of `rows` slots at `level`: `min(num_slots, rows * 2^level)` slots, taken cyclically.
+    /// Creates the key of band `band` of `rows` slots at `level`: `min(num_slots, rows * 2^level)` slots, taken
+    /// cyclically.
     ///
-    /// Only the shape of `signatures` counts: there need be no row. The bands must fit the slots.
+    /// Only the shape of `signatures` is used; it may have no rows. The bands must fit in the slots.
     pub fn new(signatures: &Signatures<'_>, band: u32, rows: u32, level: u32) -> Self {
         let num_slots = signatures.num_slots;
         let length = ((rows as usize) << level).min(num_slots);
@@ -39,10 +40,10 @@ impl BandKey {
         self.start
     }
 
-    /// Key of one row.
+    /// Returns the key of one row.
     ///
     /// # Panics
-    /// When it is shorter than the rows of the signatures that this was made for.
+    /// Panics if the row is shorter than those of the signatures that this was created for.
     #[inline]
     pub fn of(&mut self, row: &[u8]) -> u64 {
         if self.tail_end == 0 {

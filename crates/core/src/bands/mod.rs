@@ -1,8 +1,9 @@
 //! Which pairs of documents share a band of MinHash slots?
 //!
-//! Useful for Jaccard similarity and what follows from it. A bucket level holds its first [`BUCKET_SIZE`] members in order of priority;
-//! later ones go on to a level keyed by more slots. So the pairs that are compared depend on signatures and order alone, stay
-//! bounded on piles of templates, and an index that takes documents one by one finds the same ones.
+//! Used for Jaccard similarity and measures derived from it. A bucket level holds its first [`BUCKET_SIZE`] members in
+//! order of priority; later documents continue on a level keyed by more slots. So the compared pairs depend only on
+//! signatures and order, stay bounded on collections of templates, and are the same in an index that adds documents one
+//! by one.
 
 mod buckets;
 mod candidates;
@@ -24,7 +25,7 @@ pub use keys::BandKey;
 pub use plan::{BandPlan, min_equal_slots, plan_bands, s_curve};
 pub use shapes::check_bands;
 
-/// Members that a bucket level holds.
+/// Maximum number of members of a bucket level.
 pub const BUCKET_SIZE: usize = 64;
-/// Levels of a band: keys of `rows`, `2 * rows` and `4 * rows` bits or slots.
+/// Number of levels of a band: keys of `rows`, `2 * rows` and `4 * rows` bits or slots.
 pub const NUM_LEVELS: u32 = 3;

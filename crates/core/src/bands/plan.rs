@@ -2,33 +2,33 @@
 
 use crate::error::Error;
 
-/// Bands and rows, and the recall they reach exactly at the threshold.
+/// Number and size of bands, and their recall at the threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BandPlan {
     /// Number of bands.
     pub bands: u32,
-    /// Slots a band.
+    /// Slots per band.
     pub rows: u32,
-    /// Probability that a pair of similarity exactly at the threshold shares a band.
+    /// Probability that a pair with a similarity of exactly the threshold shares a band.
     pub recall: f64,
 }
 
-/// Probability `1 - (1 - similarity^rows)^bands` that a pair shares at least one band.
+/// Returns the probability `1 - (1 - similarity^rows)^bands` that a pair shares at least one band.
 ///
-/// `similarity` is the Jaccard similarity, 0 to 1; values outside are taken to the nearer end.
+/// `similarity` is the Jaccard similarity, 0 to 1; values outside are clamped.
 pub fn s_curve(similarity: f64, bands: u32, rows: u32) -> f64 {
     let similarity = similarity.clamp(0.0, 1.0);
     let band_differs = 1.0 - libm::pow(similarity, f64::from(rows));
     1.0 - libm::pow(band_differs, f64::from(bands))
 }
 
-/// The plan of most rows (fewest chance candidates) whose recall at `threshold` is at least `recall`.
+/// Returns the plan with the most rows (fewest chance candidates) whose recall at `threshold` is at least `recall`.
 ///
 /// `bands` is `num_slots / rows` rounded down.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where a value is outside its range (`num_slots` 1 to 65,535, `threshold` above 0 and at most 1,
-/// `recall` above 0 and below 1), or where even bands of one slot miss the recall.
+/// Returns [`Error::InvalidParameter`] if a value is out of range (`num_slots` 1 to 65,535, `threshold` above 0 and at
+/// most 1, `recall` above 0 and below 1), or if even bands of one slot miss the recall.
 pub fn plan_bands(num_slots: u32, threshold: f64, recall: f64) -> Result<BandPlan, Error> {
     if !(1..=65_535).contains(&num_slots) {
         return Err(Error::invalid(
@@ -76,14 +76,15 @@ pub fn plan_bands(num_slots: u32, threshold: f64, recall: f64) -> Result<BandPla
     ))
 }
 
-/// Fewest equal slots with which a candidate pair is still measured: three standard deviations below the threshold.
+/// Returns the minimum number of equal slots for measuring a candidate pair: three standard deviations below the
+/// threshold.
 ///
 /// `num_slots * (t - 3*sqrt(t*(1-t)/num_slots))`, rounded up, at least 0.
 pub fn min_equal_slots(num_slots: u32, threshold: f64) -> u32 {
     let slots = f64::from(num_slots);
     let threshold = threshold.clamp(0.0, 1.0);
     let deviation = libm::sqrt(threshold * (1.0 - threshold) / slots);
-    // A negative number and NaN (no slots) become 0 in the cast.
+    // The cast turns a negative number or NaN (no slots) into 0.
     libm::ceil(slots * (threshold - 3.0 * deviation)) as u32
 }
 
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn published_plans() {
-        // (slots, threshold, recall) -> (bands, rows), from the formula worked out by hand elsewhere.
+        // (slots, threshold, recall) -> (bands, rows), computed by hand from the formula.
         for (slots, threshold, recall, bands, rows) in [
             (64, 0.7, 0.95, 16, 4),
             (64, 0.7, 0.99, 21, 3),

@@ -1,14 +1,14 @@
-//! Which positions were seen, in ascending order and each once?
+//! Which positions were seen, each once and in ascending order?
 
-/// A set of positions that is emptied in ascending order: one bit a position, and one bit for 64 of those.
+/// A set of positions that is drained in ascending order: one bit per position, and one bit per 64 of these.
 pub(super) struct PositionSet {
     words: Vec<u64>,
-    /// Bit `i` of entry `j`: word `64*j + i` is not zero.
+    /// Bit `i` of entry `j` is set if word `64*j + i` is not zero.
     summary: Vec<u64>,
 }
 
 impl PositionSet {
-    /// An empty set for positions below `len`. `len / 8` bytes.
+    /// Creates an empty set for positions below `len`, with `len / 8` bytes.
     pub(super) fn new(len: usize) -> Self {
         let num_words = len.div_ceil(64);
         PositionSet {
@@ -17,7 +17,7 @@ impl PositionSet {
         }
     }
 
-    /// Cost of [`PositionSet::drain_into`] that does not depend on the members, in words read.
+    /// The fixed cost of [`PositionSet::drain_into`], in words read.
     pub(super) fn summary_len(&self) -> usize {
         self.summary.len()
     }
@@ -35,7 +35,7 @@ impl PositionSet {
         self.summary[word / 64] |= 1 << (word % 64);
     }
 
-    /// Appends the members in ascending order and empties the set.
+    /// Appends the members in ascending order and clears the set.
     pub(super) fn drain_into(&mut self, out: &mut Vec<u32>) {
         for (i, summary) in self.summary.iter_mut().enumerate() {
             let mut live = std::mem::take(summary);

@@ -1,9 +1,9 @@
-//! Do signatures, order and bands fit each other?
+//! Are signatures, order and bands consistent?
 
 use crate::error::Error;
 use crate::sketch::Signatures;
 
-/// Whether the bytes are whole rows of slots.
+/// Checks that the bytes are whole rows of slots.
 pub(super) fn check_layout(signatures: &Signatures<'_>) -> Result<(), Error> {
     let Signatures {
         bytes,
@@ -31,10 +31,10 @@ pub(super) fn check_layout(signatures: &Signatures<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether bands and order fit the signatures.
+/// Checks that bands and order fit the signatures.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] as for [`BandBuckets::build`](super::BandBuckets::build).
+/// Returns [`Error::InvalidParameter`] in the cases of [`BandBuckets::build`](super::BandBuckets::build).
 pub fn check_bands(
     signatures: &Signatures<'_>,
     order: &[u32],

@@ -1,4 +1,5 @@
-//! The rule of `docs/developers/definitions.md` one document at a time, with hash maps; the sorted build must find the same pairs.
+//! The rule of `docs/developers/definitions.md`, one document at a time with hash maps; the sorted build must find the
+//! same pairs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
@@ -12,13 +13,13 @@ use crate::states::{KEPT, REMOVED, UNDECIDED};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Signatures of `n` documents and the width of a slot. `kind` picks how alike they are.
+/// Returns signatures of `n` documents with slots of a given width. `kind` selects how similar they are.
 fn signatures(kind: &str, n: usize, num_slots: usize, slot_bytes: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for row in 0..n as u64 {
         for slot in 0..num_slots as u64 {
             let own = mix64(row * 1000 + slot);
-            // Template documents differ from their template in a share of the slots.
+            // Template documents differ from their template in a percentage of the slots.
             let of_template = |templates: u64, changed: u64| {
                 if own % 100 < changed {
                     own >> 8
@@ -41,10 +42,10 @@ fn signatures(kind: &str, n: usize, num_slots: usize, slot_bytes: usize) -> Vec<
     bytes
 }
 
-/// Keeps buckets of one band and level by key.
+/// The buckets of one band and level, by key.
 type Online = HashMap<(u32, u32, u64), Vec<u32>>;
 
-/// (later, earlier) pairs and the capped count of documents that arrive one by one.
+/// Returns the (later, earlier) pairs and the capped count for documents that arrive one by one.
 fn online(
     signatures: &Signatures<'_>,
     order: &[u32],
@@ -104,7 +105,8 @@ fn shuffled(n: usize) -> Vec<u32> {
 
 #[test]
 fn same_pairs_as_documents_arriving_one_by_one() {
-    // (slots, bytes a slot, bands, rows): also keys that wrap around the end and keys of all slots at every level.
+    // (slots, bytes per slot, bands, rows), including keys that wrap around the end and keys of all slots at every
+    // level.
     let shapes = [
         (16, 1, 5, 3),
         (16, 2, 16, 1),
@@ -147,7 +149,7 @@ fn same_pairs_as_documents_arriving_one_by_one() {
     }
 }
 
-/// Positions that are not among the first 64 of some bucket of the first level, counted by keys in a dictionary.
+/// Returns the positions that are not among the first 64 of some first-level bucket, by brute force.
 fn late_comers(signatures: &Signatures<'_>, order: &[u32], bands: u32, rows: u32) -> Vec<u32> {
     let width = rows as usize * signatures.slot_bytes;
     let mut found = BTreeSet::new();
@@ -224,7 +226,7 @@ fn equal_documents_fill_all_levels() {
     };
     let order: Vec<u32> = (0..n as u32).collect();
     let buckets = BandBuckets::build(signatures, &order, 2, 4, 3, 1, &STOP).unwrap();
-    // Three levels hold 192; the 8 behind them are capped in both bands.
+    // Three levels hold 192; the 8 later ones are capped in both bands.
     assert_eq!(buckets.num_capped(), 16);
     let pairs = buckets
         .candidates(
@@ -411,7 +413,7 @@ fn parts_of_the_keys_change_no_bucket() {
             slot_bytes: 1,
         };
         let order: Vec<u32> = (0..900).rev().collect();
-        // What each position looks at, as sets of members, and the number of capped ones.
+        // Returns what each position looks at, as sets of members, and the number of capped positions.
         let looks = |num_parts: usize| {
             let crowd = Crowd::new(order.len());
             let mut filler = BandFiller::new(signatures, &order, 2, 3, num_parts, &crowd);

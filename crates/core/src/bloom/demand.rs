@@ -5,15 +5,15 @@ use std::f64::consts::SQRT_2;
 /// A measure on the bits of two filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitMeasure {
-    /// 1 - differing bits / bits.
+    /// 1 - number of differing bits / number of bits.
     Hamming,
-    /// Shared over the root of the product of both.
+    /// Shared bits / root of the product of both counts.
     Cosine,
-    /// Shared over the smaller.
+    /// Shared bits / smaller count.
     Overlap,
-    /// Twice the shared over the sum of both.
+    /// Twice the shared bits / sum of both counts.
     Dice,
-    /// Shared over united.
+    /// Shared bits / bits of the union.
     Jaccard,
 }
 
@@ -27,7 +27,7 @@ impl BitMeasure {
         BitMeasure::Jaccard,
     ];
 
-    /// Name as users write it.
+    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             BitMeasure::Hamming => "hamming",
@@ -38,15 +38,15 @@ impl BitMeasure {
         }
     }
 
-    /// The measure of that name, or `None`.
+    /// Returns the measure with this name, or `None`.
     pub fn from_name(name: &str) -> Option<BitMeasure> {
         BitMeasure::ALL
             .into_iter()
             .find(|measure| measure.name() == name)
     }
 
-    /// The similarity of filters of `num_bits` bits of which `a` and `b` are set, `shared` in both. Two filters without bits have
-    /// similarity 1, one without and another 0 (but for Hamming).
+    /// Returns the similarity of filters of `num_bits` bits with `a` and `b` bits set, of which they share `shared`.
+    /// Two empty filters have similarity 1; an empty and a nonempty filter have 0, except for Hamming.
     pub fn value(self, num_bits: u32, a: u32, b: u32, shared: u32) -> f64 {
         let [m, x, y, both] = [num_bits, a, b, shared].map(f64::from);
         match self {
@@ -61,21 +61,21 @@ impl BitMeasure {
     }
 }
 
-/// A measure on feature sets, as filters can tell it.
+/// A measure on feature sets that filters can estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Shared over united.
+    /// Shared features / features of the union.
     Jaccard,
-    /// Twice the shared over the sum of both.
+    /// Twice the shared features / sum of both sizes.
     Dice,
-    /// Shared over the root of the product of both (each feature once).
+    /// Shared features / root of the product of both sizes, counting each feature once.
     Cosine,
-    /// Shared over the smaller: the containment of the one in the other, at best.
+    /// Shared features / smaller size: the greater of both containments.
     Smaller,
 }
 
 impl Measure {
-    /// The measure that serves the one of this name, or `None`.
+    /// Returns the measure used for the one with this name, or `None`.
     pub fn from_name(name: &str) -> Option<Measure> {
         Some(match name {
             "jaccard" => Measure::Jaccard,
@@ -86,7 +86,8 @@ impl Measure {
         })
     }
 
-    /// What two sets of sizes `x` and `y` must share at a threshold, and how that grows with either size.
+    /// Returns how much two sets of sizes `x` and `y` must share at a threshold, and its derivatives with respect to
+    /// both sizes.
     fn shared(self, t: f64, x: f64, y: f64) -> (f64, [f64; 2]) {
         match self {
             Measure::Jaccard => (t / (1.0 + t) * (x + y), [t / (1.0 + t); 2]),
@@ -108,29 +109,31 @@ impl Measure {
     }
 }
 
-/// What is asked of two filters.
+/// The condition that two filters must meet.
 #[derive(Debug, Clone, Copy)]
 pub enum Demand {
-    /// A similarity of the bits themselves.
+    /// A minimum similarity of the bits themselves.
     Bits(BitMeasure, f64),
-    /// That the feature sets may reach a threshold: a pair exactly at it passes with the probability that belongs to `deviations`,
-    /// the standard deviations that are allowed for. See [`Demand::sets`].
+    /// The feature sets may reach a threshold: a pair exactly at it passes with a probability determined by
+    /// `deviations`, the number of standard deviations allowed. See [`Demand::sets`].
     Sets {
-        /// Of the feature sets.
+        /// Measure of the feature sets.
         measure: Measure,
-        /// Of the measure.
+        /// Threshold of the measure.
         threshold: f64,
-        /// How far below its expectation the estimate may fall.
+        /// Allowed distance of the estimate below its expectation, in standard deviations.
         deviations: f64,
     },
 }
 
 impl Demand {
-    /// The demand that a pair whose feature sets are exactly at `threshold` meets with probability `recall`, by the normal approximation.
+    /// Returns the demand that a pair meets with probability `recall` if its feature sets are exactly at `threshold`,
+    /// by the normal approximation.
     ///
-    /// With `load(x) = -ln(1 - x/m)` the number of features estimated from x set bits of m, in units of m/num_hashes (Swamidass, Baldi,
-    /// J. Chem. Inf. Model. 47, 2007), a pair passes if the load of the united filter is at most `load(a) + load(b) - shared`, where `shared` is
-    /// what sets of these loads must share, and allowed deviations.
+    /// `load(x) = -ln(1 - x/m)` is the number of features estimated from x set bits of m, in units of m/num_hashes
+    /// (Swamidass, Baldi, J. Chem. Inf. Model. 47, 2007). A pair passes if the load of the union of the filters is at
+    /// most `load(a) + load(b) - shared`, plus allowed deviations, where `shared` is what sets with these loads must
+    /// share.
     pub fn sets(measure: Measure, threshold: f64, recall: f64) -> Self {
         Demand::Sets {
             measure,
@@ -139,14 +142,14 @@ impl Demand {
         }
     }
 
-    /// The least number of shared bits that filters with `a` and `b` of `num_bits` bits set must have; more than both have where
-    /// none is enough.
+    /// Returns the minimum number of bits that filters of `num_bits` bits with `a` and `b` bits set must share. If no
+    /// number suffices, the result is more than both have.
     pub fn least_shared(self, num_bits: u32, a: u32, b: u32) -> u32 {
         let smaller = a.min(b);
         match self {
             Demand::Bits(measure, threshold) => {
                 let reaches = |shared| measure.value(num_bits, a, b, shared) >= threshold;
-                // The value rises with what is shared.
+                // The value increases with the shared bits.
                 let (mut low, mut high) = ((a + b).saturating_sub(num_bits), smaller + 1);
                 while low < high {
                     let middle = low + (high - low) / 2;
@@ -167,7 +170,7 @@ impl Demand {
                 let (shared, slopes) = measure.shared(threshold, x, y);
                 let most = x + y - shared;
                 let deviation = deviation(num_bits, [x, y], shared, slopes);
-                // United filters have whole numbers of bits: half of one is allowed for.
+                // Unions have whole numbers of bits, so half a bit is allowed for.
                 let united = 0.5 - m * libm::expm1(-(most + deviations * deviation).max(0.0));
                 (a + b).saturating_sub(united.min(m) as u32)
             }
@@ -175,20 +178,23 @@ impl Demand {
     }
 }
 
-/// Features estimated from `set` bits, times hashes, over bits: `-ln(1 - set/num_bits)`. A full filter counts as one with half a bit left.
+/// Returns the number of features estimated from `set` bits, times hashes, divided by bits: `-ln(1 - set/num_bits)`. A
+/// full filter counts as one with half a bit free.
 pub(super) fn load(num_bits: u32, set: u32) -> f64 {
     let left = f64::from(num_bits - set.min(num_bits)).max(0.5);
     -libm::log(left / f64::from(num_bits))
 }
 
-/// `e^x - 1 - x`: the variance of an estimated load x, times the number of bits.
+/// Returns `e^x - 1 - x`: the variance of an estimated load x, times the number of bits.
 fn variance(x: f64) -> f64 {
     libm::expm1(x) - x
 }
 
-/// Standard deviation of `load(a) + load(b) - shared(a, b) - load(a | b)` for sets that share what they must.
+/// Returns the standard deviation of `load(a) + load(b) - shared(a, b) - load(a | b)` for sets that share exactly what
+/// they must.
 ///
-/// By the delta method from the numbers of empty bits: the covariance of the loads of two sets is that function of the load of what both hold.
+/// By the delta method from the numbers of empty bits: the covariance of the loads of two sets is that function of the
+/// load of their intersection.
 fn deviation(num_bits: u32, loads: [f64; 2], shared: f64, slopes: [f64; 2]) -> f64 {
     let [x, y] = loads;
     let (p, q) = (1.0 - slopes[0], 1.0 - slopes[1]);
@@ -200,10 +206,10 @@ fn deviation(num_bits: u32, loads: [f64; 2], shared: f64, slopes: [f64; 2]) -> f
     libm::sqrt(sum.max(0.0) / f64::from(num_bits))
 }
 
-/// The z for which a standard normal number is at most z with this probability.
+/// Returns the z for which a standard normal number is at most z with this probability.
 fn normal_quantile(probability: f64) -> f64 {
     let (mut low, mut high) = (-40.0_f64, 40.0_f64);
-    // Halved until neighbors meet.
+    // Bisected until adjacent numbers meet.
     for _ in 0..100 {
         let middle = low / 2.0 + high / 2.0;
         match libm::erfc(-middle / SQRT_2) / 2.0 < probability {
@@ -246,7 +252,7 @@ mod tests {
                     (64, 64),
                 ] {
                     let need = Demand::Bits(measure, threshold).least_shared(64, a, b);
-                    // What a union of 64 bits leaves no room for cannot be shared.
+                    // At least this many must be shared, since the union has at most 64 bits.
                     for shared in (a + b).saturating_sub(64)..=a.min(b) {
                         let reaches = measure.value(64, a, b, shared) >= threshold;
                         assert_eq!(
@@ -267,7 +273,7 @@ mod tests {
         };
         assert!(need(0.8, 0.95, 500, 500) > need(0.5, 0.95, 500, 500));
         assert!(need(0.8, 0.95, 500, 500) < need(0.8, 0.5, 500, 500));
-        // Far too unequal sizes; the whole of a full filter; equal filters at threshold 1.
+        // Very unequal sizes; all bits of a full filter; equal filters at threshold 1.
         assert!(need(0.8, 0.95, 100, 500) > 100);
         assert!(need(0.8, 0.95, 2048, 2048) <= 2048);
         assert!(need(1.0, 0.95, 300, 300) <= 300);

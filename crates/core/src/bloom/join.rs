@@ -1,4 +1,4 @@
-//! Which earlier filters does a filter share enough bits with?
+//! With which earlier filters does a filter share enough bits?
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -14,22 +14,22 @@ use crate::isa::Isa;
 use crate::parallel::map_ranges;
 use crate::states::REMOVED;
 
-/// Later positions in one piece of work: each goes through all earlier filters once.
+/// Number of later positions in one piece of work: each is compared with all earlier filters once.
 const GRAIN: usize = 64;
-/// Bytes of filters that are sorted together: what a core's second-level cache holds.
+/// Size of filters that are sorted together, in bytes: the capacity of a core's L2 cache.
 const SEGMENT_BYTES: usize = 1 << 20;
 const MAX_SEGMENT: usize = 4096;
 const MIN_SEGMENT: usize = 64;
 
-/// Filters in order of priority, laid out for comparing all pairs.
+/// Filters in order of priority, arranged for comparing all pairs.
 ///
-/// As large as the filters, and 8 bytes a position and 256 kB more.
+/// Memory: the size of the filters, 8 bytes per position, and 256 kB.
 #[derive(Debug)]
 pub struct BloomJoin {
     num_bits: u32,
     demand: Demand,
     levels: Levels,
-    /// Positions of one segment stand before those of the next.
+    /// The positions of a segment precede those of the next.
     segments: Vec<Rows>,
     segment_len: usize,
     /// Place of each position in its segment.
@@ -43,13 +43,13 @@ pub struct BloomPairs {
     pub later: Vec<u32>,
     /// Earlier positions.
     pub earlier: Vec<u32>,
-    /// Bits that both have.
+    /// Number of shared bits.
     pub shared: Vec<u32>,
-    /// Later positions from here on were not looked at.
+    /// Later positions from here on were not searched.
     pub end: u32,
 }
 
-/// What one thread holds.
+/// The state of one thread.
 #[derive(Default)]
 struct Scratch {
     /// Later positions of a piece, by their numbers of bits.
@@ -58,13 +58,14 @@ struct Scratch {
 }
 
 impl BloomJoin {
-    /// Lays out filters `order[0], order[1], ...` of `num_bits` bits; `filters` holds all, one behind the other.
+    /// Arranges filters `order[0], order[1], ...` of `num_bits` bits; `filters` holds all filters, concatenated.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where shapes do not fit.
+    /// Returns [`Error::InvalidParameter`] if the shapes do not fit.
     ///
     /// # Cost
-    /// Some 30 ns a filter of 64 bits and as much for each further 64; up to 130,000 demands of less than 1 us each.
+    /// About 30 ns for the first 64 bits of a filter and for each further 64, plus up to 130,000 demands of less than 1
+    /// us each.
     pub fn new(
         filters: &[u64],
         num_bits: u32,
@@ -132,12 +133,12 @@ impl BloomJoin {
         self.places.len()
     }
 
-    /// Whether there is no position.
+    /// Whether there are no positions.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// The segment and the place in it of a position.
+    /// Returns the segment of a position, and its place there.
     fn place(&self, position: u32) -> (&Rows, usize) {
         let segment = position as usize / self.segment_len;
         (
@@ -146,15 +147,17 @@ impl BloomJoin {
         )
     }
 
-    /// Pairs whose later position lies in `range` and that pass the demand, sorted by (later, earlier), but for those of earlier positions
-    /// with `states[earlier] == REMOVED`. Once `max_pairs` are found no further later position is begun: where it stopped is the `end` of the
-    /// pairs. Does not depend on `threads` but for that end, nor on `isa`.
+    /// Returns the pairs whose later position is in `range` and that meet the demand, sorted by (later, earlier),
+    /// except those with `states[earlier] == REMOVED`. Once `max_pairs` are found, no further later position is
+    /// started, and the `end` of the pairs is the next one. Only that end depends on `threads`; nothing depends on
+    /// `isa`.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where range or states do not fit; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if range or states do not fit, or [`Error::Canceled`].
     ///
     /// # Cost
-    /// For filters of 2,048 bits some 3 ns a pair of like numbers of bits on one core (AVX-512), others are not compared.
+    /// For filters of 2,048 bits, about 3 ns per pair with similar numbers of bits on one core (AVX-512); other pairs
+    /// are not compared.
     pub fn candidates_up_to(
         &self,
         max_pairs: usize,
@@ -208,10 +211,10 @@ impl BloomJoin {
         Ok(all)
     }
 
-    /// Whether each pair of positions passes the demand.
+    /// Returns whether each pair of positions meets the demand.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where a position does not exist or lengths differ; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if a position does not exist or lengths differ, or [`Error::Canceled`].
     pub fn passes(
         &self,
         later: &[u32],
@@ -256,7 +259,7 @@ impl BloomJoin {
         Ok(parts.concat())
     }
 
-    /// Pairs `(later, earlier, shared)` of a piece of later positions, sorted.
+    /// Returns the pairs `(later, earlier, shared)` of a piece of later positions, sorted.
     fn piece(
         &self,
         piece: Range<u32>,
@@ -276,7 +279,7 @@ impl BloomJoin {
         for four in order.chunks(NUM_QUERIES) {
             queries.clear();
             for i in 0..NUM_QUERIES {
-                // Places beyond the last one repeat it and are not looked at.
+                // Places beyond the last one repeat it and are ignored.
                 let (rows, place) = self.place(four[i.min(four.len() - 1)].1);
                 rows.copy(place, queries);
             }
@@ -288,7 +291,7 @@ impl BloomJoin {
         found
     }
 
-    /// Appends the pairs of up to four filters, given as (bits, position), with the earlier ones of a segment.
+    /// Appends the pairs of up to four filters, given as (bits, position), with the earlier filters of a segment.
     fn compare(
         &self,
         four: &[(u32, u32)],
@@ -346,7 +349,7 @@ impl BloomJoin {
     }
 }
 
-/// Leaves the pairs up to the end of the later position at which there are `max_pairs`; returns where the next one begins.
+/// Keeps the pairs up to the end of the later position that reaches `max_pairs`; returns the next position.
 fn cut(found: &mut Vec<(u32, u32, u32)>, piece: Range<u32>, max_pairs: usize) -> u32 {
     if found.len() <= max_pairs {
         return piece.end;

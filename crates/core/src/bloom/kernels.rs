@@ -1,16 +1,16 @@
-//! How many bits do some filters share with each of eight others?
+//! How many bits do several filters share with each of eight others?
 
 use super::rows::LANES;
 use crate::isa::Isa;
 
-/// Filters that are compared with eight others at once.
+/// Number of filters that are compared with eight others at once.
 pub(super) const NUM_QUERIES: usize = 4;
 
-/// Shared bits of each query with each of eight filters.
+/// Number of bits that each query shares with each of eight filters.
 pub(super) type Shared = [[u64; LANES]; NUM_QUERIES];
 
-/// Counts the bits that each query shares with each of eight filters: `queries` are the words of [`NUM_QUERIES`] filters one behind the
-/// other, `group` the words of eight filters, word by word.
+/// Counts the bits that each query shares with each of eight filters. `queries` holds the words of [`NUM_QUERIES`]
+/// filters, filter by filter; `group` holds the words of eight filters, word by word.
 #[inline]
 pub(super) fn count_shared(queries: &[u64], group: &[u64], isa: Isa) -> Shared {
     assert_eq!(
@@ -20,7 +20,7 @@ pub(super) fn count_shared(queries: &[u64], group: &[u64], isa: Isa) -> Shared {
     );
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { x86::avx2(queries, group) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -47,7 +47,7 @@ fn plain(queries: &[u64], group: &[u64]) -> Shared {
     shared
 }
 
-/// Words after which counts of bytes are added up: each adds 8 at most, and a byte holds 255.
+/// Number of words after which byte counts are added up: each word adds at most 8, and a byte holds 255.
 const WORDS_A_BYTE: usize = 31;
 
 #[cfg(target_arch = "aarch64")]
@@ -95,7 +95,7 @@ mod x86 {
             std::array::from_fn(|q| &queries[q * num_words..(q + 1) * num_words]);
         let mut counts = [_mm512_setzero_si512(); NUM_QUERIES];
         for (w, eight) in group.as_chunks::<LANES>().0.iter().enumerate() {
-            // SAFETY: eight words; no alignment is asked for.
+            // SAFETY: eight words; no alignment is required.
             let filters = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
             for (count, query) in counts.iter_mut().zip(queries) {
                 let word = _mm512_set1_epi64(query[w] as i64);
@@ -105,13 +105,14 @@ mod x86 {
         }
         let mut shared = [[0; LANES]; NUM_QUERIES];
         for (out, count) in shared.iter_mut().zip(counts) {
-            // SAFETY: eight words; no alignment is asked for.
+            // SAFETY: eight words; no alignment is required.
             unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), count) };
         }
         shared
     }
 
-    /// Popcount by table look-up of nibbles (Mula, Kurz, Lemire, Faster population counts using AVX2 instructions, 2018).
+    /// Popcount by table lookup of nibbles (Mula, Kurz, Lemire, Faster population counts using AVX2 instructions,
+    /// 2018).
     #[target_feature(enable = "avx2,popcnt")]
     pub(super) fn avx2(queries: &[u64], group: &[u64]) -> Shared {
         let num_words = queries.len() / NUM_QUERIES;
@@ -130,7 +131,7 @@ mod x86 {
                 for (eight, &word) in eights.iter().zip(words) {
                     let word = _mm256_set1_epi64x(word as i64);
                     for (half, bytes) in bytes.iter_mut().enumerate() {
-                        // SAFETY: four of the eight words from 0 or 4 on; no alignment is asked for.
+                        // SAFETY: four of the eight words from 0 or 4 on; no alignment is required.
                         let filters =
                             unsafe { _mm256_loadu_si256(eight.as_ptr().add(4 * half).cast()) };
                         let both = _mm256_and_si256(filters, word);
@@ -147,7 +148,7 @@ mod x86 {
                 }
             }
             for (half, sum) in sums.into_iter().enumerate() {
-                // SAFETY: four of the eight words from 0 or 4 on; no alignment is asked for.
+                // SAFETY: four of the eight words from 0 or 4 on; no alignment is required.
                 unsafe { _mm256_storeu_si256(counts.as_mut_ptr().add(4 * half).cast(), sum) };
             }
         }

@@ -1,27 +1,27 @@
-//! How many bits must filters of about so many bits share?
+//! How many bits must filters share, given approximate numbers of set bits?
 //!
-//! A demand costs logarithms. So it is asked once for all filters whose numbers of set bits lie close together, by the least of them; the few pairs
-//! that pass are asked exactly.
+//! Evaluating a demand takes logarithms. So it is evaluated once for all filters with similar numbers of set bits, for
+//! the smallest of them; the few pairs that pass are checked exactly.
 
 use super::demand::Demand;
 
-/// Most levels: a table of 256 kB.
+/// Maximum number of levels: a table of 256 kB.
 const MAX_LEVELS: u32 = 256;
 
-/// Least shared bits by levels of set bits.
+/// Minimum numbers of shared bits, by levels of set bits.
 #[derive(Debug)]
 pub(super) struct Levels {
     first: u32,
     width: u32,
     num_levels: u32,
-    /// Row of level i, column of level j: with filters of level j and all above.
+    /// Row of level i, column of level j: the need with filters of level j and above.
     needs: Vec<u32>,
-    /// For each level the first and the last that it may pass with; first above last where there is none.
+    /// For each level, the first and last level with which it may pass; first is above last if there is none.
     partners: Vec<(u32, u32)>,
 }
 
 impl Levels {
-    /// Levels of the numbers from `first` to `last`.
+    /// Creates the levels of the numbers from `first` to `last`.
     pub(super) fn new(demand: Demand, num_bits: u32, first: u32, last: u32) -> Self {
         let width = (last - first + 1).div_ceil(MAX_LEVELS).max(1);
         let num_levels = (last - first) / width + 1;
@@ -53,7 +53,7 @@ impl Levels {
                 }
             }
         }
-        // Needs rise with the numbers of bits, except where filters are all but full.
+        // Needs increase with the numbers of bits, except for almost full filters.
         for row in needs.chunks_mut(num_levels as usize) {
             for j in (1..row.len()).rev() {
                 row[j - 1] = row[j - 1].min(row[j]);
@@ -72,7 +72,8 @@ impl Levels {
         (num_set - self.first) / self.width
     }
 
-    /// What filters with `num_set` bits must share with others: first and last number of bits of those, and the needs by their level.
+    /// Returns what filters with `num_set` bits must share with others: the first and last number of bits of those, and
+    /// the needs by their level.
     pub(super) fn of(&self, num_set: u32) -> Needs<'_> {
         let level = self.level(num_set);
         let (low, high) = self.partners[level as usize];
@@ -94,14 +95,14 @@ impl Levels {
 pub(super) struct Needs<'a> {
     levels: &'a Levels,
     needs: &'a [u32],
-    /// Filters of fewer bits cannot pass.
+    /// Filters with fewer bits cannot pass.
     pub(super) first: u32,
-    /// Nor those of more.
+    /// Filters with more bits cannot pass.
     pub(super) last: u32,
 }
 
 impl Needs<'_> {
-    /// With filters of `num_set` bits and more.
+    /// Returns the need with filters of at least `num_set` bits.
     #[inline]
     pub(super) fn with(&self, num_set: u32) -> u32 {
         self.needs[self.levels.level(num_set) as usize]

@@ -1,11 +1,11 @@
 //! Which Bloom filters share so many bits that their documents may reach a threshold?
 //!
-//! Whatever is asked of two filters, it is a least number of bits that both must have, given how many each has: so one join serves all
-//! measures. [`Demand`] says how many; [`BloomJoin`] compares filters in order of their numbers of bits, so that those too small or
-//! too large for each other are not looked at (Bayardo, Ma, Srikant, Scaling up all pairs similarity search, WWW 2007). A filter
-//! nominates and never proves: the module `verify` measures what is listed here.
+//! Every condition on two filters is a minimum number of bits that both must have, given how many each has, so one join
+//! serves all measures. [`Demand`] gives this number. [`BloomJoin`] compares filters in order of their numbers of bits,
+//! so that filters too small or too large for each other are skipped (Bayardo, Ma, Srikant, Scaling up all pairs
+//! similarity search, WWW 2007). A filter only proposes candidates: the module `verify` measures the pairs listed here.
 //!
-//! How many bits a pair must share follows from a model of chance, which gives the stated recall.
+//! The required number of bits follows from a probabilistic model, which gives the stated recall.
 
 mod demand;
 mod join;
@@ -18,15 +18,15 @@ mod tests;
 pub use demand::{BitMeasure, Demand, Measure};
 pub use join::{BloomJoin, BloomPairs};
 
-/// Most bits of a filter.
+/// Maximum number of bits of a filter.
 pub const MAX_BITS: u32 = 1 << 16;
 
-/// Number of bits that are set.
+/// Returns the number of set bits.
 pub fn num_set(filter: &[u64]) -> u32 {
     filter.iter().map(|word| word.count_ones()).sum()
 }
 
-/// The positions of the bits that are set, rising.
+/// Returns the positions of the set bits, ascending.
 pub fn positions(filter: &[u64]) -> impl Iterator<Item = u64> {
     filter
         .iter()

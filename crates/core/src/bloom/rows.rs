@@ -1,21 +1,21 @@
-//! Where do filters lie in memory, so that eight are compared at once?
+//! How are filters laid out in memory, so that eight are compared at once?
 
-/// Filters that one step compares.
+/// Number of filters that one step compares.
 pub(super) const LANES: usize = 8;
 
-/// Filters of consecutive positions, in order of their numbers of set bits. Word `w` of eight filters stands together; behind the last
-/// filter the eight are filled with empty ones.
+/// Filters of consecutive positions, in order of their numbers of set bits. Word `w` of eight filters is stored
+/// together; the last group is padded with empty filters.
 #[derive(Debug)]
 pub(super) struct Rows {
     num_words: usize,
     words: Vec<u64>,
-    /// Set bits and position of each, rising.
+    /// Number of set bits of each filter, ascending, and its position.
     pub(super) counts: Vec<u32>,
     pub(super) positions: Vec<u32>,
 }
 
 impl Rows {
-    /// Lays out the filters of some positions; `filter(position)` gives each, `num_set(position)` its number of bits.
+    /// Arranges the filters of some positions; `filter(position)` returns each, `num_set(position)` its number of bits.
     pub(super) fn new<'a>(
         positions: std::ops::Range<u32>,
         num_words: usize,
@@ -46,7 +46,7 @@ impl Rows {
         self.counts.len()
     }
 
-    /// The words of the eight filters from place `8 * group` on.
+    /// Returns the words of the eight filters from place `8 * group` on.
     #[inline]
     pub(super) fn group(&self, group: usize) -> &[u64] {
         let size = LANES * self.num_words;

@@ -1,4 +1,4 @@
-//! The join and its kernels against comparing every pair, and the model against chance.
+//! The join and its kernels compared with all pairs, and the model compared with simulation.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,7 +13,7 @@ use crate::testing::Random;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Filters of sets that share stretches of one long list of features, some of them empty, full or equal.
+/// Filters of sets that share ranges of one long list of features, some of them empty, full or equal.
 fn filters(num_filters: usize, num_bits: u32, random: &mut Random) -> Vec<u64> {
     let hasher = BloomHasher::new(num_bits, 1 + random.below(2) as u32, random.next());
     let universe: Vec<u64> = (0..num_bits).map(|_| random.next()).collect();
@@ -155,7 +155,7 @@ fn the_join_lists_every_pair_that_passes() {
 fn sets_at_the_threshold_pass_with_the_recall() {
     let mut random = Random::new(3);
     const TRIALS: u32 = 400;
-    // Sizes in and out of proportion to the filter; of 3 hashes too.
+    // Sizes that do and do not suit the filter, and also 3 hashes.
     for (union, num_bits, num_hashes) in [
         (40, 2048, 1),
         (600, 1024, 1),
@@ -171,7 +171,8 @@ fn sets_at_the_threshold_pass_with_the_recall() {
         ] {
             for recall in [0.8, 0.95] {
                 let demand = Demand::sets(measure, threshold, recall);
-                // The second set is all of the united but some of the first: as many are shared as the threshold asks.
+                // The second set is the union except for some of the first: as many are shared as the threshold
+                // requires.
                 let share = |both: usize| {
                     let a = both + (union - both) / 2;
                     let (both, a, b) = (both as f64, a as f64, (union + both - a) as f64);

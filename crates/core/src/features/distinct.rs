@@ -3,7 +3,7 @@
 /// Open-addressing table over a list of distinct features, in order of first occurrence.
 #[derive(Debug, Default)]
 pub(crate) struct Distinct {
-    /// Index into `features` plus one, 0 = free; a power of two long, at most half full.
+    /// Index into `features` plus one, 0 = free; the length is a power of two, and at most half of the slots are used.
     slots: Vec<u32>,
     pub(crate) features: Vec<u64>,
     pub(crate) counts: Vec<u32>,
@@ -13,7 +13,7 @@ const MIN_SLOTS: usize = 256;
 const MAX_FIRST_SLOTS: usize = 8192;
 
 impl Distinct {
-    /// Replaces the content by the distinct ones of `occurrences`.
+    /// Replaces the contents by the distinct features of `occurrences`.
     pub(crate) fn collect(&mut self, occurrences: &[u64]) {
         let wanted = (occurrences.len() * 2).next_power_of_two();
         self.slots.clear();
@@ -26,7 +26,7 @@ impl Distinct {
         }
     }
 
-    /// The place of a feature that was collected.
+    /// Returns the index of a collected feature.
     pub(crate) fn place(&self, feature: u64) -> Option<usize> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut slot = feature as usize & mask;
@@ -39,7 +39,7 @@ impl Distinct {
         }
     }
 
-    /// Keeps the features, by their place, that `keep` says; nothing can be added afterwards.
+    /// Keeps the features for whose index `keep` returns true; nothing can be added afterward.
     pub(crate) fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         let mut num_kept = 0;
         for i in 0..self.features.len() {

@@ -1,11 +1,11 @@
-//! How many documents hold each feature?
+//! How many documents contain each feature?
 //!
-//! One pass, any number of threads, documents in any order: everything added up commutes, so that the counts depend on
-//! the documents alone. Features go by their highest bits to shards, each a sorted list of counts and a heap of features
-//! that are yet to be counted.
+//! The count takes one pass, on any number of threads, with documents in any order: all additions commute, so the
+//! counts depend only on the documents. The highest bits of a feature select its shard, which has a sorted list of
+//! counts and a heap of features waiting to be counted.
 //!
-//! Whether counts are exact or come from the count-min sketch depends on the number of distinct features alone, which
-//! no order of the documents changes.
+//! Whether counts are exact or come from the count-min sketch depends only on the number of distinct features, which
+//! the order of documents does not change.
 
 use std::collections::HashSet;
 use std::mem::take;
@@ -19,39 +19,39 @@ use super::weights::{MAX_WEIGHT, digest};
 use crate::error::Error;
 use crate::parallel::map_ranges;
 
-/// Memory of a counted feature: 12 bytes, up to 6 for one that waits, up to 6 while a shard is sorted anew.
+/// Memory per counted feature: 12 bytes, up to 6 for a waiting one, up to 6 while a shard is sorted.
 const BYTES_A_FEATURE: u64 = 24;
-/// Features that wait in a shard before they are sorted in: an eighth of those that are counted at most, in these bounds.
+/// Bounds on the number of features that wait in a shard before they are merged: at most an eighth of the counted ones.
 const MIN_WAITING: (usize, usize) = (4096, 32_768);
 const CELL_BYTES: u64 = 4;
 const DEPTH: u32 = 4;
-/// Below it nothing could be counted.
+/// Minimum memory for counting.
 const MIN_MEMORY_BYTES: u64 = 16 << 20;
 
-/// Counts, over documents with distinct feature sets, how many hold each feature.
+/// Counts how many documents with distinct feature sets contain each feature.
 ///
-/// Counts are exact while there are at most `memory_bytes / 48` features; with more of them all counts are those of a
-/// count-min sketch in half of the memory, which are too high at times and never too low.
+/// Counts are exact up to `memory_bytes / 48` features. With more features, all counts are those of a count-min sketch
+/// in half of the memory, which may be too high but never too low.
 ///
 /// Source of the sketch: Cormode, Muthukrishnan: An improved data stream summary: the count-min sketch and its
-/// applications, J. Algorithms 55 (2005). Plain updates, not conservative ones: those depend on the order.
+/// applications, J. Algorithms 55 (2005). Plain updates instead of conservative ones, which would depend on the order.
 #[derive(Debug)]
 pub struct DocumentCounter {
     shards: Box<[Mutex<Shard>]>,
     documents: Box<[Mutex<HashSet<[u64; 2]>>]>,
     max_features: u64,
     min_waiting: usize,
-    /// The sketch of all shards; each has the columns of its highest byte.
+    /// The sketch of all shards; each shard has the columns of its highest byte.
     plan: CellPlan,
     num_documents: AtomicU64,
     num_incidences: AtomicU64,
     num_features: AtomicU64,
     is_over: AtomicBool,
-    /// Where the next thread begins to hand over, so that they do not follow each other.
+    /// The shard where the next thread starts to hand over, so that threads do not follow each other.
     turn: AtomicUsize,
 }
 
-/// Features of some documents, on their way into a [`DocumentCounter`]; each thread has its own.
+/// Features of some documents, not yet added to a [`DocumentCounter`]; each thread has its own.
 #[derive(Debug)]
 pub struct Pending {
     features: Vec<Vec<u64>>,
@@ -69,22 +69,23 @@ impl Default for Pending {
     }
 }
 
-/// The weights that a [`DocumentCounter`] came to.
+/// The weights computed by a [`DocumentCounter`].
 #[derive(Debug)]
 pub struct Counted {
-    /// Documents with distinct feature sets, empty ones apart.
+    /// Number of documents with distinct, nonempty feature sets.
     pub num_documents: u64,
-    /// Features of all of them together.
+    /// Total number of their features.
     pub num_incidences: u64,
-    /// Distinct features; `None` where they were too many to be told apart.
+    /// Number of distinct features; `None` if they were too many to distinguish.
     pub num_features: Option<u64>,
     /// Weights of features that weigh less than 15, or of cells.
     pub entries: Entries,
 }
 
 impl Counted {
-    /// By how much the count of a feature may be too high, and with what probability it is higher: 0 and 0 where counts
-    /// are exact. For a sketch of `width` cells in each of `depth` rows, `e * num_incidences / width` and `e^-depth`.
+    /// Returns by how much the count of a feature may be too high, and the probability that the error is greater: 0 and
+    /// 0 if counts are exact. For a sketch with `depth` rows of `width` cells, `e * num_incidences / width` and
+    /// `e^-depth`.
     pub fn error(&self) -> (u64, f64) {
         match &self.entries {
             Entries::Listed { .. } => (0, 0.0),
@@ -95,20 +96,20 @@ impl Counted {
         }
     }
 
-    /// The table: what is not listed weighs 15.
+    /// Returns the table, in which unlisted features weigh 15.
     ///
     /// # Errors
-    /// None but those of [`WeightTable::new`].
+    /// Returns the errors of [`WeightTable::new`].
     pub fn into_table(self) -> Result<WeightTable, Error> {
         WeightTable::new(MAX_WEIGHT, self.entries)
     }
 }
 
 impl DocumentCounter {
-    /// An empty counter.
+    /// Creates an empty counter.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if `memory_bytes` is under 16 MiB.
+    /// Returns [`Error::InvalidParameter`] if `memory_bytes` is under 16 MiB.
     pub fn new(memory_bytes: u64) -> Result<Self, Error> {
         if memory_bytes < MIN_MEMORY_BYTES {
             return Err(Error::invalid(
@@ -137,7 +138,7 @@ impl DocumentCounter {
         })
     }
 
-    /// Takes the distinct features of a document, unless it has none or another document has the same.
+    /// Adds the distinct features of a document to `pending`, unless it has none or another document has the same set.
     pub fn take(&self, features: &[u64], pending: &mut Pending) {
         if features.is_empty() {
             return;
@@ -153,7 +154,7 @@ impl DocumentCounter {
         }
     }
 
-    /// Counts what is pending. Cost: about 20 ns a feature.
+    /// Counts the pending features. Cost: about 20 ns per feature.
     pub fn add(&self, pending: &mut Pending) {
         self.num_documents
             .fetch_add(take(&mut pending.num_documents), Ordering::Relaxed);
@@ -176,11 +177,11 @@ impl DocumentCounter {
         }
     }
 
-    /// Sorts in what waits, and goes over to the sketch where there are too many features.
+    /// Merges the waiting features, and switches to the sketch if there are too many features.
     fn sort_in(&self, which: usize, shard: &mut Shard) {
         let num_new = shard.sort_in();
         let num_features = self.num_features.fetch_add(num_new, Ordering::Relaxed) + num_new;
-        // The number of features only grows, so that it is over in the end however the documents came.
+        // The number of features only grows, so the final state does not depend on the order of documents.
         if num_features > self.max_features {
             self.is_over.store(true, Ordering::Relaxed);
         }
@@ -189,10 +190,10 @@ impl DocumentCounter {
         }
     }
 
-    /// Turns counts into weights.
+    /// Converts counts to weights.
     ///
     /// # Errors
-    /// [`Error::Canceled`] when `cancel` was set.
+    /// Returns [`Error::Canceled`] if `cancel` was set.
     pub fn finish(self, threads: usize, cancel: &AtomicBool) -> Result<Counted, Error> {
         let each = |work: &(dyn Fn(usize, &mut Shard) + Sync)| {
             map_ranges(
@@ -279,7 +280,7 @@ impl DocumentCounter {
     }
 }
 
-/// A lock that another thread's panic does not close: that panic ends the call anyway.
+/// Locks even a poisoned mutex: the panic of the other thread ends the call anyway.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -294,7 +295,7 @@ mod tests {
 
     const MEMORY: u64 = 64 << 20;
 
-    /// Documents of skewed features: some in most documents, most in one.
+    /// Documents with skewed features: some features are in most documents, most in one.
     fn documents(num_documents: usize) -> Vec<Vec<u64>> {
         let mut random = Random::new(5);
         let mut document = || {
@@ -330,7 +331,7 @@ mod tests {
         }
         let num_distinct = distinct.len() as u64;
         let rarity = Rarity::new(num_distinct);
-        // Copies, in another order of features, and empty documents count for nothing.
+        // Copies, features in another order, and empty documents do not count.
         let mut copies = documents[..500].to_vec();
         copies.iter_mut().for_each(|copy| copy.reverse());
         documents.extend(copies);
@@ -358,7 +359,7 @@ mod tests {
     fn a_sketch_counts_too_much_at_times_and_never_too_little() {
         let mut random = Random::new(6);
         let mut documents = documents(2000);
-        // More features than 16 MiB hold exactly.
+        // More features than 16 MiB can count exactly.
         for document in &mut documents {
             document.extend((0..200).map(|_| random.next()));
             document.sort_unstable();

@@ -1,13 +1,14 @@
-//! By which hash does a token become a number?
+//! Which hash function converts a token to a number?
 //!
-//! XXH3-64 unless a recipe names another: for collections whose sketches were made by other programs. Only XXH3 takes a seed.
+//! XXH3-64, unless a recipe names another one for collections whose sketches were made by other programs. Only XXH3
+//! takes a seed.
 
 use md5::Md5;
 use sha1::{Digest, Sha1};
 
 use crate::hash::xxh3_64_with_seed;
 
-/// The hash of a token, and where it belongs to a package, that package's way to cut and join tokens.
+/// The hash of a token and, for hashes of a package, that package's way of cutting and joining tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FeatureHash {
     /// XXH3-64 with a seed.
@@ -17,16 +18,17 @@ pub enum FeatureHash {
     Md5,
     /// The first 8 bytes of SHA-1, little-endian.
     Sha1,
-    /// [`multiplicative_hash`]: the string hash of old Python, over UTF-16 code units.
+    /// [`multiplicative_hash`]: the string hash of old Python versions, over UTF-16 code units.
     Multiplicative,
-    /// What the Python package `simhash` does to a text: its own tokens, hashed as [`FeatureHash::Md5`].
+    /// The method of the Python package `simhash`: its own tokens, hashed like [`FeatureHash::Md5`].
     Simhash1e0ng,
-    /// What users of the Python package `datasketch` do: a shingle is its tokens joined, hashed as [`FeatureHash::Sha1`].
+    /// The method of users of the Python package `datasketch`: a shingle is its joined tokens, hashed like
+    /// [`FeatureHash::Sha1`].
     Datasketch,
 }
 
 impl FeatureHash {
-    /// Every hash, in the order in which they are told.
+    /// All hashes, in the order of the documentation.
     pub const ALL: [FeatureHash; 6] = [
         FeatureHash::Xxh3,
         FeatureHash::Md5,
@@ -36,14 +38,14 @@ impl FeatureHash {
         FeatureHash::Datasketch,
     ];
 
-    /// The hash of that name, or `None`.
+    /// Returns the hash with this name, or `None`.
     pub fn from_name(name: &str) -> Option<FeatureHash> {
         FeatureHash::ALL
             .into_iter()
             .find(|hash| hash.name() == name)
     }
 
-    /// Name as users write it.
+    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             FeatureHash::Xxh3 => "xxh3",
@@ -55,7 +57,8 @@ impl FeatureHash {
         }
     }
 
-    /// Hash of one token, well-formed UTF-8. Cost: MD5 and SHA-1 take some 60 to 130 ns however short it is, the others a few.
+    /// Returns the hash of one token, which must be well-formed UTF-8. Cost: MD5 and SHA-1 take at least 60 to 130 ns,
+    /// the others a few.
     pub fn of(self, token: &[u8], seed: u64) -> u64 {
         match self {
             FeatureHash::Xxh3 => xxh3_64_with_seed(token, seed),
@@ -77,11 +80,11 @@ impl FeatureHash {
     }
 }
 
-/// The string hash of Python up to 3.2, in 64 bits, over the UTF-16 code units of a text.
+/// Returns the string hash of Python up to 3.2, in 64 bits, over the UTF-16 code units of a text.
 ///
-/// `x` begins as the first unit times 128; for every unit `u`, `x = x * 1000003 ^ u`; at last the number of units is added by exclusive
-/// or. The empty text has hash 0, and 2^64 - 1 (an error, to old Python) becomes 2^64 - 2. Weak: the high bits of short tokens
-/// are nearly constant.
+/// `x` starts as the first unit times 128; for every unit `u`, `x = x * 1000003 ^ u`; finally the number of units is
+/// XORed. The empty text has hash 0, and 2^64 - 1 (an error code in old Python) becomes 2^64 - 2. The hash is weak: the
+/// high bits of short tokens are almost constant.
 pub fn multiplicative_hash(text: &str) -> u64 {
     let mut units = text.encode_utf16();
     let Some(first) = units.clone().next() else {
@@ -97,10 +100,10 @@ pub fn multiplicative_hash(text: &str) -> u64 {
     }
 }
 
-/// Tokens of one text, kept so that shingles of them can be hashed joined, as users of `datasketch` do.
+/// Tokens of one text, kept so that shingles of them can be joined and hashed, as users of `datasketch` do.
 #[derive(Debug, Default)]
 pub(super) struct JoinedTokens {
-    /// Every token with a separator behind it, where there is one.
+    /// All tokens, each followed by its separator if it has one.
     bytes: Vec<u8>,
     /// Start and end of each token.
     spans: Vec<(usize, usize)>,
@@ -116,7 +119,7 @@ impl JoinedTokens {
         self.spans.len()
     }
 
-    /// Adds a token, and a space behind it if `spaced`.
+    /// Adds a token, followed by a space if `spaced`.
     pub(super) fn push(&mut self, token: &[u8], spaced: bool) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(token);

@@ -1,28 +1,28 @@
-//! How many documents hold each feature of one highest byte?
+//! How many documents contain each feature with a given highest byte?
 
 use std::mem::take;
 
 use super::weight_table::CellPlan;
 
 const SHARD_BITS: u32 = 8;
-/// Shards of all features.
+/// Number of shards.
 pub(super) const NUM_SHARDS: usize = 1 << SHARD_BITS;
-/// Fewer features are sorted by comparisons.
+/// Number of features below which they are sorted by comparisons.
 const LEAST_BY_DIGITS: usize = 512;
 
-/// The shard of a hash: its highest bits, so that shards in order hold rising features.
+/// Returns the shard of a hash: its highest bits, so that consecutive shards hold ascending features.
 #[inline(always)]
 pub(super) fn shard_of(hash: u64) -> usize {
     (hash >> (64 - SHARD_BITS)) as usize
 }
 
-/// A sorted list of counts, and a heap of features that are yet to be counted; or the cells of a sketch.
+/// A sorted list of counts and a heap of waiting features, or the cells of a sketch.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
     pub(super) features: Vec<u64>,
     pub(super) counts: Vec<u32>,
     waiting: Vec<u64>,
-    /// Counts of the sketch, from when there are too many features.
+    /// Counts of the sketch, once there are too many features.
     pub(super) cells: Vec<u32>,
 }
 
@@ -32,13 +32,13 @@ impl Shard {
         !self.cells.is_empty()
     }
 
-    /// Takes features that are yet to be counted; returns whether they should be sorted in now: at least `min_waiting`.
+    /// Adds waiting features; returns whether there are at least `min_waiting`, so that they should be merged.
     pub(super) fn wait(&mut self, features: &[u64], min_waiting: usize) -> bool {
         self.waiting.extend_from_slice(features);
         self.waiting.len() >= min_waiting.max(self.features.len() / 2)
     }
 
-    /// Sorts in what waits; returns how many features are new.
+    /// Merges the waiting features; returns how many features are new.
     pub(super) fn sort_in(&mut self) -> u64 {
         if self.waiting.is_empty() {
             return 0;
@@ -79,7 +79,7 @@ impl Shard {
         (self.features.len() - num_before) as u64
     }
 
-    /// Counts from now on in the cells of a sketch. `plan` is that of all shards, `which` this one's number.
+    /// Switches to counting in the cells of a sketch. `plan` is that of all shards, `which` the number of this shard.
     pub(super) fn go_over(&mut self, plan: CellPlan, which: usize) {
         let Shard {
             features,
@@ -110,7 +110,8 @@ impl Shard {
     }
 }
 
-/// Sorts features of one shard: by the two bytes below the highest one, which spread hashes out, then what is left.
+/// Sorts the features of one shard: by the two bytes below the highest one, which distribute hashes evenly, then by the
+/// rest.
 fn sort_features(features: &mut Vec<u64>) {
     if features.len() < LEAST_BY_DIGITS {
         return features.sort_unstable();

@@ -1,16 +1,16 @@
-//! What does a feature weigh by the terms in it?
+//! What is the weight of a feature, given the terms in it?
 
 use super::shingle::{feature_of, windows};
 use super::weight_table::WeightTable;
 
-/// What a token weighs that is no term.
+/// Weight of a token that is not a term.
 pub const UNLISTED_WEIGHT: u8 = 1;
 
-/// Replaces `weights` by those of the shingles of `width` tokens: the greatest of the weights of their tokens, 1 where a
-/// token is not listed, and of the terms of several tokens that stand in them whole.
+/// Replaces `weights` by those of the shingles of `width` tokens: the maximum of the weights of their tokens (1 if a
+/// token is not listed) and of the multi-token terms that they contain as a whole.
 ///
-/// The table lists terms of `lengths` tokens by [`term_feature`]. `tokens` holds `width` token hashes or more. Cost: one
-/// look-up for each token and length.
+/// The table lists terms of `lengths` tokens by [`term_feature`]. `tokens` must have at least `width` token hashes.
+/// Cost: one lookup per token and length.
 pub(super) fn weigh(
     table: &WeightTable,
     lengths: &[u32],
@@ -20,7 +20,7 @@ pub(super) fn weigh(
 ) {
     weights.clear();
     weights.resize(tokens.len() - width + 1, 0);
-    // Every token counts alone, also where no term is a single one.
+    // Every token is looked up, even if no term is a single token.
     let several = lengths
         .iter()
         .map(|&length| length as usize)
@@ -46,7 +46,7 @@ pub(super) fn weigh(
     }
 }
 
-/// The key of a term in a table: what a short text of its tokens has as its feature.
+/// Returns the key of a term in a table: the feature of a short text with its tokens.
 pub fn term_feature(tokens: &[u64]) -> u64 {
     let mut feature = 0;
     if !tokens.is_empty() {

@@ -44,18 +44,18 @@ use weigher::Weigher;
 pub use weight_table::{CellPlan, Entries, WeightTable, table_id};
 pub use weights::{MAX_WEIGHT, Weights, digest, log_count_weight};
 
-/// What makes the features of a text.
+/// The rules that determine the features of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FeatureRules {
     /// What a token is.
     pub tokens: Tokens,
-    /// Tokens a shingle, 1 to 64.
+    /// Number of tokens per shingle, 1 to 64.
     pub shingle: u32,
-    /// What repetition weighs.
+    /// How repetitions are weighted.
     pub weights: Weights,
-    /// Seed of the token hash, where it takes one.
+    /// Seed of the token hash, if it takes one.
     pub seed: u64,
-    /// Hash of a token. [`FeatureHash::Simhash1e0ng`] has tokens and shingles of its own.
+    /// Hash of a token. [`FeatureHash::Simhash1e0ng`] has its own tokens and shingles.
     pub hash: FeatureHash,
 }
 
@@ -65,7 +65,7 @@ pub struct FeatureRules {
 pub enum Shape {
     /// At least one shingle.
     Full = 0,
-    /// Fewer tokens than one shingle: one feature stands for the whole text.
+    /// Fewer tokens than one shingle: one feature represents the whole text.
     Short = 1,
     /// The normalized text is empty: no feature.
     Empty = 2,
@@ -76,15 +76,15 @@ pub enum Shape {
 pub struct FeatureView<'a> {
     /// Distinct features, in order of first occurrence.
     pub features: &'a [u64],
-    /// Their weights; empty where all are 1.
+    /// Their weights; empty if all are 1.
     pub weights: &'a [u32],
     /// Whether the text was long enough.
     pub shape: Shape,
-    /// What keeps the features apart from those of other values, where texts have a value: [`add_salt`].
+    /// Distinguishes the features from those of documents with other values, if texts have a value: [`add_salt`].
     pub salt: Option<u64>,
 }
 
-/// Turns texts into features; holds the scratch space, so each thread has its own.
+/// Converts texts to features, reusing its memory; each thread needs its own.
 #[derive(Debug)]
 pub struct Extractor {
     rules: FeatureRules,
@@ -96,23 +96,23 @@ pub struct Extractor {
     cutter: Cutter,
     preparer: Preparer,
     stop_filter: Option<StopFilter>,
-    /// Normalized text; what stands behind it is padding.
+    /// Normalized text, followed by padding.
     normalized: Vec<u8>,
     /// Token hashes, then features.
     occurrences: Vec<u64>,
-    /// Tokens, where shingles of them are hashed joined.
+    /// Tokens, if shingles of them are joined and hashed.
     joined: JoinedTokens,
     distinct: Distinct,
     weigher: Weigher,
-    /// Whether weights only say which features there are.
+    /// Whether weights only determine which features exist.
     counts_once: bool,
-    /// That of the last document.
+    /// The salt of the last document.
     salt: Option<u64>,
     adds_salt: bool,
 }
 
 impl Extractor {
-    /// Scratch space for these rules. A shingle of 0 counts as 1.
+    /// Creates an extractor for these rules. A shingle of 0 counts as 1.
     pub fn new(rules: FeatureRules, isa: Isa) -> Self {
         Extractor {
             isa,
@@ -137,28 +137,29 @@ impl Extractor {
         }
     }
 
-    /// Lets the weights be read from a table.
+    /// Sets the table from which weights are read.
     #[must_use]
     pub fn with_table(mut self, table: Option<FeatureWeights>) -> Self {
         self.weigher.table = table;
         self
     }
 
-    /// Lets each feature that has a weight count once.
+    /// Sets whether each feature that has a weight counts once.
     #[must_use]
     pub fn counting_once(mut self, counts_once: bool) -> Self {
         self.counts_once = counts_once;
         self
     }
 
-    /// Leaves the salt out of the features of [`Extractor::features`]: rarity is counted whatever the values of documents.
+    /// Omits the salt from the features of [`Extractor::features`]: rarity is counted regardless of the values of
+    /// documents.
     #[must_use]
     pub fn leaving_salt_out(mut self) -> Self {
         self.adds_salt = false;
         self
     }
 
-    /// Lets texts be cut by other rules than the default ones.
+    /// Sets text rules other than the default ones.
     #[must_use]
     pub fn with_text_rules(mut self, rules: TextRules) -> Self {
         let words = rules.stop_words.as_deref();
@@ -168,7 +169,7 @@ impl Extractor {
         self
     }
 
-    /// The feature of every shingle, in order, repetitions included. Cost: linear in the text.
+    /// Returns the feature of every shingle, in order, including repetitions. Cost: linear in the text.
     pub fn occurrences<'a>(&mut self, document: impl Into<Document<'a>>) -> (&[u64], Shape) {
         let shape = self.extract(document.into());
         if let Some(salt) = self.salt {
@@ -177,9 +178,10 @@ impl Extractor {
         (&self.occurrences, shape)
     }
 
-    /// The distinct features in order of first occurrence, and their weights. Cost: linear in the text.
+    /// Returns the distinct features, in order of first occurrence, and their weights. Cost: linear in the text.
     ///
-    /// A document that tokens of this kind are not cut from (bytes as words, a text as the user's tokens) counts as empty.
+    /// A document that does not suit the kind of tokens (bytes for words, a text for the user's tokens) counts as
+    /// empty.
     pub fn features<'a>(&mut self, document: impl Into<Document<'a>>) -> FeatureView<'_> {
         let shape = self.extract(document.into());
         self.distinct.collect(&self.occurrences);
@@ -207,7 +209,7 @@ impl Extractor {
         let (value, text) = document.split_value();
         self.salt = Some(value_salt(value));
         match self.extract_text(text) {
-            // Without a feature, empty texts of any values would be alike.
+            // Without a feature, empty texts with different values would be equal.
             Shape::Empty => {
                 self.occurrences.push(NO_TOKENS);
                 Shape::Short
@@ -262,7 +264,7 @@ impl Extractor {
         Shape::Full
     }
 
-    /// Gives back what a huge text took, so that one does not count against the memory of a whole run.
+    /// Frees the memory that a huge text required, so that one text does not count against the memory of a whole run.
     fn release_scratch(&mut self, text_bytes: usize) {
         if self.normalized.capacity() > MAX_IDLE_SCRATCH && text_bytes < MAX_IDLE_SCRATCH / 2 {
             self.normalized = Vec::new();
@@ -275,7 +277,7 @@ impl Extractor {
         }
     }
 
-    /// Writes the normalized text, of a document without tokens; of what is no text, nothing.
+    /// Writes the normalized text of a document without tokens; nothing if the document is not a text.
     fn normalize_document(&mut self, document: Document<'_>) {
         match document {
             _ if self.rules.tokens == Tokens::User => self.normalized.clear(),
@@ -295,7 +297,7 @@ impl Extractor {
         }
     }
 
-    /// Hashes the tokens of a document by other rules than those with a path of their own.
+    /// Hashes the tokens of a document by rules without a specialized path.
     fn hash_by_rules(&mut self, document: Document<'_>) {
         let Extractor {
             hasher,
@@ -376,7 +378,7 @@ impl Extractor {
     }
 }
 
-/// Appends the hashes of the tokens `text[starts[i]..ends[i]]`; the text is padded.
+/// Appends the hashes of the tokens `text[starts[i]..ends[i]]`; the text must be padded.
 #[inline]
 fn hash_tokens(
     hasher: &TokenHasher,
@@ -396,14 +398,14 @@ fn hash_tokens(
     hashes.extend(tokens.map(|token| hash.of(token, seed)));
 }
 
-/// Turns features into those of documents with one value, which share none with documents of another.
+/// Converts features to those of documents with one value, which share none with documents of another value.
 pub fn add_salt(salt: u64, features: &mut [u64]) {
     for feature in features {
         *feature = mix64(*feature ^ salt);
     }
 }
 
-/// The salt of a value.
+/// Returns the salt of a value.
 fn value_salt(value: &str) -> u64 {
     xxh3_64_with_seed(value.as_bytes(), VALUE)
 }
@@ -411,8 +413,8 @@ fn value_salt(value: &str) -> u64 {
 /// "only_in_" in ASCII.
 const VALUE: u64 = 0x6F6E_6C79_5F69_6E5F;
 
-/// Bytes of normalized text that scratch space is kept for between texts.
+/// Maximum number of bytes of normalized text for which scratch space is kept between texts.
 const MAX_IDLE_SCRATCH: usize = 8 << 20;
 
-/// "notokens" in ASCII: keeps texts without tokens apart from tokens of the same bytes.
+/// "notokens" in ASCII: distinguishes texts without tokens from tokens with the same bytes.
 const NO_TOKENS: u64 = 0x6E6F_746F_6B65_6E73;

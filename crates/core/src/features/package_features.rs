@@ -1,13 +1,13 @@
-//! What are the features of a text to the packages whose sketches are to be met again?
+//! How are the features of other packages reproduced?
 //!
-//! A recipe names a package, which fixes hash, tokens and permutations together; other fields must not contradict it.
-//! What the packages do by accident (64-bit arithmetic that wraps, words that are dropped) is reproduced too.
+//! A recipe names a package, which determines hash, tokens and permutations together; other fields must not contradict
+//! it. Accidental properties of the packages (wrapping 64-bit arithmetic, dropped words) are reproduced too.
 
 use super::{Extractor, Shape};
 use crate::text::{self, Tokens};
 
 impl Extractor {
-    /// As the package `simhash` does: tokens of its own, each a feature; even an empty text has one.
+    /// Extracts features as the package `simhash` does: its own tokens, each a feature; even an empty text has one.
     pub(super) fn extract_as_simhash_package(&mut self, text: &str) -> Shape {
         let hash = self.rules.hash;
         let occurrences = &mut self.occurrences;
@@ -27,7 +27,8 @@ impl Extractor {
         }
     }
 
-    /// As users of `datasketch` do: a shingle is hashed as its tokens joined, words by a space. A text without tokens is one.
+    /// Extracts features as users of `datasketch` do: a shingle is hashed as its joined tokens, words separated by a
+    /// space. A text without tokens is one token.
     pub(super) fn extract_joined(&mut self, text: &str) -> Shape {
         self.joined.clear();
         let spaced = self.rules.tokens != Tokens::Char;

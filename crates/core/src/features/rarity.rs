@@ -1,22 +1,23 @@
-//! What does a feature weigh that so many of n documents hold?
+//! What is the weight of a feature that df of n documents contain?
 //!
-//! `idf = round(15 ln(n / df) / ln n)`, at least 1: a feature of one document weighs 15, one of all documents 1. Rounded
-//! up where the value lies halfway, idf is k or more exactly when `df^30 <= n^(31 - 2k)`, so that integers decide and no
-//! logarithm of any system has a say.
+//! `idf = round(15 ln(n / df) / ln n)`, at least 1: a feature in one document weighs 15, a feature in all documents 1.
+//! With halves rounded up, idf is at least k exactly when `df^30 <= n^(31 - 2k)`. So integers decide, and the result
+//! does not depend on any system's logarithm.
 
 use std::cmp::Ordering;
 
 use super::weights::{MAX_WEIGHT, log_count_weight};
 
-/// The weights of features by the number of documents that hold them, of n documents.
+/// The weights of features by the number of documents that contain them, among n documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rarity {
-    /// Greatest df that still weighs 15, 14, ... 2.
+    /// The greatest df for each of the weights 15, 14, ... 2.
     limits: [u64; MAX_WEIGHT as usize - 1],
 }
 
 impl Rarity {
-    /// The weights among `num_documents` documents. Of none or one every feature weighs 15. Cost: some microseconds.
+    /// Computes the weights among `num_documents` documents. With none or one, every feature weighs 15. Cost: some
+    /// microseconds.
     pub fn new(num_documents: u64) -> Self {
         let mut limits = [1; MAX_WEIGHT as usize - 1];
         for (i, limit) in limits.iter_mut().enumerate() {
@@ -26,7 +27,7 @@ impl Rarity {
         Rarity { limits }
     }
 
-    /// The weight of a feature that `df` documents hold; one of none weighs as one of a single document.
+    /// Returns the weight of a feature in `df` documents; 0 counts as 1.
     pub fn weight(&self, df: u64) -> u8 {
         MAX_WEIGHT - self.limits.iter().filter(|&&limit| df > limit).count() as u8
     }
@@ -46,15 +47,15 @@ pub const fn log_count_idf_weight(count: u32, idf: u32) -> u32 {
     }
 }
 
-/// Brings products of up to 15 x 15 into 1..15. A rare feature weighs 6 where it occurs once, 9, 12 and 15 where it occurs
-/// twice, three and four times; other divisors from 3 to 8 did no better on labeled sets.
+/// Scales products of up to 15 x 15 to 1..15. A rare feature weighs 6 if it occurs once, and 9, 12 and 15 if it occurs
+/// two, three and four times; other divisors from 3 to 8 were no better on labeled sets.
 const LOG_COUNT_IDF_SCALE: u32 = 5;
 
-/// The greatest df with `df^30 <= n^exponent`, n >= 1, exponent below 30.
+/// Returns the greatest df with `df^30 <= n^exponent`, for n >= 1 and an exponent below 30.
 fn greatest_df(n: u64, exponent: u32) -> u64 {
     let bound = power(n, exponent);
     let fits = |df: u64| compare(&power(df, 30), &bound) != Ordering::Greater;
-    // Right but for its last digits, which the exact comparison settles.
+    // Approximate: the exact comparison determines the last digits.
     let mut df = (libm::pow(n as f64, f64::from(exponent) / 30.0) as u64).clamp(1, n);
     while !fits(df) {
         df -= 1;
@@ -65,7 +66,7 @@ fn greatest_df(n: u64, exponent: u32) -> u64 {
     df
 }
 
-/// `base^exponent` in 64-bit digits, lowest first, without zeros at the top.
+/// Returns `base^exponent` in 64-bit digits, lowest first, without leading zeros.
 fn power(base: u64, exponent: u32) -> Vec<u64> {
     let mut digits = vec![1u64];
     for _ in 0..exponent {
@@ -100,7 +101,7 @@ mod tests {
             while df <= n {
                 let value = 15.0 * libm::log(n as f64 / df as f64) / libm::log(n as f64);
                 let fraction = value - libm::floor(value);
-                // Where the value lies halfway the logarithms cannot tell.
+                // If the value is halfway, logarithms cannot decide.
                 if (fraction - 0.5).abs() > 1e-9 {
                     let expected = libm::round(value).max(1.0) as u8;
                     assert_eq!(rarity.weight(df), expected, "df {df} of {n}");
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn halves_go_up() {
-        // 15 ln(n / df) / ln n = 7.5 where df is the square root of n.
+        // 15 ln(n / df) / ln n = 7.5 if df is the square root of n.
         for root in [10u64, 1000, 65_536, 4_000_000_000] {
             assert_eq!(Rarity::new(root * root).weight(root), 8, "{root}");
             assert_eq!(Rarity::new(root * root).weight(root + 1), 7, "{root}");

@@ -1,4 +1,4 @@
-//! Tests of tokens by other rules than the default ones.
+//! Tests of tokens by rules other than the default ones.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use crate::hash::MIX_MULTIPLIERS;
 use crate::hash::{SHINGLE_MULTIPLIER, mix64};
 use crate::isa::Isa;
 
-/// Calls `take` with the first place and the polynomial of every run of `width` hashes, 1 <= width <= hashes.len().
+/// Calls `take` with the start and the polynomial of every run of `width` hashes, 1 <= width <= hashes.len().
 #[inline(always)]
 pub(super) fn windows(hashes: &[u64], width: usize, mut take: impl FnMut(usize, u64)) {
     let leaving = (0..width).fold(1u64, |power, _| power.wrapping_mul(SHINGLE_MULTIPLIER));
@@ -22,7 +22,7 @@ pub(super) fn windows(hashes: &[u64], width: usize, mut take: impl FnMut(usize, 
     }
 }
 
-/// The feature of a polynomial.
+/// Returns the feature of a polynomial.
 #[inline(always)]
 pub(super) const fn feature_of(sum: u64) -> u64 {
     mix64(sum)
@@ -33,11 +33,11 @@ const fn append(sum: u64, hash: u64) -> u64 {
     sum.wrapping_mul(SHINGLE_MULTIPLIER).wrapping_add(hash)
 }
 
-/// Replaces n >= width >= 1 token hashes by the n - width + 1 shingles of them.
+/// Replaces n >= width >= 1 token hashes by their n - width + 1 shingles.
 pub(super) fn shingle(hashes: &mut Vec<u64>, width: usize, isa: Isa) {
     #[cfg(target_arch = "x86_64")]
     if matches!(isa, Isa::Avx512(_)) && (2..=MAX_DIRECT_WIDTH).contains(&width) {
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         unsafe { shingle_avx512(hashes, width) };
         return;
     }
@@ -45,7 +45,7 @@ pub(super) fn shingle(hashes: &mut Vec<u64>, width: usize, isa: Isa) {
     shingle_rolling(hashes, width);
 }
 
-/// One multiplication a hash and the next, each waiting for the one before.
+/// One multiplication per hash, each depending on the previous one.
 fn shingle_rolling(hashes: &mut Vec<u64>, width: usize) {
     let leaving = (0..width).fold(1u64, |power, _| power.wrapping_mul(SHINGLE_MULTIPLIER));
     let mut sum = hashes[..width]
@@ -62,11 +62,11 @@ fn shingle_rolling(hashes: &mut Vec<u64>, width: usize) {
     hashes.truncate(num_shingles);
 }
 
-/// Beyond, so many multiplications for each shingle cost more than waiting.
+/// Above this width, the additional multiplications per shingle cost more than the dependency.
 #[cfg(target_arch = "x86_64")]
 const MAX_DIRECT_WIDTH: usize = 12;
 
-/// Every shingle from the beginning: more multiplications than [`shingle_rolling`], but none waits for another.
+/// Computes every shingle from scratch: more multiplications than [`shingle_rolling`], but independent ones.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2")]
 fn shingle_avx512(hashes: &mut Vec<u64>, width: usize) {
@@ -89,12 +89,12 @@ fn shingle_avx512(hashes: &mut Vec<u64>, width: usize) {
     hashes.truncate(num_shingles);
 }
 
-/// Hashes in a register.
+/// Number of hashes in a register.
 #[cfg(target_arch = "x86_64")]
 const LANES: usize = 8;
 
-/// Replaces the first `N` registers of hashes by the shingles that begin with them; `width - 1` hashes stand behind them.
-/// Everything is read before it is written over.
+/// Replaces the first `N` registers of hashes by the shingles that begin with them; `width - 1` hashes must follow.
+/// Everything is read before it is overwritten.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2")]
 #[inline]
@@ -104,7 +104,7 @@ fn shingle_registers<const N: usize>(hashes: &mut [u64], width: usize) {
     let mut sums = [_mm512_setzero_si512(); N];
     for place in 0..width {
         for (i, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: from a place below `width` on there are `N` registers, as was asserted.
+            // SAFETY: from a place below `width` on there are `N` registers, as asserted above.
             let next = unsafe { _mm512_loadu_si512(hashes.as_ptr().add(place + i * LANES).cast()) };
             *sum = match place {
                 0 => next,

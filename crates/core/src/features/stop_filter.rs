@@ -10,7 +10,7 @@ pub(super) struct StopFilter {
 }
 
 impl StopFilter {
-    /// Of words in their normalized form, by the token hash and its seed.
+    /// Creates the filter of normalized words, for a token hash and its seed.
     pub(super) fn new(words: &[String], hash: FeatureHash, seed: u64) -> Self {
         let hashes = words.iter().map(|word| hash.of(word.as_bytes(), seed));
         let hashes: Vec<u64> = hashes.collect();
@@ -19,7 +19,7 @@ impl StopFilter {
         StopFilter { hashes: found }
     }
 
-    /// Leaves out the tokens that are stop words, unless all are.
+    /// Removes the tokens that are stop words, unless all are.
     pub(super) fn apply(&self, tokens: &mut Vec<u64>) {
         let is_stop = |token: &u64| self.hashes.place(*token).is_some();
         if !tokens.iter().all(is_stop) {

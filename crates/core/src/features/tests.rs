@@ -1,4 +1,4 @@
-//! Token hashes, shingles, weights and short texts against slow definitions.
+//! Token hashes, shingles, weights and short texts compared with slow definitions.
 
 use super::token_hash::TokenHasher;
 use super::*;
@@ -45,7 +45,7 @@ fn rules(tokens: Tokens, shingle: u32, weights: Weights, seed: u64) -> FeatureRu
     }
 }
 
-/// The features of a text by the words of the definitions: a feature and how often it occurs, in order of first occurrence.
+/// The features of a text by the definitions: each feature and how many times it occurs, in order of first occurrence.
 fn slow_features(text: &str, rules: FeatureRules) -> (Vec<u64>, Vec<u32>, Shape) {
     let words: Vec<u64> = tokens(text, rules.tokens)
         .iter()
@@ -229,7 +229,7 @@ fn a_digest_knows_weights_and_no_order() {
 
 #[test]
 fn extreme_texts_take_time_in_proportion() {
-    // Quadratic work on any of these would take hours.
+    // Quadratic work on one of these would take hours.
     const NUM_BYTES: usize = 2_000_000;
     let marks = "\u{301}\u{323}".repeat(NUM_BYTES / 4);
     let texts = [

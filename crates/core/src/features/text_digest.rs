@@ -1,11 +1,11 @@
-//! Are two texts the same once they are normalized?
+//! Are two texts equal after normalization?
 
 use super::value_salt;
 use crate::hash::{mix64, xxh3_64_with_seed};
 use crate::isa::Isa;
 use crate::text::{self, Document, Preparer, TextRules};
 
-/// Hashes normalized texts; holds the scratch space, so keep one for each thread.
+/// Hashes normalized texts, reusing its memory; keep one per thread.
 #[derive(Debug)]
 pub struct TextDigester {
     rules: TextRules,
@@ -15,7 +15,7 @@ pub struct TextDigester {
 }
 
 impl TextDigester {
-    /// Scratch space, for texts normalized by these rules.
+    /// Creates a digester for texts normalized by these rules.
     pub fn new(rules: TextRules, isa: Isa) -> Self {
         TextDigester {
             rules,
@@ -25,9 +25,10 @@ impl TextDigester {
         }
     }
 
-    /// 128 bits that are equal for equal normalized texts of equal values; `None` where nothing is left of the text.
+    /// Returns 128 bits that are equal for equal normalized texts with equal values, or `None` if the normalized text
+    /// is empty.
     ///
-    /// Equal digests of different texts: one chance in 2^128 among texts that nobody crafted.
+    /// Different texts have equal digests with a probability of 2^-128, unless they were crafted.
     pub fn digest(&mut self, text: &str) -> Option<[u64; 2]> {
         if let (true, (value, Document::Text(text))) =
             (self.rules.has_value, Document::Text(text).split_value())
@@ -40,7 +41,7 @@ impl TextDigester {
     }
 
     fn digest_text(&mut self, text: &str) -> Option<[u64; 2]> {
-        // SAFETY: an `Isa` is made only where the processor has it.
+        // SAFETY: an `Isa` is created only if the processor has it.
         unsafe {
             match self.rules.keep_text() {
                 true => text::normalize_into(text, self.isa, &mut self.normalized),

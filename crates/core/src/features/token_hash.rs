@@ -1,7 +1,7 @@
 //! What is the hash of a token?
 //!
-//! XXH3-64 with a seed, as the xxhash-rust crate computes it. Tokens are short, so the paths for up to 16 bytes stand here, written to
-//! read whole words from a padded text and to depend on branches as little as possible.
+//! XXH3-64 with a seed, as computed by the xxhash-rust crate. Tokens are short, so the paths for up to 16 bytes are
+//! implemented here. They read whole words from a padded text and depend on branches as little as possible.
 
 use crate::isa::Isa;
 
@@ -16,7 +16,7 @@ pub(crate) struct TokenHasher {
     of_ascii: Box<[u64; 128]>,
 }
 
-/// Bytes that are looked at together for being ASCII.
+/// Number of bytes that are checked together for being ASCII.
 const ASCII_STEP: usize = 32;
 
 impl TokenHasher {
@@ -30,7 +30,7 @@ impl TokenHasher {
         }
     }
 
-    /// Appends the hash of every scalar of `text[..len]`, well-formed UTF-8 with at least 8 bytes behind it.
+    /// Appends the hash of every scalar of `text[..len]`, which must be well-formed UTF-8 followed by at least 8 bytes.
     pub(crate) fn hash_scalars(&self, text: &[u8], len: usize, hashes: &mut Vec<u64>) {
         hashes.reserve(len);
         let mut at = 0;
@@ -45,7 +45,7 @@ impl TokenHasher {
                 Some(steps) => steps * ASCII_STEP,
                 None => rest.len() / ASCII_STEP * ASCII_STEP,
             };
-            // The mask tells the compiler what is known already.
+            // The mask tells the compiler that the index is in range.
             let of_ascii = |&byte: &u8| self.of_ascii[usize::from(byte & 0x7F)];
             hashes.extend(rest[..num_ascii].iter().map(of_ascii));
             at += num_ascii;
@@ -74,13 +74,13 @@ impl TokenHasher {
         hashes.extend(bytes.iter().map(|&byte| of_byte[byte as usize]));
     }
 
-    /// Appends the hashes of the tokens `text[starts[i]..ends[i]]`, none of them empty. At least 16 bytes of text stand
-    /// behind every start.
+    /// Appends the hashes of the tokens `text[starts[i]..ends[i]]`, none of which may be empty. At least 16 bytes of
+    /// text must follow every start.
     #[inline]
     pub(crate) fn hash(&self, text: &[u8], starts: &[u32], ends: &[u32], hashes: &mut Vec<u64>) {
         #[cfg(target_arch = "x86_64")]
         if matches!(self.isa, Isa::Avx512(_)) {
-            // SAFETY: an `Isa` of this kind is made only where the processor has it.
+            // SAFETY: an `Isa` of this kind is created only if the processor has it.
             unsafe { super::token_hash_avx512::hash(&self.keys, text, starts, ends, hashes) };
             return;
         }
@@ -100,7 +100,7 @@ impl TokenHasher {
         );
     }
 
-    /// Hash of one token of at least one byte. At least 16 bytes of text stand behind its start.
+    /// Returns the hash of one token of at least one byte. At least 16 bytes of text must follow its start.
     #[inline(always)]
     pub(crate) fn one(&self, text: &[u8], start: usize, end: usize) -> u64 {
         let word = |at: usize| {

@@ -4,10 +4,10 @@ use std::arch::x86_64::*;
 
 use super::token_keys::{Keys, MAX_SHORT_BYTES, PRIME_MX1, PRIME_MX2, PRIME64_2, PRIME64_3};
 
-/// As `TokenHasher::hash`.
+/// Same as `TokenHasher::hash`.
 ///
 /// # Safety
-/// The processor has the instruction sets named.
+/// The processor must have the instruction sets named.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
 pub(super) unsafe fn hash(
     keys: &Keys,
@@ -33,7 +33,7 @@ pub(super) unsafe fn hash(
     }
     let rest = num_tokens - at;
     if rest > 0 {
-        // Fill up with the first of the rest; the surplus hashes are thrown away.
+        // Filled up with the first of the remaining tokens; the surplus hashes are discarded.
         let (mut last_starts, mut last_ends, mut last) = ([starts[at]; 8], [ends[at]; 8], [0; 8]);
         last_starts[..rest].copy_from_slice(&starts[at..num_tokens]);
         last_ends[..rest].copy_from_slice(&ends[at..num_tokens]);
@@ -79,7 +79,7 @@ fn eight(keys: &Keys, text: &[u8], starts: &[u32], ends: &[u32], out: &mut [u64]
     };
     let bits = _mm512_slli_epi64::<3>(lens);
 
-    // Shifts by 64 and more, "negative" ones among them, give 0.
+    // Shifts by 64 and more, including "negative" ones, give 0.
     let last_four = _mm512_srlv_epi64(first, _mm512_sub_epi64(bits, set(32)));
     let mut middle = _mm512_and_si512(last_four, set(0xFFFF_FFFF));
     middle = _mm512_add_epi64(middle, _mm512_slli_epi64::<32>(first));
@@ -151,7 +151,7 @@ fn swap_bytes(words: __m512i) -> __m512i {
     _mm512_shuffle_epi8(words, _mm512_broadcast_i32x4(reversed))
 }
 
-/// Upper half of the 128-bit products, exclusive-or the lower half.
+/// Returns the upper half of the 128-bit products, XORed with the lower half.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 fn fold_product(a: __m512i, b: __m512i) -> __m512i {

@@ -5,7 +5,7 @@ use std::arch::aarch64::*;
 use super::token_keys::{Keys, MAX_SHORT_BYTES, PRIME_MX2, PRIME64_2, PRIME64_3};
 use crate::halves::Four;
 
-/// As `TokenHasher::hash`, for whole groups of four; returns the starts and ends that are left.
+/// Same as `TokenHasher::hash`, for whole groups of four; returns the remaining starts and ends.
 #[target_feature(enable = "neon")]
 pub(super) fn hash<'a>(
     keys: &Keys,
@@ -26,7 +26,8 @@ pub(super) fn hash<'a>(
     (rest_starts, rest_ends)
 }
 
-/// Hashes of four tokens. More than eight bytes are hashed one token at a time: they are rare, and take a product of 128 bits.
+/// Returns the hashes of four tokens. Tokens of more than eight bytes are hashed one at a time: they are rare, and take
+/// a 128-bit product.
 #[target_feature(enable = "neon")]
 #[inline]
 fn four(keys: &Keys, text: &[u8], starts: &[u32; 4], ends: &[u32; 4]) -> [u64; 4] {
@@ -53,17 +54,19 @@ fn four(keys: &Keys, text: &[u8], starts: &[u32; 4], ends: &[u32; 4]) -> [u64; 4
     hashes
 }
 
-/// Hashes of the tokens of at most eight bytes among four; each begins with the low bytes of its word. Others get any number.
+/// Returns the hashes of those of four tokens that have at most eight bytes, in the low bytes of their words. The other
+/// results are arbitrary.
 #[target_feature(enable = "neon")]
 #[inline]
 fn up_to_8(keys: &Keys, words: &[u64; 4], lens: uint32x4_t) -> [u64; 4] {
     // SAFETY: four numbers are read.
     let words = unsafe { vld1q_u64_x2(words.as_ptr()) };
     let low_halves = low_halves(words.0, words.1);
-    // Shifts to the left, so to the right where they are negative.
+    // Shifts to the left, and to the right if negative.
     let bits = vreinterpretq_s32_u32(vshlq_n_u32::<3>(lens));
 
-    // The last byte, the length, the first byte and the middle one above each other. Of at most three bytes the low half has all.
+    // From high to low: the last byte, the length, the first byte and the middle one. For at most three bytes, the low
+    // half has all of them.
     let to_middle = vnegq_s32(vshlq_n_s32::<3>(vshrq_n_s32::<4>(bits)));
     let to_last = vsubq_s32(vdupq_n_s32(8), bits);
     let mut bytes = vsliq_n_u32::<8>(vshlq_u32(low_halves, to_last), lens);
@@ -87,7 +90,7 @@ fn up_to_8(keys: &Keys, words: &[u64; 4], lens: uint32x4_t) -> [u64; 4] {
         high: low_halves,
     };
     middle = middle.exclusive_or(keys.middle);
-    // Rotated by 49, which exchanges the halves and rotates by 17, and by 24.
+    // Rotated by 49 (which swaps the halves and rotates by 17) and by 24.
     let rotated = Four {
         low: veorq_u32(
             vsliq_n_u32::<17>(vshrq_n_u32::<15>(middle.low), middle.high),
@@ -121,7 +124,7 @@ fn low_halves(first: uint64x2_t, second: uint64x2_t) -> uint32x4_t {
     vuzp1q_u32(vreinterpretq_u32_u64(first), vreinterpretq_u32_u64(second))
 }
 
-/// `x ^ (x >> SHIFT)`, where `REST` is 32 less that.
+/// Returns `x ^ (x >> SHIFT)`, where `REST` is 32 - `SHIFT`.
 #[target_feature(enable = "neon")]
 #[inline]
 fn exclusive_or_shifted<const SHIFT: i32, const REST: i32>(x: Four) -> Four {

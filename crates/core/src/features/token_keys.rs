@@ -1,8 +1,8 @@
-//! What does a seed make of XXH3 for tokens of up to 16 bytes?
+//! How does a seed modify XXH3 for tokens of up to 16 bytes?
 
 use crate::hash::xxh3_64_with_seed;
 
-/// What the seed adds to the secret of XXH3, for each range of lengths.
+/// The parts of the XXH3 secret combined with the seed, for each range of lengths.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     seed: u64,
@@ -31,7 +31,7 @@ pub(super) const PRIME64_3: u64 = 0x1656_67B1_9E37_79F9;
 pub(super) const PRIME_MX1: u64 = 0x1656_6791_9E37_79F9;
 pub(super) const PRIME_MX2: u64 = 0x9FB2_1C65_1E98_DF25;
 
-/// Longest token with a path of its own.
+/// Maximum length of a token with a specialized path.
 pub(super) const MAX_SHORT_BYTES: usize = 16;
 
 impl Keys {
@@ -49,8 +49,8 @@ impl Keys {
         }
     }
 
-    /// Hash of 1 to 8 bytes, the low `len` bytes of `word`. Both ranges of lengths are computed and one is
-    /// taken: a mispredicted branch costs more.
+    /// Returns the hash of 1 to 8 bytes, the low `len` bytes of `word`. Both ranges of lengths are computed and one is
+    /// selected: a mispredicted branch costs more.
     #[inline(always)]
     pub(super) fn up_to_8(&self, word: u64, len: u64) -> u64 {
         let small = {
@@ -71,7 +71,7 @@ impl Keys {
         std::hint::select_unpredictable(len < 4, small, middle)
     }
 
-    /// Hash of 9 to 16 bytes, given the first and the last eight.
+    /// Returns the hash of 9 to 16 bytes, given the first and the last eight.
     #[inline(always)]
     pub(super) fn up_to_16(&self, first: u64, last: u64, len: u64) -> u64 {
         let (low, high) = (first ^ self.large[0], last ^ self.large[1]);
@@ -85,7 +85,7 @@ impl Keys {
         hash ^ hash >> 32
     }
 
-    /// Hash of a token of any length.
+    /// Returns the hash of a token of any length.
     #[cold]
     pub(super) fn long(&self, token: &[u8]) -> u64 {
         xxh3_64_with_seed(token, self.seed)

@@ -1,4 +1,4 @@
-//! What do the distinct features of a text weigh, by the rule and by what it reads?
+//! What are the weights of the distinct features of a text?
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::weight_table::WeightTable;
 use super::weights::{MAX_WEIGHT, Weights, log_count_weight};
 use crate::isa::Isa;
 
-/// The table that [`Weights::Idf`], [`Weights::LogCountIdf`] and [`Weights::Lexicon`] read.
+/// The table read by [`Weights::Idf`], [`Weights::LogCountIdf`] and [`Weights::Lexicon`].
 #[derive(Debug, Clone)]
 pub struct FeatureWeights {
     /// Weights of features, or of terms by [`term_feature`](super::term_feature).
@@ -18,20 +18,21 @@ pub struct FeatureWeights {
     pub term_lengths: Arc<[u32]>,
 }
 
-/// Weighs the features of one text after the other.
+/// Weighs the features of one text after another.
 #[derive(Debug, Default)]
 pub(super) struct Weigher {
-    /// Without it every feature weighs 15, as one that no document holds.
+    /// Without a table, every feature weighs 15, like one in no document.
     pub(super) table: Option<FeatureWeights>,
-    /// What the tokens brought with them, for [`Weights::Own`].
+    /// The weights that came with the tokens, for [`Weights::Own`].
     pub(super) of_tokens: Vec<u8>,
-    /// By a lexicon or the user: the weight of every occurrence.
+    /// For a lexicon or the user's weights: the weight of every occurrence.
     of_occurrences: Vec<u8>,
     weights: Vec<u32>,
 }
 
 impl Weigher {
-    /// By a lexicon or the user, weighs every shingle of `width` of the tokens; before their hashes become features.
+    /// For a lexicon or the user's weights, weighs every shingle of `width` tokens; must be called before token hashes
+    /// become features.
     pub(super) fn weigh_shingles(&mut self, rule: Weights, tokens: &[u64], width: usize) {
         self.of_occurrences.clear();
         if rule == Weights::Own && !tokens.is_empty() {
@@ -50,7 +51,7 @@ impl Weigher {
         }
     }
 
-    /// Weighs the distinct features; those of weight 0 are left out.
+    /// Weighs the distinct features; those of weight 0 are removed.
     pub(super) fn weigh(
         &mut self,
         rule: Weights,
@@ -78,7 +79,7 @@ impl Weigher {
         }
     }
 
-    /// The weights; none where all are 1.
+    /// Returns the weights; empty if all are 1.
     pub(super) fn weights<'a>(&'a self, rule: Weights, distinct: &'a Distinct) -> &'a [u32] {
         match rule {
             Weights::None => &[],
@@ -87,7 +88,7 @@ impl Weigher {
         }
     }
 
-    /// Gives the scratch space back.
+    /// Frees the scratch space.
     pub(super) fn release(&mut self) {
         self.of_tokens = Vec::new();
         self.of_occurrences = Vec::new();
@@ -101,9 +102,9 @@ impl Weigher {
         }
     }
 
-    /// Weighs each feature as its first occurrence: equal features are equal tokens, and so of equal weight.
+    /// Gives each feature the weight of its first occurrence: equal features have equal tokens, and so equal weights.
     fn weigh_by_terms(&mut self, occurrences: &[u64], distinct: &mut Distinct) {
-        // Features stand in the order of their first occurrence, so that one walk meets them all.
+        // Features are in the order of their first occurrence, so one pass finds them all.
         let mut weighed = occurrences.iter().zip(&self.of_occurrences);
         for feature in &distinct.features {
             let found = weighed.find(|(occurrence, _)| *occurrence == feature);
@@ -124,7 +125,7 @@ impl Weigher {
         self.leave_out_zeros(distinct);
     }
 
-    /// Leaves out features of weight 0, unless all are: then each weighs 1.
+    /// Removes features of weight 0, unless all have weight 0: then each weighs 1.
     fn leave_out_zeros(&mut self, distinct: &mut Distinct) {
         if self.weights.iter().all(|&weight| weight == 0) {
             self.weights.fill(1);

@@ -1,4 +1,4 @@
-//! What does a feature weigh by a table?
+//! What is the weight of a feature in a table?
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -8,54 +8,54 @@ use crate::hash::{GOLDEN, mix64};
 use crate::isa::Isa;
 use crate::prefetch::prefetch_read;
 
-/// Weights of features, 0 to 15; those not listed weigh [`WeightTable::default_weight`].
+/// Weights of features, 0 to 15; unlisted features weigh [`WeightTable::default_weight`].
 #[derive(Debug, Clone)]
 pub struct WeightTable {
     default_weight: u8,
     content: Content,
 }
 
-/// What a table holds, as it is written to a file.
+/// The contents of a table, as written to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entries {
-    /// Features, rising, and their weights.
+    /// Features, ascending, and their weights.
     Listed {
-        /// Each once.
+        /// The distinct features.
         features: Vec<u64>,
-        /// As many.
+        /// Their weights.
         weights: Vec<u8>,
     },
-    /// Weights of the cells of a counting sketch: see [`CellPlan`].
+    /// Weights of the cells of a counting sketch; see [`CellPlan`].
     Cells {
-        /// Which cells a feature has.
+        /// Maps features to cells.
         plan: CellPlan,
-        /// `plan.num_cells()` of them.
+        /// `plan.num_cells()` weights.
         weights: Vec<u8>,
     },
 }
 
-/// Where a feature is counted in a sketch: in one cell of each of `depth` rows of `width` cells.
+/// Maps a feature to the cells in which a sketch counts it: one cell in each of `depth` rows of `width` cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CellPlan {
-    /// Rows, 1 to 16.
+    /// Number of rows, 1 to 16.
     pub depth: u32,
-    /// Cells in a row, at least 1.
+    /// Number of cells per row, at least 1.
     pub width: u64,
 }
 
 impl CellPlan {
-    /// All cells of all rows.
+    /// Number of cells of all rows.
     pub fn num_cells(&self) -> u64 {
         u64::from(self.depth) * self.width
     }
 
-    /// The cell of a feature in a row, among all cells.
+    /// Returns the cell of a feature in a row, as an index among all cells.
     #[inline(always)]
     pub fn cell(&self, feature: u64, row: u32) -> usize {
         (u64::from(row) * self.width + self.column(feature, row)) as usize
     }
 
-    /// The place of that cell in its row. Rising highest bytes of features go from left to right.
+    /// Returns the index of that cell in its row. It ascends with the highest byte of the feature.
     #[inline(always)]
     pub fn column(&self, feature: u64, row: u32) -> u64 {
         let mixed = mix64(feature ^ (u64::from(row) + 1).wrapping_mul(GOLDEN));
@@ -69,7 +69,8 @@ enum Content {
     Cells(CellPlan, Box<[u8]>),
 }
 
-/// A cache line: seven features and their weights plus one; 0 is a free place, and places fill from the first.
+/// A cache line with seven features and their weights plus one; 0 is a free place, and places are filled from the
+/// first.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
 struct Bucket {
@@ -79,7 +80,7 @@ struct Bucket {
 
 impl Bucket {
     const PLACES: usize = 7;
-    /// Features a bucket holds on average: three places in ten stay free, so that few searches go on.
+    /// Mean number of features per bucket: three in ten places remain free, so that few searches continue.
     const MEAN_FEATURES: usize = 5;
 }
 
@@ -89,25 +90,25 @@ struct Buckets {
     num_features: usize,
 }
 
-/// Parts of a table, each of which fits a cache.
+/// Number of parts of a table, each of which fits in a cache.
 const NUM_PARTS: usize = 64;
-/// Features that are taken at a time, where blocks serve.
+/// Number of features that are processed at a time, if they are processed in blocks.
 const WEIGHED_AT_ONCE: usize = 4096;
 
-/// The part of a table where a feature is looked for first: parts are in the order of buckets.
+/// Returns the part of a table in which a search for a feature starts: parts are in the order of buckets.
 #[inline(always)]
 fn part_of(feature: u64) -> usize {
     high_product(feature.wrapping_mul(GOLDEN), NUM_PARTS as u64) as usize
 }
 
-/// How many features before its own lookup a feature's cache line is asked for.
+/// Number of features between the prefetch of a cache line and its lookup.
 const FEATURES_AHEAD: usize = 32;
 
 impl WeightTable {
-    /// Makes a table. Cost: about 20 ns a feature.
+    /// Builds a table. Cost: about 20 ns per feature.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if features do not rise, the lengths do not fit, or a weight is above 15.
+    /// Returns [`Error::InvalidParameter`] if features do not ascend, lengths differ, or a weight is above 15.
     pub fn new(default_weight: u8, entries: Entries) -> Result<Self, Error> {
         let weights = match &entries {
             Entries::Listed { weights, .. } | Entries::Cells { weights, .. } => weights,
@@ -148,12 +149,12 @@ impl WeightTable {
         })
     }
 
-    /// What a feature weighs that is not listed.
+    /// The weight of an unlisted feature.
     pub fn default_weight(&self) -> u8 {
         self.default_weight
     }
 
-    /// Features listed; `None` for the cells of a sketch.
+    /// Number of listed features; `None` for the cells of a sketch.
     pub fn num_features(&self) -> Option<usize> {
         match &self.content {
             Content::Listed(buckets) => Some(buckets.num_features),
@@ -161,25 +162,25 @@ impl WeightTable {
         }
     }
 
-    /// The weight of a feature, if it is listed.
+    /// Returns the weight of a feature, if it is listed.
     #[inline(always)]
     pub fn listed(&self, feature: u64) -> Option<u8> {
         match &self.content {
             Content::Listed(buckets) => buckets.find(feature),
-            // A cell counts too much, never too little: the rarest reading is the nearest.
+            // A cell may count too much, but never too little: the rarest reading is the best.
             Content::Cells(plan, cells) => (0..plan.depth)
                 .map(|row| cells[plan.cell(feature, row)])
                 .max(),
         }
     }
 
-    /// Replaces `weights` by those of the features. Cost: one cache miss a feature, many at a time.
+    /// Replaces `weights` by those of the features. Cost: one cache miss per feature, many of them overlapping.
     pub fn weigh(&self, features: &[u64], isa: Isa, weights: &mut Vec<u32>) {
         weights.clear();
         match (&self.content, isa) {
             #[cfg(target_arch = "x86_64")]
             (Content::Listed(buckets), Isa::Avx512(_)) => {
-                // SAFETY: an `Isa` of this kind is made only where the processor has it.
+                // SAFETY: an `Isa` of this kind is created only if the processor has it.
                 unsafe { buckets.weigh_avx512(features, self.default_weight, weights) }
             }
             _ => look_up(
@@ -191,12 +192,14 @@ impl WeightTable {
         }
     }
 
-    /// The weights of the features of each list. Cost: some 10 ns a feature, whatever the size of the table.
+    /// Returns the weights of the features of each list. Cost: about 10 ns per feature, regardless of the size of the
+    /// table.
     ///
-    /// Features are taken in the order of their buckets, so that each part of the table is in a cache while it is read.
+    /// Features are processed in the order of their buckets, so that each part of the table is in a cache while it is
+    /// read.
     ///
     /// # Panics
-    /// When there are 2^32 features or more.
+    /// Panics if there are 2^32 features or more.
     pub fn weigh_many(&self, lists: &[&[u64]], isa: Isa) -> Vec<Vec<u8>> {
         let mut starts = [0usize; NUM_PARTS + 1];
         for &list in lists {
@@ -234,7 +237,7 @@ impl WeightTable {
         lists.iter().map(&mut take).collect()
     }
 
-    /// The content, features rising.
+    /// Returns the contents, with features ascending.
     pub fn entries(&self) -> Entries {
         match &self.content {
             Content::Listed(buckets) => {
@@ -250,7 +253,7 @@ impl WeightTable {
         }
     }
 
-    /// Bytes of memory held.
+    /// Size in memory, in bytes.
     pub fn num_bytes(&self) -> usize {
         match &self.content {
             Content::Listed(buckets) => size_of_val::<[Bucket]>(&buckets.buckets),
@@ -271,7 +274,7 @@ impl WeightTable {
     }
 }
 
-/// 128 bits that stand for a table and for `rules`, what makes its features. Cost: one pass over the entries.
+/// Returns 128 bits that identify a table and `rules`, which determine its features. Cost: one pass over the entries.
 pub fn table_id(rules: &[u8], default_weight: u8, entries: &Entries) -> u128 {
     let mut hasher = Xxh3::new();
     hasher.update(&(rules.len() as u64).to_le_bytes());
@@ -334,7 +337,7 @@ impl Buckets {
             let bucket = &self.buckets[at];
             let mut stored = 0;
             for place in 0..Bucket::PLACES {
-                // No feature stands twice, and a free place adds nothing.
+                // Features are distinct, and a free place contributes nothing.
                 let is_it = bucket.features[place] == feature;
                 stored |= bucket.stored[place] & 0u8.wrapping_sub(u8::from(is_it));
             }
@@ -348,7 +351,7 @@ impl Buckets {
         }
     }
 
-    /// As [`WeightTable::weigh`].
+    /// Same as [`WeightTable::weigh`].
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
     fn weigh_avx512(&self, features: &[u64], default_weight: u8, weights: &mut Vec<u32>) {
@@ -360,7 +363,7 @@ impl Buckets {
         );
     }
 
-    /// As [`Buckets::find`].
+    /// Same as [`Buckets::find`].
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
     #[inline]
@@ -371,9 +374,9 @@ impl Buckets {
         let mut at = self.first(feature);
         loop {
             let bucket = &self.buckets[at];
-            // SAFETY: a bucket is 64 bytes at an address that is a multiple of 64.
+            // SAFETY: a bucket has 64 bytes at an address that is a multiple of 64.
             let line = unsafe { _mm512_load_si512(std::ptr::from_ref(bucket).cast()) };
-            // The last word is that of the weights. A place in use stands before those that are free, whose feature is 0.
+            // The last word holds the weights. A used place precedes free ones, whose feature is 0.
             let mask = _mm512_cmpeq_epi64_mask(line, wanted) & 0x7F;
             if mask != 0 {
                 let stored = bucket.stored[mask.trailing_zeros() as usize];
@@ -411,7 +414,7 @@ impl Buckets {
     }
 }
 
-/// Appends what `find` says of each feature, whose memory `prefetch` asks for some features before.
+/// Appends the result of `find` for each feature, whose memory `prefetch` requests some features ahead.
 #[inline(always)]
 fn look_up(
     features: &[u64],
@@ -431,7 +434,7 @@ fn look_up(
     }));
 }
 
-/// The high half of the product: spreads a hash over `0..end`.
+/// Returns the high half of the product, which maps a hash to `0..end`.
 #[inline(always)]
 fn high_product(hash: u64, end: u64) -> u64 {
     ((u128::from(hash) * u128::from(end)) >> 64) as u64
@@ -464,7 +467,7 @@ mod tests {
                     let wanted = if i < num_listed { weights[i] } else { 15 };
                     assert_eq!(weight, u32::from(wanted), "{} {i}", isa.name());
                 }
-                // Of lists together they are what they are alone.
+                // Lists together give the same weights as separately.
                 let lists = [&asked[..7], &[], &asked[7..]];
                 let many = table.weigh_many(&lists, isa);
                 assert_eq!(

@@ -1,44 +1,44 @@
-//! What does a repeated feature weigh, and when are two weighted sets equal?
+//! How are repeated features weighted, and when are two weighted sets equal?
 //!
-//! The weight `count` is not limited to 15, unlike all others: stored collections and other SimHash packages use raw
-//! counts, which need no table and are exact in 64-bit sums. Where one token repeats a thousand times, `log-count` is
-//! the better choice; it is the default of SimHash.
+//! Unlike all other weights, `count` is not limited to 15: stored collections and other SimHash packages use raw
+//! counts, which need no table and are exact in 64-bit sums. If one token repeats a thousand times, `log-count` is the
+//! better choice; it is the default of SimHash.
 
 use crate::hash::mix64;
 #[cfg(target_arch = "x86_64")]
 use crate::isa::Isa;
 
-/// How the number of occurrences of a feature becomes its weight.
+/// How the number of occurrences of a feature determines its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Weights {
     /// Every distinct feature weighs 1.
     None,
     /// The number of occurrences.
     Count,
-    /// [`log_count_weight`] of it.
+    /// The [`log_count_weight`] of the number of occurrences.
     LogCount,
-    /// What a table says of the feature: the fewer documents hold it the more.
+    /// By a table: the fewer documents contain the feature, the more it weighs.
     Idf,
-    /// Both: [`log_count_idf_weight`](super::log_count_idf_weight).
+    /// Both combined: [`log_count_idf_weight`](super::log_count_idf_weight).
     LogCountIdf,
-    /// The greatest weight of the terms in the feature, by a table of terms.
+    /// The maximum weight of the terms in the feature, by a table of terms.
     Lexicon,
-    /// The user's own: the weights of tokens that came with them.
+    /// The user's weights, given with the tokens.
     Own,
 }
 
-/// No weight but that of [`Weights::Count`] is greater, and sums of [`Weights::Own`].
+/// Maximum weight, except for [`Weights::Count`] and sums of [`Weights::Own`].
 pub const MAX_WEIGHT: u8 = 15;
 
 impl Weights {
-    /// The rule of that name, or `None`.
+    /// Returns the rule with this name, or `None`.
     pub fn from_name(name: &str) -> Option<Weights> {
         Weights::ALL
             .into_iter()
             .find(|weights| weights.name() == name)
     }
 
-    /// Every rule, in the order in which they are told.
+    /// All rules, in the order of the documentation.
     pub const ALL: [Weights; 7] = [
         Weights::None,
         Weights::Count,
@@ -54,7 +54,7 @@ impl Weights {
         matches!(self, Weights::Idf | Weights::LogCountIdf | Weights::Lexicon)
     }
 
-    /// Name as users write it.
+    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Weights::None => "none",
@@ -68,7 +68,7 @@ impl Weights {
     }
 }
 
-/// `min(15, round(2 * log2(1 + count)))`, in integers.
+/// Returns `min(15, round(2 * log2(1 + count)))`, in integer arithmetic.
 pub const fn log_count_weight(count: u32) -> u32 {
     if count >= 180 {
         return 15;
@@ -79,19 +79,20 @@ pub const fn log_count_weight(count: u32) -> u32 {
     if weight > 15 { 15 } else { weight }
 }
 
-/// 128 bits that are equal for equal feature sets, whatever their order. Empty `weights` are 1 each.
+/// Returns 128 bits that are equal for equal feature sets, in any order. If `weights` is empty, each is 1.
 ///
-/// Cost: about 1 ns a feature. Equal digests of different sets: one chance in 2^64 or less among texts that nobody crafted.
+/// Cost: about 1 ns per feature. Different sets have equal digests with a probability of at most 2^-64, unless they
+/// were crafted.
 pub fn digest(features: &[u64], weights: &[u32]) -> [u64; 2] {
     #[cfg(target_arch = "x86_64")]
     if Isa::avx512().is_some() {
-        // SAFETY: just asked for.
+        // SAFETY: the instruction set was just detected.
         return unsafe { digest_avx512(features, weights) };
     }
     digest_plain(features, weights)
 }
 
-/// The same lines, compiled for eight features at a time.
+/// The same code, compiled for eight features at a time.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2")]
 fn digest_avx512(features: &[u64], weights: &[u32]) -> [u64; 2] {

@@ -1,19 +1,19 @@
-//! What is connected?
+//! Which positions are connected?
 
-/// Smallest position of the component of each of `n` positions, joined by the pairs.
+/// Returns the smallest position in the component of each of `n` positions, joined by the pairs.
 ///
 /// # Panics
-/// Where the slices differ in length or a position is `n` or more.
+/// Panics if the slices differ in length or a position is `n` or more.
 ///
 /// # Cost
-/// Nearly linear; 4 bytes a position.
+/// Almost linear; 4 bytes per position.
 pub fn components(n: usize, later: &[u32], earlier: &[u32]) -> Vec<u32> {
     let mut joined = Components::new(n);
     joined.join(later, earlier);
     joined.smallest()
 }
 
-/// Components that grow as pairs come. 4 bytes a position, however many pairs.
+/// Components that grow as pairs are added. 4 bytes per position, for any number of pairs.
 #[derive(Debug, Clone)]
 pub struct Components {
     /// A parent is never larger than its child, so the root is the smallest position.
@@ -21,7 +21,7 @@ pub struct Components {
 }
 
 impl Components {
-    /// `n` positions, each alone.
+    /// Creates `n` isolated positions.
     pub fn new(n: usize) -> Self {
         Components {
             parents: (0..n as u32).collect(),
@@ -31,7 +31,7 @@ impl Components {
     /// Joins the positions of pairs.
     ///
     /// # Panics
-    /// As [`components`].
+    /// Panics in the cases of [`components`].
     pub fn join(&mut self, later: &[u32], earlier: &[u32]) {
         assert_eq!(
             later.len(),
@@ -45,10 +45,10 @@ impl Components {
         }
     }
 
-    /// The smallest position of each one's component.
+    /// Returns the smallest position of each position's component.
     pub fn smallest(mut self) -> Vec<u32> {
         for position in 0..self.parents.len() {
-            // The parent is smaller and already points at its root.
+            // The parent is smaller and already points to its root.
             self.parents[position] = self.parents[self.parents[position] as usize];
         }
         self.parents
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::hash::mix64;
 
-    /// Labels spread along the pairs until nothing changes.
+    /// Propagates labels along the pairs until nothing changes.
     fn spread(n: usize, later: &[u32], earlier: &[u32]) -> Vec<u32> {
         let mut labels: Vec<u32> = (0..n as u32).collect();
         loop {

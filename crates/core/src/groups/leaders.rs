@@ -1,22 +1,23 @@
-//! Which documents are removed, and by whom?
+//! Which documents are removed, and because of which kept ones?
 
 use std::ops::Range;
 
 use crate::error::Error;
 use crate::states::{KEPT, REMOVED, UNDECIDED};
 
-/// `best_earlier` and `best_distance` where there is none.
+/// Value of `best_earlier` and `best_distance` if there is no match.
 pub const NO_MATCH: u32 = u32::MAX;
 
-/// Verdicts and evidence, one entry a position, filled from the front.
+/// Verdicts and evidence, one entry per position, filled from the front.
 ///
-/// Going down the order a document is removed if an already kept one matches it, else kept: the lexicographically first maximal
-/// independent set of the graph of matching pairs.
+/// In order, each document is removed if an already kept one matches it, and kept otherwise: the lexicographically
+/// first maximal independent set of the graph of matching pairs.
 #[derive(Debug, Clone)]
 pub struct Leaders {
     /// [`UNDECIDED`], [`KEPT`] or [`REMOVED`].
     pub states: Vec<u8>,
-    /// The kept document that removed this one: of highest similarity, among equals the smallest position. [`NO_MATCH`] if not removed.
+    /// The kept document because of which this one was removed: the one with the highest similarity, among equals the
+    /// smallest position. [`NO_MATCH`] if not removed.
     pub best_earlier: Vec<u32>,
     /// Similarity to it; NaN if not removed.
     pub best_similarity: Vec<f64>,
@@ -26,7 +27,7 @@ pub struct Leaders {
 }
 
 impl Leaders {
-    /// `n` undecided documents.
+    /// Creates the state of `n` undecided documents.
     pub fn new(n: usize) -> Self {
         Leaders {
             states: vec![UNDECIDED; n],
@@ -42,14 +43,15 @@ impl Leaders {
         self.num_decided
     }
 
-    /// Decides the documents of `range`, which starts where the last one ended.
+    /// Decides the documents of `range`, which must start where the last one ended.
     ///
-    /// Entry `i` of the slices is one compared pair, sorted by `later`; all pairs of the range must be there.
-    /// `similarity[i]` is NaN where the pair does not match. `distance` may be empty. Pairs whose earlier document was removed are ignored.
+    /// Entry `i` of the slices is one compared pair, sorted by `later`; all pairs of the range must be present.
+    /// `similarity[i]` is NaN if the pair does not match. `distance` may be empty. Pairs whose earlier document was
+    /// removed are ignored.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`], before anything is decided, where the range does not follow the last one or goes beyond the end,
-    /// lengths differ, or a pair is out of order, out of the range, or not (later, earlier).
+    /// Returns [`Error::InvalidParameter`], before anything is decided, if the range does not follow the last one or
+    /// extends beyond the end, lengths differ, or a pair is out of order, out of range, or not (later, earlier).
     pub fn decide(
         &mut self,
         range: Range<u32>,
@@ -91,12 +93,12 @@ impl Leaders {
     }
 }
 
-/// Verdicts on some consecutive documents; columns as in [`Leaders`].
+/// Verdicts on consecutive documents; columns as in [`Leaders`].
 #[derive(Debug, Clone)]
 pub struct RangeVerdicts {
     /// [`KEPT`] or [`REMOVED`].
     pub states: Vec<u8>,
-    /// The kept document that removed each.
+    /// The kept document because of which each was removed.
     pub best_earlier: Vec<u32>,
     /// Similarity to it.
     pub best_similarity: Vec<f64>,
@@ -104,12 +106,13 @@ pub struct RangeVerdicts {
     pub best_distance: Vec<u32>,
 }
 
-/// Decides the next `num` documents behind those of `states`, which are decided.
+/// Decides the next `num` documents after those of `states`, which are decided.
 ///
 /// Pairs are as for [`Leaders::decide`].
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where lengths differ, or a pair is out of order, out of the range, or not (later, earlier).
+/// Returns [`Error::InvalidParameter`] if lengths differ, or a pair is out of order, out of range, or not (later,
+/// earlier).
 pub fn decide_range(
     states: &[u8],
     num: u32,
@@ -141,7 +144,7 @@ pub fn decide_range(
             state == KEPT
         };
         let best = (start..i)
-            // Most pairs do not match, and states lie anywhere.
+            // Most pairs do not match, and states are scattered.
             .filter(|&j| !similarity[j].is_nan() && is_kept(earlier[j]))
             .reduce(|best, j| {
                 let wins = similarity[j] > similarity[best]
@@ -158,7 +161,7 @@ pub fn decide_range(
     Ok(verdicts)
 }
 
-/// Whether pairs are sorted, of the range, and each of a later and an earlier document.
+/// Checks that pairs are sorted, within the range, and each of a later and an earlier document.
 fn check(
     range: &Range<u32>,
     later: &[u32],
@@ -212,8 +215,8 @@ mod tests {
     #[test]
     fn no_chains_and_the_best_kept_one_is_the_evidence() {
         let mut leaders = Leaders::new(5);
-        // 1 goes by 0; 2 matches only 1, which was removed, so it stays; 3 matches 0 and 2 equally well and 1 best of all;
-        // 4 was compared with 3 and did not match.
+        // 1 is removed by 0; 2 matches only 1, which was removed, so it is kept; 3 matches 0 and 2 equally well and 1
+        // best of all; 4 was compared with 3 and did not match.
         let later = [1, 2, 3, 3, 3, 4];
         let earlier = [0, 1, 2, 0, 1, 2];
         let similarity = [0.9, 0.95, 0.85, 0.85, 1.0, f64::NAN];

@@ -1,7 +1,7 @@
-//! Which documents stay, and which belong together?
+//! Which documents are kept, and which belong together?
 //!
-//! [`Leaders`] is the decision rule: no chains, every removal measured against a kept document. [`components`] joins whatever is
-//! connected, for comparison.
+//! [`Leaders`] is the decision rule: no chains, and every removal is measured against a kept document. [`components`]
+//! joins everything that is connected, for comparison.
 //!
 //! The rule for a range of positions is a function of the states before it ([`decide_range`]). It returns verdicts
 //! instead of changing states, so the states of all documents need not be copied for each range, and may be in a file.

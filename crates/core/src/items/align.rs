@@ -1,12 +1,12 @@
-//! Which words of an item stand in a window, in order?
+//! Which words of an item occur in a window, in order?
 //!
-//! A longest common subsequence by words of bits (Hyyrö: Bit-parallel LCS-length computation revisited, AWOCA 2004): of each word of
-//! the window, from the last one on, a bit for each word of the item, clear where the length grows. The bits of all words
-//! of the window tell every step of the way back.
+//! A bit-parallel longest common subsequence (Hyyrö: Bit-parallel LCS-length computation revisited, AWOCA 2004): for
+//! each word of the window, from the last one on, a bit for each word of the item, clear where the length grows. The
+//! bits of all words of the window determine every step of the traceback.
 
 use super::table::{ItemTable, NGRAM};
 
-/// Beyond so many cells, words count as aligned where an n-gram covers them.
+/// Maximum number of cells; beyond it, words count as aligned if an n-gram covers them.
 const MOST_CELLS: usize = 1 << 26;
 const NONE: u32 = u32::MAX;
 
@@ -18,34 +18,34 @@ pub(super) struct Span {
     pub last: usize,
     pub first_gram: u32,
     pub last_gram: u32,
-    /// Words before this belong to an earlier window.
+    /// Words before this one belong to an earlier window.
     pub least_start: usize,
 }
 
-/// What was aligned.
+/// The result of an alignment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Aligned {
-    /// Words of the document.
+    /// First and last aligned word of the document.
     pub first_word: usize,
     pub last_word: usize,
-    /// Most consecutive words that are equal.
+    /// Maximum number of consecutive equal words.
     pub run: u32,
 }
 
-/// Holds the scratch space.
+/// Aligns texts with windows, reusing its memory.
 #[derive(Debug)]
 pub(super) struct Aligner {
-    /// Of each word of the vocabulary its place in `masks`, for the text in hand.
+    /// Index in `masks` of each word of the vocabulary, for the current text.
     slots: Vec<u32>,
-    /// Of each distinct word of the text a bit for each place of it, the last place lowest.
+    /// For each distinct word of the text, a bit for each of its places, the last place lowest.
     masks: Vec<u64>,
-    /// Of each word of the window, from the last one on, the bits.
+    /// The bits of each word of the window, from the last one on.
     rows: Vec<u64>,
     words: Vec<usize>,
 }
 
 impl Aligner {
-    /// 4 bytes for each word of the vocabulary.
+    /// Allocates 4 bytes per word of the vocabulary.
     pub fn new(table: &ItemTable) -> Self {
         Aligner {
             slots: vec![NONE; table.num_words()],
@@ -55,13 +55,13 @@ impl Aligner {
         }
     }
 
-    /// The words of the text that were aligned last, rising.
+    /// The words of the text that were last aligned, ascending.
     pub fn words(&self) -> &[usize] {
         &self.words
     }
 
-    /// Aligns a text with a window of a document, given as numbers of words, and as many words around it as the text has before its
-    /// first and behind its last n-gram, and a quarter more.
+    /// Aligns a text with a window of a document, given as numbers of words. The window is extended by as many words as
+    /// the text has before its first and after its last n-gram, and by a quarter more.
     pub fn align(
         &mut self,
         table: &ItemTable,
@@ -133,8 +133,8 @@ impl Aligner {
         }
     }
 
-    /// Goes from the first words to the last: where they differ, over a word of the text where that costs nothing, else over a word of
-    /// the window.
+    /// Traces the alignment from the first words to the last. Where words differ, skips a word of the text if that
+    /// costs nothing, otherwise a word of the window.
     fn trace(&mut self, words: &[u32], window: &[u32], low: usize) -> Aligned {
         let width = words.len().div_ceil(64);
         let (mut i, mut j, mut run, mut first_word) = (0, 0, 0, None);

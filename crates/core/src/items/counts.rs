@@ -1,10 +1,10 @@
-//! In how many documents do the n-grams and words of the items come?
+//! How many documents contain the n-grams and words of the items?
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::table::ItemTable;
 
-/// Counts of documents; threads may share it, and their order changes nothing.
+/// Counts of documents. Threads may share it; the result does not depend on their order.
 #[derive(Debug)]
 pub struct ItemCounts {
     grams: Box<[AtomicU32]>,
@@ -14,7 +14,7 @@ pub struct ItemCounts {
 }
 
 impl ItemCounts {
-    /// All zero: 4 bytes for each distinct n-gram and word.
+    /// Creates zero counts: 4 bytes per distinct n-gram and word.
     pub fn new(table: &ItemTable) -> Self {
         let zeros = |len: usize| (0..len).map(|_| AtomicU32::new(0)).collect();
         ItemCounts {
@@ -25,7 +25,7 @@ impl ItemCounts {
         }
     }
 
-    /// Continues from what [`ItemCounts::taken`] gave of a table of the same items.
+    /// Continues from the result of [`ItemCounts::taken`] for a table of the same items.
     pub fn from_taken(grams: &[u32], words: &[u32], num_documents: u64, num_sampled: u64) -> Self {
         let held = |counts: &[u32]| counts.iter().map(|&count| AtomicU32::new(count)).collect();
         ItemCounts {
@@ -36,7 +36,8 @@ impl ItemCounts {
         }
     }
 
-    /// Documents with each n-gram, sampled documents with each word, documents, sampled documents.
+    /// Returns the number of documents with each n-gram, of sampled documents with each word, of documents, and of
+    /// sampled documents.
     pub fn taken(&self) -> (Vec<u32>, Vec<u32>, u64, u64) {
         let held = |counts: &[AtomicU32]| {
             counts
@@ -52,7 +53,7 @@ impl ItemCounts {
         )
     }
 
-    /// Counts a document, by its distinct n-grams.
+    /// Counts a document, given its distinct n-grams.
     pub(super) fn add(&self, grams: &[u32]) {
         self.num_documents.fetch_add(1, Ordering::Relaxed);
         for &gram in grams {
@@ -60,7 +61,7 @@ impl ItemCounts {
         }
     }
 
-    /// Counts a sampled document, by its distinct words.
+    /// Counts a sampled document, given its distinct words.
     pub(super) fn add_sampled(&self, words: &[u32]) {
         self.num_sampled.fetch_add(1, Ordering::Relaxed);
         for &word in words {

@@ -1,24 +1,24 @@
-//! How surely is a match a copy of the item?
+//! How certain is it that a match is a copy of the item?
 
 use super::counts::ItemCounts;
 use super::scan::Matches;
 use super::table::{ItemTable, NGRAM};
 
-/// How much of a text a document has.
+/// How much of a text a document contains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Agreement {
-    /// Share of the weight of its n-grams that are in the window.
+    /// Fraction of the weight of its n-grams that is in the window.
     pub share: f64,
-    /// Share of the weight of its words that are aligned.
+    /// Fraction of the weight of its words that is aligned.
     pub similarity: f64,
 }
 
-/// The agreement of each match, once all documents were counted.
+/// Returns the agreement of each match, after all documents were counted.
 ///
-/// Let f be in how many other texts and documents an n-gram comes, without this one, and m the least f of the text: how often
-/// the whole of it comes. An n-gram weighs (m + 1) / (f + 1). A word weighs ln(1 + n / d), where d of n texts and sampled
-/// documents have it, and with a digit 2 ln(1 + n), times the least weight of the n-grams over it. So what many texts share
-/// counts little, and a problem with other names and numbers is another one.
+/// Let f be the number of other texts and other documents that contain an n-gram, and m the minimum f in the text: how
+/// often the whole text occurs. An n-gram weighs (m + 1) / (f + 1). A word weighs ln(1 + n / d), where d of n texts and
+/// sampled documents contain it, or 2 ln(1 + n) if it has a digit, times the minimum weight of the n-grams that cover
+/// it. So what many texts share counts little, and a problem with other names and numbers is a different one.
 pub fn judge(table: &ItemTable, counts: &ItemCounts, matches: &Matches) -> Vec<Agreement> {
     let (grams, words, _, num_sampled) = counts.taken();
     let num_all = (table.num_texts() as u64 + num_sampled) as f64;

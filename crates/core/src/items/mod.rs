@@ -1,8 +1,9 @@
-//! Which evaluation items stand in a document, and how surely?
+//! Which evaluation items does a document contain, and how certain is that?
 //!
-//! Texts of items are short and stand anywhere in a document. Runs of five words find the places; there the words of both are
-//! aligned. How much the parts of an item count follows from how often they come elsewhere: what an item shares with other items
-//! or with many documents says little, so verdicts fall when all documents were counted.
+//! Texts of items are short and may be anywhere in a document. Runs of five words locate candidates, where the words of
+//! both are aligned. The weight of the parts of an item depends on how often they occur elsewhere: what an item shares
+//! with other items or many documents is weak evidence. Verdicts therefore follow after all documents have been
+//! counted.
 
 mod align;
 mod counts;

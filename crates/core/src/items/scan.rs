@@ -1,4 +1,4 @@
-//! Where in a document may the text of an item stand?
+//! Where may a document contain the text of an item?
 
 use super::align::{Aligner, Span};
 use super::counts::ItemCounts;
@@ -7,37 +7,38 @@ use crate::hash::xxh3_64_with_seed;
 use crate::isa::Isa;
 use crate::text::{PartCutter, Parts, rolling_hashes};
 
-/// A window is a candidate from this part of the text's n-grams on: one of five.
+/// A window is a candidate if it has at least this part of the text's n-grams: one in five.
 const LEAST_PART: usize = 5;
 const LEAST_NGRAMS: usize = 2;
-/// It is none if fewer than one of so many words are aligned.
+/// A candidate is rejected if fewer than one in this many words are aligned.
 const LEAST_WORDS: usize = 2;
-/// Words of a window for each word of the text: numbers of lists and words between lines may stand in it.
+/// Number of words of a window per word of the text: list numbers and words between lines may be in it.
 const WINDOW: usize = 2;
-/// Words are counted in one of so many documents, chosen by their text.
+/// Words are counted in one of this many documents, chosen by their text.
 const SAMPLED: u64 = 16;
 
 /// Candidates, in order of documents, then texts, then places.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Matches {
-    /// Number of the document, as it was given.
+    /// Number of the document, as given by the caller.
     pub documents: Vec<u32>,
-    /// The distinct text.
+    /// The number of the distinct text.
     pub texts: Vec<u32>,
-    /// Bytes of the document from the first aligned word to the last one.
+    /// First aligned word, as a byte offset in the document.
     pub starts: Vec<u32>,
-    /// Where they end.
+    /// End of the last aligned word.
     pub ends: Vec<u32>,
-    /// Most consecutive words that are equal.
+    /// Maximum number of consecutive equal words.
     pub runs: Vec<u32>,
-    /// Of each match a bit for each distinct n-gram of the text in rising order, lowest first, in whole bytes: those in the window.
+    /// For each match, a bit for each distinct n-gram of the text in ascending order, lowest first, in whole bytes: set
+    /// if it is in the window.
     pub present: Vec<u8>,
-    /// Of each match a bit for each word of the text: those aligned.
+    /// For each match, a bit for each word of the text: set if it is aligned.
     pub aligned: Vec<u8>,
 }
 
 impl Matches {
-    /// Appends those of later documents.
+    /// Appends the matches of later documents.
     pub fn append(&mut self, mut other: Matches) {
         self.documents.append(&mut other.documents);
         self.texts.append(&mut other.texts);
@@ -49,7 +50,7 @@ impl Matches {
     }
 }
 
-/// N-grams of a candidate, of so many of the text.
+/// Returns the minimum number of n-grams of a candidate, for a text with `num_own`.
 fn least_ngrams(num_own: usize) -> usize {
     num_own.div_ceil(LEAST_PART).max(LEAST_NGRAMS.min(num_own))
 }
@@ -57,12 +58,12 @@ fn least_ngrams(num_own: usize) -> usize {
 /// An n-gram of a text in a document.
 #[derive(Debug, Clone, Copy)]
 struct Hit {
-    /// Word of the document.
+    /// Index of the word in the document.
     place: usize,
     gram: u32,
 }
 
-/// Scans documents; holds the scratch space, so keep one for each thread.
+/// Scans documents, reusing its memory; keep one per thread.
 #[derive(Debug)]
 pub struct ItemScanner<'a> {
     table: &'a ItemTable,
@@ -72,21 +73,21 @@ pub struct ItemScanner<'a> {
     sums: Vec<u64>,
     hits: Vec<Hit>,
     grams: Vec<u32>,
-    /// Of each text, places of n-grams that may lead to it; zero between documents.
+    /// For each text, the number of places of n-grams that may lead to it; zero between documents.
     num_seeds: Vec<u32>,
-    /// Text and place of each of them.
+    /// The text and place of each of these.
     seeds: Vec<(u32, usize)>,
-    /// Hits of one text: the place, and which of its own n-grams.
+    /// Hits of one text: the place, and the index of its own n-gram.
     found: Vec<(usize, u32)>,
     num_seen: Vec<u32>,
     sizes: Vec<u32>,
-    /// Numbers of the words of the document, where an item may stand in it.
+    /// Numbers of the words of the document, if it may contain an item.
     words: Vec<u32>,
     aligner: Aligner,
 }
 
 impl<'a> ItemScanner<'a> {
-    /// Scans for the texts of a table.
+    /// Creates a scanner for the texts of a table.
     pub fn new(table: &'a ItemTable, counts: &'a ItemCounts, isa: Isa) -> Self {
         ItemScanner {
             table,
@@ -106,9 +107,9 @@ impl<'a> ItemScanner<'a> {
         }
     }
 
-    /// Counts a document under 4 GB, and appends where the text of an item may stand in it.
+    /// Counts a document under 4 GB, and appends where it may contain the text of an item.
     ///
-    /// Cost: linear in the document, and for each candidate the product of the lengths of text and window.
+    /// Cost: linear in the document, plus the product of the lengths of text and window for each candidate.
     pub fn scan(&mut self, document: u32, text: &str, out: &mut Matches) {
         self.parts.clear();
         self.cutter.cut_words(text, &mut self.parts);
@@ -145,8 +146,8 @@ impl<'a> ItemScanner<'a> {
         }
     }
 
-    /// Makes `seeds` those of the texts of which enough n-grams may be there. Most texts have one or two phrases in common with a
-    /// document, and go no further.
+    /// Sets `seeds` to those of the texts that may have enough n-grams. Most texts share only one or two phrases with a
+    /// document and are excluded here.
     fn find_seeds(&mut self) {
         self.seeds.clear();
         for hit in &self.hits {
@@ -183,7 +184,7 @@ impl<'a> ItemScanner<'a> {
         self.counts.add_sampled(&words);
     }
 
-    /// Makes `found` the hits of a text within a window of a seed.
+    /// Sets `found` to the hits of a text within a window of a seed.
     fn gather(&mut self, text: usize, first: usize, behind: usize) {
         self.found.clear();
         let own = self.table.own(text);
@@ -207,8 +208,8 @@ impl<'a> ItemScanner<'a> {
         }
     }
 
-    /// Takes windows from left to right: where one is a candidate, the fullest of those that begin inside it, and the next behind the
-    /// last word that is aligned.
+    /// Visits windows from left to right. If one is a candidate, takes the fullest of those that begin inside it, and
+    /// continues after the last aligned word.
     fn windows(&mut self, document: u32, text: u32, out: &mut Matches) {
         let (num_own, num_words) = self.table.sizes(text as usize);
         let least = least_ngrams(num_own);
@@ -242,7 +243,7 @@ impl<'a> ItemScanner<'a> {
         }
     }
 
-    /// Makes `sizes` the number of distinct n-grams of the window that begins with each hit.
+    /// Sets `sizes` to the number of distinct n-grams of the window that begins with each hit.
     fn count_windows(&mut self, num_own: usize, width: usize) {
         self.num_seen.clear();
         self.num_seen.resize(num_own, 0);
@@ -262,7 +263,7 @@ impl<'a> ItemScanner<'a> {
         }
     }
 
-    /// Returns the last word of the document that is aligned.
+    /// Aligns a window and adds a match; returns the last aligned word of the document.
     fn take(
         &mut self,
         document: u32,

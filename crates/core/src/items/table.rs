@@ -1,4 +1,4 @@
-//! Where does each n-gram of the items come?
+//! Which items contain each n-gram?
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -7,41 +7,41 @@ use crate::isa::Isa;
 use crate::sets::MixHasher;
 use crate::text::{PartCutter, Parts, rolling_hashes};
 
-/// Words of an n-gram. One changed word of ten leaves three of five n-grams.
+/// Number of words per n-gram. One changed word in ten leaves three of five n-grams.
 pub const NGRAM: usize = 5;
-/// An n-gram of more texts than this starts no search: it is a phrase of a template.
+/// An n-gram in more texts than this does not start a search: it is a phrase of a template.
 const MOST_TEXTS: usize = 64;
-/// Bits of the filter for an n-gram.
+/// Number of filter bits per n-gram.
 const FILTER_BITS: usize = 8;
 const LEAST_FILTER_BITS: usize = 1 << 16;
 
 pub(super) type Numbers = HashMap<u64, u32, BuildHasherDefault<MixHasher>>;
 
-/// The distinct texts of items by their n-grams: some 60 bytes for each word.
+/// The distinct texts of items, indexed by their n-grams: about 60 bytes per word.
 #[derive(Debug)]
 pub struct ItemTable {
-    /// The distinct text of each given one, numbered by first occurrence.
+    /// The number of each given text's distinct text; texts are numbered by first occurrence.
     distinct: Vec<u32>,
-    /// Distinct texts that are too short are in no list of `holders`.
+    /// Whether each distinct text is too short; such texts are in no list of `holders`.
     is_short: Vec<bool>,
     /// Words of text `t` are `words[word_starts[t]..word_starts[t + 1]]`.
     pub(super) words: Vec<u32>,
     pub(super) word_starts: Vec<usize>,
-    /// Of each distinct word, whether it holds a digit.
+    /// Whether each distinct word contains a digit.
     pub(super) is_number: Vec<bool>,
-    /// Number of texts that hold each distinct word.
+    /// Number of texts that contain each distinct word.
     pub(super) word_texts: Vec<u32>,
     vocabulary: Numbers,
-    /// The n-gram that begins with each word of a text but the last four.
+    /// The n-gram that begins with each word of a text, except for the last four.
     pub(super) places: Vec<u32>,
     pub(super) place_starts: Vec<usize>,
-    /// Distinct n-grams of each text, rising.
+    /// Distinct n-grams of each text, ascending.
     pub(super) own: Vec<u32>,
     pub(super) own_starts: Vec<usize>,
-    /// Of each text, n-grams that start no search.
+    /// For each text, the number of n-grams that start no search.
     num_common: Vec<u32>,
     grams: Numbers,
-    /// Texts that hold each n-gram, rising.
+    /// Texts that contain each n-gram, ascending.
     holders: Vec<u32>,
     holder_starts: Vec<usize>,
     filter: Vec<u64>,
@@ -49,7 +49,8 @@ pub struct ItemTable {
 }
 
 impl ItemTable {
-    /// Takes the texts of items. One with fewer than `min_ngrams` distinct n-grams, or only such as come in more than 64 texts, is never found.
+    /// Builds the table of the texts of items. A text is never found if it has fewer than `min_ngrams` distinct
+    /// n-grams, or only n-grams that occur in more than 64 texts.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, min_ngrams: usize) -> Self {
         let mut cutter = PartCutter::new(Isa::best());
         let mut parts = Parts::default();
@@ -185,7 +186,7 @@ impl ItemTable {
         }
     }
 
-    /// The number of an n-gram by its hash.
+    /// Returns the number of the n-gram with this hash.
     #[inline(always)]
     pub(super) fn gram(&self, sum: u64) -> Option<u32> {
         let bit = sum >> self.filter_shift;
@@ -195,64 +196,64 @@ impl ItemTable {
         self.grams.get(&sum).copied()
     }
 
-    /// The number of a word by its hash; `u32::MAX` where no item has it.
+    /// Returns the number of the word with this hash, or `u32::MAX` if no item contains it.
     pub(super) fn word(&self, hash: u64) -> u32 {
         self.vocabulary.get(&hash).copied().unwrap_or(u32::MAX)
     }
 
-    /// Texts that an n-gram may lead to.
+    /// Returns the texts to which an n-gram may lead.
     pub(super) fn seeds(&self, gram: u32) -> &[u32] {
         let held = self.holders(gram);
         if held.len() > MOST_TEXTS { &[] } else { held }
     }
 
-    /// Texts that hold an n-gram and are not too short.
+    /// Returns the texts that contain an n-gram and are not too short.
     pub(super) fn holders(&self, gram: u32) -> &[u32] {
         let gram = gram as usize;
         &self.holders[self.holder_starts[gram]..self.holder_starts[gram + 1]]
     }
 
-    /// N-grams of a text that start no search.
+    /// Returns the number of n-grams of a text that start no search.
     pub(super) fn num_common(&self, text: usize) -> u32 {
         self.num_common[text]
     }
 
-    /// Words of a text.
+    /// Returns the words of a text.
     pub(super) fn words(&self, text: usize) -> &[u32] {
         &self.words[self.word_starts[text]..self.word_starts[text + 1]]
     }
 
-    /// The n-gram at each place of a text.
+    /// Returns the n-gram at each place of a text.
     pub(super) fn places(&self, text: usize) -> &[u32] {
         &self.places[self.place_starts[text]..self.place_starts[text + 1]]
     }
 
-    /// Distinct n-grams of a text, rising.
+    /// Returns the distinct n-grams of a text, ascending.
     pub(super) fn own(&self, text: usize) -> &[u32] {
         &self.own[self.own_starts[text]..self.own_starts[text + 1]]
     }
 
-    /// Distinct texts.
+    /// Number of distinct texts.
     pub fn num_texts(&self) -> usize {
         self.is_short.len()
     }
 
-    /// Distinct texts that can be found.
+    /// Number of distinct texts that can be found.
     pub fn num_findable(&self) -> usize {
         self.is_short.iter().filter(|&&is_short| !is_short).count()
     }
 
-    /// Distinct n-grams.
+    /// Number of distinct n-grams.
     pub fn num_grams(&self) -> usize {
         self.grams.len()
     }
 
-    /// Distinct words.
+    /// Number of distinct words.
     pub fn num_words(&self) -> usize {
         self.is_number.len()
     }
 
-    /// The number of the distinct text of each given one.
+    /// The number of each given text's distinct text.
     pub fn distinct(&self) -> &[u32] {
         &self.distinct
     }
@@ -262,7 +263,7 @@ impl ItemTable {
         self.is_short[text]
     }
 
-    /// Number of distinct n-grams and of words of a distinct text.
+    /// Returns the numbers of distinct n-grams and of words of a distinct text.
     pub fn sizes(&self, text: usize) -> (usize, usize) {
         (self.own(text).len(), self.words(text).len())
     }

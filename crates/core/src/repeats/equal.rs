@@ -1,44 +1,45 @@
-//! Are two stretches equal, word for word, and where do they stand in their texts?
+//! Are two stretches equal word for word, and where are they in their texts?
 
 use super::marks;
 use super::placed::PlacedWords;
 use crate::text::PartCutter;
 
-/// A stretch of words that should equal one of another text.
+/// A stretch of words that should equal a stretch of another text.
 #[derive(Debug, Clone, Copy)]
 pub struct WordStretch {
     /// Its first word.
     pub begin: usize,
-    /// The first word of what it should equal.
+    /// The first word of the stretch that it should equal.
     pub other_begin: usize,
-    /// How many words it has.
+    /// Number of words.
     pub num_words: usize,
-    /// Whether the word behind it begins another one.
+    /// Whether the word after it begins another stretch.
     pub is_followed: bool,
-    /// How many words from its first on go, those of other stretches too; 0 where the word before the first goes.
+    /// Number of consecutive removed words from its first word on, including those of other stretches; 0 if the word
+    /// before the first is removed too.
     pub num_going: usize,
 }
 
-/// Bytes of a stretch that goes, and of the one that it repeats.
+/// Byte ranges of a removed stretch and of the stretch that it repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeat {
-    /// From the first word on, with the marks before it that are closed within what goes.
+    /// Start: the first word, including preceding marks that are closed within the removed words.
     pub start: u32,
-    /// Behind the last word, the marks that belong to it and the whitespace there; where another stretch follows, up to it.
+    /// End: after the last word, its marks and the following whitespace; if another stretch follows, up to that.
     pub end: u32,
-    /// From the first word on, of the other.
+    /// Start of the other stretch: its first word.
     pub kept_start: u32,
-    /// Behind the last word of the other.
+    /// End of the other stretch: after its last word.
     pub kept_end: u32,
 }
 
 impl PlacedWords<'_> {
-    /// Returns where a stretch and what it should equal in `other` stand, if they are equal.
+    /// Returns the ranges of a stretch and of the one it should equal in `other`, if they are equal.
     ///
-    /// There is no such stretch where a text has too few words.
+    /// If a text has too few words, there is no such stretch.
     ///
     /// # Cost
-    /// Linear in the words of the stretch and, where a mark touches its first word, in what stands between the words that go.
+    /// Linear in the words of the stretch and, if a mark touches its first word, in the text between the removed words.
     pub fn repeat(
         &self,
         stretch: WordStretch,

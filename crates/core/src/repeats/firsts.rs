@@ -1,23 +1,23 @@
-//! Which window is the first of those that are equal?
+//! Which of several equal windows is the first?
 
 use super::Pair;
 
-/// Stands for no place.
+/// Means no place.
 const NONE: u64 = u64::MAX;
-/// Pairs between two looks at how full the table is.
+/// Pairs between two checks of how full the table is.
 const PAIRS_AT_ONCE: usize = 1 << 16;
 
-/// The first place of each hash; 32 to 64 bytes a hash, however often it comes, or a pair that was expected.
+/// The first place of each hash. Memory: 32 to 64 bytes per hash, however often it occurs, or per expected pair.
 #[derive(Debug)]
 pub struct FirstPlaces {
     slots: Vec<Pair>,
     num_hashes: usize,
-    /// Upper bits of the hashes that tell nothing: they are equal for all.
+    /// Number of upper bits that are equal in all hashes.
     skip_bits: u32,
 }
 
 impl FirstPlaces {
-    /// Of hashes whose `skip_bits` upper bits are equal for all.
+    /// Creates a table for hashes whose `skip_bits` upper bits are equal.
     pub fn new(skip_bits: u32) -> Self {
         FirstPlaces {
             slots: Vec::new(),
@@ -26,7 +26,7 @@ impl FirstPlaces {
         }
     }
 
-    /// Forgets all, and makes room for about so many hashes; more find room too.
+    /// Clears the table and allocates space for about `num_expected` hashes; it grows as needed.
     pub fn clear(&mut self, num_expected: usize) {
         let num_slots = (2 * num_expected).next_power_of_two().max(2);
         self.slots.clear();
@@ -34,10 +34,10 @@ impl FirstPlaces {
         self.num_hashes = 0;
     }
 
-    /// Notes pairs (hash, place), in any order. Places are below 2^64 - 1.
+    /// Records pairs (hash, place), in any order. Places must be below 2^64 - 1.
     ///
     /// # Cost
-    /// A look into the table a pair.
+    /// One table access per pair.
     pub fn note(&mut self, pairs: &[Pair]) {
         for some in pairs.chunks(PAIRS_AT_ONCE) {
             self.reserve(some.len());
@@ -51,10 +51,11 @@ impl FirstPlaces {
         }
     }
 
-    /// Calls `take` with the place and the first one of each pair, all of which were noted, whose hash has an earlier place.
+    /// Calls `take` with the place, and the first place of its hash, for each of the recorded pairs whose hash has an
+    /// earlier place.
     ///
     /// # Cost
-    /// A look into the table a pair.
+    /// One table access per pair.
     pub fn for_each_later(&self, pairs: &[Pair], mut take: impl FnMut(u64, u64)) {
         let shift = self.shift();
         for &[hash, place] in pairs {
@@ -69,7 +70,7 @@ impl FirstPlaces {
         u64::BITS - self.slots.len().trailing_zeros()
     }
 
-    /// Makes room for so many more hashes, at most half of the slots.
+    /// Makes space for `num_more` hashes, with at most half of the slots used.
     fn reserve(&mut self, num_more: usize) {
         let num_slots = (2 * (self.num_hashes + num_more)).next_power_of_two();
         if num_slots <= self.slots.len() {
@@ -84,7 +85,7 @@ impl FirstPlaces {
     }
 }
 
-/// The slot of a hash, or the one that it would have.
+/// Returns the slot of a hash, or the free one that it would take.
 #[inline]
 fn find(slots: &[Pair], hash: u64, skip_bits: u32, shift: u32) -> usize {
     let mut slot = (hash << skip_bits >> shift) as usize;

@@ -1,7 +1,8 @@
-//! Which marks around words go with them?
+//! Which marks around removed words are removed with them?
 //!
-//! What stands between two words belongs to neither by the words alone. Behind the last word that goes, marks up to whitespace or up to
-//! what opens something for the next word go. Before the first one, marks go from the outermost one on that is closed within what goes.
+//! The words do not determine to which of them the text between two words belongs. After the last removed word, marks
+//! are removed up to whitespace or up to a mark that opens something for the next word. Before the first one, marks are
+//! removed from the outermost one that is closed within the removed text.
 //!
 //! The two sides differ on purpose. A closing mark is always removed with the word before it, since a period or a
 //! bracket cannot stand alone. Pairing closing marks as well would need the text before the span, and would leave the
@@ -13,8 +14,9 @@ use std::cell::OnceCell;
 use super::placed::PlacedWords;
 use crate::text::{is_white_space, joins_words};
 
-/// Marks that open (general categories Ps and Pi of Unicode 17.0.0, and the inverted marks of Spanish), rising, and what closes each:
-/// Bidi_Paired_Bracket where there is one, else the mark of the same shape; of inverted marks the upright ones.
+/// Opening marks (general categories Ps and Pi of Unicode 17.0.0, and the inverted marks of Spanish), ascending, and
+/// what closes each: Bidi_Paired_Bracket if it exists, otherwise the mark of the same shape; for inverted marks, the
+/// upright ones.
 #[rustfmt::skip]
 const PAIRS: [(char, char); 93] = [
     ('(', ')'), ('[', ']'), ('{', '}'), ('\u{A1}', '!'), ('\u{AB}', '\u{BB}'), ('\u{BF}', '?'),
@@ -42,8 +44,8 @@ const PAIRS: [(char, char); 93] = [
     ('\u{FF5B}', '\u{FF5D}'), ('\u{FF5F}', '\u{FF60}'), ('\u{FF62}', '\u{FF63}'),
 ];
 
-/// Marks that open only where whitespace, or nothing, stands before what touches the word, and what closes each: those that look the same
-/// at both ends, and the quotation marks that some languages turn round.
+/// Marks that open only if whitespace, or nothing, precedes the marks that touch the word, and what closes each: marks
+/// that look the same at both ends, and the quotation marks that some languages reverse.
 const LOOSE_PAIRS: [(char, char); 8] = [
     ('"', '"'),
     ('\'', '\''),
@@ -55,7 +57,7 @@ const LOOSE_PAIRS: [(char, char); 8] = [
     ('\u{203A}', '\u{2039}'),
 ];
 
-/// What closes a mark of [`PAIRS`].
+/// Returns what closes a mark of [`PAIRS`].
 fn closing(mark: char) -> Option<char> {
     let at = PAIRS.binary_search_by_key(&mark, |&(open, _)| open).ok()?;
     Some(PAIRS[at].1)
@@ -66,7 +68,7 @@ fn loose_closing(mark: char) -> Option<char> {
     found.map(|&(_, close)| close)
 }
 
-/// Whether a mark closes what `open` opens, whose own partner is `close`.
+/// Whether a mark closes `open`, whose standard partner is `close`.
 fn is_partner(open: char, close: char, mark: char) -> bool {
     mark == close
         || matches!(
@@ -78,7 +80,7 @@ fn is_partner(open: char, close: char, mark: char) -> bool {
         )
 }
 
-/// Quotation marks of category Pi: some languages close with them.
+/// Whether a mark is a quotation mark of category Pi: some languages close with them.
 fn is_initial_quote(mark: char) -> bool {
     matches!(
         mark,
@@ -89,21 +91,21 @@ fn is_initial_quote(mark: char) -> bool {
     )
 }
 
-/// Whitespace that French sets between a word and its mark.
+/// Whether a character is the whitespace that French puts between a word and its mark.
 fn is_no_break(c: char) -> bool {
     matches!(c, '\u{A0}' | '\u{202F}')
 }
 
-/// Whether a no-break space before a mark binds it to the word before: categories Pe and Pf, and ! ? : ;
+/// Whether a no-break space before a mark binds it to the previous word: categories Pe and Pf, and ! ? : ;
 fn closes(mark: char) -> bool {
     matches!(mark, ':' | ';' | '\u{301F}') || PAIRS.iter().any(|&(_, close)| close == mark)
 }
 
-/// Bytes of what stands behind a word that go with it, and of the whitespace behind that.
+/// Returns the number of bytes after a word that are removed with it, including the whitespace after them.
 ///
-/// `gap` reaches to the next word, or to the end of the text (`is_last`), where marks open nothing.
+/// `gap` extends to the next word, or to the end of the text (`is_last`), where marks open nothing.
 pub(super) fn behind(gap: &str, is_last: bool) -> usize {
-    // Looked up once, lest many marks look for it again and again.
+    // Computed once, so that many marks do not search for it repeatedly.
     let last_break = OnceCell::new();
     let breaks_behind = |at| {
         let last = last_break.get_or_init(|| gap.rfind(|c| is_white_space(c) && !is_no_break(c)));
@@ -126,17 +128,19 @@ pub(super) fn behind(gap: &str, is_last: bool) -> usize {
 }
 
 impl PlacedWords<'_> {
-    /// Where what goes with word `begin` starts, where `num_going` words from it on go and the one before it stays.
+    /// Returns the start of what is removed with word `begin`, if `num_going` words from it on are removed and the
+    /// previous one is kept.
     ///
     /// # Cost
-    /// Linear in what stands between these words for each kind of mark that touches the first; constant where none does.
+    /// Linear in the text between these words for each kind of mark that touches the first word; constant without such
+    /// marks.
     pub(super) fn start_of(&self, begin: usize, num_going: usize) -> usize {
         let start = self.starts[begin] as usize;
         let from = begin.checked_sub(1).map_or(0, |i| self.ends[i] as usize);
         let touching = touching_before(&self.text[from..start]);
         let touching_start = start - touching.len();
         let is_loose = begin == 0 || touching_start > from;
-        // Else the word before and the next that stays might become one, as in "x(y)z" without "(y)".
+        // Otherwise the previous word and the next kept one might be joined, as in "x(y)z" without "(y)".
         let is_needed = !is_loose && self.text[..from].ends_with(joins_words);
         let may_go =
             |at: usize| !(is_needed && self.text[..touching_start + at].ends_with(joins_words));
@@ -168,7 +172,7 @@ impl PlacedWords<'_> {
         touching_start + first
     }
 
-    /// What stands behind `num_words` words from `begin` on, of the last one what belongs to it.
+    /// Returns the text after each of `num_words` words from `begin` on; for the last word, only what belongs to it.
     fn gaps(&self, begin: usize, num_words: usize) -> impl Iterator<Item = &str> {
         let last = (begin + num_words).min(self.starts.len()) - 1;
         (begin..=last).map(move |i| {
@@ -180,7 +184,8 @@ impl PlacedWords<'_> {
         })
     }
 
-    /// Where in `marks`, which stand before word `begin`, those `open` stand that are closed there or behind words that go.
+    /// Returns the positions in `marks`, which precede word `begin`, of the `open` marks that are closed there or after
+    /// removed words.
     fn closed(
         &self,
         open: char,
@@ -216,7 +221,8 @@ impl PlacedWords<'_> {
     }
 }
 
-/// The marks that touch a word, of what stands before it: back to whitespace, but for a no-break space behind a mark that opens.
+/// Returns the marks before a word that touch it: back to whitespace, except for a no-break space after an opening
+/// mark.
 fn touching_before(gap: &str) -> &str {
     let mut scalars = gap.char_indices().rev().peekable();
     while let Some((at, c)) = scalars.next() {

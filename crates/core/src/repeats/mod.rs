@@ -1,12 +1,13 @@
-//! Which stretches of words stand elsewhere before?
+//! Which stretches of words occur earlier?
 //!
-//! A window of N words is repeated if the first equal one is of an earlier document, or of the same one and does not overlap it. Windows
-//! are told apart by a hash of 64 bits; who takes a stretch out compares its words (see [`PlacedWords`]). Winnowing spares work only:
-//! a window whose least inner hash was met once repeats nothing (Schleimer, Wilkerson and Aiken, SIGMOD 2003, section 3).
+//! A window of N words is repeated if the first equal one is in an earlier document, or in the same document without
+//! overlapping it. Windows are identified by 64-bit hashes; before a stretch is removed, its words are compared (see
+//! [`PlacedWords`]). Winnowing only saves work: a window whose least inner hash occurs once repeats nothing (Schleimer,
+//! Wilkerson and Aiken, SIGMOD 2003, section 3).
 //!
 //! Whether a word is removed does not depend on what else is removed: it is removed if a window that contains it equals
 //! an earlier window that does not overlap it. Removing the first match and searching the rest, as suffix arrays
-//! suggest, would make the answer depend on the order of removal. Hashes only propose; what is removed was compared
+//! suggest, would make the answer depend on the order of removal. Hashes only propose; everything removed was compared
 //! word by word.
 
 mod equal;
@@ -25,5 +26,5 @@ pub use placed::PlacedWords;
 pub use seen::{SeenTwice, WindowReader};
 pub use stretches::{FewStretches, Stretches, repeated_stretches};
 
-/// A hash and a place, or two places: what is put aside of a window.
+/// A hash and a place, or two places: the stored form of a window.
 pub type Pair = [u64; 2];

@@ -1,4 +1,4 @@
-//! Which hashes of windows were met more than once?
+//! Which hashes of windows occurred more than once?
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -8,21 +8,22 @@ use crate::text::WindowHasher;
 
 const LEAST_SLOTS: usize = 1 << 16;
 const MOST_SLOTS: usize = 1 << 32;
-/// A slot that a hash meets by chance costs work, not truth.
+/// Slots per hash: collisions cost work, but never affect the result.
 const SLOTS_A_HASH: usize = 16;
-/// Slots of two bits in a byte.
+/// Number of two-bit slots in a byte.
 const SLOTS_A_BYTE: usize = 4;
 
-/// Hashes met so far: which of them more than once; of others a few by chance, never fewer. Threads may share it.
+/// Records which hashes occurred more than once. A few others may be included by chance, but none is missed. Threads
+/// may share it.
 #[derive(Debug)]
 pub struct SeenTwice {
-    /// Of each slot whether it was met, and whether again.
+    /// For each slot, whether it occurred, and whether it occurred again.
     slots: Box<[AtomicU8]>,
     shift: u32,
 }
 
 impl SeenTwice {
-    /// For about so many hashes: 4 to 8 bytes each, at least 16 KiB and at most 1 GiB.
+    /// Creates the set for about `num_expected` hashes: 4 to 8 bytes each, at least 16 KiB and at most 1 GiB.
     pub fn new(num_expected: usize) -> Self {
         let num_slots = SLOTS_A_HASH
             .saturating_mul(num_expected)
@@ -43,7 +44,7 @@ impl SeenTwice {
         )
     }
 
-    /// Notes that a hash was met.
+    /// Records an occurrence of a hash.
     pub fn meet(&self, hash: u64) {
         let (byte, bit) = self.slot(hash);
         if byte.load(Ordering::Relaxed) >> bit & 2 != 0 {
@@ -54,30 +55,31 @@ impl SeenTwice {
         }
     }
 
-    /// Whether a hash may have been met twice.
+    /// Whether a hash may have occurred twice.
     pub fn is_twice(&self, hash: u64) -> bool {
         let (byte, bit) = self.slot(hash);
         byte.load(Ordering::Relaxed) >> bit & 2 != 0
     }
 }
 
-/// Looks at the windows of texts, once to count their least hashes and once to put aside what may repeat.
+/// Reads the windows of texts: once to count their least hashes, and once to collect those that may repeat.
 #[derive(Debug)]
 pub struct WindowReader {
     hasher: WindowHasher,
 }
 
 impl WindowReader {
-    /// For windows of so many words, at least 2.
+    /// Creates a reader for windows of `num_words` words, at least 2.
     pub fn new(isa: Isa, num_words: usize) -> Self {
         WindowReader {
             hasher: WindowHasher::new(isa, num_words),
         }
     }
 
-    /// Counts the least hashes of a text's windows; returns how many words it has.
+    /// Counts the least hashes of a text's windows; returns the number of its words.
     ///
-    /// One short window is the least of consecutive windows, which is one meeting; of more than it can be the least of, two.
+    /// If the same short window is the least one of consecutive windows, it counts once; if there are more of these
+    /// than a single short window could account for, it counts twice.
     pub fn count(&mut self, text: &str, seen: &SeenTwice) -> u32 {
         let num_words = self.hasher.take(text);
         let width = self.hasher.width();
@@ -90,8 +92,8 @@ impl WindowReader {
         num_words
     }
 
-    /// Appends the windows of a text that may be met twice: the hash of each, and its place if the text's first has place `first`.
-    /// Returns how many words the text has.
+    /// Appends the windows of a text that may occur twice: the hash of each, and its place if the text's first window
+    /// has place `first`. Returns the number of words of the text.
     pub fn put_aside(
         &mut self,
         text: &str,

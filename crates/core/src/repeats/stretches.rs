@@ -1,23 +1,24 @@
-//! What are the longest stretches of windows that repeat consecutive ones?
+//! What are the longest stretches of windows that repeat consecutive windows?
 
 use super::Pair;
 
-/// Stands for no place.
+/// Means no place.
 const NONE: u64 = u64::MAX;
 
-/// Stretches of windows that repeat consecutive ones, in order of place. Places count the words of all documents.
+/// Stretches of windows that repeat consecutive windows, in order of place. Places count the words of all documents.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Stretches {
     /// Place of the first word of each.
     pub places: Vec<i64>,
-    /// Place of the first word of what it repeats.
+    /// Place of the first word of the stretch that each repeats.
     pub firsts: Vec<i64>,
-    /// How many windows it has.
+    /// Number of windows of each.
     pub num_windows: Vec<i64>,
 }
 
 impl Stretches {
-    /// Appends one of a later place; if it goes on where the last one ends, it becomes part of that. Returns whether it is one of its own.
+    /// Appends a stretch with a later place; if it continues the last one, they are merged. Returns whether it was
+    /// added as a new one.
     fn push(&mut self, place: i64, first: i64, num_windows: i64) -> bool {
         if let (Some(&last_place), Some(&last_first), Some(last_windows)) = (
             self.places.last(),
@@ -35,7 +36,7 @@ impl Stretches {
         true
     }
 
-    /// Takes out all between stretch `first` and the last one.
+    /// Removes all stretches between stretch `first` and the last one.
     fn remove_between(&mut self, first: usize) {
         let last = self.places.len() - 1;
         for column in [&mut self.places, &mut self.firsts, &mut self.num_windows] {
@@ -44,30 +45,31 @@ impl Stretches {
     }
 }
 
-/// Stretches, of which few begin close to each other: what text that repeats itself comes to.
+/// Stretches, few of which begin close to each other, even for text that repeats itself.
 ///
-/// The words of a document are in blocks of as many as a window has. Where more than 8 stretches begin in a block, or than half its words (but
-/// 2 always may), the first and the last of them remain: the first holds every word up to the last, and the last ends behind all others, so
-/// the words are the same.
+/// The words of a document are divided into blocks as long as a window. If more than 8 stretches begin in a block, or
+/// more than half its words (but at least 2 are allowed), only the first and the last of them are kept: the first
+/// contains every word up to the last, and the last ends after all others, so the words are the same.
 #[derive(Debug)]
 pub struct FewStretches<'a> {
     found: Stretches,
     num_words: i64,
     doc_starts: &'a [i64],
-    /// Documents that begin up to the last stretch.
+    /// Number of documents that begin up to the last stretch.
     num_docs: usize,
-    /// Where the block of the last stretch ends.
+    /// End of the last stretch's block.
     block_end: i64,
-    /// Number of the first stretch that begins in that block, and how many do, with those that were taken out.
+    /// Index of the first stretch that begins in that block, and how many do, including removed ones.
     begin: usize,
     num_in_block: usize,
 }
 
-/// Stretches that may begin in a block of many words.
+/// Maximum number of stretches that begin in a block of many words.
 const MOST_IN_BLOCK: usize = 8;
 
 impl<'a> FewStretches<'a> {
-    /// Of windows of `num_words` words. `doc_starts` says where the words of each document begin, and where the last one's end.
+    /// Creates an empty list for windows of `num_words` words. `doc_starts` holds the place at which the words of each
+    /// document begin, and the end of the last document.
     pub fn new(num_words: u64, doc_starts: &'a [i64]) -> Self {
         FewStretches {
             found: Stretches::default(),
@@ -80,7 +82,7 @@ impl<'a> FewStretches<'a> {
         }
     }
 
-    /// Appends stretches of later places; one that goes on where the last one ends becomes part of it.
+    /// Appends stretches with later places; one that continues the last one is merged with it.
     pub fn append(&mut self, other: &Stretches) {
         let others = other.places.iter().zip(&other.firsts);
         for ((&place, &first), &num_windows) in others.zip(&other.num_windows) {
@@ -90,9 +92,9 @@ impl<'a> FewStretches<'a> {
         }
     }
 
-    /// Counts the stretch that was appended last, and takes out those before it that are too many.
+    /// Counts the stretch that was appended last, and removes surplus ones before it.
     fn count(&mut self, place: i64) {
-        // A window ends in its document, so that no block in which one begins reaches beyond.
+        // A window ends in its document, so a block in which one begins does not extend beyond it.
         if place >= self.block_end {
             let starts = self.doc_starts;
             while starts.get(self.num_docs).is_some_and(|&at| at <= place) {
@@ -110,20 +112,20 @@ impl<'a> FewStretches<'a> {
         }
     }
 
-    /// Returns them, in order of place.
+    /// Returns the stretches, in order of place.
     pub fn finish(self) -> Stretches {
         self.found
     }
 }
 
-/// Returns the stretches among windows that have places in `start..start + scratch.len()`.
+/// Returns the stretches among windows with places in `start..start + scratch.len()`.
 ///
-/// Of each window that equals an earlier one, `later` has its place and that of the first; in any order. A window repeats it if that is of an
-/// earlier document, or of the same one and does not overlap. `doc_starts` says where the words of each document begin, and where
-/// the last one's end.
+/// For each window that equals an earlier one, `later` has its place and that of the first, in any order. A window
+/// repeats the first one if that is in an earlier document, or in the same document without overlapping it.
+/// `doc_starts` holds the place at which the words of each document begin, and the end of the last document.
 ///
 /// # Cost
-/// One write to the scratch a window, and one pass over it.
+/// One write to the scratch space per window, and one pass over it.
 pub fn repeated_stretches(
     later: &[Pair],
     start: u64,

@@ -1,4 +1,4 @@
-//! Against plain code: every window with every one before it.
+//! Compared with brute force: every window with every earlier one.
 
 use super::*;
 use crate::hash::mix64;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 const NUM_WORDS: usize = 5;
 
-/// Texts of a few words, with stretches that come again.
+/// Texts of a few words, with repeated stretches.
 fn texts(seed: u64) -> Vec<String> {
     let mut state = seed;
     let mut next = |below: u64| {
@@ -34,7 +34,7 @@ fn texts(seed: u64) -> Vec<String> {
         .collect()
 }
 
-/// The stretches of windows that go, and where documents begin.
+/// Returns the removed stretches of windows, and where documents begin.
 fn plain_stretches(texts: &[String]) -> (Stretches, Vec<i64>) {
     let mut first: BTreeMap<Vec<&str>, (i64, usize)> = BTreeMap::new();
     let (mut found, mut doc_starts) = (Stretches::default(), vec![0]);
@@ -64,7 +64,8 @@ fn plain_stretches(texts: &[String]) -> (Stretches, Vec<i64>) {
     (found, doc_starts)
 }
 
-/// Of a document's words, in blocks of as many as a window has, all stretches that begin in one, or of more than 2 (half of 5) the first and the last.
+/// For each block of a document's words, as long as a window, returns all stretches that begin in it or, if these are
+/// more than 2 (half of 5), the first and the last.
 fn plain_few(all: &Stretches, doc_starts: &[i64]) -> Stretches {
     let mut blocks: BTreeMap<(usize, i64), Vec<usize>> = BTreeMap::new();
     for (i, &place) in all.places.iter().enumerate() {
@@ -174,7 +175,7 @@ fn what_is_met_twice_is_known_for_any_hash() {
 
 #[test]
 fn a_word_that_fills_a_text_repeats_itself() {
-    // 4 windows of 5 words have one least hash; 9 windows of "ding" are more than it can be the least of.
+    // 4 windows of 5 words have the same least hash; 9 windows of "ding" are more than it can be the least of.
     for (num_dings, is_put_aside) in [(7, false), (9, true)] {
         let seen = SeenTwice::new(10);
         let mut reader = WindowReader::new(Isa::best(), NUM_WORDS);
@@ -188,12 +189,12 @@ fn a_word_that_fills_a_text_repeats_itself() {
 
 #[test]
 fn equal_hashes_are_told_from_near_ones() {
-    // Hashes that fall into one slot, and one of them twice.
+    // Hashes that fall into one slot, one of them twice.
     let pairs = [[1, 9], [2, 8], [1, 4], [3, 7], [0, 6], [0, 5]];
     for (num_expected, skip_bits) in [(0, 0), (6, 0), (6, 62)] {
         let mut firsts = FirstPlaces::new(skip_bits);
         let mut found = Vec::new();
-        // Of what was noted before nothing is left.
+        // Nothing that was recorded before remains.
         for pairs in [&[[1, 0], [3, 1]], &pairs[..]] {
             firsts.clear(num_expected);
             firsts.note(pairs);
@@ -254,7 +255,7 @@ fn repeats_are_measured_word_by_word() {
     assert_eq!(cut(of(1, 2, 1, true)), Some(("two), ", "two")));
     assert_eq!(cut(of(1, 2, 1, false)), Some(("two), ", "two")));
     assert_eq!(cut(of(3, 4, 1, false)), Some(("four ", "four")));
-    // The fifth word is another one; and there is no sixth.
+    // The fifth word is different, and there is no sixth.
     assert_eq!(of(0, 1, 5, false), None);
     assert_eq!(of(3, 4, 3, false), None);
     assert_eq!(of(0, 1, 0, false), None);
@@ -272,7 +273,7 @@ fn repeats_are_measured_word_by_word() {
     );
 }
 
-/// What is left of a text without some of its words.
+/// Returns a text without some of its words.
 fn without(text: &str, begin: usize, num_words: usize) -> String {
     let mut cutter = PartCutter::new(Isa::Plain);
     let mut parts = Parts::default();

@@ -1,7 +1,8 @@
-//! Which Bloom filter has a weighted feature set?
+//! What is the Bloom filter of a weighted feature set?
 //!
-//! Bloom, Space/time trade-offs in hash coding with allowable errors, CACM 13, 1970; as the sketch of a document Jain, Dahlin, Tewari, Using
-//! Bloom filters to refine web search results, WebDB 2005. The filter of the united sets is the bitwise or of both filters.
+//! Bloom, Space/time trade-offs in hash coding with allowable errors, CACM 13, 1970; as the sketch of a document: Jain,
+//! Dahlin, Tewari, Using Bloom filters to refine web search results, WebDB 2005. The filter of a union of sets is the
+//! bitwise or of their filters.
 
 use crate::hash::{GOLDEN, expand, mix64};
 
@@ -13,10 +14,10 @@ pub struct BloomHasher {
 }
 
 impl BloomHasher {
-    /// For filters of `num_bits` bits, of which every feature sets up to `num_hashes`.
+    /// Creates a hasher for filters of `num_bits` bits, of which every feature sets up to `num_hashes`.
     ///
     /// # Panics
-    /// When `num_bits` is no multiple of 64 above 0, or `num_hashes` is 0.
+    /// Panics if `num_bits` is not a positive multiple of 64, or `num_hashes` is 0.
     pub fn new(num_bits: u32, num_hashes: u32, seed: u64) -> Self {
         assert!(
             num_bits > 0 && num_bits.is_multiple_of(64) && num_hashes > 0,
@@ -29,17 +30,18 @@ impl BloomHasher {
         }
     }
 
-    /// 64-bit words of a filter.
+    /// Number of 64-bit words of a filter.
     pub fn num_words(&self) -> usize {
         self.num_bits as usize / 64
     }
 
-    /// Sets the bits of a feature set: for member f of the expansion and hash i bit `floor(mix(f ^ k(i)) * num_bits / 2^64)`.
+    /// Sets the bits of a feature set: for member f of the expansion and hash i, bit
+    /// `floor(mix(f ^ k(i)) * num_bits / 2^64)`.
     ///
-    /// `weights` is empty (each feature weighs 1) or as long as `features`. Neither order nor repetition matters.
+    /// `weights` is empty (each feature weighs 1) or as long as `features`. Order and repetition do not matter.
     ///
     /// # Panics
-    /// When `filter` has not [`Self::num_words`] words.
+    /// Panics if `filter` does not have [`Self::num_words`] words.
     pub fn add(&self, features: &[u64], weights: &[u32], filter: &mut [u64]) {
         assert_eq!(filter.len(), self.num_words(), "words of the filter");
         for (i, &feature) in features.iter().enumerate() {

@@ -1,9 +1,10 @@
 //! Which numbers does NumPy's `RandomState` draw?
 //!
-//! MT19937 (Matsumoto, Nishimura, ACM TOMACS 8, 1998), seeded and bounded as `numpy.random.RandomState(seed).randint` is: NumPy has frozen
-//! that stream, and `datasketch` draws its permutations from it.
+//! MT19937 (Matsumoto, Nishimura, ACM TOMACS 8, 1998), seeded and bounded like
+//! `numpy.random.RandomState(seed).randint`. NumPy has frozen that stream, and `datasketch` draws its permutations from
+//! it.
 
-/// Words of the state.
+/// Number of words of the state.
 const SIZE: usize = 624;
 const MIDDLE: usize = 397;
 
@@ -26,7 +27,7 @@ impl MersenneTwister {
         MersenneTwister { state, next: SIZE }
     }
 
-    /// The next 32 bits.
+    /// Returns the next 32 bits.
     pub(super) fn next_32(&mut self) -> u32 {
         if self.next == SIZE {
             self.twist();
@@ -39,7 +40,8 @@ impl MersenneTwister {
         x ^ x >> 18
     }
 
-    /// A number from 0 to `last`, both included, of at least 2^32: masked draws of 64 bits, the upper half first, until one fits.
+    /// Returns a number from 0 to `last`, inclusive, where `last` is at least 2^32: masked 64-bit draws, the upper half
+    /// first, until one fits.
     pub(super) fn up_to(&mut self, last: u64) -> u64 {
         let mask = u64::MAX >> last.leading_zeros();
         loop {
@@ -67,7 +69,8 @@ mod tests {
 
     #[test]
     fn the_stream_is_that_of_the_paper() {
-        // The authors' example output for init_genrand(5489), also in the C++ standard, [rand.predef]: the 10000th number.
+        // The authors' example output for init_genrand(5489), also in the C++ standard, [rand.predef]: the 10000th
+        // number.
         let mut twister = MersenneTwister::new(5489);
         let last = (0..10_000).map(|_| twister.next_32()).last();
         assert_eq!(last, Some(4_123_659_995));

@@ -1,8 +1,8 @@
-//! Which signature has a weighted feature set?
+//! What is the signature of a weighted feature set?
 //!
-//! Two schemes give `num_slots` values whose share of equal slots estimates the Jaccard similarity
-//! of two feature sets without bias: bucket filling (cheap, and of lower variance) and classical
-//! permutations. The exact rules are in `docs/developers/definitions.md`.
+//! Two schemes give `num_slots` values whose fraction of equal slots is an unbiased estimate of the Jaccard similarity
+//! of two feature sets: bucket filling (cheap, and with lower variance) and classical permutations. The exact rules are
+//! in `docs/developers/definitions.md`.
 
 use crate::isa::Isa;
 
@@ -15,16 +15,16 @@ use super::{minhash_bucket, minhash_classical};
 pub enum Scheme {
     /// Fast similarity sketching: rounds in which every feature competes for one slot, until all are filled.
     Bucket,
-    /// One permutation of all features for every slot.
+    /// One permutation of all features per slot.
     Classical,
-    /// As version 2 of the package `datasketch` does.
+    /// Like version 2 of the package `datasketch`.
     Affine32,
-    /// As all earlier versions of it did.
+    /// Like all earlier versions of that package.
     Legacy,
 }
 
 impl Scheme {
-    /// Every scheme, in the order in which they are told.
+    /// All schemes, in the order of the documentation.
     pub const ALL: [Scheme; 4] = [
         Scheme::Bucket,
         Scheme::Classical,
@@ -32,7 +32,7 @@ impl Scheme {
         Scheme::Legacy,
     ];
 
-    /// Name as users write it.
+    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Bucket => "bucket",
@@ -42,33 +42,35 @@ impl Scheme {
         }
     }
 
-    /// The scheme of that name, or `None`.
+    /// Returns the scheme with this name, or `None`.
     pub fn from_name(name: &str) -> Option<Scheme> {
         Scheme::ALL.into_iter().find(|scheme| scheme.name() == name)
     }
 }
 
-/// Computes signatures. Holds the scratch space, so keep one for each thread.
+/// Computes signatures, reusing its memory; keep one per thread.
 #[derive(Debug, Clone)]
 pub struct MinHasher {
     num_slots: u32,
     scheme: Scheme,
     seed: u64,
-    /// Those of the package `datasketch`, where the scheme is one of its.
+    /// The permutations of the package `datasketch`, if the scheme is one of its.
     permutations: Option<Permutations>,
     isa: Isa,
     /// See [`Expansion`].
     folded: Vec<u64>,
-    /// A value for every slot; `u64::MAX` while unfilled (values of slots have 32 bits).
+    /// A value for every slot; `u64::MAX` while unfilled (values have 32 bits).
     slots: Vec<u64>,
 }
 
 impl MinHasher {
-    /// Makes a hasher for signatures of `num_slots` slots.
+    /// Creates a hasher for signatures of `num_slots` slots.
+    ///
+    /// For [`Scheme::Affine32`] and [`Scheme::Legacy`], only the low 32 bits of the seed are used, as in NumPy's
+    /// generator.
     ///
     /// # Panics
-    /// When `num_slots` is outside 1..=65535. Of the seed of [`Scheme::Affine32`] and [`Scheme::Legacy`] only the low 32 bits
-    /// count: NumPy's generator takes no more.
+    /// Panics if `num_slots` is outside 1..=65535.
     pub fn new(num_slots: u32, scheme: Scheme, seed: u64, isa: Isa) -> Self {
         assert!(
             (1..=65535).contains(&num_slots),
@@ -89,14 +91,14 @@ impl MinHasher {
         }
     }
 
-    /// Writes the 32-bit value of every slot into `out`; the caller cuts them to the width of its slots.
+    /// Writes the 32-bit value of every slot to `out`; the caller truncates them to the width of its slots.
     ///
-    /// `weights` is empty (each feature weighs 1) or as long as `features`; a feature of weight v
-    /// stands for v features ([`expand`](crate::hash::expand)). Without any feature every slot is `u32::MAX`. Neither order
-    /// nor repetition of features matters.
+    /// `weights` is empty (each feature weighs 1) or as long as `features`; a feature of weight v represents v features
+    /// ([`expand`](crate::hash::expand)). Without features, every slot is `u32::MAX`. Order and repetition of features
+    /// do not matter.
     ///
     /// # Panics
-    /// When `out` is not `num_slots` long or `weights` has another length than `features`.
+    /// Panics if `out` is not `num_slots` long or `weights` has another length than `features`.
     pub fn sketch(&mut self, features: &[u64], weights: &[u32], out: &mut [u32]) {
         assert_eq!(out.len(), self.num_slots as usize, "slots of the signature");
         assert!(

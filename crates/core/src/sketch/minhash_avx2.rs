@@ -4,10 +4,10 @@ use std::arch::x86_64::*;
 
 use super::minhash_values::folded_key;
 
-/// Most slots whose bitmap fits one register.
+/// Maximum number of slots whose bitmap fits in one register.
 pub(super) const MAX_BITMAP_SLOTS: usize = 256;
 
-/// Features whose hits are collected before they are applied.
+/// Number of features whose hits are collected before they are applied.
 const BLOCK_LEN: usize = 512;
 
 /// See `minhash_classical::least_hash`.
@@ -16,7 +16,7 @@ pub(super) fn least_hash(block: &[u64], key: u64) -> u64 {
     super::minhash_values::least_hash_body(block, key)
 }
 
-/// The low 64 bits of the products with a constant.
+/// Returns the low 64 bits of the products with a constant.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn multiply(x: __m256i, constant: u64) -> __m256i {
@@ -29,20 +29,20 @@ fn multiply(x: __m256i, constant: u64) -> __m256i {
     _mm256_add_epi64(_mm256_mul_epu32(x, low), _mm256_slli_epi64::<32>(cross))
 }
 
-/// Slot (high half) and value (low half) of four folded features.
+/// Returns slot (high half) and value (low half) of four folded features.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn entries(folded: __m256i, key: __m256i, num_slots: __m256i) -> __m256i {
     let x = multiply(_mm256_xor_si256(folded, key), 0xff51_afd7_ed55_8ccd);
     let x = _mm256_xor_si256(x, _mm256_srli_epi64::<33>(x));
     let x = multiply(x, 0xc4ce_b9fe_1a85_ec53);
-    // The last step of the mix changes the low 31 bits only, so the slot needs it not.
+    // The last step of the mix changes only the low 31 bits, so the slot does not need it.
     let value = _mm256_xor_si256(x, _mm256_srli_epi64::<33>(x));
     let slot = _mm256_mul_epu32(_mm256_srli_epi64::<32>(x), num_slots);
     _mm256_blend_epi32::<0b1010_1010>(value, slot)
 }
 
-/// Lets features (a multiple of 4) compete in a round where any slot may be taken, as in round 0.
+/// Lets features (a multiple of 4) compete in a round in which any slot can be taken, such as round 0.
 ///
 /// Returns how many slots got their first value. See `minhash_bucket::compete`.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
@@ -55,7 +55,7 @@ pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) ->
     for features in block.chunks(buffer.len()) {
         let (vectors, _) = features.as_chunks::<4>();
         for (entry, folded) in buffer.as_chunks_mut::<4>().0.iter_mut().zip(vectors) {
-            // SAFETY: both sides are arrays of 32 bytes; no alignment is asked for.
+            // SAFETY: both sides are arrays of 32 bytes; no alignment is required.
             unsafe {
                 let folded = _mm256_loadu_si256(folded.as_ptr().cast());
                 _mm256_storeu_si256(entry.as_mut_ptr().cast(), entries(folded, key, num_slots));
@@ -70,7 +70,7 @@ pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) ->
     num_filled
 }
 
-/// Orders of 32-bit lanes that bring the 64-bit lanes named by a mask of 4 bits to the front.
+/// Permutations of 32-bit lanes that move the 64-bit lanes selected by a 4-bit mask to the front.
 static COMPRESS: [[u32; 8]; 16] = compress_orders();
 
 const fn compress_orders() -> [[u32; 8]; 16] {
@@ -93,7 +93,7 @@ const fn compress_orders() -> [[u32; 8]; 16] {
 
 /// Fills the slots in rounds `1..slots.len()`, of which there are at most [`MAX_BITMAP_SLOTS`].
 ///
-/// Slots that are `u64::MAX` are unfilled. Returns how many are unfilled at the end.
+/// Slots that are `u64::MAX` are unfilled. Returns how many remain unfilled.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn compete_for_unfilled(block: &[u64], seed: u64, slots: &mut [u64]) -> u32 {
     let num_slots = _mm256_set1_epi64x(slots.len() as i64);
@@ -109,7 +109,7 @@ pub(super) fn compete_for_unfilled(block: &[u64], seed: u64, slots: &mut [u64]) 
     let mut hits = [0u64; BLOCK_LEN + 4];
     for round in 1..slots.len() as u32 {
         let key = _mm256_set1_epi64x(folded_key(round, seed) as i64);
-        // SAFETY: the array has the 32 bytes that are loaded; no alignment is asked for.
+        // SAFETY: the array has the 32 loaded bytes; no alignment is required.
         let bitmap = unsafe { _mm256_loadu_si256(unfilled.as_ptr().cast()) };
         for features in block.chunks(BLOCK_LEN) {
             let mut num_hits = 0;
@@ -117,13 +117,13 @@ pub(super) fn compete_for_unfilled(block: &[u64], seed: u64, slots: &mut [u64]) 
                 // SAFETY: as above.
                 let folded = unsafe { _mm256_loadu_si256(folded.as_ptr().cast()) };
                 let entry = entries(folded, key, num_slots);
-                // Only the high half of a lane, the slot, counts: word slot / 32 of the bitmap, shifted
-                // so that bit slot modulo 32 becomes the sign of the lane.
+                // Only the high half of a lane, the slot, counts: word slot / 32 of the bitmap, shifted so that bit
+                // slot modulo 32 becomes the sign of the lane.
                 let word = _mm256_permutevar8x32_epi32(bitmap, _mm256_srli_epi32::<5>(entry));
                 let shift = _mm256_andnot_si256(entry, bit_mask);
                 let sign = _mm256_sllv_epi32(word, shift);
                 let is_hit = _mm256_movemask_pd(_mm256_castsi256_pd(sign)) as usize;
-                // SAFETY: a mask has 4 bits, and at most BLOCK_LEN hits stand before the 4 written here.
+                // SAFETY: a mask has 4 bits, and at most BLOCK_LEN hits precede the 4 written here.
                 unsafe {
                     let order = _mm256_loadu_si256(COMPRESS[is_hit & 15].as_ptr().cast());
                     let hit = _mm256_permutevar8x32_epi32(entry, order);

@@ -5,16 +5,16 @@ use std::arch::x86_64::*;
 use super::minhash_values::{fold, folded_key};
 use crate::hash::{EXPANSION_STEP, MIX_MULTIPLIERS};
 
-/// Most slots whose bitmap fits one register.
+/// Maximum number of slots whose bitmap fits in one register.
 pub(super) const MAX_BITMAP_SLOTS: usize = 512;
 
-/// Features whose hits are collected before they are applied.
+/// Number of features whose hits are collected before they are applied.
 const BLOCK_LEN: usize = 512;
 
-/// Most slots whose values, cut to 16 bits, fit four registers.
+/// Maximum number of slots whose values, truncated to 16 bits, fit in four registers.
 const MAX_TABLE_SLOTS: usize = 128;
 
-/// Features that are looked up before the table is read anew.
+/// Number of features that are looked up before the table is read again.
 const TABLE_BLOCK_LEN: usize = 64;
 
 /// See `minhash_classical::least_hash`.
@@ -23,7 +23,7 @@ pub(super) fn least_hash(block: &[u64], key: u64) -> u64 {
     super::minhash_values::least_hash_body(block, key)
 }
 
-/// Slot (high half) and value (low half) of eight folded features.
+/// Returns slot (high half) and value (low half) of eight folded features.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2")]
 #[inline]
 fn entries(folded: __m512i, key: __m512i, num_slots: __m512i) -> __m512i {
@@ -32,19 +32,19 @@ fn entries(folded: __m512i, key: __m512i, num_slots: __m512i) -> __m512i {
     let x = _mm512_mullo_epi64(_mm512_xor_si512(folded, key), first);
     let x = _mm512_xor_si512(x, _mm512_srli_epi64::<33>(x));
     let x = _mm512_mullo_epi64(x, second);
-    // The last step of the mix changes the low 31 bits only, so the slot needs it not.
+    // The last step of the mix changes only the low 31 bits, so the slot does not need it.
     let value = _mm512_xor_si512(x, _mm512_srli_epi64::<33>(x));
     let slot = _mm512_mul_epu32(_mm512_srli_epi64::<32>(x), num_slots);
     _mm512_mask_mov_epi32(value, 0xAAAA, slot)
 }
 
-/// Appends the folded expansion of weighted features: see `minhash::expand_all`.
+/// Appends the folded expansion of weighted features: see `minhash_expansion::expand_all`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2")]
 pub(super) fn expand_all(features: &[u64], weights: &[u32], block: &mut Vec<u64>) {
     let total: usize = weights.iter().map(|&weight| weight as usize).sum();
     let end = block.len() + total;
     let mut at = block.len();
-    // Eight copies are written at once, whatever the weight.
+    // Eight copies are written at once, regardless of the weight.
     block.resize(end + 8, 0);
     let [first, second] = MIX_MULTIPLIERS.map(|multiplier| _mm512_set1_epi64(multiplier as i64));
     let step = |copies: u64| _mm512_set1_epi64(copies.wrapping_mul(EXPANSION_STEP) as i64);
@@ -55,13 +55,13 @@ pub(super) fn expand_all(features: &[u64], weights: &[u32], block: &mut Vec<u64>
         let mut left = weight as usize;
         let start = at;
         while left > 0 {
-            // The mix ends in a fold, and two folds are none.
+            // The mix ends in a fold, and two folds cancel each other.
             let x = _mm512_xor_si512(copies, _mm512_srli_epi64::<33>(copies));
             let x = _mm512_mullo_epi64(x, first);
             let x = _mm512_xor_si512(x, _mm512_srli_epi64::<33>(x));
             let x = _mm512_mullo_epi64(x, second);
             let out: &mut [u64; 8] = block[at..].first_chunk_mut().expect("room for eight");
-            // SAFETY: the array has the 64 bytes that are written; no alignment is asked for.
+            // SAFETY: the array has the 64 written bytes; no alignment is required.
             unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), x) };
             at += left.min(8);
             left = left.saturating_sub(8);
@@ -75,7 +75,7 @@ pub(super) fn expand_all(features: &[u64], weights: &[u32], block: &mut Vec<u64>
     block.truncate(end);
 }
 
-/// Lets features (a multiple of 8) compete in a round where any slot may be taken, as in round 0.
+/// Lets features (a multiple of 8) compete in a round in which any slot can be taken, such as round 0.
 ///
 /// Returns how many slots got their first value. See `minhash_bucket::compete`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
@@ -91,7 +91,7 @@ pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) ->
     for features in block.chunks(buffer.len()) {
         let (vectors, _) = features.as_chunks::<8>();
         for (entry, folded) in buffer.as_chunks_mut::<8>().0.iter_mut().zip(vectors) {
-            // SAFETY: both sides are arrays of 64 bytes; no alignment is asked for.
+            // SAFETY: both sides are arrays of 64 bytes; no alignment is required.
             unsafe {
                 let folded = _mm512_loadu_si512(folded.as_ptr().cast());
                 _mm512_storeu_si512(entry.as_mut_ptr().cast(), entries(folded, key, num_slots));
@@ -106,8 +106,8 @@ pub(super) fn compete(block: &[u64], key: u64, round: u32, slots: &mut [u64]) ->
     num_filled
 }
 
-/// What [`compete`] does in round 0 for few slots: of a long list most features are above the value of their slot, which
-/// the high 16 bits tell without a look at the slot.
+/// Does what [`compete`] does, in round 0 for few slots: in a long list, most features are above the value of their
+/// slot, which the high 16 bits show without reading the slot.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
 fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u32 {
     let key = _mm512_set1_epi64(key as i64);
@@ -120,7 +120,7 @@ fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u32 {
     let mut hits = [0u64; TABLE_BLOCK_LEN + 8];
     let mut num_filled = 0;
     for features in block.chunks(TABLE_BLOCK_LEN) {
-        // SAFETY: each of the four arrays has the 64 bytes that are loaded; no alignment is asked for.
+        // SAFETY: each of the four arrays has the 64 loaded bytes; no alignment is required.
         let table = [0, 32, 64, 96]
             .map(|at| unsafe { _mm512_loadu_si512(bounds[at..at + 32].as_ptr().cast()) });
         let mut num_hits = 0;
@@ -136,7 +136,7 @@ fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u32 {
             let value = _mm512_and_si512(_mm512_srli_epi64::<16>(entry), low_bits);
             let is_hit = _mm512_cmple_epu64_mask(value, bound);
             let hit = _mm512_maskz_compress_epi64(is_hit, entry);
-            // SAFETY: at most TABLE_BLOCK_LEN hits stand before the 8 words written here.
+            // SAFETY: at most TABLE_BLOCK_LEN hits precede the 8 words written here.
             unsafe { _mm512_storeu_si512(hits.as_mut_ptr().add(num_hits).cast(), hit) };
             num_hits += is_hit.count_ones() as usize;
         }
@@ -153,7 +153,7 @@ fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u32 {
 
 /// Fills the slots in rounds `1..slots.len()`, of which there are at most [`MAX_BITMAP_SLOTS`].
 ///
-/// Slots that are `u64::MAX` are unfilled. Returns how many are unfilled at the end.
+/// Slots that are `u64::MAX` are unfilled. Returns how many remain unfilled.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
 pub(super) fn compete_for_unfilled(block: &[u64], seed: u64, slots: &mut [u64]) -> u32 {
     let num_slots = _mm512_set1_epi64(slots.len() as i64);
@@ -169,7 +169,7 @@ pub(super) fn compete_for_unfilled(block: &[u64], seed: u64, slots: &mut [u64]) 
     let mut hits = [0u64; BLOCK_LEN + 8];
     for round in 1..slots.len() as u32 {
         let key = _mm512_set1_epi64(folded_key(round, seed) as i64);
-        // SAFETY: the array has the 64 bytes that are loaded; no alignment is asked for.
+        // SAFETY: the array has the 64 loaded bytes; no alignment is required.
         let bitmap = unsafe { _mm512_loadu_si512(unfilled.as_ptr().cast()) };
         for features in block.chunks(BLOCK_LEN) {
             let mut num_hits = 0;
@@ -181,9 +181,9 @@ pub(super) fn compete_for_unfilled(block: &[u64], seed: u64, slots: &mut [u64]) 
                 let word = _mm512_permutexvar_epi64(_mm512_srli_epi64::<38>(entry), bitmap);
                 let word = _mm512_rorv_epi64(word, _mm512_srli_epi64::<32>(entry));
                 let is_hit = _mm512_test_epi64_mask(word, one);
-                // Compressed in the register: storing compressed is slow on Zen 4.
+                // Compressed in the register: compressing stores are slow on Zen 4.
                 let hit = _mm512_maskz_compress_epi64(is_hit, entry);
-                // SAFETY: at most BLOCK_LEN hits stand before the 8 words written here.
+                // SAFETY: at most BLOCK_LEN hits precede the 8 words written here.
                 unsafe { _mm512_storeu_si512(hits.as_mut_ptr().add(num_hits).cast(), hit) };
                 num_hits += is_hit.count_ones() as usize;
             }

@@ -1,14 +1,14 @@
 //! How are the slots of a signature filled in rounds?
 //!
-//! Source: Dahlgaard, Knudsen, Thorup: Fast Similarity Sketching, FOCS 2017. After round 0 most slots
-//! are filled, and only the few features that hit an unfilled one matter.
+//! Source: Dahlgaard, Knudsen, Thorup: Fast Similarity Sketching, FOCS 2017. After round 0 most slots are filled, and
+//! only the few features that hit an unfilled slot matter.
 
 use crate::isa::Isa;
 
 use super::minhash_expansion::Expansion;
 use super::minhash_values::{compete_plain, finish_high, fold, folded_key};
 
-/// Fills every slot (all `u64::MAX` before) with its 32-bit value in the low half. The expansion must not be empty.
+/// Fills every slot (all must be `u64::MAX`) with its 32-bit value in the low half. The expansion must not be empty.
 pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, slots: &mut [u64]) {
     let num_slots = slots.len() as u32;
     let mut num_unfilled = num_slots;
@@ -50,7 +50,7 @@ pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, slots: &m
 fn compete(block: &[u64], key: u64, round: u32, isa: Isa, slots: &mut [u64]) -> u32 {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { super::minhash_avx2::compete(block, key, round, slots) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -64,13 +64,13 @@ fn compete(block: &[u64], key: u64, round: u32, isa: Isa, slots: &mut [u64]) -> 
     }
 }
 
-/// Runs the rounds from 1 on where a vector kernel can look up unfilled slots in a register; returns
-/// how many slots are left unfilled. `None`: nothing was done.
+/// Runs the rounds from 1 on if a vector kernel can look up unfilled slots in a register; returns how many slots remain
+/// unfilled. Returns `None` if nothing was done.
 fn compete_for_unfilled(block: &[u64], seed: u64, isa: Isa, slots: &mut [u64]) -> Option<u32> {
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2(_) if slots.len() <= super::minhash_avx2::MAX_BITMAP_SLOTS => {
-            // SAFETY: an `Isa` of this kind is made only where the processor has it.
+            // SAFETY: an `Isa` of this kind is created only if the processor has it.
             Some(unsafe { super::minhash_avx2::compete_for_unfilled(block, seed, slots) })
         }
         #[cfg(target_arch = "x86_64")]

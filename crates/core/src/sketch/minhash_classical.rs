@@ -1,7 +1,7 @@
-//! How are the slots of a signature filled by one permutation each?
+//! How is each slot of a signature filled by its own permutation?
 //!
-//! Source: Broder, On the resemblance and containment of documents, SEQUENCES 1997. The cost is
-//! slots x features hashes; bucket filling gives less variance for far less work.
+//! Source: Broder, On the resemblance and containment of documents, SEQUENCES 1997. The cost is slots x features
+//! hashes; bucket filling gives less variance for far less work.
 
 use crate::isa::Isa;
 
@@ -22,11 +22,11 @@ pub(super) fn fill(expansion: &mut Expansion<'_>, seed: u64, isa: Isa, out: &mut
     }
 }
 
-/// The least hash of the features of a block under one key.
+/// Returns the least hash of the features of a block under one key.
 fn least_hash(block: &[u64], key: u64, isa: Isa) -> u64 {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { super::minhash_avx2::least_hash(block, key) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.

@@ -1,8 +1,8 @@
-//! How are the slots of a signature filled as the Python package `datasketch` fills them?
+//! How does the Python package `datasketch` fill the slots of a signature?
 //!
-//! Its own formulas (version 2.0, `minhash.py`), bit for bit, on the low 32 bits of each feature. The affine scheme is
-//! 2-universal, not min-wise independent; the legacy one computes "modulo 2^61 - 1" in 64 bits that wrap. Both are here for the sake of stored
-//! signatures alone.
+//! Its formulas (version 2.0, `minhash.py`), bit for bit, on the low 32 bits of each feature. The affine scheme is
+//! 2-universal, not min-wise independent; the legacy one computes "modulo 2^61 - 1" in wrapping 64-bit arithmetic. Both
+//! exist only for stored signatures.
 
 use super::mersenne_twister::MersenneTwister;
 use super::minhash_expansion::Expansion;
@@ -13,14 +13,14 @@ const MERSENNE_PRIME: u64 = (1 << 61) - 1;
 /// The permutations of all slots.
 #[derive(Debug, Clone)]
 pub(super) enum Permutations {
-    /// `a * h + b` modulo 2^32 of the mixed hash, `a` odd: factors, then terms.
+    /// `a * h + b` modulo 2^32 of the mixed hash, with odd `a`: factors, then terms.
     Affine32(Vec<u32>, Vec<u32>),
     /// `(a * h + b) mod 2^64 mod (2^61 - 1) mod 2^32`.
     Legacy(Vec<u64>, Vec<u64>),
 }
 
 impl Permutations {
-    /// The permutations of the default scheme of version 2 that follow from a seed.
+    /// Returns the permutations of a seed in the default scheme of version 2.
     pub(super) fn affine32(num_slots: u32, seed: u32) -> Self {
         let mut random = MersenneTwister::new(seed);
         let factors = (0..num_slots).map(|_| random.next_32() << 1 | 1).collect();
@@ -28,7 +28,7 @@ impl Permutations {
         Permutations::Affine32(factors, terms)
     }
 
-    /// The permutations of all versions before 2.
+    /// Returns the permutations of all versions before 2.
     pub(super) fn legacy(num_slots: u32, seed: u32) -> Self {
         let mut random = MersenneTwister::new(seed);
         let draw = |_| {
@@ -43,7 +43,7 @@ impl Permutations {
     pub(super) fn fill(&self, expansion: &mut Expansion<'_>, out: &mut [u32]) {
         out.fill(u32::MAX);
         expansion.for_each_block(|block| {
-            // Folding twice gives the feature back.
+            // Folding twice restores the feature.
             let hashes = block.iter().map(|&folded| fold(folded) as u32);
             match self {
                 Permutations::Affine32(factors, terms) => {
@@ -66,7 +66,7 @@ impl Permutations {
     }
 }
 
-/// The finalizer of MurmurHash3 for 32 bits.
+/// The 32-bit finalizer of MurmurHash3.
 const fn mix32(mut x: u32) -> u32 {
     x ^= x >> 16;
     x = x.wrapping_mul(0x85EB_CA6B);

@@ -1,18 +1,18 @@
-//! Which features does a weighted set stand for?
+//! Which features does a weighted set represent?
 
 use crate::hash::expand;
 use crate::isa::Isa;
 
 use super::minhash_values::fold;
 
-/// Copies of weighted features held at once. Sets of more are expanded again for every round, so
-/// that memory stays bounded whatever the weights.
+/// Maximum number of copies of weighted features in memory. Larger expansions are computed again for every round, so
+/// that memory stays bounded for any weights.
 const EXPANSION_LEN: usize = 1 << 16;
 
 /// The expansion of a weighted feature set in blocks of folded features.
 ///
-/// Every block is padded to a multiple of [`Expansion::LANES`] by features that it holds already:
-/// a repeated feature changes no minimum, and the kernels need no tails.
+/// Every block is padded to a multiple of [`Expansion::LANES`] with features that it already holds: a repeated feature
+/// changes no minimum, and the kernels need no tails.
 pub(super) struct Expansion<'a> {
     features: &'a [u64],
     weights: &'a [u32],
@@ -23,7 +23,7 @@ pub(super) struct Expansion<'a> {
 }
 
 impl<'a> Expansion<'a> {
-    /// Blocks are a multiple of this long.
+    /// Block lengths are multiples of this.
     pub(super) const LANES: usize = 8;
 
     pub(super) fn new(
@@ -70,7 +70,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// The one block that holds the whole expansion, unless there are several.
+    /// Returns the block with the whole expansion, or `None` if there are several blocks.
     pub(super) fn whole(&self) -> Option<&[u64]> {
         self.is_whole.then_some(&**self.block)
     }
@@ -102,7 +102,7 @@ impl<'a> Expansion<'a> {
 fn expand_all(features: &[u64], weights: &[u32], isa: Isa, block: &mut Vec<u64>) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx512(_) => unsafe { super::minhash_avx512::expand_all(features, weights, block) },
         _ => {
             for (&feature, &weight) in features.iter().zip(weights) {

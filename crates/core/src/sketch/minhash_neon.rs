@@ -1,7 +1,8 @@
 //! MinHash kernels for NEON.
 //!
-//! Multiplying by halves pays where most features are then left out by a look-up in registers. The first round of a short list, where
-//! most change a slot, has no kernel, nor have the least hash of the classical scheme and the expansion of weighted features.
+//! Multiplying by halves pays if most features are then rejected by a lookup in registers. There is no kernel for the
+//! first round of a short list, in which most features change a slot, for the least hash of the classical scheme, or
+//! for the expansion of weighted features.
 
 use std::arch::aarch64::*;
 
@@ -9,19 +10,19 @@ use super::minhash_values::{compete_plain, folded_key};
 use crate::halves::Four;
 use crate::hash::MIX_MULTIPLIERS;
 
-/// Most slots whose bitmap fits a table of four registers.
+/// Maximum number of slots whose bitmap fits in a table of four registers.
 pub(super) const MAX_BITMAP_SLOTS: usize = 512;
 
-/// Most slots whose values, cut to 8 bits, fit two tables of four registers.
+/// Maximum number of slots whose values, truncated to 8 bits, fit in two tables of four registers.
 pub(super) const MAX_TABLE_SLOTS: usize = 128;
 
-/// Slots (high halves) and values (low halves) of four folded features.
+/// Returns slots (high halves) and values (low halves) of four folded features.
 #[target_feature(enable = "neon")]
 #[inline]
 fn entries(folded: &[u64; 4], key: u64, num_slots: u32) -> Four {
     let x = Four::load(folded).exclusive_or(key);
     let x = x.multiply(MIX_MULTIPLIERS[0]).fold();
-    // The last step of the mix changes the low 31 bits only, so the slot needs it not.
+    // The last step of the mix changes only the low 31 bits, so the slot does not need it.
     let x = x.multiply(MIX_MULTIPLIERS[1]).fold();
     let first = vmull_n_u32(vget_low_u32(x.high), num_slots);
     let second = vmull_high_n_u32(x.high, num_slots);
@@ -33,11 +34,11 @@ fn entries(folded: &[u64; 4], key: u64, num_slots: u32) -> Four {
 
 /// Lets features (a multiple of 8) compete in round 0, for at most [`MAX_TABLE_SLOTS`] slots.
 ///
-/// Returns how many slots got their first value. See `minhash_bucket::compete`. Of a long list most features are above the value of their
-/// slot, which the high 8 bits tell without a look at the slot.
+/// Returns how many slots got their first value. See `minhash_bucket::compete`. In a long list, most features are above
+/// the value of their slot, which the high 8 bits show without reading the slot.
 #[target_feature(enable = "neon")]
 pub(super) fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u32 {
-    // While most change a slot, the table is of no use.
+    // While most features change a slot, the table is useless.
     let Some((first, block)) = block.split_at_checked(4 * slots.len()) else {
         return compete_plain(block, key, 0, slots);
     };
@@ -69,11 +70,11 @@ pub(super) fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u3
             high_quarters(fours[0].low, fours[1].low),
             high_quarters(fours[2].low, fours[3].low),
         );
-        // A look-up beyond a table gives 0, or what was there.
+        // A lookup beyond a table gives 0, or the previous contents.
         let bound = vqtbl4q_u8(low, slot);
         let bound = vqtbx4q_u8(bound, high, vsubq_u8(slot, vdupq_n_u8(64)));
         let is_hit = vreinterpretq_u16_u8(vcleq_u8(value, bound));
-        // Four bits a feature.
+        // Four bits per feature.
         let mut hits = vget_lane_u64::<0>(vreinterpret_u64_u8(vshrn_n_u16::<4>(is_hit)));
         if hits == 0 {
             continue;
@@ -95,7 +96,7 @@ pub(super) fn compete_by_table(block: &[u64], key: u64, slots: &mut [u64]) -> u3
     num_filled + compete_plain(rest, key, 0, slots)
 }
 
-/// The low 16 bits of eight numbers.
+/// Returns the low 16 bits of eight numbers.
 #[target_feature(enable = "neon")]
 #[inline]
 fn low_quarters(first: uint32x4_t, second: uint32x4_t) -> uint8x16_t {
@@ -103,7 +104,7 @@ fn low_quarters(first: uint32x4_t, second: uint32x4_t) -> uint8x16_t {
     vreinterpretq_u8_u16(vuzp1q_u16(first, second))
 }
 
-/// The high 16 bits of eight numbers.
+/// Returns the high 16 bits of eight numbers.
 #[target_feature(enable = "neon")]
 #[inline]
 fn high_quarters(first: uint32x4_t, second: uint32x4_t) -> uint8x16_t {
@@ -113,7 +114,7 @@ fn high_quarters(first: uint32x4_t, second: uint32x4_t) -> uint8x16_t {
 
 /// Fills the slots in rounds `1..slots.len()`, of which there are at most [`MAX_BITMAP_SLOTS`].
 ///
-/// Slots that are `u64::MAX` are unfilled. Returns how many are unfilled at the end.
+/// Slots that are `u64::MAX` are unfilled. Returns how many remain unfilled.
 #[target_feature(enable = "neon")]
 pub(super) fn compete_for_unfilled(block: &[u64], seed: u64, slots: &mut [u64]) -> u32 {
     let num_slots = slots.len() as u32;

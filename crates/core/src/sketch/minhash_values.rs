@@ -1,16 +1,16 @@
-//! Which value has a feature under a key?
+//! What is the value of a feature under a key?
 
 use crate::hash::{GOLDEN, mix64};
 
-/// `x ^ (x >> 33)`, the first step of `mix64`. It is linear over exclusive or, so that
-/// `mix64(f ^ k) = finish(fold(f) ^ fold(k))`: features and keys are folded once, not once a round.
+/// Returns `x ^ (x >> 33)`, the first step of `mix64`. It is linear over XOR, so
+/// `mix64(f ^ k) = finish(fold(f) ^ fold(k))`: features and keys are folded once, not once per round.
 #[inline(always)]
 pub(super) const fn fold(x: u64) -> u64 {
     x ^ (x >> 33)
 }
 
-/// The rest of `mix64` after [`fold`], without its last step. The high 33 bits are those of `mix64`
-/// already; [`fold`] of the result is `mix64`.
+/// Computes the rest of `mix64` after [`fold`], without its last step. The high 33 bits are already those of `mix64`;
+/// [`fold`] of the result is `mix64`.
 #[inline(always)]
 pub(super) const fn finish_high(folded: u64) -> u64 {
     let mut x = folded.wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -18,15 +18,16 @@ pub(super) const fn finish_high(folded: u64) -> u64 {
     x.wrapping_mul(0xc4ce_b9fe_1a85_ec53)
 }
 
-/// The folded key of a round (bucket filling) or of a slot (classical).
+/// Returns the folded key of a round (bucket filling) or of a slot (classical).
 #[inline(always)]
 pub(super) const fn folded_key(round: u32, seed: u64) -> u64 {
     fold(mix64((round as u64 + 1).wrapping_mul(GOLDEN) ^ seed))
 }
 
-/// Body of [`least_hash`]; each instruction set compiles its own copy.
+/// The body of [`least_hash`]; each instruction set compiles its own copy.
 ///
-/// Eight running minima, since blocks are a multiple of eight long and one minimum would be a chain.
+/// Keeps eight running minima, since block lengths are multiples of eight and a single minimum would be a dependency
+/// chain.
 #[inline(always)]
 pub(super) fn least_hash_body(block: &[u64], key: u64) -> u64 {
     let mut least = [u64::MAX; 8];
@@ -38,7 +39,8 @@ pub(super) fn least_hash_body(block: &[u64], key: u64) -> u64 {
     least.into_iter().min().unwrap_or(u64::MAX)
 }
 
-/// Lets the features of a block compete for slots in one round: see `minhash_bucket::compete`. The oracle of the vector kernels.
+/// Lets the features of a block compete for slots in one round: see `minhash_bucket::compete`. The oracle of the vector
+/// kernels.
 pub(super) fn compete_plain(block: &[u64], key: u64, round: u32, slots: &mut [u64]) -> u32 {
     let num_slots = slots.len() as u64;
     let mut num_filled = 0;

@@ -1,11 +1,10 @@
-//! What small summary of a feature set shows how alike two documents are?
+//! Which small summary of a feature set shows how similar two documents are?
 //!
-//! [`simhash`](fn@simhash) answers by angle: fingerprints whose Hamming distance grows with the
-//! angle between the weighted feature vectors. [`MinHasher`] answers by
-//! resemblance: signatures whose share of equal slots estimates the Jaccard similarity.
-//! [`BloomHasher`] sets bits of a filter that unions and counts of bits tell apart.
-//! [`Sample`] keeps few features of each set, [`Signatures`] compares rows of them. Every vector kernel gives the bits of
-//! the plain one.
+//! [`simhash`](fn@simhash) estimates the angle: the Hamming distance of fingerprints grows with the angle between the
+//! weighted feature vectors. [`MinHasher`] estimates resemblance: the fraction of equal slots of signatures estimates
+//! the Jaccard similarity. [`BloomHasher`] sets the bits of filters, which are compared by their unions and numbers of
+//! bits. [`Sample`] keeps a few features of each set. [`Signatures`] compares rows of signatures. Every vector kernel
+//! gives the same bits as the plain one.
 
 pub mod bloom;
 pub mod minhash;

@@ -1,25 +1,27 @@
-//! Which few features stand for a whole set?
+//! Which few features represent a whole set?
 //!
-//! Two samples that grow with nothing (Min-s) or with the set (Mod-m), after Broder: On the resemblance and containment of documents,
-//! 1997. Both keep hashes that are small, so that samples of two sets hold the same features where both sets do. The
-//! third of the family, Min-Wise, is a classical [`MinHasher`](super::MinHasher) signature.
+//! Two samples after Broder, On the resemblance and containment of documents, 1997: one of constant size (Min-s) and
+//! one that grows with the set (Mod-m). Both keep small hashes, so that the samples of two sets select the same
+//! features from what the sets share. The third of the family, Min-Wise, is a classical [`MinHasher`](super::MinHasher)
+//! signature.
 
 use crate::hash::{GOLDEN, expand, mix64};
 
 /// Which hashes of a set are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sample {
-    /// The so many least ones (bottom-s).
+    /// This many least hashes (bottom-s).
     MinS(u32),
-    /// All below 2^64 / m (FracMinHash of scale 1/m): each with probability 1/m.
+    /// All hashes below 2^64 / m (FracMinHash of scale 1/m): each with probability 1/m.
     ModM(u64),
 }
 
 impl Sample {
-    /// Adds to `out` the sample of a feature set, ascending, and returns whether it holds the whole set.
+    /// Appends the sample of a feature set to `out`, ascending; returns whether it holds the whole set.
     ///
-    /// Hashes are `mix64(f ^ mix64(GOLDEN ^ seed))` of the features f of the expansion; `weights` is empty (each 1) or as long as `features`, which are
-    /// distinct. Where Mod-m would keep nothing of a set, all of it is kept. Cost: linear, and a sort of what is kept.
+    /// Hashes are `mix64(f ^ mix64(GOLDEN ^ seed))` of the features f of the expansion; `weights` is empty (each 1) or
+    /// as long as `features`, which must be distinct. If Mod-m would keep nothing of a set, the whole set is kept.
+    /// Cost: linear, plus a sort of the sample.
     pub fn collect(self, features: &[u64], weights: &[u32], seed: u64, out: &mut Vec<u64>) -> bool {
         let key = mix64(GOLDEN ^ seed);
         let first = out.len();
@@ -49,7 +51,7 @@ impl Sample {
     }
 }
 
-/// Leaves the `size` least hashes from `first` on, where there are more than `most`.
+/// Keeps the `size` least hashes from `first` on, if there are more than `most`.
 fn cut(out: &mut Vec<u64>, first: usize, size: usize, most: usize) {
     if out.len() - first > most {
         if size > 0 {

@@ -2,14 +2,14 @@
 
 use crate::isa::Isa;
 
-/// Rows of signatures: n times `num_slots * slot_bytes` bytes, every slot little-endian.
+/// Rows of signatures: n times `num_slots * slot_bytes` bytes, each slot little-endian.
 #[derive(Debug, Clone, Copy)]
 pub struct Signatures<'a> {
-    /// All rows, one behind the other.
+    /// All rows, concatenated.
     pub bytes: &'a [u8],
-    /// Slots of a row.
+    /// Number of slots per row.
     pub num_slots: usize,
-    /// Bytes of a slot: 1, 2 or 4.
+    /// Bytes per slot: 1, 2 or 4.
     pub slot_bytes: usize,
 }
 
@@ -19,40 +19,40 @@ impl<'a> Signatures<'a> {
         self.bytes.len().checked_div(self.row_bytes()).unwrap_or(0)
     }
 
-    /// Whether there is no row.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of a row.
+    /// Number of bytes per row.
     pub fn row_bytes(&self) -> usize {
         self.num_slots * self.slot_bytes
     }
 
-    /// The bytes of row `i`.
+    /// Returns the bytes of row `i`.
     ///
     /// # Panics
-    /// When there is no such row.
+    /// Panics if there is no such row.
     #[inline]
     pub fn row(&self, i: usize) -> &'a [u8] {
         let row_bytes = self.row_bytes();
         &self.bytes[i * row_bytes..(i + 1) * row_bytes]
     }
 
-    /// Number of equal slots of rows `a` and `b`.
+    /// Returns the number of equal slots of rows `a` and `b`.
     ///
     /// # Panics
-    /// When there is no such row, or `slot_bytes` is none of 1, 2, 4.
+    /// Panics if there is no such row, or `slot_bytes` is not 1, 2 or 4.
     #[inline]
     pub fn num_equal(&self, a: usize, b: usize, isa: Isa) -> u32 {
         num_equal(self.row(a), self.row(b), self.slot_bytes, isa)
     }
 }
 
-/// Number of equal slots of two rows of the same length, of slots of 1, 2 or 4 bytes.
+/// Returns the number of equal slots of two rows of the same length, with slots of 1, 2 or 4 bytes.
 ///
 /// # Panics
-/// When `slot_bytes` is none of these.
+/// Panics if `slot_bytes` is not 1, 2 or 4.
 #[inline]
 pub fn num_equal(a: &[u8], b: &[u8], slot_bytes: usize, isa: Isa) -> u32 {
     assert!(
@@ -61,7 +61,7 @@ pub fn num_equal(a: &[u8], b: &[u8], slot_bytes: usize, isa: Isa) -> u32 {
     );
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { x86::avx2(a, b, slot_bytes) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -89,7 +89,7 @@ fn plain_of<const SLOT_BYTES: usize>(a: &[u8], b: &[u8]) -> u32 {
 mod x86 {
     use std::arch::x86_64::*;
 
-    /// Rows that end within a vector are padded by bytes that differ, so they add no equal slot.
+    /// Rows that end within a vector are padded with differing bytes, which add no equal slots.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
     pub(super) fn avx512(a: &[u8], b: &[u8], slot_bytes: usize) -> u32 {
         let count = |a: __m512i, b: __m512i| match slot_bytes {
@@ -101,7 +101,7 @@ mod x86 {
         let (b, b_rest) = b.as_chunks::<64>();
         let mut num_equal = 0;
         for (a, b) in a.iter().zip(b) {
-            // SAFETY: both are arrays of 64 bytes; no alignment is asked for.
+            // SAFETY: both are arrays of 64 bytes; no alignment is required.
             let (a, b) = unsafe {
                 (
                     _mm512_loadu_si512(a.as_ptr().cast()),
@@ -114,7 +114,7 @@ mod x86 {
         if rest > 0 {
             let mask = (1u64 << rest) - 1;
             let ones = _mm512_set1_epi8(-1);
-            // SAFETY: only the `rest` bytes that both hold are read.
+            // SAFETY: only the `rest` bytes that both rows have are read.
             let (a, b) = unsafe {
                 (
                     _mm512_maskz_loadu_epi8(mask, a_rest.as_ptr().cast()),
@@ -137,7 +137,7 @@ mod x86 {
         let (b, b_rest) = b.as_chunks::<32>();
         let mut num_equal_bytes = 0;
         for (a, b) in a.iter().zip(b) {
-            // SAFETY: both are arrays of 32 bytes; no alignment is asked for.
+            // SAFETY: both are arrays of 32 bytes; no alignment is required.
             let (a, b) = unsafe {
                 (
                     _mm256_loadu_si256(a.as_ptr().cast()),

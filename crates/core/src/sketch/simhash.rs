@@ -1,28 +1,27 @@
-//! Which fingerprint has a weighted feature set?
+//! What is the fingerprint of a weighted feature set?
 //!
-//! Source: Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002; the exact
-//! rule is in `docs/developers/definitions.md`. Bit i is 1 if the features with that bit set weigh
-//! more than those without, so the kernels only count set bits (weighted) and compare twice the count
-//! with the total weight.
+//! Source: Charikar, Similarity estimation techniques from rounding algorithms, STOC 2002; the exact rule is in
+//! `docs/developers/definitions.md`. Bit i is 1 if the features with that bit set weigh more than those without, so the
+//! kernels only count set bits (weighted) and compare twice the count with the total weight.
 
 use crate::hash::GOLDEN;
 use crate::isa::Isa;
 
 use super::simhash_plain::{Counts, derive_words_body, plain};
 
-/// Features of one block: their words are computed into a buffer of this length.
+/// Number of features per block: their words are computed into a buffer of this length.
 const BLOCK_LEN: usize = 256;
 
-/// Writes the fingerprint of the features into `out`, word 0 the lowest bits.
+/// Writes the fingerprint of the features to `out`, with the lowest bits in word 0.
 ///
-/// `weights` is empty (each feature weighs 1) or as long as `features`. Bits of the last word beyond
-/// `bits` are 0, and so is every bit without features. The order of the features does not matter.
+/// `weights` is empty (each feature weighs 1) or as long as `features`. Bits of the last word beyond `bits` are 0, and
+/// so are all bits if there are no features. The order of the features does not matter.
 ///
-/// Cost: about 1 ns a feature and word with a vector kernel.
+/// Cost: about 1 ns per feature and word with a vector kernel.
 ///
 /// # Panics
-/// When `bits` is no multiple of 32 from 32 to 256, `out` is not `bits.div_ceil(64)` long, or
-/// `weights` has another length than `features`.
+/// Panics if `bits` is not a multiple of 32 from 32 to 256, `out` is not `bits.div_ceil(64)` long, or `weights` has
+/// another length than `features`.
 pub fn simhash(features: &[u64], weights: &[u32], bits: u32, isa: Isa, out: &mut [u64]) {
     assert!(
         (32..=256).contains(&bits) && bits.is_multiple_of(32),
@@ -85,7 +84,7 @@ fn count_bits(features: &[u64], weights: &[u32], isa: Isa, counts: &mut [Counts]
 fn add_block(words: &[u64], weights: &[u32], isa: Isa, counts: &mut Counts) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { super::simhash_avx2::add_bits(words, weights, counts) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -101,7 +100,7 @@ fn add_block(words: &[u64], weights: &[u32], isa: Isa, counts: &mut Counts) {
 fn derive_words(features: &[u64], step: u64, isa: Isa, out: &mut [u64]) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { super::simhash_avx2::derive_words(features, step, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.

@@ -1,14 +1,14 @@
-//! SimHash kernels for AVX2: 64 byte counters in two registers. A word is spread so that every
-//! byte holds its own bit, and a comparison turns the bit into the byte 0 or -1 to subtract.
+//! SimHash kernels for AVX2: 64 byte counters in two registers. A word is spread so that every byte holds its own bit,
+//! and a comparison turns the bit into 0 or -1, which is subtracted.
 
 use std::arch::x86_64::*;
 
 use super::simhash_plain::{Counts, derive_words_body, plain};
 
-/// Adds a byte counter holds before it may wrap.
+/// Number of additions after which a byte counter may wrap.
 const MAX_PENDING: u64 = 255;
 
-/// Words added without looking at their weights one by one.
+/// Number of words added without checking their weights one by one.
 const GROUP_LEN: usize = 8;
 
 /// See `simhash::derive_words`.
@@ -38,7 +38,7 @@ pub(super) fn add_bits(words: &[u64], weights: &[u32], counts: &mut Counts) {
     for (words, weights) in words.chunks(GROUP_LEN).zip(weights.chunks(GROUP_LEN)) {
         let group: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
         if group > MAX_PENDING {
-            // Rare: weights beyond what bytes hold are counted one by one.
+            // Rare: weights that do not fit in bytes are counted one by one.
             plain(words, weights, counts);
             continue;
         }
@@ -58,12 +58,12 @@ pub(super) fn add_bits(words: &[u64], weights: &[u32], counts: &mut Counts) {
     add_bytes(bytes, counts);
 }
 
-/// 64 bytes, byte i is -1 where bit i of the word is 1, else 0.
+/// Returns 64 bytes; byte i is -1 if bit i of the word is 1, otherwise 0.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn spread(word: u64) -> [__m256i; 2] {
-    // Byte i of the register takes byte i / 8 of the word; a shuffle stays within 16 bytes, each of
-    // which holds the whole word.
+    // Byte i of the register takes byte i / 8 of the word; a shuffle works within 16 bytes, each of which holds the
+    // whole word.
     let low = _mm256_setr_epi8(
         0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3,
         3, 3,
@@ -83,7 +83,7 @@ fn spread(word: u64) -> [__m256i; 2] {
 fn add_bytes(bytes: [__m256i; 2], counts: &mut Counts) {
     let mut narrow = [[0u8; 32]; 2];
     for (narrow, bytes) in narrow.iter_mut().zip(bytes) {
-        // SAFETY: `narrow` has the 32 bytes that are stored; no alignment is asked for.
+        // SAFETY: `narrow` has the 32 stored bytes; no alignment is required.
         unsafe { _mm256_storeu_si256(narrow.as_mut_ptr().cast(), bytes) };
     }
     for (count, &narrow) in counts.iter_mut().zip(narrow.as_flattened()) {

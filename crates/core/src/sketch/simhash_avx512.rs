@@ -1,13 +1,13 @@
-//! SimHash kernels for AVX-512: 64 byte counters in one register, a word is the mask of a byte add.
+//! SimHash kernels for AVX-512: 64 byte counters in one register; a word is the mask of a byte addition.
 
 use std::arch::x86_64::*;
 
 use super::simhash_plain::{Counts, derive_words_body, plain};
 
-/// Adds a byte counter holds before it may wrap.
+/// Number of additions after which a byte counter may wrap.
 const MAX_PENDING: u64 = 255;
 
-/// Words added without looking at their weights one by one.
+/// Number of words added without checking their weights one by one.
 const GROUP_LEN: usize = 8;
 
 /// See `simhash::derive_words`.
@@ -22,7 +22,7 @@ pub(super) fn add_bits(words: &[u64], weights: &[u32], counts: &mut Counts) {
     let mut wide = WideCounts::new();
     if weights.is_empty() {
         for chunk in words.chunks(2 * MAX_PENDING as usize) {
-            // Two registers of counters, so that one add need not wait for the one before.
+            // Two registers of counters, so that additions do not depend on the previous one.
             let one = _mm512_set1_epi8(1);
             let (mut even, mut odd) = (_mm512_setzero_si512(), _mm512_setzero_si512());
             let (pairs, rest) = chunk.as_chunks::<2>();
@@ -49,7 +49,7 @@ fn add_weighted(words: &[u64], weights: &[u32], wide: &mut WideCounts, counts: &
     for (words, weights) in words.chunks(GROUP_LEN).zip(weights.chunks(GROUP_LEN)) {
         let group: u64 = weights.iter().map(|&weight| u64::from(weight)).sum();
         if group > MAX_PENDING {
-            // Rare: weights beyond what bytes hold are counted one by one.
+            // Rare: weights that do not fit in bytes are counted one by one.
             plain(words, weights, counts);
             continue;
         }
@@ -69,7 +69,7 @@ fn add_weighted(words: &[u64], weights: &[u32], wide: &mut WideCounts, counts: &
 /// 64 counters of 32 bits.
 struct WideCounts {
     counts: [__m512i; 4],
-    /// Byte registers added since the last flush, each worth at most 255 a counter.
+    /// Number of byte registers added since the last flush, each worth at most 255 per counter.
     num_added: u32,
 }
 
@@ -104,7 +104,7 @@ impl WideCounts {
     fn flush(&mut self, counts: &mut Counts) {
         for (wide, counts) in self.counts.iter_mut().zip(counts.as_chunks_mut::<16>().0) {
             let mut narrow = [0u32; 16];
-            // SAFETY: `narrow` has the 64 bytes that are stored; no alignment is asked for.
+            // SAFETY: `narrow` has the 64 stored bytes; no alignment is required.
             unsafe { _mm512_storeu_si512(narrow.as_mut_ptr().cast(), *wide) };
             for (count, &narrow) in counts.iter_mut().zip(&narrow) {
                 *count += u64::from(narrow);

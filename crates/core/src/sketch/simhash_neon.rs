@@ -1,22 +1,22 @@
-//! SimHash kernels for NEON: two words in a register, compared bit by bit of their bytes with byte counters. Where all words weigh 1,
-//! adders of whole registers first make of sixteen words one that counts eightfold.
+//! SimHash kernels for NEON: two words per register, compared bit by bit of their bytes with byte counters. If all
+//! words weigh 1, adders of whole registers first reduce sixteen words to one register that counts eightfold.
 //!
-//! Derived words have no kernel: NEON has no multiplication of 64 bits, and doing it by halves saves nothing there.
+//! Derived words have no kernel: NEON has no 64-bit multiplication, and computing it by halves saves nothing here.
 
 use std::arch::aarch64::*;
 
 use super::simhash_plain::{Counts, plain};
 
-/// Adds a byte counter holds before it may wrap.
+/// Number of additions after which a byte counter may wrap.
 const MAX_PENDING: usize = 255;
 
-/// Words that make, two by two, one register that counts eightfold.
+/// Number of words that, two by two, form one register that counts eightfold.
 const BLOCK_LEN: usize = 16;
 
-/// Most that each of a block of words may weigh for its byte counters not to wrap: eight words share a counter.
+/// Maximum weight of each word of a block for which byte counters do not wrap: eight words share a counter.
 const MAX_LIGHT: u32 = 31;
 
-/// Blocks of weighted words that 16 bits count, both words of a register together.
+/// Number of blocks of weighted words that 16-bit counters can hold, with both words of a register combined.
 const MAX_BLOCKS: usize = u16::MAX as usize / (BLOCK_LEN * MAX_LIGHT as usize);
 
 /// Counter `i` has a byte for each of the bits `i`, `i + 8`, `i + 16`, ... of both words of a register.
@@ -37,11 +37,11 @@ pub(super) fn add_bits(words: &[u64], weights: &[u32], counts: &mut Counts) {
     }
 }
 
-/// At most [`MAX_PENDING`] blocks.
+/// Adds at most [`MAX_PENDING`] blocks of words of weight 1.
 #[target_feature(enable = "neon")]
 fn add_unweighted(words: &[u64], counts: &mut Counts) {
     let zero = vdupq_n_u8(0);
-    // Bit by bit: ones, twos and fours that no byte counter holds yet.
+    // For each bit: ones, twos and fours that are not yet in a byte counter.
     let mut sums = [zero; 3];
     let mut eights = [zero; 8];
     let (blocks, rest) = words.as_chunks::<BLOCK_LEN>();
@@ -87,7 +87,7 @@ fn add_block(sums: &mut [uint8x16_t; 3], block: &[u64; BLOCK_LEN]) -> uint8x16_t
     add(fours, of_halves[0], of_halves[1])
 }
 
-/// Bit by bit: leaves the lowest bit of the sum of three and returns the other.
+/// A full adder for each bit: keeps the low bit of the sum of three and returns the carry.
 #[target_feature(enable = "neon")]
 #[inline]
 fn add(sum: &mut uint8x16_t, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
@@ -97,7 +97,7 @@ fn add(sum: &mut uint8x16_t, a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
     carried
 }
 
-/// Two words from place `i` on, which is below the last.
+/// Loads two words from place `i` on, which is below the last.
 #[target_feature(enable = "neon")]
 #[inline]
 fn load<const LEN: usize>(words: &[u64; LEN], i: usize) -> uint8x16_t {
@@ -106,14 +106,15 @@ fn load<const LEN: usize>(words: &[u64; LEN], i: usize) -> uint8x16_t {
     vreinterpretq_u8_u64(unsafe { vld1q_u64(two.as_ptr()) })
 }
 
-/// Minus one in the bytes that share a bit with those of `bits`.
+/// Returns -1 in the bytes that share a bit with those of `bits`.
 ///
-/// Written out, since the compiler makes two or three instructions of this one where it knows what is done with the result.
+/// Written in assembly, because the compiler replaces this instruction by two or three if it knows how the result is
+/// used.
 #[target_feature(enable = "neon")]
 #[inline]
 fn set_bytes(words: uint8x16_t, bits: uint8x16_t) -> uint8x16_t {
     let set;
-    // SAFETY: the instruction reads and writes these registers alone.
+    // SAFETY: the instruction reads and writes only these registers.
     unsafe {
         std::arch::asm!(
             "cmtst {0:v}.16b, {1:v}.16b, {2:v}.16b",
@@ -124,7 +125,7 @@ fn set_bytes(words: uint8x16_t, bits: uint8x16_t) -> uint8x16_t {
     set
 }
 
-/// Adds one to the byte of every bit that is set.
+/// Adds one to the byte of every set bit.
 #[target_feature(enable = "neon")]
 #[inline]
 fn count(bytes: &mut Bytes, words: uint8x16_t) {
@@ -133,7 +134,7 @@ fn count(bytes: &mut Bytes, words: uint8x16_t) {
     }
 }
 
-/// At most [`MAX_BLOCKS`] blocks.
+/// Adds at most [`MAX_BLOCKS`] blocks of weighted words.
 #[target_feature(enable = "neon")]
 fn add_weighted(words: &[u64], weights: &[u32], counts: &mut Counts) {
     let mut totals = [vdupq_n_u16(0); 8];
@@ -157,9 +158,9 @@ fn add_weighted_block(
     totals: &mut [uint16x8_t; 8],
     counts: &mut Counts,
 ) {
-    // All at most this, which is 2^n - 1, where the bits of all together are.
+    // MAX_LIGHT is 2^n - 1, so all weights are within it if the or of their bits is.
     if weights.iter().fold(0, |bits, weight| bits | weight) > MAX_LIGHT {
-        // Rare: weights beyond what bytes hold.
+        // Rare: weights that do not fit in bytes.
         plain(words, weights, counts);
         return;
     }
@@ -173,7 +174,7 @@ fn add_weighted_block(
     }
 }
 
-/// Adds the weight of each of two words to the byte of every bit that is set.
+/// Adds the weight of each of two words to the byte of every set bit.
 #[target_feature(enable = "neon")]
 #[inline]
 fn count_weighted(bytes: &mut Bytes, words: &[u64; 2], weights: &[u32; 2]) {
@@ -184,17 +185,17 @@ fn count_weighted(bytes: &mut Bytes, words: &[u64; 2], weights: &[u32; 2]) {
     }
 }
 
-/// The counts of both words of a register together.
+/// Returns the combined counts of both words of a register.
 #[target_feature(enable = "neon")]
 #[inline]
 fn both_words(bytes: uint8x16_t) -> uint16x8_t {
     vaddl_u8(vget_low_u8(bytes), vget_high_u8(bytes))
 }
 
-/// Adds totals, of which number `i` has the bits `i`, `i + 8`, `i + 16`, ... of the words.
+/// Adds totals; total `i` has the bits `i`, `i + 8`, `i + 16`, ... of the words.
 #[target_feature(enable = "neon")]
 fn add_totals(mut totals: [uint16x8_t; 8], counts: &mut Counts) {
-    // Interleaving both halves of 64 numbers three times exchanges rows and columns.
+    // Interleaving both halves of 64 numbers three times transposes rows and columns.
     for _ in 0..3 {
         let before = totals;
         for i in 0..4 {
@@ -210,7 +211,7 @@ fn add_totals(mut totals: [uint16x8_t; 8], counts: &mut Counts) {
     widen(&narrow, counts);
 }
 
-/// Apart, since the compiler would take the exchange above to pieces.
+/// A separate function, since the compiler would otherwise break up the transposition above.
 #[inline(never)]
 fn widen(narrow: &[[u16; 8]; 8], counts: &mut Counts) {
     for (count, &narrow) in counts.iter_mut().zip(narrow.as_flattened()) {

@@ -1,11 +1,11 @@
-//! SimHash kernels without vector instructions, and what all kernels share.
+//! SimHash kernels without vector instructions, and code shared by all kernels.
 
 use crate::hash::mix64;
 
 /// Weighted counts of set bits, one for each bit of a 64-bit word.
 pub(super) type Counts = [u64; 64];
 
-/// Body of [`derive_words`]; each instruction set compiles its own copy.
+/// The body of [`derive_words`]; each instruction set compiles its own copy.
 #[inline(always)]
 pub(super) fn derive_words_body(features: &[u64], step: u64, out: &mut [u64]) {
     for (word, &feature) in out.iter_mut().zip(features) {
@@ -13,13 +13,14 @@ pub(super) fn derive_words_body(features: &[u64], step: u64, out: &mut [u64]) {
     }
 }
 
-/// Least bits of the eight bytes of a word.
+/// The lowest bit of each of the eight bytes of a word.
 const BYTES: u64 = 0x0101_0101_0101_0101;
 
-/// What a counter of one byte holds.
+/// Maximum value of a one-byte counter.
 const MAX_BYTE: u64 = 255;
 
-/// The oracle of the vector kernels. Counter `i` has a byte for each of the bits `i`, `i + 8`, `i + 16`, ... of the words.
+/// The oracle of the vector kernels. Counter `i` has a byte for each of the bits `i`, `i + 8`, `i + 16`, ... of the
+/// words.
 pub(super) fn plain(words: &[u64], weights: &[u32], counts: &mut Counts) {
     let mut bytes = [0u64; 8];
     if weights.is_empty() {

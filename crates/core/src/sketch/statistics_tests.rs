@@ -1,14 +1,14 @@
-//! Estimates of the Jaccard similarity and of the angle: unbiased, and of the variance promised.
+//! Estimates of the Jaccard similarity and of the angle are unbiased, and have the promised variance.
 
 use crate::hash::{GOLDEN, mix64};
 use crate::isa::Isa;
 
 use super::{MinHasher, Scheme, simhash};
 
-/// Mean error, and mean squared error over J(1-J)/m, of the estimates on many pairs of sets.
+/// Returns the mean error, and the mean squared error over J(1-J)/m, of the estimates on many pairs of sets.
 ///
-/// Pair i is sketched with seed i. Of `num_union` features (made by `feature(pair, number)`) both sets hold the first
-/// `num_shared`; the rest go to one set each by turns.
+/// Pair i is sketched with seed i. Of `num_union` features (made by `feature(pair, number)`), both sets have the first
+/// `num_shared`; the rest are assigned to the two sets alternately.
 fn errors(
     scheme: Scheme,
     num_slots: u32,
@@ -115,6 +115,6 @@ fn simhash_distance_follows_the_angle() {
     let mean = f64::from(sum) / num_pairs as f64;
     let expected = 64.0 * libm::acos(0.8) / std::f64::consts::PI;
     println!("mean distance {mean:.3}, by the angle {expected:.3}");
-    // A distance has standard deviation 3.2; the angle law is exact for many features only.
+    // A distance has standard deviation 3.2; the angle law is exact only for many features.
     assert!((mean - expected).abs() < 0.35, "{mean} for {expected}");
 }

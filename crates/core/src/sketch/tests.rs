@@ -1,4 +1,4 @@
-//! Sketches against the definitions, written out naively, for every instruction set.
+//! Sketches compared with naive implementations of the definitions, for every instruction set.
 
 use crate::hash::{GOLDEN, expand, mix64};
 use crate::isa::Isa;
@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// SimHash as the definitions say it: one signed sum for each bit.
+/// SimHash by the definitions: one signed sum per bit.
 fn naive_simhash(features: &[u64], weights: &[u32], bits: u32) -> Vec<u64> {
     let mut words = vec![0u64; bits.div_ceil(64) as usize];
     for bit in 0..bits {
@@ -124,13 +124,13 @@ fn simhash_counters_do_not_overflow() {
         simhash(&features, &[], 64, isa, &mut out);
         assert_eq!(out, [0b101], "{}", isa.name());
     }
-    // Weights that fit bytes, and whose sums fit 16 bits for a few thousand features only.
+    // Weights that fit in bytes, with sums that fit in 16 bits only for a few thousand features.
     for weight in [15, 31, 32, 255] {
         assert_simhash(&[1 | 1 << 40; 5000], &[weight; 5000], 64);
     }
 }
 
-/// Bucket filling as the definitions say it.
+/// Bucket filling by the definitions.
 fn naive_bucket(features: &[u64], num_slots: u64, seed: u64) -> Vec<u32> {
     let mut slots: Vec<Option<u64>> = vec![None; num_slots as usize];
     if features.is_empty() {
@@ -160,7 +160,7 @@ fn naive_bucket(features: &[u64], num_slots: u64, seed: u64) -> Vec<u32> {
     slots.into_iter().map(|slot| slot.unwrap() as u32).collect()
 }
 
-/// Classical permutations as the definitions say it.
+/// Classical permutations by the definitions.
 fn naive_classical(features: &[u64], num_slots: u64, seed: u64) -> Vec<u32> {
     (0..num_slots)
         .map(|slot| {
@@ -193,7 +193,7 @@ fn assert_minhash(features: &[u64], weights: &[u32], num_slots: u32, seed: u64) 
         for isa in Isa::available() {
             let mut hasher = MinHasher::new(num_slots, scheme, seed, isa);
             let mut out = vec![0; num_slots as usize];
-            // The second time over used scratch space.
+            // The second pass uses dirty scratch space.
             for _ in 0..2 {
                 hasher.sketch(features, weights, &mut out);
                 let len = features.len();
@@ -234,7 +234,7 @@ fn minhash_of_weights_is_that_of_the_expansion() {
         assert_minhash(&features, &random.weights(len, 15), 128, 3);
         assert_minhash(&features, &vec![1; len], 128, 3);
     }
-    // Expansions of more than one block, the first block ending within a feature.
+    // Expansions of more than one block; the first block ends within a feature.
     assert_minhash(&random.features(3), &[40_000, 0, 30_001], 64, 3);
     assert_minhash(&random.features(2), &[65_530, 7], 7, 3);
     assert_minhash(&random.features(2), &[0, 0], 7, 3);
@@ -260,7 +260,7 @@ fn equal_slots_are_counted_at_every_width_and_length() {
     for slot_bytes in [1, 2, 4] {
         for num_slots in (1..=70).chain([100, 127, 128, 256, 1000]) {
             let row_bytes = num_slots * slot_bytes;
-            // Few values, so that slots agree often, in whole and in part.
+            // Few values, so that slots are often equal, in whole and in part.
             let bytes: Vec<u8> = (0..3 * row_bytes)
                 .map(|_| (random.next() % 2) as u8 * 0xff)
                 .collect();

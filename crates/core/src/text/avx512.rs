@@ -12,21 +12,21 @@ pub(crate) struct Avx512;
 
 #[inline(always)]
 unsafe fn load(source: *const u8) -> __m512i {
-    // SAFETY: 64 readable bytes and the instruction set are the caller's duty.
+    // SAFETY: the caller guarantees 64 readable bytes and the instruction set.
     unsafe { _mm512_loadu_si512(source.cast()) }
 }
 
-/// Mask of the bytes that have the bit of a class.
+/// Returns the mask of the bytes that have the bit of a class.
 #[inline(always)]
 unsafe fn class_mask(classes: __m512i, class: u8) -> u64 {
-    // SAFETY: the instruction set is the caller's duty.
+    // SAFETY: the caller guarantees the instruction set.
     unsafe { _mm512_test_epi8_mask(classes, _mm512_set1_epi8(class as i8)) }
 }
 
 impl Kernel for Avx512 {
     #[inline(always)]
     unsafe fn lower(source: *const u8, target: *mut u8) -> u64 {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let block = load(source);
             let from_a = _mm512_sub_epi8(block, _mm512_set1_epi8(b'A' as i8));
@@ -39,13 +39,13 @@ impl Kernel for Avx512 {
 
     #[inline(always)]
     unsafe fn non_ascii(source: *const u8) -> u64 {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_movepi8_mask(load(source)) }
     }
 
     #[inline(always)]
     unsafe fn white_space(source: *const u8) -> (u64, u64) {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let block = load(source);
             let spaces = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b' ' as i8));
@@ -59,7 +59,7 @@ impl Kernel for Avx512 {
 
     #[inline(always)]
     unsafe fn classify(source: *const u8) -> Masks {
-        // SAFETY: the caller's duty; the table is 128 bytes long.
+        // SAFETY: guaranteed by the caller; the table is 128 bytes long.
         unsafe {
             let block = load(source);
             let (low, high) = (
@@ -81,7 +81,7 @@ impl Kernel for Avx512 {
 
     #[inline(always)]
     unsafe fn ideographs(source: *const u8) -> usize {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let block = load(source);
             let from_e5 = _mm512_sub_epi8(block, _mm512_set1_epi8(0xE5_u8 as i8));
@@ -94,7 +94,7 @@ impl Kernel for Avx512 {
 
     #[inline(always)]
     unsafe fn keep(block: *mut u8, blanked: u64, kept: u64) -> usize {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let space = _mm512_set1_epi8(b' ' as i8);
             let bytes = _mm512_mask_mov_epi8(load(block), blanked, space);
@@ -115,7 +115,7 @@ impl Kernel for Avx512 {
             indexes
         };
         let num_bits = mask.count_ones() as usize;
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let packed = _mm512_maskz_compress_epi8(mask, load(INDEXES.as_ptr()));
             let base = _mm512_set1_epi32(base as i32);

@@ -1,7 +1,8 @@
 //! What are the words of a Chinese text?
 //!
-//! Those of jieba (MIT license): the most probable way through its dictionary, unknown words by its hidden Markov model, both from
-//! the jieba-rs crate. Its dictionary of 350,000 words is 2 MB in the package and, once used, some 50 MB in memory.
+//! They are determined as in jieba (MIT license): the most probable path through its dictionary, and unknown words by
+//! its hidden Markov model, both from the jieba-rs crate. Its dictionary of 350,000 words takes 2 MB in the package
+//! and, once loaded, about 50 MB of memory.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,17 +10,17 @@ use jieba_rs::Jieba;
 
 use super::tables::{self, ALPHANUMERIC};
 
-/// The library whose dictionary and model decide, and its version.
+/// The library with the dictionary and the model, and its version.
 pub const CHINESE_LIBRARY: &str = "jieba-rs 0.11.0";
 
-/// Words that Chinese text is cut into.
+/// The words into which Chinese text is cut.
 #[derive(Debug)]
 pub struct Dictionary {
     jieba: Jieba,
 }
 
 impl Dictionary {
-    /// The dictionary of the library. Made once a process, in about 0.2 s.
+    /// Returns the dictionary of the library, which is created once per process in about 0.2 s.
     pub fn standard() -> Arc<Dictionary> {
         static STANDARD: OnceLock<Arc<Dictionary>> = OnceLock::new();
         STANDARD
@@ -31,8 +32,9 @@ impl Dictionary {
             .clone()
     }
 
-    /// The same and more words, normalized, with how often they occur in as many words as the dictionary's own counts sum up to, some 60 million.
-    /// Where a count is `None`, it is just high enough for the word to be found where its parts stand side by side.
+    /// Creates a dictionary with additional normalized words and their frequencies among about 60 million words, the
+    /// sum of the dictionary's own counts. If a count is `None`, it is just high enough for the word to be found where
+    /// its parts are adjacent.
     pub fn with_words<'a>(words: impl IntoIterator<Item = (&'a str, Option<u32>)>) -> Dictionary {
         let mut jieba = Dictionary::standard().jieba.clone();
         for (word, count) in words {
@@ -41,12 +43,12 @@ impl Dictionary {
         Dictionary { jieba }
     }
 
-    /// Calls `word` with the byte range of every word in stretches that hold a Chinese character, and `other` with every
-    /// stretch between them, in order.
+    /// Calls `word` with the byte range of every word in ranges that contain a Chinese character, and `other` with the
+    /// ranges between them, in order.
     ///
-    /// A stretch runs over Chinese characters, ASCII letters and digits, and `+#&._%-`, as the dictionary's words do, and ends
-    /// after [`MAX_STRETCH`] of them, so that a hostile text takes no more memory than another. What holds neither letter
-    /// nor digit is no word.
+    /// A range consists of Chinese characters, ASCII letters and digits, and `+#&._%-`, as in the dictionary's words,
+    /// and ends after [`MAX_STRETCH`] of them, so that an adversarial text does not need more memory. Segments without
+    /// letters and digits are not words.
     pub(crate) fn cut<T>(
         &self,
         text: &str,
@@ -90,14 +92,14 @@ impl Dictionary {
     }
 }
 
-/// Scalars that are cut together. Sentences are a thousand times shorter.
+/// Maximum number of scalars that are cut together. Sentences are a thousand times shorter.
 const MAX_STRETCH: usize = 1 << 16;
 
 fn is_alphanumeric(c: char) -> bool {
     tables::property(u32::from(c)) & ALPHANUMERIC != 0
 }
 
-/// CJK unified ideographs, those of the compatibility blocks too.
+/// Whether a character is a CJK unified ideograph, including those of the compatibility blocks.
 fn is_chinese(c: char) -> bool {
     matches!(c,
         '\u{4E00}'..='\u{9FFF}' | '\u{3400}'..='\u{4DBF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{2A6DF}'

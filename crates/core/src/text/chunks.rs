@@ -2,31 +2,31 @@
 
 use fastcdc::v2020::FastCDC;
 
-/// The library that decides content-defined cuts, and its version.
+/// The library that determines content-defined cuts, and its version.
 pub const CHUNK_LIBRARY: &str = "fastcdc 5.0.0";
 
 /// How bytes are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chunks {
-    /// Where a rolling hash of the content says, so that an insertion moves no cut but those near it: chunks of
-    /// a quarter of these bytes to four times as many, about as many in the middle.
+    /// By a rolling hash of the content, so that an insertion only moves cuts near it: chunks of a quarter of this
+    /// number of bytes to four times as many, with about this number on average.
     Content(u32),
-    /// After as many bytes each.
+    /// After this number of bytes each.
     Fixed(u32),
 }
 
-/// Least and greatest size that [`Chunks::Content`] takes; a power of two, so that no logarithm has a say.
+/// Minimum and maximum size of [`Chunks::Content`]; powers of two, so that no logarithm is involved.
 pub const CONTENT_BYTES: std::ops::RangeInclusive<u32> = 256..=1 << 20;
 
 impl Chunks {
-    /// Calls `take` with every chunk in order. Cost: 0.5 ns a byte by content.
+    /// Calls `take` with every chunk in order. Cost for content-defined chunks: 0.5 ns per byte.
     ///
     /// Source: Xia et al., The Design of Fast Content-Defined Chunking, 2020 (normalization level 1).
     pub(crate) fn cut<'a>(self, bytes: &'a [u8], mut take: impl FnMut(&'a [u8])) {
         match self {
             Chunks::Fixed(size) => bytes.chunks(size.max(1) as usize).for_each(take),
             Chunks::Content(size) => {
-                // The library only asserts its limits in debug builds.
+                // The library asserts its limits only in debug builds.
                 let size = size.clamp(*CONTENT_BYTES.start(), *CONTENT_BYTES.end());
                 let size = size.next_power_of_two() as usize;
                 for chunk in FastCDC::new(bytes, size / 4, size, size * 4) {
@@ -96,7 +96,7 @@ mod tests {
             let mean = data.len() / found.len();
             assert!((size / 2..size * 2).contains(&mean), "{mean} for {size}");
         }
-        // What has no content to tell by is cut at the greatest size.
+        // Constant content is cut at the maximum size.
         assert_eq!(lengths(Chunks::Content(256), &[0; 3000]), [1024, 1024, 952]);
     }
 
@@ -117,7 +117,7 @@ mod tests {
         assert!(before.len() > 100);
     }
 
-    /// Cuts as they were when the recipe was defined: another version of the library is told apart by its name.
+    /// The cuts when the recipe was defined; another version of the library is distinguished by its name.
     #[test]
     fn cuts_of_this_version() {
         let data = bytes(12_000, 11);

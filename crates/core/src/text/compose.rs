@@ -1,11 +1,11 @@
-//! How is a run of combining characters brought into NFC?
+//! How is a sequence of combining characters converted to NFC?
 
 use super::tables;
 use super::utf8;
 
-/// A run of scalars that interact: a starter, its marks, what may compose with them.
+/// A sequence of interacting scalars: a starter, its marks, and what may compose with them.
 ///
-/// An entry is `rank << 21 | scalar`, where the rank orders combining classes and 0 is a starter.
+/// An entry is `rank << 21 | scalar`, where the rank is ordered by combining class and 0 is a starter.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     entries: Vec<u32>,
@@ -17,7 +17,7 @@ impl Run {
     /// Adds the canonical decomposition of a scalar of NFC text.
     pub(crate) fn push(&mut self, c: u32) {
         match tables::decompose(c) {
-            // The depth is that of the decomposition, at most four.
+            // The recursion depth is that of the decomposition, at most four.
             Some((first, second)) => {
                 self.push(first);
                 self.push(second);
@@ -26,11 +26,11 @@ impl Run {
         }
     }
 
-    /// Appends the NFC form to `out` and forgets the run. Cost: n log n in the length of the run, at worst.
+    /// Appends the NFC form to `out` and clears the sequence. Cost: n log n in its length, at worst.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         let entries = &mut self.entries;
         for marks in entries.split_mut(|&e| e <= SCALAR) {
-            // Stable: marks of one class keep their order.
+            // A stable sort: marks of one class keep their order.
             marks.sort_by_key(|&e| e >> 21);
         }
         let mut starter: Option<usize> = None;

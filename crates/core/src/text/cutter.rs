@@ -1,6 +1,6 @@
 //! What are the tokens of a text by rules other than the default ones?
 //!
-//! Slower than [`super::words`], but any rule: markup, folding, a dictionary, whole lines and sentences.
+//! Slower than [`super::words`], but supports all rules: markup, folding, a dictionary, whole lines and sentences.
 
 use std::sync::Arc;
 
@@ -15,30 +15,30 @@ use super::tables::properties::{KATAKANA, OTHER};
 use super::{Spans, Tokens, pad, tables, units, words};
 use crate::isa::Isa;
 
-/// What is done to a text beside the default rules.
+/// Text rules in addition to the default ones.
 #[derive(Debug, Clone, Default)]
 pub struct TextRules {
     /// Whether texts are HTML, of which only the visible text counts.
     pub is_html: bool,
-    /// What is folded.
+    /// The foldings.
     pub fold: Fold,
-    /// Words of tokens `chinese`; the standard ones where `None`.
+    /// The words of tokens `chinese`; `None` for the standard dictionary.
     pub dictionary: Option<Arc<Dictionary>>,
-    /// Words that do not count.
+    /// Words that are ignored.
     pub stop_words: Option<Arc<StopWords>>,
     /// How bytes are cut.
     pub chunks: Chunks,
-    /// Whether the first line of a text is the value that it is compared within, and the text begins behind it.
+    /// Whether the first line of a text is the value within which it is compared, and the text begins after it.
     pub has_value: bool,
 }
 
 impl TextRules {
-    /// Whether the normalized text is the one of the default rules.
+    /// Whether the normalized text is that of the default rules.
     pub(crate) fn keep_text(&self) -> bool {
         !self.is_html && self.fold.is_empty()
     }
 
-    /// The libraries that have a say in the tokens, with their versions: with others there are other features.
+    /// Returns the libraries that affect the tokens, with their versions: other versions produce other features.
     pub fn libraries(&self, tokens: Tokens) -> Vec<&'static str> {
         let by_content = matches!(self.chunks, Chunks::Content(_));
         [
@@ -54,7 +54,7 @@ impl TextRules {
     }
 }
 
-/// Brings texts into their normalized form by any rules; scratch space.
+/// Normalizes texts by any rules, reusing its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Preparer {
     visible: String,
@@ -62,11 +62,11 @@ pub(crate) struct Preparer {
 }
 
 impl Preparer {
-    /// Writes the normalized text to `out`: without markup, normalized, folded, and normalized once more where that
-    /// changed something.
+    /// Writes the normalized text to `out`: without markup, normalized, folded, and normalized again if folding changed
+    /// something.
     ///
     /// # Safety
-    /// The processor has `isa`.
+    /// The processor must have `isa`.
     pub(crate) unsafe fn prepare(
         &mut self,
         text: &str,
@@ -76,11 +76,11 @@ impl Preparer {
     ) {
         let Preparer { visible, folded } = self;
         let text = visible_text(text, rules, visible);
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe { normalize_folded(text, rules.fold, isa, folded, out) };
     }
 
-    /// Gives the scratch space back.
+    /// Frees the scratch space.
     pub(crate) fn release(&mut self) {
         *self = Preparer::default();
     }
@@ -95,7 +95,7 @@ fn visible_text<'a>(text: &'a str, rules: &TextRules, scratch: &'a mut String) -
 }
 
 /// # Safety
-/// The processor has `isa`.
+/// The processor must have `isa`.
 unsafe fn normalize_folded(
     text: &str,
     fold: Fold,
@@ -103,33 +103,34 @@ unsafe fn normalize_folded(
     scratch: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) {
-    // SAFETY: the caller's duty.
+    // SAFETY: guaranteed by the caller.
     unsafe { normalize::normalize(text, Spaces::Collapse, isa, out) };
     if fold.is_empty() || !fold.apply(out, scratch) {
         return;
     }
     let folded = String::from_utf8_lossy(scratch);
-    // SAFETY: the caller's duty.
+    // SAFETY: guaranteed by the caller.
     unsafe { normalize::normalize(&folded, Spaces::Collapse, isa, out) };
 }
 
-/// Cuts texts by any rules; holds the scratch space.
+/// Cuts texts by any rules, reusing its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Cutter {
     preparer: Preparer,
-    /// One normalized line, sentence or paragraph; or what stands between Chinese words, with padding.
+    /// One normalized line, sentence or paragraph, or the text between Chinese words, with padding.
     piece: Vec<u8>,
-    /// What the tokens are places in, with a block of zeros behind it.
+    /// The text in which the tokens are located, followed by a block of zeros.
     pub(crate) text: Vec<u8>,
     pub(crate) starts: Vec<u32>,
     pub(crate) ends: Vec<u32>,
 }
 
 impl Cutter {
-    /// Finds the tokens of a text: `text[starts[i]..ends[i]]`, in order. Of kinds that are no texts there are none.
+    /// Finds the tokens of a text: `text[starts[i]..ends[i]]`, in order. There are none for kinds that do not apply to
+    /// texts.
     ///
     /// # Safety
-    /// The processor has `isa`.
+    /// The processor must have `isa`.
     pub(crate) unsafe fn cut(
         &mut self,
         text: &str,
@@ -143,32 +144,32 @@ impl Cutter {
         self.ends.clear();
         match tokens {
             Tokens::Sentence | Tokens::Line | Tokens::Paragraph => {
-                // SAFETY: the caller's duty.
+                // SAFETY: guaranteed by the caller.
                 unsafe { self.cut_units(text, tokens, rules, isa) };
                 pad(&mut self.text);
             }
             Tokens::Bytes | Tokens::Chunks | Tokens::User => {}
             _ => {
-                // SAFETY: the caller's duty.
+                // SAFETY: guaranteed by the caller.
                 unsafe { self.preparer.prepare(text, rules, isa, &mut self.text) };
                 let len = pad(&mut self.text);
                 match tokens {
                     Tokens::Char => self.cut_scalars(len),
-                    // SAFETY: the caller's duty.
+                    // SAFETY: guaranteed by the caller.
                     Tokens::Chinese => unsafe { self.cut_chinese(len, rules, isa, spans) },
-                    // SAFETY: the caller's duty.
+                    // SAFETY: guaranteed by the caller.
                     Tokens::Script => unsafe {
                         self.cut_words(len, true, isa, spans);
                         self.pair_characters();
                     },
-                    // SAFETY: the caller's duty.
+                    // SAFETY: guaranteed by the caller.
                     _ => unsafe { self.cut_words(len, tokens == Tokens::Auto, isa, spans) },
                 }
             }
         }
     }
 
-    /// Gives the scratch space back.
+    /// Frees the scratch space.
     pub(crate) fn release(&mut self) {
         *self = Cutter::default();
     }
@@ -179,7 +180,7 @@ impl Cutter {
     }
 
     /// # Safety
-    /// The processor has `isa`.
+    /// The processor must have `isa`.
     unsafe fn cut_units(&mut self, text: &str, tokens: Tokens, rules: &TextRules, isa: Isa) {
         let Cutter {
             preparer: Preparer { visible, folded },
@@ -190,7 +191,7 @@ impl Cutter {
         } = self;
         let text = visible_text(text, rules, visible);
         let take = |unit: &str| {
-            // SAFETY: the caller's duty.
+            // SAFETY: guaranteed by the caller.
             unsafe { normalize_folded(unit, rules.fold, isa, folded, piece) };
             if !piece.is_empty() {
                 starts.push(all.len() as u32);
@@ -216,7 +217,7 @@ impl Cutter {
     }
 
     /// # Safety
-    /// The processor has `isa`.
+    /// The processor must have `isa`.
     unsafe fn cut_words(&mut self, len: usize, part_katakana: bool, isa: Isa, spans: &mut Spans) {
         let Cutter {
             text, starts, ends, ..
@@ -225,11 +226,11 @@ impl Cutter {
             starts.extend_from_slice(from);
             ends.extend_from_slice(to);
         };
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe { words::cut(text, len, part_katakana, isa, spans, &mut take) };
     }
 
-    /// Puts neighboring characters of scripts without spaces into overlapping pairs; one alone stays.
+    /// Combines neighboring characters of scripts without spaces into overlapping pairs; a single one is kept.
     fn pair_characters(&mut self) {
         let Cutter {
             text, starts, ends, ..
@@ -248,7 +249,7 @@ impl Cutter {
             if is_paired {
                 end = ends[i + 1];
             }
-            // The last of a run is in the pair before it.
+            // The last of a run is in the previous pair.
             if is_paired || !was_paired {
                 (starts[num_kept], ends[num_kept]) = (start, end);
                 num_kept += 1;
@@ -260,7 +261,7 @@ impl Cutter {
     }
 
     /// # Safety
-    /// The processor has `isa`.
+    /// The processor must have `isa`.
     unsafe fn cut_chinese(&mut self, len: usize, rules: &TextRules, isa: Isa, spans: &mut Spans) {
         let standard;
         let dictionary = match &rules.dictionary {
@@ -295,7 +296,7 @@ impl Cutter {
                     starts.extend(from.iter().map(|&at| start as u32 + at));
                     ends.extend(to.iter().map(|&at| start as u32 + at));
                 };
-                // SAFETY: the caller's duty.
+                // SAFETY: guaranteed by the caller.
                 unsafe { words::cut(piece, len, true, isa, spans, &mut take) };
             },
         );
@@ -304,7 +305,7 @@ impl Cutter {
     }
 }
 
-/// Whether there may be a word: a letter, a digit, or anything beyond punctuation.
+/// Whether there may be a word: a letter, a digit, or anything other than punctuation.
 fn has_alphanumeric(text: &[u8]) -> bool {
     let mut at = 0;
     while at < text.len() {

@@ -1,15 +1,15 @@
-//! What may a document be?
+//! What can a document be?
 
 use super::own_tokens::OwnTokens;
 
-/// A document as it comes.
+/// A document as given by the caller.
 #[derive(Debug, Clone, Copy)]
 pub enum Document<'a> {
     /// A text.
     Text(&'a str),
     /// Any bytes, for tokens `bytes` and `chunks`.
     Bytes(&'a [u8]),
-    /// Tokens that the user cut, for tokens `user`.
+    /// Tokens cut by the user, for tokens `user`.
     Tokens(OwnTokens<'a>),
 }
 
@@ -26,7 +26,7 @@ impl<'a> From<&'a String> for Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// The bytes of the document; of a text its UTF-8.
+    /// Returns the bytes of the document; for a text, its UTF-8.
     pub fn bytes(self) -> &'a [u8] {
         match self {
             Document::Text(text) => text.as_bytes(),
@@ -35,7 +35,8 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The value that a text is compared within, which is its first line, and the text behind it; of what is no text, no value.
+    /// Returns the value within which a text is compared, its first line, and the rest of the text. Other documents
+    /// have no value.
     pub fn split_value(self) -> (&'a str, Document<'a>) {
         match self {
             Document::Text(text) => {
@@ -46,7 +47,8 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Unicode scalars of a text, or of the text that tokens were cut from; else the number of bytes.
+    /// Returns the number of Unicode scalars of a text, or of the text from which tokens were cut; otherwise the number
+    /// of bytes.
     pub fn length(self) -> u32 {
         match self {
             Document::Text(text) => text.chars().count() as u32,

@@ -1,4 +1,4 @@
-//! Which differences between characters shall not count?
+//! Which differences between characters are ignored?
 
 use super::numerals;
 use super::simplified;
@@ -6,7 +6,7 @@ use super::tables::punctuation::PUNCTUATION;
 use super::tables::{self, ALPHANUMERIC, WORD_BREAK, properties};
 use super::utf8;
 
-/// A set of foldings, done on normalized text in the order of [`Fold::NAMES`], which is then normalized again.
+/// A set of foldings, applied to normalized text in the order of [`Fold::NAMES`]; the result is normalized again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Fold(u8);
 
@@ -18,7 +18,7 @@ const NUMERALS: u8 = 16;
 const DIGITS: u8 = 32;
 
 impl Fold {
-    /// The foldings, in the order in which they are done.
+    /// The foldings, in the order in which they are applied.
     pub const NAMES: [&str; 6] = [
         "traditional",
         "width",
@@ -28,7 +28,7 @@ impl Fold {
         "digits",
     ];
 
-    /// The set of these names, or `None` if there is another.
+    /// Returns the set with these names, or `None` if a name is unknown.
     pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Fold> {
         names.into_iter().try_fold(Fold(0), |fold, name| {
             let place = Fold::NAMES.iter().position(|&known| known == name)?;
@@ -41,7 +41,7 @@ impl Fold {
         self.0 == 0
     }
 
-    /// Whether characters are simplified, which a library's table decides.
+    /// Whether characters are simplified, which depends on a library's table.
     pub fn simplifies(self) -> bool {
         self.has(TRADITIONAL)
     }
@@ -50,9 +50,9 @@ impl Fold {
         self.0 & folding != 0
     }
 
-    /// Writes the folded form of a normalized text to `out`, which is cleared first; false if nothing changed.
+    /// Writes the folded form of a normalized text to `out`, which is cleared first; returns false if nothing changed.
     ///
-    /// What comes out may have to be normalized again: two spaces may meet, and so may marks. Cost: linear.
+    /// The result may need to be normalized again: spaces or marks may become adjacent. Cost: linear.
     pub(crate) fn apply(self, text: &[u8], out: &mut Vec<u8>) -> bool {
         if self.has(NUMERALS) {
             let mut earlier = Vec::new();
@@ -68,7 +68,7 @@ impl Fold {
         out != text
     }
 
-    /// The foldings that look at one character after the other.
+    /// Applies the foldings that consider one character at a time.
     fn push_each(self, text: &[u8], out: &mut Vec<u8>) {
         out.clear();
         out.reserve(text.len() + 8);
@@ -123,10 +123,11 @@ impl Fold {
     }
 }
 
-/// No canonical decomposition of a scalar of normalized text from here on holds an accent.
+/// From here on, no canonical decomposition of a scalar of normalized text contains an accent.
 const NO_ACCENTS_FROM: u32 = 0x2300;
 
-/// Combining marks of European scripts and symbols; those of other scripts are parts of their letters.
+/// Whether a scalar is a combining mark of European scripts or symbols; those of other scripts are parts of their
+/// letters.
 fn is_accent(c: u32) -> bool {
     matches!(c, 0x300..=0x36F | 0x1AB0..=0x1AFF | 0x1DC0..=0x1DFF | 0x20D0..=0x20FF | 0xFE20..=0xFE2F)
 }
@@ -137,7 +138,7 @@ fn has_accent(c: u32) -> bool {
             .is_some_and(|(first, second)| has_accent(first) || has_accent(second))
 }
 
-/// General category `P*`.
+/// Whether a scalar has general category `P*`.
 fn is_punctuation(c: u32) -> bool {
     match char::from_u32(c) {
         Some(ascii) if ascii.is_ascii() => {
@@ -151,13 +152,13 @@ fn is_punctuation(c: u32) -> bool {
     }
 }
 
-/// General category `Nd`: what is of `Word_Break=Numeric` beside is no number.
+/// Whether a scalar has general category `Nd`: other scalars with `Word_Break=Numeric` are not numbers.
 fn is_digit(c: u32) -> bool {
     let property = tables::property(c);
     property & WORD_BREAK == properties::NUMERIC && property & ALPHANUMERIC != 0
 }
 
-/// The narrow mark for a wide one that normalization leaves as it is.
+/// Returns the narrow mark for a wide one that normalization does not change.
 fn narrow(c: u32) -> u32 {
     let mark = match c {
         0x3001 => b',',

@@ -1,26 +1,26 @@
-//! What does a block of text look like, 64 bytes at a time?
+//! Which operations process text in blocks of 64 bytes?
 //!
-//! One trait, an implementation for each instruction set; [`Plain`] is the oracle of the others. A method reads (and, where it has a
-//! target, writes) whole blocks: callers see to it that 64 bytes are there.
+//! One trait, with an implementation for each instruction set; [`Plain`] is the oracle of the others. A method reads
+//! (and, if it has a target, writes) whole blocks: callers must ensure that 64 bytes are available.
 
-/// Bytes a block.
+/// Number of bytes per block.
 pub(crate) const BLOCK: usize = 64;
 
-/// Bit i of a mask says whether byte i of a block is of the class. Non-ASCII bytes are of none.
+/// Bit i of a mask states whether byte i of a block is in the class. Non-ASCII bytes are in none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Masks {
     pub(crate) letters: u64,
     pub(crate) digits: u64,
-    /// `_`: joins words and is none.
+    /// `_`: joins words and is not a word itself.
     pub(crate) connectors: u64,
-    /// Join two letters they stand between.
+    /// Join two letters between which they occur.
     pub(crate) mid_letters: u64,
-    /// Join two digits they stand between.
+    /// Join two digits between which they occur.
     pub(crate) mid_numbers: u64,
 }
 
 impl Masks {
-    /// The classes of the first `num_bytes` bytes, fewer than 64, only.
+    /// Returns the classes of only the first `num_bytes` bytes, fewer than 64.
     #[inline(always)]
     pub(crate) fn first(self, num_bytes: usize) -> Masks {
         let kept = (1u64 << num_bytes) - 1;
@@ -37,68 +37,69 @@ impl Masks {
 /// Block operations of one instruction set.
 ///
 /// # Safety
-/// Every method may be called only where the processor has the instruction set, from code compiled for it.
+/// Methods may be called only if the processor has the instruction set, from code compiled for it.
 pub(crate) trait Kernel {
-    /// Copies a block with ASCII capitals made small. Returns the mask of non-ASCII bytes.
+    /// Copies a block with ASCII capitals in lower case. Returns the mask of non-ASCII bytes.
     ///
     /// # Safety
-    /// 64 bytes can be read at `source` and written at `target`.
+    /// 64 bytes must be readable at `source` and writable at `target`.
     unsafe fn lower(source: *const u8, target: *mut u8) -> u64;
 
-    /// Mask of the non-ASCII bytes.
+    /// Returns the mask of the non-ASCII bytes.
     ///
     /// # Safety
-    /// 64 bytes can be read at `source`.
+    /// 64 bytes must be readable at `source`.
     unsafe fn non_ascii(source: *const u8) -> u64;
 
-    /// Mask of the ASCII whitespace, and of the spaces among it.
+    /// Returns the masks of the ASCII whitespace, and of the spaces in it.
     ///
     /// # Safety
-    /// 64 bytes can be read at `source`.
+    /// 64 bytes must be readable at `source`.
     unsafe fn white_space(source: *const u8) -> (u64, u64);
 
-    /// Word classes of the ASCII bytes.
+    /// Returns the word classes of the ASCII bytes.
     ///
     /// # Safety
-    /// 64 bytes can be read at `source`.
+    /// 64 bytes must be readable at `source`.
     unsafe fn classify(source: *const u8) -> Masks;
 
-    /// Bytes of the run of ideographs U+4E00..=U+9FFF that begins here, at most 63.
+    /// Returns the number of bytes, at most 63, in the run of ideographs U+4E00..=U+9FFF that begins here.
     ///
     /// # Safety
-    /// 64 bytes can be read at `source`, which is well-formed UTF-8 from a scalar on (the end may be cut).
+    /// 64 bytes must be readable at `source`, which must be well-formed UTF-8 from the start of a scalar (the end may
+    /// be cut).
     unsafe fn ideographs(source: *const u8) -> usize;
 
     /// Copies a block.
     ///
     /// # Safety
-    /// 64 bytes can be read at `source` and written at `target`.
+    /// 64 bytes must be readable at `source` and writable at `target`.
     #[inline(always)]
     unsafe fn copy(source: *const u8, target: *mut u8) {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::ptr::copy_nonoverlapping(source, target, BLOCK) };
     }
 
-    /// Makes spaces of the bytes of a block that `blanked` names, and moves those that `kept` names together at its
-    /// front; what stands behind them is of no meaning. Returns how many.
+    /// Replaces the bytes of a block selected by `blanked` with spaces, and moves those selected by `kept` to its
+    /// front; the bytes after them are unspecified. Returns the number of kept bytes.
     ///
     /// # Safety
-    /// 64 bytes can be read and written at `block`.
+    /// 64 bytes must be readable and writable at `block`.
     #[inline(always)]
     unsafe fn keep(block: *mut u8, blanked: u64, kept: u64) -> usize {
         let mut rest = blanked;
         while rest != 0 {
-            // SAFETY: below 64.
+            // SAFETY: the index is below 64.
             unsafe { block.add(rest.trailing_zeros() as usize).write(b' ') };
             rest &= rest - 1;
         }
         let mut end = kept.trailing_ones() as usize;
         let mut rest = kept & kept.wrapping_add(1);
         while rest != 0 {
-            // Not from bit 0 on, and so shorter than 64.
+            // The run does not start at bit 0, so it is shorter than 64.
             let start = rest.trailing_zeros();
             let length = (rest >> start).trailing_ones();
-            // SAFETY: a run of bits below 64, moved to where fewer than it were kept.
+            // SAFETY: a run of bits below 64, moved to a place that is not after it.
             unsafe { std::ptr::copy(block.add(start as usize), block.add(end), length as usize) };
             end += length as usize;
             rest &= !(((1 << length) - 1) << start);
@@ -106,16 +107,16 @@ pub(crate) trait Kernel {
         end
     }
 
-    /// Writes `base` plus the position of every bit of the mask, in order. Returns how many.
+    /// Writes `base` plus the position of every bit of the mask, in order. Returns the number of bits.
     ///
     /// # Safety
-    /// 64 entries can be written at `target`, whatever the mask.
+    /// 64 entries must be writable at `target`, for any mask.
     #[inline(always)]
     unsafe fn positions(mask: u64, base: u32, target: *mut u32) -> usize {
         let num_bits = mask.count_ones() as usize;
         let (mut rest, mut at) = (mask, 0);
         while at < num_bits {
-            // Four at a time: the length of the loop is then easier to predict.
+            // Four at a time: this makes the length of the loop easier to predict.
             for i in 0..4 {
                 // SAFETY: at + 3 < 64 since at is a multiple of 4 below 64.
                 unsafe {
@@ -131,7 +132,7 @@ pub(crate) trait Kernel {
     }
 }
 
-/// Portable Rust.
+/// The portable kernel.
 pub(crate) struct Plain;
 
 pub(super) const LETTER: u8 = 1;
@@ -159,7 +160,7 @@ pub(crate) const ASCII_CLASSES: [u8; 128] = {
     classes
 };
 
-/// The bits of eight masks of eight bytes each: bit i of the result is the top bit of byte i.
+/// Returns the top bits of eight bytes: bit i of the result is the top bit of byte i.
 #[inline(always)]
 fn top_bits(word: u64) -> u64 {
     ((word & 0x8080_8080_8080_8080) >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
@@ -168,28 +169,28 @@ fn top_bits(word: u64) -> u64 {
 impl Kernel for Plain {
     #[inline(always)]
     unsafe fn lower(source: *const u8, target: *mut u8) -> u64 {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         let block = unsafe { source.cast::<[u8; BLOCK]>().read_unaligned() };
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             target
                 .cast::<[u8; BLOCK]>()
                 .write_unaligned(block.map(|b| b | (u8::from(b.is_ascii_uppercase()) << 5)))
         };
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe { Self::non_ascii(source) }
     }
 
     #[inline(always)]
     unsafe fn non_ascii(source: *const u8) -> u64 {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         let words = unsafe { source.cast::<[u64; 8]>().read_unaligned() };
         (0..8).fold(0, |mask, i| mask | top_bits(words[i]) << (8 * i))
     }
 
     #[inline(always)]
     unsafe fn white_space(source: *const u8) -> (u64, u64) {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         let block = unsafe { source.cast::<[u8; BLOCK]>().read_unaligned() };
         let (mut white, mut spaces) = (0, 0);
         for (i, b) in block.into_iter().enumerate() {
@@ -201,7 +202,7 @@ impl Kernel for Plain {
 
     #[inline(always)]
     unsafe fn classify(source: *const u8) -> Masks {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         let block = unsafe { source.cast::<[u8; BLOCK]>().read_unaligned() };
         let mut masks = Masks::default();
         for (i, bytes) in block.chunks_exact(8).enumerate() {
@@ -226,7 +227,7 @@ impl Kernel for Plain {
 
     #[inline(always)]
     unsafe fn ideographs(source: *const u8) -> usize {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         let block = unsafe { source.cast::<[u8; BLOCK]>().read_unaligned() };
         let mut at = 0;
         while at < 63
@@ -238,7 +239,7 @@ impl Kernel for Plain {
     }
 }
 
-/// Length of the run of ideographs in bytes, from the masks of their lead bytes.
+/// Returns the length of the run of ideographs in bytes, from the masks of their lead bytes.
 #[inline(always)]
 pub(crate) fn run_of_ideographs(leads: u64) -> usize {
     /// Every third bit from bit 0 to bit 60.

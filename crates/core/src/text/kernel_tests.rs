@@ -1,9 +1,9 @@
-//! The kernels of all instruction sets against the plain one.
+//! The kernels of all instruction sets must agree with the plain one.
 
 use super::*;
 use crate::testing::Random;
 
-/// Everything a kernel says about a block, and what it makes of it.
+/// All results of a kernel for a block.
 #[derive(Debug, PartialEq)]
 struct Description {
     non_ascii: u64,
@@ -19,7 +19,7 @@ fn describe<K: kernel::Kernel>(block: &[u8]) -> Description {
     assert!(block.len() >= BLOCK);
     let mut lowered = vec![0; BLOCK];
     let mut positions = vec![0; BLOCK];
-    // SAFETY: 64 bytes each; the caller asks the processor.
+    // SAFETY: 64 bytes each; the caller checks the processor.
     unsafe {
         let masks = K::classify(block.as_ptr());
         let num_positions = K::positions(masks.letters, 7, positions.as_mut_ptr());
@@ -67,10 +67,10 @@ fn kernels_agree_on_every_block() {
     }
 }
 
-/// The bytes that [`kernel::Kernel::keep`] leaves.
+/// Returns the bytes kept by [`kernel::Kernel::keep`].
 fn kept_by<K: kernel::Kernel>(block: &[u8; BLOCK], blanked: u64, kept: u64) -> Vec<u8> {
     let mut bytes = block.to_vec();
-    // SAFETY: 64 bytes; the caller asks the processor.
+    // SAFETY: 64 bytes; the caller checks the processor.
     let num_kept = unsafe { K::keep(bytes.as_mut_ptr(), blanked, kept) };
     bytes.truncate(num_kept);
     bytes

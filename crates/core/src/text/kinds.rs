@@ -1,34 +1,34 @@
-//! What may a token be?
+//! What can a token be?
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tokens {
-    /// As [`Tokens::Word`], and Katakana is parted after every character, as other scripts without spaces are anyway.
+    /// Like [`Tokens::Word`], and Katakana is also divided into characters, as other scripts without spaces are.
     Auto,
-    /// As [`Tokens::Auto`], but neighboring characters of a script without spaces come in overlapping pairs.
+    /// Like [`Tokens::Auto`], but neighboring characters of a script without spaces form overlapping pairs.
     Script,
-    /// Words of UAX #29 that hold a letter or a digit.
+    /// Words of UAX #29 that contain a letter or a digit.
     Word,
     /// Every scalar of the normalized text.
     Char,
-    /// Words of a dictionary and a model of unknown ones in Chinese; elsewhere as [`Tokens::Auto`].
+    /// In Chinese, words of a dictionary and of a model for unknown words; elsewhere like [`Tokens::Auto`].
     Chinese,
-    /// Sentences of UAX #29, each normalized by itself.
+    /// Sentences of UAX #29, each normalized separately.
     Sentence,
-    /// Lines, each normalized by itself.
+    /// Lines, each normalized separately.
     Line,
-    /// Lines between blank ones, together normalized.
+    /// Groups of lines between blank ones, each group normalized as a whole.
     Paragraph,
     /// Every byte.
     Bytes,
-    /// Stretches of bytes, cut where the content says or at a fixed size.
+    /// Ranges of bytes, cut by content or at a fixed size.
     Chunks,
-    /// What the user cut: [`Document::Tokens`](super::Document::Tokens).
+    /// Tokens cut by the user: [`Document::Tokens`](super::Document::Tokens).
     User,
 }
 
 impl Tokens {
-    /// Every kind, in the order in which they are told.
+    /// All kinds, in the order of the documentation.
     pub const ALL: [Tokens; 11] = [
         Tokens::Auto,
         Tokens::Script,
@@ -43,12 +43,12 @@ impl Tokens {
         Tokens::User,
     ];
 
-    /// The kind of that name, or `None`.
+    /// Returns the kind with this name, or `None`.
     pub fn from_name(name: &str) -> Option<Tokens> {
         Tokens::ALL.into_iter().find(|tokens| tokens.name() == name)
     }
 
-    /// Name as users write it.
+    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Tokens::Auto => "auto",
@@ -65,7 +65,7 @@ impl Tokens {
         }
     }
 
-    /// Whether documents are taken as bytes: nothing is normalized.
+    /// Whether documents are read as bytes, without normalization.
     pub fn are_bytes(self) -> bool {
         matches!(self, Tokens::Bytes | Tokens::Chunks)
     }

@@ -1,7 +1,7 @@
-//! What of an HTML page does a reader see?
+//! What is the visible text of an HTML page?
 //!
-//! The tokenizer of the WHATWG standard, by the html5gum crate: no tree is built and nothing recurses, so that time is linear
-//! and memory a few times the page, whatever it holds.
+//! The tokenizer of the WHATWG standard, from the html5gum crate: no tree is built and nothing recurses, so that time
+//! is linear and memory a few times the size of the page, whatever it contains.
 
 use std::convert::Infallible;
 
@@ -13,9 +13,9 @@ pub const MARKUP_LIBRARY: &str = "html5gum 0.9.0";
 
 /// Replaces `out` by the visible text of a page.
 ///
-/// Tags and comments go, character references are decoded, what stands in [`HIDDEN`] elements is dropped. Whitespace is one
-/// space, but in `pre` and `textarea` as it is. [`BLOCKS`] stand apart by a blank line, [`LINES`] by a line end, [`CELLS`]
-/// by a space.
+/// Tags and comments are removed, character references are decoded, and the contents of [`HIDDEN`] elements are
+/// dropped. Whitespace becomes one space, except in `pre` and `textarea`, where it is kept. [`BLOCKS`] are separated by
+/// a blank line, [`LINES`] by a line end, [`CELLS`] by a space.
 pub(crate) fn strip_html(page: &str, out: &mut String) {
     out.clear();
     let mut text = Vec::with_capacity(page.len());
@@ -30,16 +30,16 @@ pub(crate) fn strip_html(page: &str, out: &mut String) {
         None::<Infallible>
     });
     emitter.naively_switch_states(true);
-    // Nothing is yielded: all goes to the reader.
+    // The tokenizer yields nothing: all output goes to the emitter.
     Tokenizer::new_with_emitter(page, emitter).for_each(drop);
     match String::from_utf8(text) {
         Ok(text) => *out = text,
-        // A page is well-formed UTF-8 and is cut at ASCII only; should that ever fail, it is mended.
+        // A page is well-formed UTF-8 and is cut only at ASCII; if that should ever fail, the text is repaired.
         Err(error) => out.push_str(&String::from_utf8_lossy(error.as_bytes())),
     }
 }
 
-/// Elements whose content is no text of the page.
+/// Elements whose content is not part of the visible text.
 const HIDDEN: [&[u8]; 7] = [
     b"script",
     b"style",
@@ -49,9 +49,9 @@ const HIDDEN: [&[u8]; 7] = [
     b"noembed",
     b"noframes",
 ];
-/// Elements whose whitespace counts.
+/// Elements whose whitespace is significant.
 const PRESERVED: [&[u8]; 2] = [b"pre", b"textarea"];
-/// Elements that stand apart by a blank line.
+/// Elements that are separated by a blank line.
 const BLOCKS: [&[u8]; 30] = [
     b"address",
     b"article",
@@ -84,7 +84,7 @@ const BLOCKS: [&[u8]; 30] = [
     b"title",
     b"ul",
 ];
-/// Elements that stand on lines of their own.
+/// Elements that are on separate lines.
 const LINES: [&[u8]; 12] = [
     b"br",
     b"caption",
@@ -99,12 +99,12 @@ const LINES: [&[u8]; 12] = [
     b"tr",
     b"optgroup",
 ];
-/// Elements that stand apart by a space.
+/// Elements that are separated by a space.
 const CELLS: [&[u8]; 2] = [b"td", b"th"];
 
 struct Reader<'a> {
     text: &'a mut Vec<u8>,
-    /// The outermost hidden element that is open, and how many of its name.
+    /// The outermost open hidden element, and how many elements of that name are open.
     hidden: Option<&'static [u8]>,
     num_hidden: usize,
     num_preserved: usize,

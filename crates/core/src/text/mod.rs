@@ -1,7 +1,7 @@
 //! What are the tokens of a text?
 //!
-//! A text is normalized (NFKC case folding, whitespace), then cut. All tables are of one Unicode version. Everything is
-//! linear in the text, whatever it holds.
+//! A text is normalized (NFKC case folding, whitespace), then cut. All tables are of one Unicode version. All
+//! operations take time linear in the text, whatever it contains.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -56,19 +56,19 @@ pub use windows::WindowHasher;
 pub(crate) use windows::rolling_hashes;
 pub use without::Without;
 
-/// Version of the text rules and of the Unicode tables behind them.
+/// Version of the text rules and of their Unicode tables.
 pub const TEXT_VERSION: &str = "1/unicode-17.0.0";
 
 /// Writes the normalized text to `out`, in UTF-8; `out` is cleared first.
 ///
-/// NFKC case folding, NFC, runs of whitespace turned into one space and dropped at both ends. Normalizing twice
-/// changes nothing more. Cost: linear; the result may be up to 11 times as long as the text.
+/// Applies NFKC case folding and NFC, turns runs of whitespace into one space and drops them at both ends. Normalizing
+/// again changes nothing. Cost: linear; the result may be up to 11 times as long as the text.
 pub fn normalize(text: &str, out: &mut Vec<u8>) {
-    // SAFETY: the processor has what `best` names.
+    // SAFETY: the processor has the instruction set returned by `best`.
     unsafe { normalize::normalize(text, Spaces::Collapse, Isa::best(), out) };
 }
 
-/// The normalized text by any rules: without markup and folded where they say so.
+/// Returns the normalized text by any rules: without markup and folded, if the rules require it.
 pub fn prepared(text: &str, rules: &TextRules) -> String {
     let mut out = Vec::new();
     // SAFETY: portable.
@@ -76,7 +76,8 @@ pub fn prepared(text: &str, rules: &TextRules) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The tokens of a text as strings, in order, by the default rules: for showing and comparing, where speed does not matter.
+/// Returns the tokens of a text as strings, in order, by the default rules: for display and comparison, where speed
+/// does not matter.
 pub fn tokens(text: &str, tokens: Tokens) -> Vec<String> {
     tokens_by(Document::Text(text), tokens, &TextRules::default())
         .iter()
@@ -84,7 +85,7 @@ pub fn tokens(text: &str, tokens: Tokens) -> Vec<String> {
         .collect()
 }
 
-/// The tokens of a document in order, stop words included, as bytes: of texts UTF-8.
+/// Returns the tokens of a document in order, including stop words, as bytes: for texts, UTF-8.
 pub fn tokens_by(document: Document<'_>, tokens: Tokens, rules: &TextRules) -> Vec<Vec<u8>> {
     let document = match rules.has_value {
         true => document.split_value().1,
@@ -115,14 +116,14 @@ pub fn tokens_by(document: Document<'_>, tokens: Tokens, rules: &TextRules) -> V
     }
 }
 
-/// What takes batches of words: the text that the starts and the ends are places in, with a block of zeros behind it.
+/// Receives batches of words: the text, followed by a block of zeros, and the starts and ends of the words in it.
 pub(crate) type TakeWords<'a> = &'a mut dyn FnMut(&[u8], &[u32], &[u32]);
 
-/// Cuts a text into scratch space: normalizes it into `scratch` as far as words can tell, and hands the byte ranges of its
-/// words to `take`, in order.
+/// Cuts a text: normalizes it into `scratch` as far as words depend on it, and passes the byte ranges of its words to
+/// `take`, in order.
 ///
 /// # Safety
-/// The processor has `isa`.
+/// The processor must have `isa`.
 pub(crate) unsafe fn cut_words(
     text: &str,
     part_katakana: bool,
@@ -131,10 +132,10 @@ pub(crate) unsafe fn cut_words(
     spans: &mut Spans,
     take: TakeWords<'_>,
 ) {
-    // SAFETY: the caller's duty.
+    // SAFETY: guaranteed by the caller.
     unsafe { normalize::normalize(text, Spaces::Words, isa, scratch) };
     let len = pad(scratch);
-    // SAFETY: the caller's duty.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         words::cut(
             scratch,
@@ -147,19 +148,19 @@ pub(crate) unsafe fn cut_words(
     }
 }
 
-/// Puts a block of zeros behind a text, for kernels that read whole blocks; returns the length of the text.
+/// Appends a block of zeros to a text, for kernels that read whole blocks; returns the length of the text.
 pub(crate) fn pad(text: &mut Vec<u8>) -> usize {
     let len = text.len();
     text.resize(len + BLOCK, 0);
     len
 }
 
-/// Whether a scalar is whitespace, by Unicode's property.
+/// Whether a scalar has Unicode's whitespace property.
 pub(crate) fn is_white_space(c: char) -> bool {
     tables::property(u32::from(c)) & tables::WHITE_SPACE != 0
 }
 
-/// Whether two words become one where nothing stands between them and one of them ends with this scalar: not in scripts without spaces.
+/// Whether two adjacent words would be joined if one of them ends with this scalar: not in scripts without spaces.
 pub(crate) fn joins_words(c: char) -> bool {
     let class = tables::property(u32::from(c)) & tables::WORD_BREAK;
     !matches!(
@@ -168,8 +169,8 @@ pub(crate) fn joins_words(c: char) -> bool {
     )
 }
 
-/// Whether a word that ends with `last`, which stands behind `earlier`, may go on with `next` where nothing stands between them
-/// (rules WB4 to WB13 of UAX #29).
+/// Whether a word that ends with `last`, preceded by `earlier`, may continue with `next` if they are adjacent (rules
+/// WB4 to WB13 of UAX #29).
 pub(crate) fn may_be_one_word(earlier: Option<char>, last: char, next: char) -> bool {
     use tables::properties as p;
     let class = |c: char| tables::property(u32::from(c)) & tables::WORD_BREAK;
@@ -191,11 +192,11 @@ pub(crate) fn may_be_one_word(earlier: Option<char>, last: char, next: char) -> 
     }
 }
 
-/// [`normalize`] by a given instruction set.
+/// Same as [`normalize`], with a given instruction set.
 ///
 /// # Safety
-/// The processor has `isa`.
+/// The processor must have `isa`.
 pub(crate) unsafe fn normalize_into(text: &str, isa: Isa, out: &mut Vec<u8>) {
-    // SAFETY: the caller's duty.
+    // SAFETY: guaranteed by the caller.
     unsafe { normalize::normalize(text, Spaces::Collapse, isa, out) };
 }

@@ -15,16 +15,16 @@ type Quarters = [uint8x16_t; BLOCK / 16];
 
 #[inline(always)]
 unsafe fn load(source: *const u8) -> Quarters {
-    // SAFETY: 64 readable bytes and the instruction set are the caller's duty.
+    // SAFETY: the caller guarantees 64 readable bytes and the instruction set.
     let block = unsafe { vld1q_u8_x4(source) };
     [block.0, block.1, block.2, block.3]
 }
 
-/// A bit for each byte, from bytes that are all ones or all zeros.
+/// Returns a bit for each byte, where bytes are all ones or all zeros.
 #[inline(always)]
 unsafe fn mask(quarters: Quarters) -> u64 {
     const BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
-    // SAFETY: sixteen bytes are read; the instruction set is the caller's duty.
+    // SAFETY: sixteen bytes are read; the caller guarantees the instruction set.
     unsafe {
         let bits = vld1q_u8(BITS.as_ptr());
         let [a, b, c, d] = quarters;
@@ -35,14 +35,14 @@ unsafe fn mask(quarters: Quarters) -> u64 {
     }
 }
 
-/// Bytes within `first..first + num`.
+/// Compares bytes with the range `first..first + num`.
 #[inline(always)]
 unsafe fn within(quarter: uint8x16_t, first: u8, num: u8) -> uint8x16_t {
-    // SAFETY: the instruction set is the caller's duty.
+    // SAFETY: the caller guarantees the instruction set.
     unsafe { vcltq_u8(vsubq_u8(quarter, vdupq_n_u8(first)), vdupq_n_u8(num)) }
 }
 
-/// The mask of what is said of each quarter. A macro, since a closure would not inherit the instruction set.
+/// Returns the mask of a condition on each quarter. A macro, since a closure would not inherit the instruction set.
 macro_rules! mask_of {
     ($quarters:expr, $quarter:ident => $bytes:expr) => {{
         let mut answers = $quarters;
@@ -57,7 +57,7 @@ macro_rules! mask_of {
 impl Kernel for Neon {
     #[inline(always)]
     unsafe fn lower(source: *const u8, target: *mut u8) -> u64 {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let quarters = load(source);
             for (i, &quarter) in quarters.iter().enumerate() {
@@ -70,13 +70,13 @@ impl Kernel for Neon {
 
     #[inline(always)]
     unsafe fn non_ascii(source: *const u8) -> u64 {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe { mask_of!(load(source), quarter => vcgeq_u8(quarter, vdupq_n_u8(0x80))) }
     }
 
     #[inline(always)]
     unsafe fn white_space(source: *const u8) -> (u64, u64) {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let quarters = load(source);
             let spaces = mask_of!(quarters, quarter => vceqq_u8(quarter, vdupq_n_u8(b' ')));
@@ -87,13 +87,13 @@ impl Kernel for Neon {
 
     #[inline(always)]
     unsafe fn classify(source: *const u8) -> Masks {
-        // SAFETY: the caller's duty; the table is 128 bytes long.
+        // SAFETY: guaranteed by the caller; the table is 128 bytes long.
         unsafe {
             let low = vld1q_u8_x4(ASCII_CLASSES.as_ptr());
             let high = vld1q_u8_x4(ASCII_CLASSES.as_ptr().add(64));
             let mut classes = load(source);
             for quarter in &mut classes {
-                // A look-up beyond a table gives 0, or what was there.
+                // A lookup beyond a table gives 0, or the previous contents.
                 let of_low = vqtbl4q_u8(low, *quarter);
                 *quarter = vqtbx4q_u8(of_low, high, vsubq_u8(*quarter, vdupq_n_u8(64)));
             }
@@ -109,7 +109,7 @@ impl Kernel for Neon {
 
     #[inline(always)]
     unsafe fn ideographs(source: *const u8) -> usize {
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let quarters = load(source);
             let leads = mask_of!(quarters, quarter => within(quarter, 0xE5, 5));

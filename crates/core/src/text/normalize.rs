@@ -1,4 +1,4 @@
-//! How is a text brought into its normalized form?
+//! How is a text normalized?
 
 use super::compose::Run;
 use super::kernel::{BLOCK, Kernel, Plain};
@@ -6,33 +6,33 @@ use super::tables::{self, STABLE, WHITE_SPACE, WORD_BREAK, properties};
 use super::utf8;
 use crate::isa::Isa;
 
-/// What becomes of whitespace.
+/// How whitespace is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spaces {
-    /// Runs become one space, both ends are trimmed: the normalized text of the definitions.
+    /// Runs become one space and both ends are trimmed: the normalized text of the definitions.
     Collapse,
-    /// Left as it is where words cannot tell the difference, which is cheaper: a run is collapsed only before
-    /// a scalar that attaches to it (WB4).
+    /// Kept if it does not affect words, which is cheaper: a run is collapsed only before a scalar that attaches to it
+    /// (WB4).
     Words,
 }
 
-/// Room beyond the text that a step of the writer may need.
+/// Space beyond the text that a step of the writer may need.
 const SLACK: usize = 3 * BLOCK;
 
 /// Writes the normalized text to `out`, which is cleared first.
 ///
 /// # Safety
-/// The processor has `isa`.
+/// The processor must have `isa`.
 pub(crate) unsafe fn normalize(text: &str, spaces: Spaces, isa: Isa, out: &mut Vec<u8>) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         Isa::Avx512(_) => unsafe { normalize_avx512(text, spaces, out) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         Isa::Avx2(_) => unsafe { normalize_avx2(text, spaces, out) },
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: the caller's duty; every function is compiled for this instruction set.
+        // SAFETY: guaranteed by the caller; every function is compiled for this instruction set.
         Isa::Neon(_) => unsafe { normalize_by::<super::neon::Neon>(text, spaces, out) },
         // SAFETY: portable.
         _ => unsafe { normalize_by::<Plain>(text, spaces, out) },
@@ -56,7 +56,7 @@ unsafe fn normalize_avx2(text: &str, spaces: Spaces, out: &mut Vec<u8>) {
 }
 
 /// # Safety
-/// As for the methods of the kernel.
+/// Same as for the methods of the kernel.
 #[inline(always)]
 unsafe fn normalize_by<K: Kernel>(text: &str, spaces: Spaces, out: &mut Vec<u8>) {
     out.clear();
@@ -70,9 +70,9 @@ unsafe fn normalize_by<K: Kernel>(text: &str, spaces: Spaces, out: &mut Vec<u8>)
     };
     let bytes = text.as_bytes();
     let mut at = 0;
-    // Invariant at the head of both loops: no run is open, and `out` has room for the rest of the text and SLACK.
+    // Invariant at the head of both loops: no run is open, and `out` has space for the rest of the text and SLACK.
     while at < bytes.len() {
-        // SAFETY: the caller's duty, and the invariant.
+        // SAFETY: guaranteed by the caller and the invariant.
         at += unsafe { writer.ascii::<K>(&bytes[at..]) };
         while at < bytes.len() {
             if bytes[at] >= 0x80 {
@@ -94,17 +94,17 @@ unsafe fn normalize_by<K: Kernel>(text: &str, spaces: Spaces, out: &mut Vec<u8>)
 struct Writer<'a> {
     out: &'a mut Vec<u8>,
     spaces: Spaces,
-    /// Rank of the combining class of the last scalar.
+    /// Rank of the last scalar's combining class.
     last_rank: u8,
     run: Run,
     in_run: bool,
 }
 
 impl Writer<'_> {
-    /// Takes the ASCII bytes that the text begins with; returns how many.
+    /// Processes the ASCII bytes at the start of the text; returns their number.
     ///
     /// # Safety
-    /// The processor has the kernel's instruction set; `out` has room for the text and SLACK.
+    /// The processor must have the kernel's instruction set, and `out` must have space for the text and SLACK.
     #[inline(always)]
     unsafe fn ascii<K: Kernel>(&mut self, text: &[u8]) -> usize {
         let mut at = 0;
@@ -112,7 +112,7 @@ impl Writer<'_> {
             let rest = text.len() - at;
             let length = self.out.len();
             let num_bytes;
-            // SAFETY: 64 bytes can be read from the text or the copy of its end, and written since `out` has room.
+            // SAFETY: 64 bytes can be read from the text or the copy of its end, and written since `out` has space.
             unsafe {
                 let target = self.out.as_mut_ptr().add(length);
                 let others = if rest >= BLOCK {
@@ -137,10 +137,10 @@ impl Writer<'_> {
         at
     }
 
-    /// Collapses the whitespace of the bytes from `start` on, fewer than 65, given the masks of the block they lie in.
+    /// Collapses the whitespace of the bytes from `start` on, fewer than 65, given the masks of their block.
     ///
     /// # Safety
-    /// As for [`Writer::ascii`]; the block was written in whole at `start`.
+    /// Same as for [`Writer::ascii`]; the block must have been written completely at `start`.
     #[inline(always)]
     unsafe fn collapse_block<K: Kernel>(&mut self, start: usize, white: u64, spaces: u64) {
         let num_bytes = self.out.len() - start;
@@ -154,7 +154,7 @@ impl Writer<'_> {
         if white == spaces && repeated == 0 {
             return;
         }
-        // SAFETY: the caller's duty; no more bytes are kept than were written.
+        // SAFETY: guaranteed by the caller; no more bytes are kept than were written.
         unsafe {
             let block = self.out.as_mut_ptr().add(start);
             let num_kept = K::keep(block, white & !spaces, written & !repeated);
@@ -162,15 +162,16 @@ impl Writer<'_> {
         }
     }
 
-    /// Takes the non-ASCII scalar that the text begins with, and what it interacts with; returns the bytes taken.
+    /// Processes the non-ASCII scalar at the start of the text, and what it interacts with; returns the number of
+    /// bytes.
     ///
     /// # Safety
-    /// As for [`Writer::ascii`].
+    /// Same as for [`Writer::ascii`].
     #[inline(always)]
     unsafe fn scalar<K: Kernel>(&mut self, text: &[u8]) -> usize {
         let length = self.out.len();
         if matches!(text[0], 0xE4..=0xE9) && text.len() >= BLOCK {
-            // SAFETY: 64 bytes can be read and, since `out` has room, written.
+            // SAFETY: 64 bytes can be read and, since `out` has space, written.
             unsafe {
                 let num_bytes = K::ideographs(text.as_ptr());
                 if num_bytes > 0 {
@@ -191,14 +192,14 @@ impl Writer<'_> {
         let (c, num_bytes) = utf8::decode_first(first);
         let property = tables::property(c);
         if property & (STABLE | WHITE_SPACE) == STABLE && !attaches(property) {
-            // SAFETY: `out` has room.
+            // SAFETY: `out` has space.
             unsafe { self.write_first(first, num_bytes) };
             return num_bytes;
         }
         let number = tables::mapping_number(c);
         if tables::is_simple_mapping(number) {
             match tables::short_mapping(number) {
-                // SAFETY: `out` has room.
+                // SAFETY: `out` has space.
                 Some((mapped, len)) => unsafe { self.write_first(mapped, len) },
                 None => self.out.extend_from_slice(tables::mapping(number)),
             }
@@ -213,11 +214,11 @@ impl Writer<'_> {
     /// Appends the first `len` of four bytes.
     ///
     /// # Safety
-    /// `out` has room for four bytes.
+    /// `out` must have space for four bytes.
     #[inline(always)]
     unsafe fn write_first(&mut self, bytes: [u8; 4], len: usize) {
         let end = self.out.len();
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             self.out
                 .as_mut_ptr()
@@ -228,7 +229,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Takes scalars until one that does not interact with what stands before it has been written.
+    /// Processes scalars until one that does not interact with the preceding text has been written.
     #[inline(never)]
     fn interacting(&mut self, text: &[u8]) -> usize {
         let mut at = 0;
@@ -296,7 +297,7 @@ impl Writer<'_> {
             utf8::push(c, self.out);
             return;
         }
-        // Back to the last scalar that nothing before it interacts with.
+        // Back to the last scalar that does not interact with anything before it.
         let mut start = self.out.len();
         while start > 0 {
             start = utf8::last_start(&self.out[..start]);
@@ -315,7 +316,7 @@ impl Writer<'_> {
         self.in_run = true;
     }
 
-    /// Turns the whitespace at the end into what is left of it in the normalized text.
+    /// Collapses the whitespace at the end as in the normalized text.
     fn collapse_end(&mut self) {
         if self.spaces == Spaces::Collapse {
             return;
@@ -346,7 +347,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether the word boundary rules glue the scalar to what stands before it (WB4).
+/// Whether the word boundary rules attach the scalar to the preceding one (WB4).
 #[inline(always)]
 fn attaches(property: u8) -> bool {
     matches!(

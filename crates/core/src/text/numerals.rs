@@ -1,28 +1,28 @@
-//! Which numbers does a text write in Chinese numerals?
+//! Which numbers does a text contain in Chinese numerals?
 //!
-//! The definitions page has the rules. A number stands between characters that are no numerals, so its digits join nothing
-//! that a second reading would read otherwise.
+//! The definitions page has the rules. A number is surrounded by characters that are not numerals, so its digits never
+//! join neighbors that a second pass would read differently.
 
 use std::sync::OnceLock;
 
 use super::utf8;
 
-/// What a character may be in a number.
+/// The role of a character in a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Numeral {
     Digit(u64),
     /// 10, 100, 1,000, 10,000 or 100,000,000.
     Unit(u64),
-    /// A digit with ten behind it: 廿 is two tens.
+    /// A multiple of ten: 廿 is two tens.
     Tens(u64),
-    /// A digit of amounts of money, which most texts have in other words.
+    /// A digit used in amounts of money; most texts contain it in other words.
     MoneyDigit(u64),
     MoneyUnit(u64),
     Two,
     Ascii,
 }
 
-/// What a run of numerals is made of.
+/// A part of a run of numerals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Digit(u64),
@@ -31,12 +31,12 @@ enum Part {
     Figures(Option<u64>),
 }
 
-/// Numbers from here on are left as they are.
+/// Numbers from here on are left unchanged.
 const END: u64 = 10_u64.pow(16);
 const TEN_THOUSAND: u64 = 10_000;
 const HUNDRED_MILLION: u64 = 100_000_000;
 
-/// Writes the text with its numbers in ASCII digits to `out`, which is cleared first. Cost: linear.
+/// Writes the text to `out`, which is cleared first, with its numbers in ASCII digits. Cost: linear.
 pub(super) fn read(text: &[u8], out: &mut Vec<u8>) {
     out.clear();
     out.reserve(text.len() + 8);
@@ -78,10 +78,10 @@ pub(super) fn read(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&text[copied..]);
 }
 
-/// A bit for each scalar that may be a numeral, of those that two bytes can number.
+/// A bit for each scalar below 2^16 that may be a numeral.
 type Listed = [u64; 1024];
 
-/// Made by the first call, in less than a millisecond.
+/// Returns the table, which the first call builds in less than a millisecond.
 fn listed() -> &'static Listed {
     static LISTED: OnceLock<Box<Listed>> = OnceLock::new();
     LISTED.get_or_init(|| {
@@ -109,7 +109,7 @@ fn char_at(text: &[u8], at: usize) -> (char, usize) {
     (to_char(c), num_bytes)
 }
 
-/// The numeral that a run begins or, `inside`, goes on with.
+/// Returns the numeral at which a run begins or, with `inside`, continues.
 fn numeral_at(text: &[u8], at: usize, earlier: char, inside: bool) -> Option<Numeral> {
     let lead = *text.get(at)?;
     if lead < 0xE2 {
@@ -174,7 +174,7 @@ fn classify(c: char) -> Option<Numeral> {
     })
 }
 
-/// Adds the parts of the numeral at a place; returns where what follows begins.
+/// Adds the parts of the numeral at a position; returns its end.
 fn push(text: &[u8], at: usize, numeral: Numeral, parts: &mut Vec<Part>) -> usize {
     match numeral {
         Numeral::Ascii => {
@@ -203,7 +203,7 @@ fn value_of_figures(figures: &[u8]) -> Option<u64> {
         .filter(|&value| value < END)
 }
 
-/// Hands the digits of a run to `take`; false if it stays as it is.
+/// Passes the digits of a run to `take`; returns false if the run is left unchanged.
 fn push_number(
     text: &[u8],
     (start, end): (usize, usize),
@@ -236,17 +236,17 @@ fn push_number(
     true
 }
 
-/// Whether a digit is one that counts alone, which those of money do not.
+/// Whether a single digit here can be a number, which digits of money cannot.
 fn is_plain_at(text: &[u8], at: usize) -> bool {
     matches!(classify(char_at(text, at).0), Some(Numeral::Digit(_)))
 }
 
-/// Whether what stands around a single numeral says that it is a number.
+/// Whether the context of a single numeral shows that it is a number.
 fn is_counted(text: &[u8], before: char, end: usize) -> bool {
     before == '第' || is_counter_at(text, end)
 }
 
-/// Whether a text goes on with what is counted.
+/// Whether a text continues with something that is counted.
 fn is_counter_at(text: &[u8], at: usize) -> bool {
     if at == text.len() {
         return false;
@@ -269,7 +269,7 @@ fn is_counter_at(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Whether a run names digit after digit: 二〇二六. Two digits without a zero are often two numbers: 五六个.
+/// Whether a run lists digits: 二〇二六. Two digits without a zero are often two numbers: 五六个.
 fn is_positional(parts: &[Part]) -> bool {
     let is_digit = |part: &Part| matches!(part, Part::Digit(_));
     let has_zero = parts.contains(&Part::Digit(0));
@@ -285,9 +285,9 @@ fn ascii_digit(part: &Part) -> Option<u8> {
     }
 }
 
-/// The number that parts with units in descending order say, `None` if they say none.
+/// Returns the number formed by parts with units in descending order, or `None` if they do not form one.
 ///
-/// It is split at the largest unit, so there are few levels, each of which has smaller units.
+/// It is split at the largest unit, so there are few levels, each with smaller units.
 fn number(parts: &[Part]) -> Option<u64> {
     let units = parts.iter().filter_map(|part| match part {
         Part::Unit(unit) => Some(*unit),

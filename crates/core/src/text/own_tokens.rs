@@ -1,7 +1,7 @@
-//! How do tokens that the user cut travel?
+//! How are tokens encoded that the user cut?
 //!
-//! As one piece of bytes a document, so that they go wherever texts go: the length of the text in scalars (32 bits), then for each
-//! token its weight (8 bits), its length in bytes (32 bits, all little-endian) and its UTF-8.
+//! Each document is one byte string, so that tokens can be passed like texts: the length of the text in scalars (32
+//! bits), then for each token its weight (8 bits), its length in bytes (32 bits, all little-endian) and its UTF-8.
 
 /// Tokens of one document, encoded.
 #[derive(Debug, Clone, Copy)]
@@ -12,12 +12,12 @@ pub struct OwnTokens<'a> {
 const HEADER: usize = 4;
 const PER_TOKEN: usize = 5;
 
-/// Begins a document in `out` whose text has so many scalars.
+/// Begins a document in `out` whose text has `text_length` scalars.
 pub fn begin_own_tokens(text_length: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&text_length.to_le_bytes());
 }
 
-/// Adds a token to the document that `out` ends with; false if it is too long.
+/// Appends a token to the last document of `out`; returns false if the token is too long.
 pub fn push_own_token(token: &[u8], weight: u8, out: &mut Vec<u8>) -> bool {
     let Ok(len) = u32::try_from(token.len()) else {
         return false;
@@ -29,7 +29,8 @@ pub fn push_own_token(token: &[u8], weight: u8, out: &mut Vec<u8>) -> bool {
 }
 
 impl<'a> OwnTokens<'a> {
-    /// Tokens of what [`begin_own_tokens`] and [`push_own_token`] wrote. Of anything else, those that stand whole in it.
+    /// Reads tokens written by [`begin_own_tokens`] and [`push_own_token`]. For other input, only complete tokens are
+    /// read.
     pub fn new(encoded: &'a [u8]) -> Self {
         OwnTokens { encoded }
     }
@@ -38,14 +39,14 @@ impl<'a> OwnTokens<'a> {
         self.encoded
     }
 
-    /// Scalars of the text that they were cut from.
+    /// Returns the number of scalars of the text from which the tokens were cut.
     pub fn text_length(self) -> u32 {
         self.encoded
             .first_chunk()
             .map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// The tokens in order, with their weights.
+    /// Returns the tokens in order, with their weights.
     pub fn iter(self) -> impl Iterator<Item = (&'a [u8], u8)> {
         let mut rest = self.encoded.get(HEADER..).unwrap_or_default();
         std::iter::from_fn(move || {

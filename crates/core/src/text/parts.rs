@@ -1,26 +1,26 @@
-//! Where in a text as it stands are its lines, paragraphs, sentences and words?
+//! Where are the lines, paragraphs, sentences and words of an unnormalized text?
 //!
-//! Tokens are places in the normalized text. Who takes parts out of a text needs their places in the text itself; so
-//! here it is cut first, and each part normalized by itself.
+//! Tokens are positions in the normalized text. Code that removes parts of a text needs positions in the text itself,
+//! so here the text is cut first, and each part is normalized separately.
 
 use super::normalize::{self, Spaces};
 use super::{Spans, pad, units, words};
 use crate::hash::xxh3_64_with_seed;
 use crate::isa::Isa;
 
-/// What texts are cut into where they stand.
+/// The units into which texts are cut in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartUnit {
-    /// A line with what ends it. Blank ones are no parts.
+    /// A line with its line end. Blank lines are not parts.
     Line,
-    /// Consecutive lines that are not blank, with the blank ones behind them.
+    /// Consecutive nonblank lines, with the blank lines after them.
     Paragraph,
-    /// A sentence by UAX #29 with the spaces behind it. Blank ones are no parts.
+    /// A sentence by UAX #29, with the spaces after it. Blank sentences are not parts.
     Sentence,
 }
 
 impl PartUnit {
-    /// The unit of this name.
+    /// Returns the unit with this name.
     pub fn from_name(name: &str) -> Option<PartUnit> {
         match name {
             "line" => Some(PartUnit::Line),
@@ -31,21 +31,21 @@ impl PartUnit {
     }
 }
 
-/// Byte ranges of the parts of texts, text after text.
+/// Byte ranges of the parts of texts, text by text.
 #[derive(Debug, Default)]
 pub struct Parts {
-    /// Parts of each text.
+    /// Number of parts of each text.
     pub counts: Vec<u32>,
-    /// Where each begins in its text.
+    /// Start of each part in its text.
     pub starts: Vec<u32>,
-    /// Where each ends.
+    /// End of each part.
     pub ends: Vec<u32>,
-    /// Of words: XXH3-64 of each, normalized.
+    /// For words, the XXH3-64 hash of each normalized word.
     pub hashes: Vec<u64>,
 }
 
 impl Parts {
-    /// Keeps the memory only.
+    /// Clears the parts but keeps their memory.
     pub fn clear(&mut self) {
         self.counts.clear();
         self.starts.clear();
@@ -53,7 +53,7 @@ impl Parts {
         self.hashes.clear();
     }
 
-    /// Appends the parts of another stretch of texts.
+    /// Appends the parts of further texts.
     pub fn append(&mut self, mut other: Parts) {
         self.counts.append(&mut other.counts);
         self.starts.append(&mut other.starts);
@@ -62,7 +62,7 @@ impl Parts {
     }
 }
 
-/// Cuts texts where they stand; holds the scratch space.
+/// Cuts texts in place, reusing its memory.
 #[derive(Debug)]
 pub struct PartCutter {
     isa: Isa,
@@ -73,7 +73,7 @@ pub struct PartCutter {
 }
 
 impl PartCutter {
-    /// Cuts by an instruction set, which changes no result.
+    /// Creates a cutter for an instruction set, which does not affect the result.
     pub fn new(isa: Isa) -> Self {
         PartCutter {
             isa,
@@ -116,13 +116,13 @@ impl PartCutter {
         }
     }
 
-    /// Appends where the words of a text under 4 GB stand, by the rule of tokens `auto`, without their hashes.
+    /// Appends the positions of the words of a text under 4 GB, by the rule of tokens `auto`, without their hashes.
     pub fn place_words(&mut self, text: &str, out: &mut Parts) {
         let before = out.starts.len();
         self.padded.clear();
         self.padded.extend_from_slice(text.as_bytes());
         let len = pad(&mut self.padded);
-        // SAFETY: an `Isa` is only made for processors that have it.
+        // SAFETY: an `Isa` is created only if the processor has it.
         unsafe {
             words::cut(
                 &self.padded,
@@ -139,11 +139,11 @@ impl PartCutter {
         out.counts.push((out.starts.len() - before) as u32);
     }
 
-    /// Appends the words of a text under 4 GB as [`PartCutter::place_words`], and the hash of each, normalized by itself.
+    /// Same as [`PartCutter::place_words`], with the hash of each word, normalized separately.
     pub fn cut_words(&mut self, text: &str, out: &mut Parts) {
         let before = out.starts.len();
         self.place_words(text, out);
-        // Letters of ASCII words in small; other words are normalized one by one.
+        // ASCII words are converted to lower case; other words are normalized one by one.
         self.lower.clear();
         self.lower.extend_from_slice(text.as_bytes());
         self.lower.make_ascii_lowercase();
@@ -163,7 +163,7 @@ impl PartCutter {
         }));
     }
 
-    /// Whether a word, normalized by itself, holds a digit of ASCII.
+    /// Whether a word, normalized separately, contains an ASCII digit.
     pub fn has_digit(&mut self, word: &str) -> bool {
         if word.is_ascii() {
             return word.bytes().any(|byte| byte.is_ascii_digit());
@@ -172,7 +172,7 @@ impl PartCutter {
         self.normal.iter().any(u8::is_ascii_digit)
     }
 
-    /// Whether two words are one, normalized each by itself.
+    /// Whether two words are equal after each is normalized.
     pub fn are_equal(&mut self, word: &str, other: &str) -> bool {
         if word.len() == other.len() && word.eq_ignore_ascii_case(other) {
             return true;
@@ -186,7 +186,7 @@ impl PartCutter {
     }
 }
 
-/// Bytes of what ends a line, at the beginning of a text.
+/// Returns the number of bytes of a line end at the start of a text.
 fn line_end(text: &str) -> u32 {
     if text.starts_with("\r\n") {
         return 2;
@@ -194,10 +194,10 @@ fn line_end(text: &str) -> u32 {
     text.chars().next().map_or(0, |c| c.len_utf8() as u32)
 }
 
-/// Makes `out` a word's normalized form.
+/// Sets `out` to the normalized form of a word.
 fn normal_word(word: &str, isa: Isa, out: &mut Vec<u8>) {
     out.clear();
-    // SAFETY: an `Isa` is only made for processors that have it.
+    // SAFETY: an `Isa` is created only if the processor has it.
     unsafe { normalize::normalize(word, Spaces::Collapse, isa, out) };
 }
 

@@ -1,18 +1,19 @@
-//! What are the tokens of a text to the Python package `simhash`?
+//! How does the Python package `simhash` tokenize a text?
 //!
-//! Version 2.1.2 (github.com/1e0ng/simhash): the text in lower case, of that only what Python's `\w` and CJK ideographs match, and of
-//! that every run of four scalars, or all of it where it is shorter. Python 3.11 knows Unicode 14, later ones more; here it is the
-//! Unicode of all other tables, so that only scalars which that Python does not know can differ.
+//! Version 2.1.2 (github.com/1e0ng/simhash) converts the text to lower case, keeps only what Python's `\w` and CJK
+//! ideographs match, and takes every run of four scalars of that, or all of it if it is shorter. Python 3.11 uses
+//! Unicode 14, later versions a newer one; this module uses the Unicode version of all other tables, so only scalars
+//! unknown to that Python can differ.
 
 use super::tables::lowercase::{CASE_IGNORABLE, CASED, LETTERS_AND_NUMBERS, LOWERCASE};
 
-/// Scalars of a token.
+/// Number of scalars per token.
 const WIDTH: usize = 4;
 const CAPITAL_SIGMA: char = '\u{3A3}';
 const CAPITAL_I_WITH_DOT: char = '\u{130}';
 
-/// Calls `take` with every token, in order; returns the number of scalars that tokens are cut from. A text without any has one
-/// empty token. Cost: linear.
+/// Calls `take` with every token, in order; returns the number of scalars from which tokens are cut. A text without any
+/// has one empty token. Cost: linear.
 pub(crate) fn simhash_package_tokens(
     text: &str,
     scratch: &mut Vec<u8>,
@@ -54,13 +55,14 @@ fn is_word(c: char) -> bool {
     }
 }
 
-/// Whether the capital sigma at `at` ends a word: cased letters before it and none behind, whatever is case-ignorable aside.
+/// Whether the capital sigma at `at` ends a word: cased letters precede it and none follows, ignoring case-ignorable
+/// scalars.
 fn is_final(text: &str, at: usize) -> bool {
     let behind = at + CAPITAL_SIGMA.len_utf8();
     begins_cased(text[..at].chars().rev()) && !begins_cased(text[behind..].chars())
 }
 
-/// Whether the first of the scalars that is not case-ignorable is cased.
+/// Whether the first scalar that is not case-ignorable is cased.
 fn begins_cased(mut scalars: impl Iterator<Item = char>) -> bool {
     let next = scalars.find(|&c| !is_in(&CASE_IGNORABLE, c));
     next.is_some_and(|c| is_in(&CASED, c))
@@ -103,7 +105,7 @@ mod tests {
         assert_eq!(tokens("a-b"), ["ab"]);
         assert_eq!(tokens(" ?! "), [""]);
         assert_eq!(tokens(""), [""]);
-        // Combining marks are no word characters, so that the dot of a lowered U+0130 goes.
+        // Combining marks are not word characters, so the dot of a lowercased U+0130 is dropped.
         assert_eq!(tokens("İé́½Ⅷ"), ["ié½ⅷ"]);
     }
 

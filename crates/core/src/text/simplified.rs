@@ -1,21 +1,22 @@
 //! What is the simplified form of a Chinese character?
 //!
-//! That of OpenCC (configuration t2s), taken character by character, from the ferrous-opencc crate, until nothing changes
-//! more. What depends on its neighbors keeps the form it has alone.
+//! The form of OpenCC (configuration t2s) from the ferrous-opencc crate, applied character by character until nothing
+//! changes. Characters whose form depends on their neighbors keep the form that they have alone.
 
 use std::sync::OnceLock;
 
 use ferrous_opencc::OpenCC;
 use ferrous_opencc::config::BuiltinConfig;
 
-/// The library whose tables decide, and its version.
+/// The library with the tables, and its version.
 pub const SIMPLIFIED_LIBRARY: &str = "ferrous-opencc 0.4.0";
 
-/// No scalar below has another simplified form.
+/// Scalars below this one have no other simplified form.
 pub(super) const FIRST: u32 = 0x2E80;
 const END: u32 = 0x3_3480;
 
-/// The simplified form of a scalar, itself where it has none. The table is made by the first call, in some 20 ms.
+/// Returns the simplified form of a scalar, or the scalar itself if it has none. The first call builds the table in
+/// about 20 ms.
 pub(super) fn simplified(c: u32) -> u32 {
     static TABLE: OnceLock<Vec<u32>> = OnceLock::new();
     let table = TABLE.get_or_init(table);
@@ -38,7 +39,7 @@ fn table() -> Vec<u32> {
         }
     };
     let lasting = |c: char| {
-        // Chains are two long; a ring would end here too.
+        // Chains have length two; a cycle would end here too.
         let mut now = c;
         for _ in 0..4 {
             now = once(now);

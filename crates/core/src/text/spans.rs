@@ -1,11 +1,11 @@
-//! Where do tokens begin and end, in batches?
+//! How are token boundaries passed on in batches?
 
-/// Tokens a batch. Small enough that the batch stays in the first-level cache.
+/// Number of tokens per batch. Small enough that the batch stays in the L1 cache.
 const BATCH: usize = 512;
-/// Entries that a block kernel may write beyond the batch.
+/// Number of entries that a block kernel may write beyond the batch.
 const SLACK: usize = 64;
 
-/// Starts and ends of tokens as byte offsets, handed on in batches.
+/// Starts and ends of tokens as byte offsets, passed on in batches.
 #[derive(Debug)]
 pub(crate) struct Spans {
     starts: Box<[u32]>,
@@ -13,11 +13,11 @@ pub(crate) struct Spans {
     /// One more than `num_ends` while a token is open.
     num_starts: usize,
     num_ends: usize,
-    /// Whether a token may consist of connectors only, which is no word.
+    /// Whether a token may consist only of connectors, in which case it is not a word.
     has_connectors: bool,
 }
 
-/// What takes the batches: starts and ends of the same number of tokens.
+/// Receives the batches: starts and ends of the same number of tokens.
 pub(crate) type TakeBatch<'a> = &'a mut dyn FnMut(&[u32], &[u32]);
 
 impl Spans {
@@ -36,7 +36,7 @@ impl Spans {
         (self.num_starts, self.num_ends, self.has_connectors) = (0, 0, false);
     }
 
-    /// Places for the next starts and the next ends, at least 64 each. Follow with [`Spans::advance`].
+    /// Returns places for the next starts and the next ends, at least 64 each. Follow with [`Spans::advance`].
     #[inline(always)]
     pub(crate) fn next(&mut self) -> (&mut [u32], &mut [u32]) {
         (
@@ -45,7 +45,7 @@ impl Spans {
         )
     }
 
-    /// Counts what was written to the places of [`Spans::next`]; hands on a full batch.
+    /// Counts what was written to the places of [`Spans::next`]; passes on a full batch.
     #[inline(always)]
     pub(crate) fn advance(
         &mut self,
@@ -72,7 +72,7 @@ impl Spans {
         self.has_connectors = true;
     }
 
-    /// Hands on the complete tokens; an open one stays.
+    /// Passes on the complete tokens; an open one is kept.
     #[cold]
     pub(crate) fn flush(&mut self, text: &[u8], take: TakeBatch<'_>) {
         let num_complete = self.num_ends;
@@ -90,7 +90,7 @@ impl Spans {
         }
     }
 
-    /// Closes up over the tokens that consist of connectors only; returns how many are left.
+    /// Removes the tokens that consist only of connectors; returns how many tokens remain.
     fn drop_connectors(&mut self, text: &[u8]) -> usize {
         let mut kept = 0;
         for i in 0..self.num_ends {

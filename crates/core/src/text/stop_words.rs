@@ -1,13 +1,14 @@
-//! Which words do not count?
+//! Which words are ignored?
 
-/// Words that are left out of the tokens.
+/// Words that are removed from the tokens.
 #[derive(Debug, Clone, Default)]
 pub struct StopWords {
     words: Vec<String>,
 }
 
 impl StopWords {
-    /// These words, normalized and folded as the texts will be: each is compared as a whole with tokens.
+    /// Creates the list from words that are normalized and folded like the texts: each is compared as a whole with
+    /// tokens.
     pub fn new(words: Vec<String>) -> Self {
         StopWords { words }
     }

@@ -1,4 +1,4 @@
-//! The text rules against the Unicode crates, over every scalar and over mixed strings.
+//! The text rules compared with the Unicode crates, for every scalar and for mixed strings.
 
 // The standard library is one of the oracles here.
 #![allow(clippy::disallowed_methods)]
@@ -61,12 +61,12 @@ fn words_oracle(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The case foldings of caseless are of Unicode 16; these came with 17.0.
+/// Whether a case folding is new in 17.0; those of caseless are of Unicode 16.
 fn folds_since_17(c: char) -> bool {
     matches!(u32::from(c), 0xA7CE | 0xA7D2 | 0xA7D4 | 0x16EA0..=0x16EB8)
 }
 
-/// The words of a text that is taken as it is, without normalization.
+/// Returns the words of a text without normalization.
 fn raw_words(text: &str, isa: Isa, spans: &mut Spans) -> Vec<String> {
     let mut bytes = text.as_bytes().to_vec();
     let len = pad(&mut bytes);
@@ -92,7 +92,7 @@ fn random_text(random: &mut Random) -> String {
         .collect()
 }
 
-/// Scalars whose standard properties the tests may ask the compiler for.
+/// Whether the compiler's tables of standard properties can be used by the tests.
 fn compiler_knows_unicode_17() -> bool {
     char::UNICODE_VERSION == (17, 0, 0)
 }
@@ -141,7 +141,7 @@ fn every_scalar_has_the_properties_of_the_compiler() {
 
 #[test]
 fn every_scalar_breaks_words_as_the_crate_says() {
-    // Each scalar between the others that the rules tell apart.
+    // Each scalar between others that the rules distinguish.
     let contexts = [
         "a",
         "1",
@@ -297,7 +297,7 @@ fn ascii_classes_are_those_of_the_tables() {
         );
     }
     for c in 0x4E00..=0x9FFF {
-        // Ideographs take a path of their own: a word each, copied as they are.
+        // Ideographs have a separate path: one word each, copied unchanged.
         assert_eq!(
             tables::property(c),
             ALPHANUMERIC | tables::STABLE,
@@ -313,7 +313,7 @@ fn every_instruction_set_normalizes_alike() {
         let text = random.text(if round % 10 == 0 { 300 } else { 30 });
         let by = |isa: Isa| {
             let mut out = Vec::new();
-            // SAFETY: only available instruction sets are asked for.
+            // SAFETY: only available instruction sets are used.
             unsafe { normalize_into(&text, isa, &mut out) };
             out
         };
@@ -330,7 +330,7 @@ fn words_are_cut_alike_without_normalization() {
     let mut spans = Spans::new();
     for _ in 0..10_000 {
         let mut text: String = random.text(200).replace('\u{200D}', "");
-        // What is cut has single spaces, at least before marks.
+        // The text to cut has single spaces, at least before marks.
         while text.contains("  ") {
             text = text.replace("  ", " ");
         }

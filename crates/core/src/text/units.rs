@@ -5,7 +5,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::tables::{self, WHITE_SPACE};
 
-/// Calls `take` with every line of a text, in order, without what ends it: LF, CR, CR LF, VT, FF, NEL, LS or PS.
+/// Calls `take` with every line of a text, in order, without its line end: LF, CR, CR LF, VT, FF, NEL, LS or PS.
 pub(crate) fn lines<'a>(text: &'a str, mut take: impl FnMut(&'a str)) {
     let mut rest = text;
     while !rest.is_empty() {
@@ -20,7 +20,7 @@ pub(crate) fn lines<'a>(text: &'a str, mut take: impl FnMut(&'a str)) {
     }
 }
 
-/// Calls `take` with every paragraph: consecutive lines that are not blank, and what ends those inside.
+/// Calls `take` with every paragraph: consecutive nonblank lines, including the line ends inside.
 pub(crate) fn paragraphs<'a>(text: &'a str, mut take: impl FnMut(&'a str)) {
     let place = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
     let mut open: Option<(usize, usize)> = None;
@@ -39,13 +39,14 @@ pub(crate) fn paragraphs<'a>(text: &'a str, mut take: impl FnMut(&'a str)) {
     }
 }
 
-/// Calls `take` with every sentence by the rules of UAX #29, with the spaces behind it. A line's end is a sentence's.
+/// Calls `take` with every sentence by the rules of UAX #29, including the spaces after it. A line end is also a
+/// sentence end.
 ///
 /// # Cost
-/// Linear in ASCII lines, which look up no tables.
+/// Linear for ASCII lines, which need no tables.
 pub(crate) fn sentences<'a>(text: &'a str, mut take: impl FnMut(&'a str)) {
     let mut start = 0;
-    // No rule looks over a line feed (SB4), so lines are cut one by one.
+    // No rule crosses a line feed (SB4), so lines are cut one by one.
     while start < text.len() {
         let rest = &text.as_bytes()[start..];
         let end = memchr(b'\n', rest).map_or(text.len(), |at| start + at + 1);
@@ -61,7 +62,7 @@ pub(crate) fn sentences<'a>(text: &'a str, mut take: impl FnMut(&'a str)) {
     }
 }
 
-/// Calls `take` with the sentences of an ASCII line, of which the first `len` bytes are not what ends it.
+/// Calls `take` with the sentences of an ASCII line, whose first `len` bytes precede its line end.
 fn ascii_sentences<'a>(line: &'a str, len: usize, take: &mut impl FnMut(&'a str)) {
     let bytes = &line.as_bytes()[..len];
     let is_at = |at: usize, class: fn(&u8) -> bool| bytes.get(at).is_some_and(class);
@@ -90,7 +91,8 @@ fn ascii_sentences<'a>(line: &'a str, len: usize, take: &mut impl FnMut(&'a str)
         if at == len {
             break;
         }
-        // SB8: what looks like the rest of a sentence. The search ends at the next terminator, so that all of them take linear time.
+        // SB8: what looks like the rest of a sentence. The search ends at the next terminator, so that all searches
+        // together take linear time.
         let tells = |b: &u8| b.is_ascii_alphabetic() || is_terminator(b);
         let next = bytes[at..].iter().find(|b| tells(b));
         let goes_on = is_full_stop && next.is_some_and(u8::is_ascii_lowercase);
@@ -116,7 +118,7 @@ fn ends_line(c: char) -> bool {
     matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether there is nothing but whitespace.
+/// Whether a line contains only whitespace.
 pub(crate) fn is_blank(line: &str) -> bool {
     line.chars()
         .all(|c| tables::property(u32::from(c)) & WHITE_SPACE != 0)
@@ -178,7 +180,7 @@ mod tests {
                 "{text:?}"
             );
         };
-        // Every ASCII character where it matters, before and behind a terminator.
+        // Every ASCII character at the relevant places, before and after a terminator.
         for c in 0..128_u8 {
             for d in 0..128_u8 {
                 let (c, d) = (char::from(c), char::from(d));

@@ -1,6 +1,6 @@
-//! How is one scalar read from and written to UTF-8?
+//! How is one scalar read from UTF-8 and written to it?
 
-/// The scalar at `bytes[at]`, which must be the first byte of a well-formed sequence, and its length in bytes.
+/// Returns the scalar at `bytes[at]`, which must be the first byte of a well-formed sequence, and its length in bytes.
 #[inline(always)]
 pub(crate) fn decode(bytes: &[u8], at: usize) -> (u32, usize) {
     let low = |i: usize| u32::from(bytes[at + i] & 0x3F);
@@ -16,13 +16,13 @@ pub(crate) fn decode(bytes: &[u8], at: usize) -> (u32, usize) {
     }
 }
 
-/// The scalar that four bytes of text begin with, and its length in bytes.
+/// Returns the scalar at the start of four bytes of text, and its length in bytes.
 #[inline(always)]
 pub(crate) fn decode_first(bytes: [u8; 4]) -> (u32, usize) {
     decode(&bytes, 0)
 }
 
-/// Where the last scalar of a non-empty well-formed text begins.
+/// Returns the start of the last scalar of a nonempty well-formed text.
 #[inline]
 pub(crate) fn last_start(bytes: &[u8]) -> usize {
     let mut at = bytes.len() - 1;

@@ -1,17 +1,18 @@
 //! Which windows of consecutive words may repeat, and by what hash?
 //!
-//! Of each window the least hash of the shorter windows inside it is chosen (winnowing: Schleimer, Wilkerson and Aiken, SIGMOD 2003,
-//! section 3). Equal windows choose equal ones, so a window whose least hash is met once repeats nothing.
+//! In each window, the least hash of the shorter windows inside it is selected (winnowing: Schleimer, Wilkerson and
+//! Aiken, SIGMOD 2003, section 3). Equal windows select equal hashes, so a window whose least hash occurs once repeats
+//! nothing.
 
 use super::parts::{PartCutter, Parts};
 use crate::isa::Isa;
 
 /// Multiplier of the rolling hash, odd.
 const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Stands for no hash.
+/// Means no hash.
 const NONE: u64 = u64::MAX;
 
-/// Hashes the windows of texts, one text at a time; holds the scratch space.
+/// Hashes the windows of texts, one text at a time, reusing its memory.
 #[derive(Debug)]
 pub struct WindowHasher {
     cutter: PartCutter,
@@ -23,7 +24,7 @@ pub struct WindowHasher {
 }
 
 impl WindowHasher {
-    /// For windows of so many words, at least 2; the shorter ones inside have half as many.
+    /// Creates a hasher for windows of `num_words` words, at least 2; the shorter ones inside have half as many.
     pub fn new(isa: Isa, num_words: usize) -> Self {
         assert!(num_words >= 2);
         WindowHasher {
@@ -36,12 +37,13 @@ impl WindowHasher {
         }
     }
 
-    /// How many windows one shorter window can be the least of.
+    /// Maximum number of windows of which one shorter window can be the least.
     pub fn width(&self) -> usize {
         self.num_words - self.num_words / 2 + 1
     }
 
-    /// Takes a text under 4 GB; returns how many words it has. One of `n` has `n - num_words + 1` windows, or none.
+    /// Reads a text under 4 GB; returns its number of words. A text of `n` words has `n - num_words + 1` windows, or
+    /// none.
     pub fn take(&mut self, text: &str) -> u32 {
         let WindowHasher { parts, inner, .. } = self;
         parts.clear();
@@ -57,12 +59,12 @@ impl WindowHasher {
         words.len() as u32
     }
 
-    /// The least hash of the shorter windows inside each window of the text taken last.
+    /// Returns the least hash of the shorter windows inside each window of the text read last.
     pub fn least(&self) -> &[u64] {
         &self.least
     }
 
-    /// The least hashes as [`WindowHasher::least`], and of each window its own hash.
+    /// Returns the least hashes as [`WindowHasher::least`] does, and the hash of each window.
     pub fn least_and_whole(&mut self) -> (&[u64], &[u64]) {
         self.whole.clear();
         if !self.least.is_empty() {
@@ -76,7 +78,7 @@ impl WindowHasher {
 pub(crate) fn rolling_hashes(words: &[u64], length: usize, out: &mut Vec<u64>) {
     let step = |sum: u64, &word: &u64| sum.wrapping_mul(BASE).wrapping_add(word);
     let mut sum = words[..length].iter().fold(0, step);
-    // What a word counts when it leaves.
+    // The factor of a word that leaves the window.
     let leaving = (0..length).fold(1_u64, |power, _| power.wrapping_mul(BASE));
     out.reserve(words.len() - length + 1);
     out.push(mixed(sum));
@@ -86,21 +88,23 @@ pub(crate) fn rolling_hashes(words: &[u64], length: usize, out: &mut Vec<u64>) {
     }
 }
 
-/// Sums of equal words in another order differ in their upper bits; this brings them everywhere.
+/// Mixes a sum: sums of equal words in another order differ in their upper bits, and this spreads the difference over
+/// all bits.
 fn mixed(sum: u64) -> u64 {
     let sum = (sum ^ sum >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
     let sum = (sum ^ sum >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
     sum ^ sum >> 32
 }
 
-/// Appends the least of every `width` consecutive values, of which there are at least so many.
+/// Appends the minimum of every `width` consecutive values, of which there must be at least `width`.
 ///
-/// From minima of blocks of `width` backwards, which take the place of the values, and forwards (van Herk, 1992).
+/// Combines minima of blocks of `width` values, computed backward, which replace the values, and forward (van Herk,
+/// 1992).
 fn sliding_minima(values: &mut [u64], width: usize, out: &mut Vec<u64>) {
     let num_windows = values.len() - width + 1;
     out.reserve(num_windows);
     let first = out.len();
-    // The least of the block's values up to the last of each window.
+    // The minimum of the block's values up to the last one of each window.
     let mut least = NONE;
     for (last, &value) in values.iter().enumerate() {
         least = if last % width == 0 {

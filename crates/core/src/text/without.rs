@@ -1,29 +1,29 @@
-//! What is left of a text when stretches of it go?
+//! What remains of a text when ranges of it are removed?
 
 use super::may_be_one_word;
 
-/// Copies a text without stretches of it, given one after another as it is written: plain, or as escapes.
+/// Copies a text without the removed ranges. The text is passed in consecutive parts, plain or as escapes.
 #[derive(Debug, Clone)]
 pub struct Without<'a> {
-    /// Stretches that do not begin before where the walk is, and those that may.
+    /// Ranges that have not begun yet.
     starts: &'a [u32],
     ends: &'a [u32],
     keeps_words_apart: bool,
-    /// How far reaches what goes, of the stretches that have begun.
+    /// End of the removed text, over the ranges that have begun.
     end: usize,
-    /// Bytes of text before here.
+    /// Number of bytes of text before the current position.
     at: usize,
     is_blank: bool,
     num_removed: u64,
-    /// Whether something went since the last scalar that stays.
+    /// Whether something was removed since the last kept scalar.
     is_cut: bool,
-    /// The last scalar that stays, and the one before it.
+    /// The last kept scalar, and the one before it.
     left: (Option<char>, Option<char>),
 }
 
 impl<'a> Without<'a> {
-    /// Begins a text. Stretches are bytes of its UTF-8, by where they begin; they may overlap. With `keeps_words_apart` a
-    /// space is written where the texts on both sides of what goes would otherwise join into one word.
+    /// Begins a text. Ranges are in bytes of its UTF-8, sorted by start; they may overlap. With `keeps_words_apart`, a
+    /// space is written where the text on both sides of a removed range would otherwise be joined into one word.
     pub fn new(starts: &'a [u32], ends: &'a [u32], keeps_words_apart: bool) -> Self {
         Without {
             starts,
@@ -38,17 +38,17 @@ impl<'a> Without<'a> {
         }
     }
 
-    /// Whether nothing but whitespace is left.
+    /// Whether only whitespace remains.
     pub fn is_blank(&self) -> bool {
         self.is_blank
     }
 
-    /// Bytes of text that went.
+    /// Number of removed bytes of text.
     pub fn num_removed(&self) -> u64 {
         self.num_removed
     }
 
-    /// Adds what stays of text that is written as it is meant.
+    /// Appends the remaining part of plain text.
     pub fn plain(&mut self, mut text: &[u8], out: &mut Vec<u8>) {
         while !text.is_empty() {
             self.begin_stretches();
@@ -75,7 +75,7 @@ impl<'a> Without<'a> {
         }
     }
 
-    /// Adds an escape as it is `written`, unless it goes: one character of `num_bytes` bytes.
+    /// Appends an escape as it is `written`, unless it is removed: one character of `num_bytes` bytes.
     pub fn escape(&mut self, written: &[u8], character: char, num_bytes: usize, out: &mut Vec<u8>) {
         self.begin_stretches();
         if self.at < self.end {
@@ -90,7 +90,7 @@ impl<'a> Without<'a> {
         self.at += num_bytes;
     }
 
-    /// Writes a space before a scalar that stays, if it would go on with the word before the cut.
+    /// Writes a space before a kept scalar if it would continue the word before the cut.
     fn keep_apart(&mut self, next: Option<char>, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.is_cut)
             && self.keeps_words_apart
@@ -101,7 +101,7 @@ impl<'a> Without<'a> {
         }
     }
 
-    /// Takes up the stretches that begin here or before.
+    /// Starts the ranges that begin here or earlier.
     fn begin_stretches(&mut self) {
         while let (Some(&start), Some(&end)) = (self.starts.first(), self.ends.first())
             && start as usize <= self.at
@@ -113,7 +113,7 @@ impl<'a> Without<'a> {
     }
 }
 
-/// The first scalar of UTF-8.
+/// Returns the first scalar of UTF-8.
 fn first_scalar(text: &[u8]) -> Option<char> {
     let width = match *text.first()? {
         0..0xC0 => 1,
@@ -124,7 +124,7 @@ fn first_scalar(text: &[u8]) -> Option<char> {
     std::str::from_utf8(text.get(..width)?).ok()?.chars().next()
 }
 
-/// The last scalar of UTF-8.
+/// Returns the last scalar of UTF-8.
 fn last_scalar(text: &[u8]) -> Option<char> {
     let start = text.iter().rposition(|&byte| byte & 0xC0 != 0x80)?;
     std::str::from_utf8(&text[start..]).ok()?.chars().next()
@@ -134,7 +134,8 @@ fn is_blank_text(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| text.chars().all(is_blank_character))
 }
 
-/// Whitespace of Unicode (stable since 6.3), separators of information among it: what `str.isspace` of Python says.
+/// Whether a character is Unicode whitespace (stable since 6.3) or an information separator, as in Python's
+/// `str.isspace`.
 fn is_blank_character(c: char) -> bool {
     matches!(
         c,

@@ -10,26 +10,26 @@ use super::tables::{self, ALPHANUMERIC, WORD_BREAK};
 use super::utf8;
 use crate::isa::Isa;
 
-// A state is the Word_Break value of the last scalar that counts (WB4 skips what attaches), or one of these.
+// A state is the Word_Break value of the last scalar that counts (WB4 skips those that attach), or one of these.
 const START: u8 = 19;
-/// A Hebrew letter and a single quote (WB7a): joined already, a letter may follow (WB7).
+/// A Hebrew letter and a single quote (WB7a), already joined; a letter may follow (WB7).
 const HEBREW_QUOTE: u8 = 20;
-/// A letter and what may join it to a next letter (WB6).
+/// A letter and a scalar that may join it to a following letter (WB6).
 const LETTER_MID: u8 = 21;
 /// A Hebrew letter and a double quote (WB7b).
 const HEBREW_MID: u8 = 22;
-/// A digit and what may join it to a next digit (WB12).
+/// A digit and a scalar that may join it to a following digit (WB12).
 const NUMERIC_MID: u8 = 23;
 const NUM_STATES: usize = 24;
 
-// What to do before the scalar, in the upper three bits of a transition; the lower five are the next state.
+// The action before the scalar, in the upper three bits of a transition; the lower five are the next state.
 const JOIN: u8 = 0;
 const PART: u8 = 1 << 5;
-/// Join, but remember the place: the word may turn out to have ended here.
+/// Join, but record the position: the word may turn out to have ended here.
 const HOLD: u8 = 2 << 5;
 /// The held scalar belongs to the word.
 const RELEASE: u8 = 3 << 5;
-/// The word ended before the held scalar, which is a segment of its own.
+/// The word ended before the held scalar, which is a separate segment.
 const PART_TWICE: u8 = 4 << 5;
 
 type Transitions = [[u8; 32]; NUM_STATES];
@@ -45,7 +45,7 @@ const fn is_word(class: u8) -> bool {
 const fn transition(state: u8, class: u8, part_katakana: bool) -> u8 {
     let attaches = class == EXTEND || class == FORMAT || class == ZWJ;
     if attaches && !(state == START || state == CR || state == LF || state == NEWLINE) {
-        // WB3d joins only spaces that touch.
+        // WB3d joins only adjacent spaces.
         return JOIN | if state == SPACE { OTHER } else { state };
     }
     if state == LETTER_MID || state == HEBREW_MID || state == NUMERIC_MID {
@@ -113,13 +113,13 @@ const fn transitions(part_katakana: bool) -> Transitions {
 static WORD: Transitions = transitions(false);
 static AUTO: Transitions = transitions(true);
 
-/// Hands the byte ranges of the words of `text[..len]` to `take`, in order.
+/// Passes the byte ranges of the words of `text[..len]` to `take`, in order.
 ///
-/// A segment that holds no alphanumeric scalar is no word. `part_katakana` parts Katakana scalars (tokens `auto`).
-/// Behind the text stand at least 64 zero bytes, and it is shorter than 2^32 - 64 bytes.
+/// A segment without alphanumeric scalars is not a word. `part_katakana` separates Katakana scalars (tokens `auto`). At
+/// least 64 zero bytes must follow the text, which must be shorter than 2^32 - 64 bytes.
 ///
 /// # Safety
-/// The processor has `isa`.
+/// The processor must have `isa`.
 pub(crate) unsafe fn cut(
     text: &[u8],
     len: usize,
@@ -138,13 +138,13 @@ pub(crate) unsafe fn cut(
     spans.clear();
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         Isa::Avx512(_) => unsafe { cut_avx512(cutter, spans, take) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         Isa::Avx2(_) => unsafe { cut_avx2(cutter, spans, take) },
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: the caller's duty; every function is compiled for this instruction set.
+        // SAFETY: guaranteed by the caller; every function is compiled for this instruction set.
         Isa::Neon(_) => unsafe { cutter.cut::<super::neon::Neon>(spans, take) },
         // SAFETY: portable.
         _ => unsafe { cutter.cut::<Plain>(spans, take) },
@@ -170,25 +170,25 @@ unsafe fn cut_avx2(cutter: Cutter<'_>, spans: &mut Spans, take: TakeBatch<'_>) {
 
 #[derive(Clone, Copy)]
 struct Cutter<'a> {
-    /// The text and at least 64 zero bytes.
+    /// The text, followed by at least 64 zero bytes.
     text: &'a [u8],
     len: usize,
     transitions: &'static Transitions,
 }
 
-/// Bytes up to here part words on both sides, whatever stands next to them; only marks attach to them (WB4).
+/// Bytes up to this one separate words on both sides, regardless of their neighbors; only marks attach to them (WB4).
 const LAST_PARTING_BYTE: u8 = b' ';
-/// ASCII bytes ahead for which leaving the table-driven path pays.
+/// Mask of the following bytes that must be ASCII for leaving the table-driven path to pay.
 const ASCII_AHEAD: u64 = (1 << 24) - 1;
 
 impl Cutter<'_> {
     /// # Safety
-    /// The processor has the kernel's instruction set.
+    /// The processor must have the kernel's instruction set.
     #[inline(always)]
     unsafe fn cut<K: Kernel>(self, spans: &mut Spans, take: TakeBatch<'_>) {
         let mut at = 0;
         while at < self.len {
-            // SAFETY: the caller's duty.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let end = self.end_of_ascii_words::<K>(at);
                 self.ascii::<K>(at, end, spans, take);
@@ -201,10 +201,11 @@ impl Cutter<'_> {
         }
     }
 
-    /// The last place from `from` on up to which words are of ASCII alone: a parting byte, or the end of the text.
+    /// Returns the last position from `from` on up to which words are pure ASCII: a separating byte, or the end of the
+    /// text.
     ///
     /// # Safety
-    /// As for [`Cutter::cut`].
+    /// Same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn end_of_ascii_words<K: Kernel>(self, from: usize) -> usize {
         let mut at = from;
@@ -223,10 +224,10 @@ impl Cutter<'_> {
         self.len
     }
 
-    /// Classes of the block at `at`, none of what lies at `to` or behind it.
+    /// Returns the classes of the block at `at`, without bytes from `to` on.
     ///
     /// # Safety
-    /// As for [`Cutter::cut`].
+    /// Same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn classify<K: Kernel>(self, at: usize, to: usize) -> Masks {
         if at >= to {
@@ -241,10 +242,10 @@ impl Cutter<'_> {
         }
     }
 
-    /// Cuts a stretch of ASCII that begins and ends where words are parted.
+    /// Cuts a range of ASCII that begins and ends at word separators.
     ///
     /// # Safety
-    /// As for [`Cutter::cut`].
+    /// Same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn ascii<K: Kernel>(
         self,
@@ -254,12 +255,12 @@ impl Cutter<'_> {
         take: TakeBatch<'_>,
     ) {
         let mut at = from;
-        // SAFETY: the caller's duty.
+        // SAFETY: guaranteed by the caller.
         let mut block = unsafe { self.classify::<K>(at, to) };
-        // Whether the last byte of the block before was a letter, a digit, part of a word.
+        // Whether the last byte of the previous block was a letter, a digit, or part of a word.
         let (mut after_letter, mut after_digit, mut in_word) = (0, 0, 0);
         while at < to {
-            // SAFETY: the caller's duty.
+            // SAFETY: guaranteed by the caller.
             let next = unsafe { self.classify::<K>(at + BLOCK, to) };
             let letters_around =
                 (block.letters << 1 | after_letter) & (block.letters >> 1 | next.letters << 63);
@@ -276,7 +277,7 @@ impl Cutter<'_> {
                 spans.note_connectors();
             }
             let (next_starts, next_ends) = spans.next();
-            // SAFETY: Spans::next gives at least 64 places each.
+            // SAFETY: Spans::next returns at least 64 places each.
             let (num_starts, num_ends) = unsafe {
                 (
                     K::positions(starts, at as u32, next_starts.as_mut_ptr()),
@@ -295,11 +296,11 @@ impl Cutter<'_> {
         }
     }
 
-    /// Cuts any text from a place where words are parted on, until a parting byte with ASCII behind it or the end of
-    /// the text; returns that place.
+    /// Cuts any text from a word separator on, until a separating byte followed by ASCII or the end of the text;
+    /// returns that position.
     ///
     /// # Safety
-    /// As for [`Cutter::cut`].
+    /// Same as for [`Cutter::cut`].
     #[inline(always)]
     unsafe fn mixed<K: Kernel>(self, from: usize, spans: &mut Spans, take: TakeBatch<'_>) -> usize {
         let Cutter {
@@ -348,7 +349,7 @@ impl Cutter<'_> {
                         // SAFETY: 64 bytes follow every place in the text.
                         let run_bytes = unsafe { K::ideographs(text.as_ptr().add(at)) };
                         if run_bytes > 3 {
-                            // Each but the last is a word; to the last one marks may attach.
+                            // Each except the last is a word; marks may attach to the last.
                             start = at + run_bytes - 3;
                             let (starts, ends) = spans.next();
                             for i in 0..MAX_IDEOGRAPHS {
@@ -387,5 +388,5 @@ impl Cutter<'_> {
     }
 }
 
-/// Ideographs that [`Kernel::ideographs`] finds at most, rounded up for whole registers.
+/// Maximum number of ideographs found by [`Kernel::ideographs`], rounded up for whole registers.
 const MAX_IDEOGRAPHS: usize = 32;

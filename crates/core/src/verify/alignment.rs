@@ -1,4 +1,4 @@
-//! What have two sequences in common, counted exactly?
+//! What do two sequences have in common, counted exactly?
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,11 +9,12 @@ use crate::error::Error;
 /// What two sequences have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alignment {
-    /// Insertions, deletions and substitutions that turn one into the other (Levenshtein); where not exact, an upper bound.
+    /// Number of insertions, deletions and substitutions that turn one into the other (Levenshtein); an upper bound if
+    /// not exact.
     pub distance: usize,
-    /// Length of their longest common subsequence; where not exact, a lower bound.
+    /// Length of their longest common subsequence; a lower bound if not exact.
     pub common: usize,
-    /// Whether both are the true ones.
+    /// Whether both values are exact.
     pub is_exact: bool,
 }
 

@@ -1,27 +1,27 @@
-//! At most how much can two feature sets share, told without reading their features?
+//! What is the maximum that two feature sets can share, without reading their features?
 
 use crate::isa::Isa;
 
-/// Copies of a feature beyond this many have no bit.
+/// Copies of a feature beyond this number have no bit.
 const MAX_COPIES: u32 = 15;
 
-/// Bits aimed at for each copy: the size is the power of two from this to less than twice this.
+/// Target number of bits per copy: the size is the power of two from this to less than twice this.
 const MIN_BITS_PER_COPY: u64 = 8;
 
-/// Greatest size: 2^26 bits, 8 MiB.
+/// Maximum size: 2^26 bits, 8 MiB.
 const MAX_SIZE_BITS: u32 = 26;
 
 /// A bit for each copy of a feature, at a place hashed from feature and copy.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bitmap<'a> {
-    /// A power of two many.
+    /// The words; their number is a power of two.
     pub(super) words: &'a [u64],
-    /// Total weight less the bits set: copies that share a bit with another or have none.
+    /// Total weight minus the number of set bits: copies that share a bit with another or have none.
     pub(super) slack: u64,
 }
 
 impl Bitmap<'_> {
-    /// Words of the bitmap of a set.
+    /// Returns the number of words of the bitmap of a set.
     pub(super) fn num_words(weights: &[u32], total: u64) -> usize {
         let num_copies: u64 = if weights.is_empty() {
             total
@@ -50,16 +50,16 @@ impl Bitmap<'_> {
         total - num_set
     }
 
-    /// An upper bound of the sum of the lesser weights over the features shared with another set.
+    /// Returns an upper bound of the sum of the lesser weights over the features shared with another set.
     ///
-    /// Let S be the copies (feature, number) that both sets hold, so that |S| is the sum wanted, and
-    /// h(S) the bits they set. h(S) lies in both bitmaps, so |h(S)| <= popcount(A & B). Adding a copy to
-    /// a set of copies raises its size by one and its bits by at most one, so size less bits never falls
-    /// as sets grow: |S| - |h(S)| <= slack of A, as S lies in A; the same for B. Hence
-    /// |S| <= popcount(A & B) + min(slack A, slack B). Copies without a bit only weaken the bound.
+    /// Let S be the copies (feature, number) in both sets, so that |S| is the required sum, and h(S) the bits they set.
+    /// h(S) is in both bitmaps, so |h(S)| <= popcount(A & B). Adding a copy to a set of copies increases its size by
+    /// one and its bits by at most one, so size minus bits never decreases as sets grow: |S| - |h(S)| <= slack of A, as
+    /// S is a subset of A; the same for B. Hence |S| <= popcount(A & B) + min(slack A, slack B). Copies without a bit
+    /// only weaken the bound.
     ///
-    /// A larger bitmap is folded to the size of the smaller by `or` of its parts: places are taken
-    /// modulo the size, so the result is the bitmap of that size, with a slack to match.
+    /// A larger bitmap is folded to the size of the smaller by `or` of its parts: places are taken modulo the size, so
+    /// the result is the bitmap of that size, with a matching slack.
     #[inline(always)]
     pub(super) fn bound(self, other: Bitmap<'_>) -> u64 {
         let (small, large) = if self.words.len() <= other.words.len() {
@@ -89,12 +89,12 @@ impl Bitmap<'_> {
     }
 }
 
-/// [`Bitmap::bound`] with the instruction set given; the result is the same for each.
+/// Computes [`Bitmap::bound`] with a given instruction set; the result is the same for each.
 #[inline]
 pub(super) fn bound(a: Bitmap<'_>, b: Bitmap<'_>, isa: Isa) -> u64 {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { bound_avx2(a, b) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -117,10 +117,10 @@ fn bound_avx512(a: Bitmap<'_>, b: Bitmap<'_>) -> u64 {
     a.bound(b)
 }
 
-/// Where the bit of a copy (from 0) of a feature goes, before the size is applied.
+/// Returns the bit of a copy (from 0) of a feature, before the size is applied.
 ///
-/// The middle bits of the product depend on the low half of the feature and mix well enough for a
-/// filter; a poor spread costs time, never a result.
+/// The middle bits of the product depend on the low half of the feature and mix well enough for a filter; a poor
+/// distribution costs time but never affects a result.
 #[inline(always)]
 fn place(feature: u64, copy: u32) -> u64 {
     let copy = feature.wrapping_add(u64::from(copy).wrapping_mul(0xD6E8_FEB8_6659_FD93));

@@ -1,10 +1,9 @@
 //! Which sum must two sets share to reach a threshold?
 //!
-//! Every measure here is a non-decreasing function of one integer, the sum over shared features of the
-//! lesser weight (jaccard, containment, dice, overlap) or of the product of the weights (cosine). Rounding to `f64`
-//! is monotone too: conversion, division and square root are each correctly rounded. So an upper bound
-//! of the integer, put through the same formula, is an upper bound of the similarity as computed, and
-//! no margin is needed at the edge.
+//! Every measure here is a non-decreasing function of one integer, the sum over shared features of the lesser weight
+//! (jaccard, containment, dice, overlap) or of the product of the weights (cosine). Rounding to `f64` is monotone too:
+//! conversion, division and square root are each correctly rounded. So applying the same formula to an upper bound of
+//! the integer gives an upper bound of the computed similarity, and no margin is needed.
 
 use super::Measure;
 
@@ -12,7 +11,7 @@ use super::Measure;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Formula {
     measure: Measure,
-    /// Similarity where either set is empty, whatever the sum.
+    /// Similarity if either set is empty, regardless of the sum.
     fixed: Option<f64>,
     /// Jaccard, dice: the total weight of both; containment: that of A; overlap: the lesser of both.
     whole: u64,
@@ -21,7 +20,7 @@ pub(super) struct Formula {
 }
 
 impl Formula {
-    /// The formula for A against B, given the sums of their weights and how to get their squared norms.
+    /// Creates the formula for A against B, given the sums of their weights and a way to get their squared norms.
     #[inline]
     pub(super) fn new(
         measure: Measure,
@@ -58,19 +57,19 @@ impl Formula {
         self.measure == Measure::Cosine
     }
 
-    /// The similarity that no sum changes: where either set is empty.
+    /// Returns the similarity that does not depend on the sum: if either set is empty.
     #[inline]
     pub(super) fn fixed(&self) -> Option<f64> {
         self.fixed
     }
 
-    /// The least sum whose similarity reaches the threshold, or `max_sum + 1` where none up to `max_sum` does.
+    /// Returns the least sum whose similarity reaches the threshold, or `max_sum + 1` if none up to `max_sum` does.
     ///
     /// The estimate may be off by rounding; the formula itself decides, so that `sum >= needed` and
-    /// `similarity(sum) >= threshold` are the same.
+    /// `similarity(sum) >= threshold` are equivalent.
     #[inline]
     pub(super) fn needed(&self, threshold: f64, max_sum: u64) -> u64 {
-        // Thresholds out of reach, and those that all reach, would lead the estimate astray.
+        // Unreachable thresholds, and those that every sum reaches, would invalidate the estimate.
         if self.similarity(u128::from(max_sum)) < threshold {
             return max_sum + 1;
         }
@@ -83,7 +82,7 @@ impl Formula {
             Measure::Containment | Measure::Overlap => threshold * self.whole as f64,
             Measure::Cosine => threshold * self.root,
         };
-        // The cast brings negative numbers to 0 and great ones to the greatest integer.
+        // The cast maps negative numbers to 0 and large ones to the maximum integer.
         let mut needed = (estimate.ceil() as u64).min(max_sum + 1);
         while needed > 0 && self.similarity(u128::from(needed - 1)) >= threshold {
             needed -= 1;
@@ -94,7 +93,7 @@ impl Formula {
         needed
     }
 
-    /// The similarity at a shared sum. Non-decreasing in `sum`, up to the greatest possible sum.
+    /// Returns the similarity for a shared sum. Non-decreasing in `sum`, up to the maximum possible sum.
     #[inline]
     pub(super) fn similarity(&self, sum: u128) -> f64 {
         if let Some(fixed) = self.fixed {
@@ -110,7 +109,7 @@ impl Formula {
     }
 }
 
-/// The square root of a * b, from the product rounded once.
+/// Returns the square root of a * b, from the product rounded once.
 #[inline]
 fn root_of_product(a: u128, b: u128) -> f64 {
     if a == b {
@@ -118,7 +117,7 @@ fn root_of_product(a: u128, b: u128) -> f64 {
     }
     match (u64::try_from(a), u64::try_from(b)) {
         (Ok(a), Ok(b)) => ((u128::from(a) * u128::from(b)) as f64).sqrt(),
-        // Squared norms beyond 2^64 take weights that no document reaches.
+        // Squared norms beyond 2^64 require weights that no document reaches.
         _ => (a as f64 * b as f64).sqrt(),
     }
 }

@@ -1,9 +1,9 @@
-//! Which pairs of documents reach the threshold, where their sets lie at places of their own?
+//! Which pairs of documents reach the threshold, if their sets are stored at separate places?
 //!
-//! Documents of one template meet in their buckets, about 190 pairs each, and an estimate near the threshold spares few
-//! of them. So each pair must cost little: sizes first, then an upper bound from two bitmaps, both of which only reject
-//! pairs that cannot match. Sets are found by position, without reading a pointer, and are prefetched. Looking up the
-//! sets and the states happens on the threads that measure.
+//! Documents of one template meet in their buckets, about 190 pairs each, and an estimate near the threshold excludes
+//! few of them. So each pair must be cheap: sizes are compared first, then an upper bound from two bitmaps; both only
+//! reject pairs that cannot match. Sets are found by position, without following a pointer, and are prefetched. The
+//! measuring threads look up the sets and the states.
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,32 +16,33 @@ use super::Measure;
 use super::pairs::{FeatureSets, GRAIN_PAIRS, NOWHERE, check};
 use super::required::Required;
 
-/// Where the sets of documents lie, and which documents are out of the question.
+/// Where the sets of documents are stored, and which documents are excluded.
 #[derive(Debug, Clone, Copy)]
 pub struct HeldDocuments<'a> {
     /// The position of each document's set.
     pub places: &'a [u32],
-    /// The state of each document; empty where all are in question.
+    /// The state of each document; empty if none is excluded.
     pub states: &'a [u8],
 }
 
-/// What was found of pairs of documents.
+/// The results for pairs of documents.
 #[derive(Debug, Clone, Default)]
 pub struct MeasuredPairs {
     /// The exact similarity of each pair that reaches the threshold, NaN for the others.
     pub similarities: Vec<f64>,
-    /// Pairs that were not passed over.
+    /// Number of pairs that were not skipped.
     pub num_measured: usize,
 }
 
 impl FeatureSets {
-    /// What [`FeatureSets::verify_pairs`] says of pairs of documents; NaN where the state of the earlier one is [`REMOVED`].
+    /// Same as [`FeatureSets::verify_pairs`] for pairs of documents; NaN if the state of the earlier one is
+    /// [`REMOVED`].
     ///
-    /// What is looked up of a document costs a cache miss, so that it is done here, by all threads, rather than by who asks.
+    /// Looking up a document costs a cache miss, so it is done here by all threads rather than by the caller.
     ///
     /// # Errors
-    /// As [`FeatureSets::verify_pairs`], and [`Error::InvalidParameter`] where a document has no place, or there are states but not as
-    /// many as places.
+    /// Returns the errors of [`FeatureSets::verify_pairs`], and [`Error::InvalidParameter`] if a document has no place,
+    /// or the number of states is neither 0 nor the number of places.
     #[allow(clippy::too_many_arguments)]
     pub fn verify_documents(
         &self,
@@ -113,9 +114,9 @@ impl HeldDocuments<'_> {
     }
 }
 
-/// The documents below `num_documents` that some lists name, ascending and each once; others are left out.
+/// Returns the documents below `num_documents` in any of the lists, ascending and each once; others are ignored.
 ///
-/// About 1 ns an entry and an eighth of a byte a document.
+/// About 1 ns per entry and an eighth of a byte per document.
 pub fn distinct_documents(lists: &[&[u32]], num_documents: usize) -> Vec<u32> {
     let mut words = vec![0u64; num_documents.div_ceil(64)];
     for &document in lists.iter().copied().flatten() {
@@ -144,7 +145,7 @@ mod tests {
     use crate::states::{KEPT, UNDECIDED};
     use crate::verify::FeatureSet;
 
-    /// Documents of a template, the sets of those in question at places that run against their order.
+    /// Documents of a template; the sets of those not excluded are stored in reverse order.
     fn held(states: &[u8]) -> (FeatureSets, Vec<u32>) {
         let mut sets = FeatureSets::new(0);
         let mut places = vec![0; states.len()];
@@ -234,7 +235,7 @@ mod tests {
             )
         };
         assert_eq!(verify(&places, &[], &[], &[], 0.5).unwrap().num_measured, 0);
-        // A removed one has no set, and needs none where its state is known.
+        // A removed document has no set, and needs none if its state is known.
         assert_eq!(
             verify(&places, &states, &[1], &[2], 0.5)
                 .unwrap()

@@ -1,4 +1,4 @@
-//! Which distinct features has a document, and how heavy are they?
+//! What are the distinct features of a document, and their weights?
 
 use crate::isa::Isa;
 
@@ -10,14 +10,14 @@ use super::side::Side;
 
 /// The distinct features of a document, sorted, with their weights.
 ///
-/// About 8 bytes a feature, 4 more where weights differ from 1, and 1 to 2 bytes a copy for the bitmap. The value
-/// itself takes less than a cache line, since most pairs are refused by it and the bitmap alone.
+/// About 8 bytes per feature, 4 more if weights differ from 1, and 1 to 2 bytes per copy for the bitmap. The value
+/// itself takes less than a cache line, since most pairs are rejected using only it and the bitmap.
 #[derive(Debug, Clone)]
 pub struct FeatureSet {
-    /// The words of the bitmap, then the features, padded to a multiple of [`Side::LANES`] by
-    /// repeating the last. One allocation, so that measuring a pair misses the cache less.
+    /// The words of the bitmap, then the features, padded to a multiple of [`Side::LANES`] by repeating the last. A
+    /// single allocation reduces cache misses when a pair is measured.
     data: Box<[u64]>,
-    /// None where every weight is 1.
+    /// `None` if every weight is 1.
     weights: Option<Box<Weights>>,
     num_bitmap_words: u32,
     num_features: u32,
@@ -30,7 +30,7 @@ pub struct FeatureSet {
 /// Weights that are not all 1.
 #[derive(Debug, Clone)]
 struct Weights {
-    /// Padded as the features are.
+    /// Padded like the features.
     padded: Box<[u32]>,
     max: u32,
     /// Sum of the squares.
@@ -38,14 +38,14 @@ struct Weights {
 }
 
 impl FeatureSet {
-    /// Makes the set of the features, in any order.
+    /// Builds the set of the features, given in any order.
     ///
-    /// `weights` is empty (each feature weighs 1) or as long as `features`. Repeated features count
-    /// once without weights; with weights, their weights add up (at most to `u32::MAX`). A feature of
-    /// weight 0 is absent. Cost: about 3 us for 400 features, twice that with weights.
+    /// `weights` is empty (each feature weighs 1) or as long as `features`. Repeated features count once without
+    /// weights; with weights, their weights are added (up to `u32::MAX`). A feature of weight 0 is absent. Cost: about
+    /// 3 us for 400 features, twice that with weights.
     ///
     /// # Panics
-    /// When `weights` has another length than `features`, or there are 2^32 features or more.
+    /// Panics if `weights` has another length than `features`, or there are 2^32 features or more.
     pub fn new(features: &[u64], weights: &[u32]) -> Self {
         assert!(
             weights.is_empty() || weights.len() == features.len(),
@@ -100,17 +100,17 @@ impl FeatureSet {
         self.num_features as usize
     }
 
-    /// Number of distinct features that both sets hold.
+    /// Returns the number of distinct features in both sets.
     pub fn num_shared(&self, other: &FeatureSet) -> usize {
         intersect::num_shared(self.side(), other.side(), 0, Isa::Plain) as usize
     }
 
-    /// The exact similarity of this set (A) and another (B).
+    /// Returns the exact similarity of this set (A) and another (B).
     ///
-    /// Sums are exact integers. All but cosine are one rounded division. Cosine is one
-    /// division by the rounded square root of the product of the squared norms, itself rounded once
-    /// to `f64`; where the norms are equal the root is the norm, so that equal sets have similarity 1
-    /// at any weight. Two empty sets have similarity 1, an empty and another 0.
+    /// Sums are exact integers. All measures except cosine are one rounded division. Cosine is one division by the
+    /// rounded square root of the product of the squared norms, itself rounded once to `f64`; if the norms are equal,
+    /// the root is the norm, so that equal sets have similarity 1 at any weight. Two empty sets have similarity 1; an
+    /// empty and a nonempty set have 0.
     pub fn similarity(&self, other: &FeatureSet, measure: Measure) -> f64 {
         let formula = self.formula(other, measure);
         formula.similarity(intersect::plain_sum(
@@ -120,14 +120,14 @@ impl FeatureSet {
         ))
     }
 
-    /// The measure of this set (A) and another (B) as a function of what they share.
+    /// Returns the measure of this set (A) and another (B) as a function of their shared sum.
     #[inline]
     pub(super) fn formula(&self, other: &FeatureSet, measure: Measure) -> Formula {
         let norms = || (self.norm(), other.norm());
         Formula::new(measure, self.total, other.total, norms)
     }
 
-    /// Bytes of memory held, the value itself included.
+    /// Size in memory in bytes, including the value itself.
     pub fn num_bytes(&self) -> usize {
         size_of::<FeatureSet>()
             + size_of_val::<[u64]>(&self.data)
@@ -141,7 +141,7 @@ impl FeatureSet {
         self.weights.is_none()
     }
 
-    /// The greatest weight; 0 for the empty set.
+    /// The maximum weight; 0 for the empty set.
     pub(super) fn max_weight(&self) -> u32 {
         match &self.weights {
             Some(weights) => weights.max,
@@ -158,7 +158,7 @@ impl FeatureSet {
         }
     }
 
-    /// The features and weights as the kernels read them.
+    /// Returns the features and weights as the kernels read them.
     #[inline]
     pub(super) fn side(&self) -> Side<'_> {
         Side::new(
@@ -178,7 +178,7 @@ impl FeatureSet {
     }
 }
 
-/// Sorts features and drops repeats. `are_weighted`: repeats add up, which needs weights.
+/// Sorts features and drops repeats. With `are_weighted`, repeats are added up, which needs weights.
 fn sorted_features(features: &[u64], are_weighted: bool) -> (Vec<u64>, Vec<u32>) {
     let mut sorted = features.to_vec();
     sorted.sort_unstable();
@@ -192,7 +192,7 @@ fn sorted_features(features: &[u64], are_weighted: bool) -> (Vec<u64>, Vec<u32>)
     (sorted, Vec::new())
 }
 
-/// Sorts features together with their weights, adds up the weights of repeats and drops those of 0.
+/// Sorts features with their weights, adds up the weights of repeats and drops those of 0.
 fn sorted_pairs(features: &[u64], weights: &[u32]) -> (Vec<u64>, Vec<u32>) {
     let mut pairs: Vec<(u64, u32)> = features
         .iter()

@@ -4,11 +4,11 @@ use crate::isa::Isa;
 
 use super::side::Side;
 
-/// Number of shared features, or any number below `needed` where there are fewer than that.
+/// Returns the number of shared features, or any number below `needed` if there are fewer than that.
 pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64, isa: Isa) -> u64 {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { super::intersect_avx2::num_shared(a, b, needed) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -20,12 +20,12 @@ pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64, isa: Isa) -> u64
     }
 }
 
-/// The sum over the shared features of the lesser weight, or of the product of the weights
-/// (`is_product`), where that is below 2^64.
+/// Returns the sum over the shared features of the lesser weight, or of the product of the weights (`is_product`),
+/// which must be below 2^64.
 pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool, isa: Isa) -> u64 {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: an `Isa` of this kind is made only where the processor has it.
+        // SAFETY: an `Isa` of this kind is created only if the processor has it.
         Isa::Avx2(_) => unsafe { super::intersect_avx2::sum(a, b, is_product) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -37,9 +37,9 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool, isa: Isa) -> u64 {
     }
 }
 
-/// Number of shared features: the oracle of the vector kernels.
+/// Returns the number of shared features: the oracle of the vector kernels.
 ///
-/// Without branches on the data, since the order of features is random.
+/// Has no branches on the data, since the order of features is random.
 fn plain_shared(a: Side<'_>, b: Side<'_>) -> u64 {
     let (a, b) = (a.features(), b.features());
     let (mut i, mut j, mut num_shared) = (0, 0, 0);
@@ -52,7 +52,7 @@ fn plain_shared(a: Side<'_>, b: Side<'_>) -> u64 {
     num_shared
 }
 
-/// The weighted sum: the oracle of the vector kernels.
+/// Returns the weighted sum: the oracle of the vector kernels.
 pub(super) fn plain_sum(a: Side<'_>, b: Side<'_>, is_product: bool) -> u128 {
     let (x, y) = (a.features(), b.features());
     let (mut i, mut j, mut sum) = (0, 0, 0u128);

@@ -1,7 +1,7 @@
-//! Intersection kernels for AVX2: four features of either side at a time, all against all.
+//! Intersection kernels for AVX2: four features of each side at a time, all against all.
 //!
-//! A block of one side is left when its greatest feature is not above the other block's, so every
-//! pair of blocks that could hold an equal feature meets.
+//! A block of one side is left when its maximum feature is not above the other block's, so that every pair of blocks
+//! that could share a feature is compared.
 
 use std::arch::x86_64::*;
 
@@ -12,7 +12,7 @@ use super::side::{Side, steps};
 pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64) -> u64 {
     let (x, y) = (a.padded_features(), b.padded_features());
     let (mut i, mut j, mut num_shared) = (0, 0, 0u64);
-    // A block may hold padding only: it is past the end.
+    // A block may hold only padding: it is past the end.
     while i < a.len() && j < b.len() {
         let (left_a, left_b) = (a.len() - i, b.len() - j);
         if num_shared + (left_a.min(left_b) as u64) < needed {
@@ -50,8 +50,8 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool) -> u64 {
     while i < a.len() && j < b.len() {
         let (va, vb, last_a, last_b) = load(x, y, i, j);
         let (wa, wb) = (weights(a, i), weights(b, j));
-        // Lane by lane the weight of the equal feature of b, 0 where there is none. Padding of b
-        // repeats feature and weight, so that `or` over the turns is right there too.
+        // For each lane, the weight of the equal feature of b, or 0. Padding of b repeats feature and weight, so `or`
+        // over the rotations is also correct there.
         let mut matched = _mm256_and_si256(_mm256_cmpeq_epi64(va, vb), wb);
         macro_rules! match_turn {
             ($($turn:literal)*) => {$(
@@ -79,17 +79,17 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool) -> u64 {
         j += 4 * step_b;
     }
     let mut lanes = [0u64; 4];
-    // SAFETY: `lanes` has the 32 bytes that are stored; no alignment is asked for.
+    // SAFETY: `lanes` has the 32 stored bytes; no alignment is required.
     unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sums) };
     lanes.into_iter().fold(0, u64::wrapping_add)
 }
 
-/// Four features of either side and the last of each four.
+/// Loads four features of each side, and the last of each four.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn load(x: &[u64], y: &[u64], i: usize, j: usize) -> (__m256i, __m256i, u64, u64) {
     let (x, y) = (&x[i..i + 4], &y[j..j + 4]);
-    // SAFETY: both slices have the 32 bytes that are loaded; no alignment is asked for.
+    // SAFETY: both slices have the 32 loaded bytes; no alignment is required.
     unsafe {
         (
             _mm256_loadu_si256(x.as_ptr().cast()),
@@ -100,12 +100,12 @@ fn load(x: &[u64], y: &[u64], i: usize, j: usize) -> (__m256i, __m256i, u64, u64
     }
 }
 
-/// Four weights from index `i` on, each in 64 bits.
+/// Loads four weights from index `i` on, each as 64 bits.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn weights(side: Side<'_>, i: usize) -> __m256i {
     match side.padded_weights().get(i..i + 4) {
-        // SAFETY: the slice has the 16 bytes that are loaded; no alignment is asked for.
+        // SAFETY: the slice has the 16 loaded bytes; no alignment is required.
         Some(weights) => unsafe { _mm256_cvtepu32_epi64(_mm_loadu_si128(weights.as_ptr().cast())) },
         None => _mm256_set1_epi64x(1),
     }

@@ -1,7 +1,7 @@
-//! Intersection kernels for AVX-512: eight features of either side at a time, all against all.
+//! Intersection kernels for AVX-512: eight features of each side at a time, all against all.
 //!
-//! A block of one side is left when its greatest feature is not above the other block's, so every
-//! pair of blocks that could hold an equal feature meets.
+//! A block of one side is left when its maximum feature is not above the other block's, so that every pair of blocks
+//! that could share a feature is compared.
 
 use std::arch::x86_64::*;
 
@@ -32,7 +32,7 @@ pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64) -> u64 {
                 _mm512_mask_cmpneq_epi64_mask($mask, va, _mm512_alignr_epi64::<$turn>(vb, vb))
             };
         }
-        // Two chains of masks, each shorter than one through all eight turns.
+        // Two chains of masks, each shorter than one through all eight rotations.
         let even = unequal!(unequal!(unequal!(unequal!(valid, 0), 2), 4), 6);
         let odd = unequal!(unequal!(unequal!(unequal!(valid, 1), 3), 5), 7);
         num_shared += u64::from((valid & !(even & odd)).count_ones());
@@ -62,7 +62,7 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool) -> u64 {
         };
         let wa = weights(a, i);
         let wb = weights(b, j);
-        // Lane by lane the weight of the equal feature of b, 0 where there is none.
+        // For each lane, the weight of the equal feature of b, or 0.
         let mut matched = _mm256_setzero_si256();
         macro_rules! match_turn {
             ($($turn:literal)*) => {$(
@@ -85,18 +85,18 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool) -> u64 {
     _mm512_reduce_add_epi64(sums) as u64
 }
 
-/// Mask of the lanes that hold features rather than padding, where `left` features begin.
+/// Returns the mask of the lanes that hold features rather than padding, if `left` features remain.
 #[inline]
 fn valid_lanes(left: usize) -> u8 {
     if left >= 8 { 0xff } else { (1 << left) - 1 }
 }
 
-/// Eight weights from index `i` on, a multiple of 8 below the length.
+/// Loads eight weights from index `i` on, a multiple of 8 below the length.
 #[target_feature(enable = "avx512f,avx512vl,avx2")]
 #[inline]
 fn weights(side: Side<'_>, i: usize) -> __m256i {
     match side.padded_weights().get(i..i + 8) {
-        // SAFETY: the slice has the 32 bytes that are loaded; no alignment is asked for.
+        // SAFETY: the slice has the 32 loaded bytes; no alignment is required.
         Some(weights) => unsafe { _mm256_loadu_si256(weights.as_ptr().cast()) },
         None => _mm256_set1_epi32(1),
     }

@@ -1,7 +1,7 @@
-//! Intersection kernels for NEON: four features of either side at a time, all against all.
+//! Intersection kernels for NEON: four features of each side at a time, all against all.
 //!
-//! A block of one side is left when its greatest feature is not above the other block's, so every
-//! pair of blocks that could hold an equal feature meets.
+//! A block of one side is left when its maximum feature is not above the other block's, so that every pair of blocks
+//! that could share a feature is compared.
 
 use std::arch::aarch64::*;
 
@@ -12,13 +12,13 @@ use super::side::{Side, steps};
 pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64) -> u64 {
     let (x, y) = (a.padded_features(), b.padded_features());
     let (mut i, mut j, mut num_shared) = (0, 0, 0u64);
-    // A block may hold padding only: it is past the end.
+    // A block may hold only padding: it is past the end.
     while i < a.len() && j < b.len() {
         let (left_a, left_b) = (a.len() - i, b.len() - j);
         if num_shared + (left_a.min(left_b) as u64) < needed {
             return num_shared;
         }
-        // SAFETY: both are multiples of 4 below the number of features, and padding goes to a multiple of 8.
+        // SAFETY: both are multiples of 4 below the number of features, and padding extends to a multiple of 8.
         let (va, vb, last_a, last_b) = unsafe { load(x, y, i, j) };
         let [turn, next_turn] = [vextq_u64::<1>(vb[0], vb[1]), vextq_u64::<1>(vb[1], vb[0])];
         let mut equal = [vdupq_n_u32(0); 2];
@@ -27,7 +27,7 @@ pub(super) fn num_shared(a: Side<'_>, b: Side<'_>, needed: u64) -> u64 {
             let odd = vorrq_u64(vceqq_u64(two, turn), vceqq_u64(two, next_turn));
             *equal = vreinterpretq_u32_u64(vorrq_u64(even, odd));
         }
-        // 32 bits a feature, all ones where it is shared.
+        // 32 bits per feature, all ones if it is shared.
         let mut shared = vuzp1q_u32(equal[0], equal[1]);
         if left_a < 4 {
             shared = vandq_u32(shared, valid_lanes(left_a));
@@ -47,12 +47,12 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool) -> u64 {
     let (mut i, mut j) = (0, 0);
     let mut sums = vdupq_n_u64(0);
     while i < a.len() && j < b.len() {
-        // SAFETY: both are multiples of 4 below the number of features, and padding goes to a multiple of 8.
+        // SAFETY: both are multiples of 4 below the number of features, and padding extends to a multiple of 8.
         let ((va, vb, last_a, last_b), wa, wb) =
             unsafe { (load(x, y, i, j), weights(a, i), weights(b, j)) };
         let [turn, next_turn] = [vextq_u64::<1>(vb[0], vb[1]), vextq_u64::<1>(vb[1], vb[0])];
-        // Lane by lane the weight of the equal feature of b, 0 where there is none. Padding of b
-        // repeats feature and weight, so that `or` over the turns is right there too.
+        // For each lane, the weight of the equal feature of b, or 0. Padding of b repeats feature and weight, so `or`
+        // over the rotations is also correct there.
         let even = vorrq_u32(
             vandq_u32(equal(va, vb[0], vb[1]), wb),
             vandq_u32(equal(va, vb[1], vb[0]), vextq_u32::<2>(wb, wb)),
@@ -79,7 +79,7 @@ pub(super) fn sum(a: Side<'_>, b: Side<'_>, is_product: bool) -> u64 {
     vaddvq_u64(sums)
 }
 
-/// Which of four features equal those of another four, lane by lane.
+/// Compares four features with another four; returns for each lane whether it equals any of them.
 #[target_feature(enable = "neon")]
 #[inline]
 fn equal(four: [uint64x2_t; 2], first: uint64x2_t, second: uint64x2_t) -> uint32x4_t {
@@ -87,10 +87,10 @@ fn equal(four: [uint64x2_t; 2], first: uint64x2_t, second: uint64x2_t) -> uint32
     vuzp1q_u32(vreinterpretq_u32_u64(low), vreinterpretq_u32_u64(high))
 }
 
-/// Four features of either side and the last of each four.
+/// Loads four features of each side, and the last of each four.
 ///
 /// # Safety
-/// `i` and `j` are multiples of 4 below lengths that are multiples of 8.
+/// `i` and `j` must be multiples of 4 below lengths that are multiples of 8.
 #[target_feature(enable = "neon")]
 #[inline]
 unsafe fn load(
@@ -99,8 +99,8 @@ unsafe fn load(
     i: usize,
     j: usize,
 ) -> ([uint64x2_t; 2], [uint64x2_t; 2], u64, u64) {
-    // SAFETY: four features follow each place. The last ones are read once more, by a load that the compiler must leave as it is:
-    // moved out of vector registers they would come later, and the next step waits for them.
+    // SAFETY: four features follow each place. The last ones are read again, by a load that the compiler must not
+    // change: moved out of vector registers, they would arrive later, and the next step waits for them.
     unsafe {
         let (x, y) = (x.as_ptr().add(i), y.as_ptr().add(j));
         (
@@ -112,21 +112,21 @@ unsafe fn load(
     }
 }
 
-/// Four weights from index `i` on.
+/// Loads four weights from index `i` on.
 ///
 /// # Safety
-/// `i` is a multiple of 4 below the number of features.
+/// `i` must be a multiple of 4 below the number of features.
 #[target_feature(enable = "neon")]
 #[inline]
 unsafe fn weights(side: Side<'_>, i: usize) -> uint32x4_t {
     if side.padded_weights().is_empty() {
         return vdupq_n_u32(1);
     }
-    // SAFETY: there is a weight for each feature and padding to a multiple of 8.
+    // SAFETY: there is a weight for each feature, with padding to a multiple of 8.
     unsafe { vld1q_u32(side.padded_weights().as_ptr().add(i)) }
 }
 
-/// Ones in the lanes that hold features rather than padding, where `left` features begin.
+/// Returns ones in the lanes that hold features rather than padding, if `left` features remain.
 #[target_feature(enable = "neon")]
 #[inline]
 fn valid_lanes(left: usize) -> uint32x4_t {

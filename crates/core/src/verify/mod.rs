@@ -1,8 +1,8 @@
-//! How alike are two documents exactly?
+//! How similar are two documents exactly?
 //!
-//! [`FeatureSet`] is the sorted feature set of a document, [`FeatureSets`] holds those of the candidate
-//! pairs' documents and measures whole lists of pairs; [`aligned_diff`] shows where two texts differ,
-//! [`align_texts`] counts by how many edits.
+//! [`FeatureSet`] is the sorted feature set of a document. [`FeatureSets`] holds those of the documents of candidate
+//! pairs and measures whole lists of pairs. [`aligned_diff`] shows where two texts differ, and [`align_texts`] by how
+//! many edits.
 
 mod aligned;
 mod alignment;
@@ -37,20 +37,20 @@ pub use sequences::{
 /// An exact similarity of two feature sets A and B, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Sum of the lesser weights over the sum of the greater ones.
+    /// Sum of the lesser weights / sum of the greater weights.
     Jaccard,
-    /// Sum of the lesser weights over the sum of A's weights: the share of A that B holds.
+    /// Sum of the lesser weights / sum of A's weights: the share of A that B contains.
     Containment,
     /// Cosine of the angle between the weight vectors.
     Cosine,
-    /// Twice the sum of the lesser weights over the sum of all weights of both.
+    /// Twice the sum of the lesser weights / sum of all weights of both.
     Dice,
-    /// Sum of the lesser weights over the lesser of both sums of weights.
+    /// Sum of the lesser weights / smaller sum of weights.
     Overlap,
 }
 
 impl Measure {
-    /// All of them, in the order of the documentation.
+    /// All measures, in the order of the documentation.
     pub const ALL: [Measure; 5] = [
         Measure::Jaccard,
         Measure::Containment,
@@ -59,7 +59,7 @@ impl Measure {
         Measure::Overlap,
     ];
 
-    /// Name as users write it.
+    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Measure::Jaccard => "jaccard",
@@ -70,7 +70,7 @@ impl Measure {
         }
     }
 
-    /// The measure of that name, or `None`.
+    /// Returns the measure with this name, or `None`.
     pub fn from_name(name: &str) -> Option<Measure> {
         Measure::ALL
             .into_iter()

@@ -1,4 +1,4 @@
-//! Which candidate pairs reach the threshold, and how alike are they?
+//! Which candidate pairs reach the threshold, and how similar are they?
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,37 +13,38 @@ use super::feature_set::FeatureSet;
 use super::intersect;
 use super::required::Required;
 
-/// Pairs verified between two looks at the cancel flag.
+/// Number of pairs verified between two checks of the cancel flag.
 pub(super) const GRAIN_PAIRS: usize = 4096;
 
-/// Pairs ahead of the measured one whose bitmaps are asked for; places come twice as early.
+/// Number of pairs by which bitmaps are prefetched; places are prefetched twice as early.
 const PREFETCH_PAIRS: usize = 8;
 
-/// Words of a cache line.
+/// Number of words of a cache line.
 const LINE_WORDS: usize = 8;
 
-/// The set of a position, in a cache line of its own: its address is known from the position alone, so that it is asked
-/// for in time, and neighbors share pages of memory. A pointer to a set elsewhere was two misses more for each pair.
+/// The set of a position, in its own cache line: its address follows from the position alone, so that it can be
+/// prefetched in time, and neighbors share pages of memory. Pointers to sets elsewhere cost two more cache misses per
+/// pair.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Place(Option<FeatureSet>);
 
-/// The position of a pair's earlier set where the pair is passed over; no set lies there.
+/// The position of a pair's earlier set if the pair is skipped; no set is stored there.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// The feature sets of documents by position. Several threads may verify at once.
 #[derive(Debug, Default)]
 pub struct FeatureSets {
-    /// As many as the greatest position so far asks for.
+    /// Grows to the greatest position so far.
     places: Vec<Place>,
-    /// Bytes of the sets held, without `places` itself.
+    /// Size of the stored sets in bytes, without `places` itself.
     num_set_bytes: usize,
 }
 
 impl FeatureSets {
-    /// Makes an empty collection that has room for positions below `capacity`; it grows where a greater one comes.
+    /// Creates an empty collection with capacity for positions below `capacity`; it grows for greater ones.
     ///
-    /// Memory of positions that no set ever came to is not touched, as long as none beyond them got one.
+    /// Memory of unused positions is not touched unless a greater position is used.
     pub fn new(capacity: usize) -> Self {
         FeatureSets {
             places: Vec::with_capacity(capacity),
@@ -51,7 +52,7 @@ impl FeatureSets {
         }
     }
 
-    /// Puts a set at a position; one that was there is dropped.
+    /// Stores a set at a position, replacing any earlier one.
     pub fn insert(&mut self, position: u32, set: FeatureSet) {
         let position = position as usize;
         if position >= self.places.len() {
@@ -68,7 +69,7 @@ impl FeatureSets {
         self.get(position).is_some()
     }
 
-    /// Drops the set of a position, if there is one.
+    /// Removes the set of a position, if there is one.
     pub fn remove(&mut self, position: u32) {
         let place = self.places.get_mut(position as usize);
         if let Some(old) = place.and_then(|place| place.0.take()) {
@@ -76,13 +77,13 @@ impl FeatureSets {
         }
     }
 
-    /// The set of a position, if there is one.
+    /// Returns the set of a position, if there is one.
     #[inline]
     pub fn get(&self, position: u32) -> Option<&FeatureSet> {
         self.places.get(position as usize)?.0.as_ref()
     }
 
-    /// Bytes of memory held, without what the allocator adds.
+    /// Size in memory in bytes, without the overhead of the allocator.
     pub fn num_bytes(&self) -> usize {
         self.num_set_bytes + self.places.len() * size_of::<Place>()
     }
@@ -92,15 +93,15 @@ impl FeatureSets {
         self.num_set_bytes
     }
 
-    /// The exact similarity of every pair that reaches the threshold, NaN for the others.
+    /// Returns the exact similarity of every pair that reaches the threshold, NaN for the others.
     ///
-    /// Pair i is A = `later[i]` against B = `earlier[i]`. A pair reaches the threshold if its similarity
-    /// as [`FeatureSet::similarity`] computes it is `>=` what is [`Required`] of sets of their sizes. Does not
-    /// depend on `isa` or `threads`.
+    /// Pair i is A = `later[i]` against B = `earlier[i]`. A pair reaches the threshold if its similarity, as computed
+    /// by [`FeatureSet::similarity`], is `>=` the [`Required`] one for sets of their sizes. The result does not depend
+    /// on `isa` or `threads`.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the lists differ in length, a position has no set, or the
-    /// threshold is NaN; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if the lists differ in length, a position has no set, or the threshold is
+    /// NaN, or [`Error::Canceled`].
     #[allow(clippy::too_many_arguments)]
     pub fn verify_pairs(
         &self,
@@ -132,7 +133,8 @@ impl FeatureSets {
         Ok(similarities)
     }
 
-    /// The similarity of each pair of positions that reaches the threshold, else NaN; NaN where the earlier one is [`NOWHERE`].
+    /// Returns the similarity of each pair of positions that reaches the threshold, otherwise NaN; NaN if the earlier
+    /// one is [`NOWHERE`].
     pub(super) fn measure(
         &self,
         later: &[u32],
@@ -144,7 +146,7 @@ impl FeatureSets {
         let last = later.len().saturating_sub(1);
         (0..later.len())
             .map(|i| {
-                // The later ones come in runs and stay in the cache; the earlier ones are anywhere.
+                // Later positions come in runs and stay in the cache; earlier ones are scattered.
                 prefetch_read(
                     &self.places,
                     earlier[(i + 2 * PREFETCH_PAIRS).min(last)] as usize,
@@ -160,7 +162,7 @@ impl FeatureSets {
             .collect()
     }
 
-    /// Asks for the first lines of a bitmap; the processor fetches on from there.
+    /// Prefetches the first lines of a bitmap; the processor prefetches the rest.
     #[inline(always)]
     fn prefetch_bitmap(&self, position: u32) {
         if let Some(set) = self.get(position) {
@@ -168,7 +170,7 @@ impl FeatureSets {
             for line in (0..words.len()).step_by(LINE_WORDS).take(8) {
                 prefetch_read(words, line);
             }
-            // A bitmap that does not begin with a line ends in one more.
+            // A bitmap that does not start at a cache line ends in one more.
             prefetch_read(words, words.len().wrapping_sub(1));
         }
     }
@@ -180,7 +182,8 @@ impl FeatureSets {
 }
 
 impl FeatureSet {
-    /// The exact similarity of this set (A) and another (B) if it reaches the threshold, else NaN: what [`FeatureSets::verify_pairs`] says of the pair.
+    /// Returns the exact similarity of this set (A) and another (B) if it reaches the threshold, otherwise NaN, as
+    /// [`FeatureSets::verify_pairs`] does.
     #[inline]
     pub fn similarity_from(
         &self,
@@ -193,7 +196,7 @@ impl FeatureSet {
     }
 }
 
-/// Whether two lists are of pairs, and the threshold is a number.
+/// Checks that two lists form pairs, and that the threshold is a number.
 pub(super) fn check(later: &[u32], earlier: &[u32], required: Required) -> Result<(), Error> {
     if later.len() != earlier.len() {
         return Err(Error::invalid(
@@ -210,14 +213,14 @@ pub(super) fn check(later: &[u32], earlier: &[u32], required: Required) -> Resul
     Ok(())
 }
 
-/// Bytes that a set takes beside its place.
+/// Returns the size of a set in bytes, without its place.
 fn bytes_beyond(set: &FeatureSet) -> usize {
     set.num_bytes() - size_of::<FeatureSet>()
 }
 
-/// The similarity if it reaches the threshold, else NaN.
+/// Returns the similarity if it reaches the threshold, otherwise NaN.
 ///
-/// Three looks, each dearer than the one before: sizes, bitmaps, features.
+/// Three checks, each more expensive than the previous one: sizes, bitmaps, features.
 #[inline]
 fn verify(a: &FeatureSet, b: &FeatureSet, measure: Measure, required: Required, isa: Isa) -> f64 {
     let threshold = required.of(a.num_features().min(b.num_features()));
@@ -265,11 +268,11 @@ fn verify(a: &FeatureSet, b: &FeatureSet, measure: Measure, required: Required, 
     }
 }
 
-/// An upper bound of the sum of products from one of the sum of lesser weights.
+/// Returns an upper bound of the sum of products, given one of the sum of lesser weights.
 ///
 /// A product is the lesser weight times the greater one, which gives the first bound. For the second,
-/// `2ab = a^2 + b^2 - (a-b)^2`, and `(a-b)^2 >= |a-b|` in integers, whose sum is both totals less twice
-/// the sum of the lesser weights.
+/// `2ab = a^2 + b^2 - (a-b)^2`, and `(a-b)^2 >= |a-b|` in integers, whose sum is both totals minus twice the sum of the
+/// lesser weights.
 fn product_bound(a: &FeatureSet, b: &FeatureSet, min_bound: u64) -> u128 {
     let min_bound = min_bound.min(a.total).min(b.total);
     let by_weight = u128::from(min_bound) * u128::from(a.max_weight().max(b.max_weight()));
@@ -286,7 +289,7 @@ mod tests {
     fn pieces_and_threads_change_no_similarity() {
         let mut sets = FeatureSets::new(0);
         for position in 0..300 {
-            // Most features are those of a template.
+            // Most features belong to a template.
             let own = (0..5 + mix64(position) % 60).map(|i| 1000 * (position + 1) + i);
             let features: Vec<u64> = (0..40).chain(own).map(mix64).collect();
             sets.insert(position as u32, FeatureSet::new(&features, &[]));
@@ -320,7 +323,7 @@ mod tests {
         }
         assert!(num_matching > 1000 && num_matching < dense.len() - 1000);
         assert_eq!(bits(&verify(&dense, 3)), bits(&found));
-        // The same pairs, no two of a later document in a row.
+        // The same pairs, with no two of the same later document in a row.
         let order: Vec<usize> = (0..dense.len()).map(|i| i * 1009 % dense.len()).collect();
         let sparse: Vec<(u32, u32)> = order.iter().map(|&i| dense[i]).collect();
         let expected: Vec<f64> = order.iter().map(|&i| found[i]).collect();

@@ -1,6 +1,7 @@
-//! How alike are two sequences that are too long to be aligned as a whole?
+//! How similar are two sequences that are too long to align as a whole?
 //!
-//! Beyond 10^10 cells, pieces between unique lines give bounds on both values, so that the time follows from the sizes.
+//! Beyond 10^10 cells, pieces between unique lines give bounds on both values, so that the time depends only on the
+//! sizes.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +9,8 @@ use crate::error::Error;
 
 use super::alignment::{Alignment, aligned, num_cells};
 
-/// Bounds of both: the sum over pieces that stand in the same order. About `max_cells` cells are looked at in all. Symbols are dense.
+/// Returns bounds on both values: the sum over pieces that are in the same order. About `max_cells` cells are computed
+/// in total. Symbols must be dense.
 pub(super) fn aligned_in_pieces(
     a: &[u32],
     b: &[u32],
@@ -40,13 +42,13 @@ pub(super) fn aligned_in_pieces(
         // The anchor itself begins the next piece.
         (i, j) = (next_i, next_j);
     }
-    // Substituting everything, and inserting what is left, is never more.
+    // Substituting everything, and inserting the rest, is never more.
     total.distance = total.distance.min(a.len().max(b.len()));
     Ok(total)
 }
 
-/// Places of symbols that each sequence holds once, the longest run of them that stands in the same order in both
-/// (patience: by the length of the longest rising run that ends at each).
+/// Returns the places of symbols that occur once in each sequence: the longest run of them that is in the same order in
+/// both (patience sorting: the length of the longest ascending run that ends at each).
 fn anchors(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
     const NONE: u32 = u32::MAX;
     const MANY: u32 = u32::MAX - 1;
@@ -70,7 +72,7 @@ fn anchors(a: &[u32], b: &[u32]) -> Vec<(usize, usize)> {
         .filter(|&(_, &symbol)| in_a[symbol as usize] < MANY && in_b[symbol as usize] < MANY)
         .map(|(i, &symbol)| (i as u32, in_b[symbol as usize]))
         .collect();
-    // Of the runs of each length the one that ends lowest, and what stands before each in its run.
+    // For each length of a run, the one that ends lowest, and the predecessor of each in its run.
     let mut ends: Vec<usize> = Vec::new();
     let mut before = vec![usize::MAX; once.len()];
     for (k, &(_, place)) in once.iter().enumerate() {

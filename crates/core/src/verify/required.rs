@@ -1,27 +1,27 @@
-//! Which similarity must a pair of documents reach, and when are short documents compared by their features too?
+//! Which similarity must a pair of documents reach, and when are short documents also compared by their features?
 //!
-//! The short margin is added to the threshold here and nowhere else, with operations that every processor and language
-//! rounds alike. Searches look for pairs from the plain threshold on: the margin only raises it, so no search depends
-//! on it.
+//! The short margin is added to the threshold only here, with operations that every processor and language rounds
+//! alike. Searches find pairs from the plain threshold on: the margin only raises it, so no search depends on it.
 
-/// In a Hamming-only recipe, a pair is also compared by its plain features if the smaller document has fewer of them.
+/// In a Hamming-only recipe, a pair is also compared by its plain features if the smaller document has fewer of them
+/// than this.
 pub const SHORT_FEATURES: u32 = 64;
 
-/// The similarity that a pair must reach: more than the threshold where a document is short.
+/// The similarity that a pair must reach: more than the threshold if a document is short.
 ///
-/// With n distinct features in the smaller document it is `threshold + short_margin / sqrt(n)`, at most 1: one changed word is the message of
-/// ten words and nothing in a thousand. Square root, division and sum are each correctly rounded, so that every processor and every language
-/// comes to the same number.
+/// With n distinct features in the smaller document it is `threshold + short_margin / sqrt(n)`, at most 1: one changed
+/// word matters in a message of ten words, but not in a thousand. Square root, division and sum are each correctly
+/// rounded, so that every processor and every language computes the same number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Required {
-    /// Of documents of any size.
+    /// The threshold for documents of any size.
     pub threshold: f64,
-    /// What a document of a single feature needs in addition, at least 0.
+    /// Addition to the threshold for a document with a single feature, at least 0.
     pub short_margin: f64,
 }
 
 impl Required {
-    /// Of a pair whose smaller document has so many distinct features.
+    /// Returns the required similarity of a pair whose smaller document has `fewest` distinct features.
     #[inline]
     pub fn of(self, fewest: usize) -> f64 {
         if self.short_margin == 0.0 {
@@ -32,7 +32,7 @@ impl Required {
 }
 
 impl From<f64> for Required {
-    /// The same of all pairs.
+    /// Requires the same similarity of all pairs.
     fn from(threshold: f64) -> Self {
         Required {
             threshold,
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(required.of(9), 0.75);
         assert_eq!(required.of(225), 0.55);
         assert_eq!(Required::from(0.5).of(1), 0.5);
-        // A threshold of 0 asks for the similarities of all pairs, beyond any rounding.
+        // A threshold of 0 requests the similarities of all pairs, regardless of rounding.
         assert_eq!(Required::from(0.0).of(0), 0.0);
     }
 }

@@ -1,6 +1,7 @@
-//! How many edits part two texts, and how much have they in common in the same order?
+//! How many edits separate two texts, and how much do they have in common in the same order?
 //!
-//! Everything is bounded by size alone: a pair's unit and whether its answer is exact follow from the two texts, never from a clock.
+//! All limits depend only on sizes: a pair's unit, and whether its answer is exact, follow from the two texts, never
+//! from a clock.
 //!
 //! Edit distance comes from the `rapidfuzz` crate (MIT, no dependencies). The Python wheel of the same author would be
 //! a fifth required package and holds the interpreter lock. The crate was last released in 2023, but the two functions
@@ -16,29 +17,29 @@ use crate::text::{Tokens, normalize, tokens};
 use super::alignment::{Alignment, aligned, num_cells};
 use super::pieces::aligned_in_pieces;
 
-/// Normalized texts of up to so many bytes are compared character by character.
+/// Maximum size in bytes of normalized texts that are compared character by character.
 pub const MAX_CHARACTER_BYTES: usize = 65_536;
 
-/// Normalized texts of up to so many bytes are compared token by token, longer ones line by line.
+/// Maximum size in bytes of normalized texts that are compared token by token; longer ones are compared line by line.
 pub const MAX_TOKEN_BYTES: usize = 200_000;
 
-/// Sequences are compared exactly where their lengths, without what they begin and end with alike, multiply to at most this: 100,000 tokens
-/// a side, which 200,000 bytes cannot exceed.
+/// Sequences are compared exactly if the product of their lengths, without their common prefix and suffix, is at most
+/// this: 100,000 tokens per side, which 200,000 bytes cannot exceed.
 pub const MAX_EXACT_CELLS: u64 = 10_000_000_000;
 
-/// What texts were compared in.
+/// The unit in which texts were compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Scalars of the normalized text.
     Character,
-    /// Tokens as [`Tokens::Auto`] cuts them.
+    /// Tokens of [`Tokens::Auto`].
     Token,
-    /// Lines, each normalized, without those that are then empty.
+    /// Normalized lines, without empty ones.
     Line,
 }
 
 impl Unit {
-    /// Name as users read it.
+    /// Returns the name as users read it.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Character => "character",
@@ -51,25 +52,26 @@ impl Unit {
 /// What two texts have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextAlignment {
-    /// What was compared.
+    /// The unit of the comparison.
     pub unit: Unit,
-    /// Units of both texts.
+    /// Length of both texts in units.
     pub lengths: (usize, usize),
-    /// What they have in common, counted in units.
+    /// What they have in common, in units.
     pub alignment: Alignment,
 }
 
-/// The edit distance and the longest common subsequence of two sequences.
+/// Returns the edit distance and the longest common subsequence of two sequences.
 ///
-/// Up to [`MAX_EXACT_CELLS`] bit-parallel (Myers 1999; Hyyro 2003, 2004), 64 cells a step. Beyond it only bounds of both: the
-/// sequences are cut at symbols that each holds once, as far as these stand in the same order, and each piece
-/// again where it is too large for its share of the cells, at the same shares of both sides. Pieces are exact.
+/// Up to [`MAX_EXACT_CELLS`] the computation is bit-parallel (Myers 1999; Hyyro 2003, 2004), 64 cells per step. Beyond
+/// that, only bounds on both are computed: the sequences are cut at symbols that occur once in each, as far as these
+/// are in the same order, and each piece that is too large for its share of the cells is cut again, at the same
+/// fractions of both sides. Pieces are exact.
 ///
-/// Cost: at the most 0.6 s for 65,536 against 65,536 scalars, 1.7 s for 100,000 words a side, 6 s for any sequences of any length (random ones
-/// over some thousand symbols, each looked up by hashing), and what is linear in them.
+/// Cost: at most 0.6 s for 65,536 against 65,536 scalars, 1.7 s for 100,000 words per side, and 6 s for sequences of
+/// any length (random ones over several thousand symbols, each looked up by hashing), plus time linear in their length.
 ///
 /// # Errors
-/// [`Error::Canceled`]; looked for between the two and between pieces.
+/// Returns [`Error::Canceled`], which is checked between the two values and between pieces.
 pub fn align_sequences(a: &[u32], b: &[u32], cancel: &AtomicBool) -> Result<Alignment, Error> {
     let num_first = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[num_first..], &b[num_first..]);
@@ -88,10 +90,12 @@ pub fn align_sequences(a: &[u32], b: &[u32], cancel: &AtomicBool) -> Result<Alig
     })
 }
 
-/// What only the first sequence holds, and what only the second: nothing matches these, and so one number serves all.
+/// Symbols that occur only in the first sequence, and only in the second: they match nothing, so a single number
+/// suffices for each side.
 const ONLY: [u32; 2] = [0, 1];
 
-/// The same sequences with other numbers, small ones for frequent symbols: the library looks up those below 256 without hashing.
+/// Renumbers the symbols of the sequences, with small numbers for frequent ones: the library looks up those below 256
+/// without hashing.
 pub(super) fn renumbered(a: &[u32], b: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let mut input = InternedInput::default();
     input.update_before(a.iter().copied());
@@ -119,12 +123,13 @@ pub(super) fn renumbered(a: &[u32], b: &[u32]) -> (Vec<u32>, Vec<u32>) {
     (numbers(&input.before), numbers(&input.after))
 }
 
-/// The edit distance and the longest common subsequence of two texts, in the finest unit that their size allows.
+/// Returns the edit distance and the longest common subsequence of two texts, in the finest unit that their size
+/// allows.
 ///
-/// The longer normalized text decides on the unit for both. A text without tokens is one token, its normalized text.
+/// The longer normalized text determines the unit for both. A text without tokens is one token, its normalized text.
 ///
 /// # Errors
-/// [`Error::Canceled`].
+/// Returns [`Error::Canceled`] when `cancel` is set.
 pub fn align_texts(a: &str, b: &str, cancel: &AtomicBool) -> Result<TextAlignment, Error> {
     let (left, right) = (normalized(a), normalized(b));
     let num_bytes = left.len().max(right.len());
@@ -165,7 +170,7 @@ fn lines_of(text: &str) -> impl Iterator<Item = String> {
     lines.filter(|line| !line.is_empty())
 }
 
-/// Numbers for strings: the same for equal ones. Of equal strings one is held.
+/// Numbers strings, with equal numbers for equal strings, of which only one is stored.
 fn interned(
     a: impl Iterator<Item = String>,
     b: impl Iterator<Item = String>,
@@ -195,7 +200,7 @@ pub(super) mod tests {
         assert!(matches!(found, Err(Error::Canceled)));
     }
 
-    /// Both by the recurrences of the definitions.
+    /// Computes both by the recurrences of the definitions.
     pub(in crate::verify) fn by_tables(a: &[u32], b: &[u32]) -> (usize, usize) {
         let mut edits: Vec<usize> = (0..=b.len()).collect();
         let mut common = vec![0; b.len() + 1];
@@ -222,7 +227,7 @@ pub(super) mod tests {
             crate::hash::mix64(state) % end
         };
         for round in 0..400 {
-            // Lengths around and over the 64 cells of a step, alphabets below and above 256.
+            // Lengths around and above the 64 cells of a step, alphabets below and above 256.
             let (num_a, num_b) = (next(200) as usize, next(200) as usize);
             let num_kinds = [2, 4, 30, 300, 70_000][round % 5];
             let mut a: Vec<u32> = (0..num_a).map(|_| next(num_kinds) as u32).collect();
@@ -245,7 +250,7 @@ pub(super) mod tests {
 
     #[test]
     fn long_sequences_are_cut_at_what_is_unique() {
-        // 101,000 each, of which every 500th differs, and 7 more before all.
+        // 101,000 each, of which every 500th differs, and 7 more at the start.
         let a: Vec<u32> = (0..101_000).collect();
         let changed = (0..101_000u32).map(|i| if i % 500 == 250 { 500_000 + i } else { i });
         let b: Vec<u32> = (600_000..600_007).chain(changed).collect();
@@ -256,7 +261,7 @@ pub(super) mod tests {
             (found.distance, found.common),
             (num_changed + 7, 101_000 - num_changed)
         );
-        // What begins and ends alike does not count towards the size.
+        // A common prefix and suffix do not count towards the size.
         let mut c = a.clone();
         c[50_000] = 7;
         assert_eq!(

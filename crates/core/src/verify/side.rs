@@ -2,24 +2,24 @@
 
 /// One side of an intersection: sorted distinct features and their weights.
 ///
-/// Both slices may be padded to a multiple of [`Side::LANES`] by repeating the last element, so that
-/// vector kernels load whole vectors. Padding on one side is masked; on the other a repeat changes nothing.
+/// Both slices may be padded to a multiple of [`Side::LANES`] by repeating the last element, so that vector kernels
+/// load whole vectors. Padding on one side is masked; on the other, a repeat changes nothing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Side<'a> {
     padded_features: &'a [u64],
-    /// Empty where every weight is 1.
+    /// Empty if every weight is 1.
     padded_weights: &'a [u32],
     len: usize,
 }
 
 impl<'a> Side<'a> {
-    /// Padded lengths are a multiple of this.
+    /// Padded lengths are multiples of this.
     pub(super) const LANES: usize = 8;
 
-    /// A side of `len` features.
+    /// Creates a side with `len` features.
     ///
     /// # Panics
-    /// Where a slice is not padded, as kernels read whole vectors without further checks.
+    /// Panics if a slice is not padded, since kernels read whole vectors without further checks.
     #[inline]
     pub(super) fn new(padded_features: &'a [u64], padded_weights: &'a [u32], len: usize) -> Self {
         let padded_len = len.next_multiple_of(Self::LANES);
@@ -58,14 +58,15 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Blocks to advance on either side (0 or 1), where `a` and `b` are the greatest features of the two blocks.
+/// Returns how many blocks (0 or 1) to advance on each side, where `a` and `b` are the maximum features of the two
+/// blocks.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline(always)]
 pub(super) fn steps(mut a: u64, b: u64) -> (usize, usize) {
     // SAFETY: the assembly is a comment.
     //
-    // It hides from the compiler that the comparisons read neighboring memory. It would make one
-    // vector comparison of them, whose way back through the mask register doubles the loop's time.
+    // It hides from the compiler that the comparisons read neighboring memory. The compiler would otherwise use one
+    // vector comparison, whose transfer through the mask register doubles the loop's time.
     unsafe {
         std::arch::asm!("/* {0} */", inout(reg) a, options(pure, nomem, nostack, preserves_flags));
     }

@@ -1,4 +1,4 @@
-//! Verification against measures written out naively over maps.
+//! Verification compared with measures computed naively over maps.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +11,7 @@ use super::{FeatureSet, FeatureSets, Measure};
 
 const MEASURES: [Measure; 5] = Measure::ALL;
 
-/// A document: features and weights (empty: all 1).
+/// A document: features and weights (if empty, all are 1).
 type Document = (Vec<u64>, Vec<u32>);
 
 /// Repeatable random numbers.
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// The measure as the definitions say it.
+/// The measure by the definitions.
 fn naive_similarity(a: &Document, b: &Document, measure: Measure) -> f64 {
     let map = |(features, weights): &Document| -> BTreeMap<u64, u128> {
         let weight = |i: usize| weights.get(i).map_or(1, |&weight| u128::from(weight));
@@ -69,7 +69,7 @@ fn naive_similarity(a: &Document, b: &Document, measure: Measure) -> f64 {
     }
 }
 
-/// Asserts the measures of all pairs of documents at some thresholds, their own similarities among them.
+/// Checks the measures of all pairs of documents at several thresholds, including their own similarities.
 fn assert_verified(documents: &[Document], thresholds: &[f64]) {
     let cancel = AtomicBool::new(false);
     let mut sets = FeatureSets::new(documents.len());
@@ -124,7 +124,7 @@ fn assert_verified(documents: &[Document], thresholds: &[f64]) {
     }
 }
 
-/// A set of `len` features of which about the given share of 100 come from a pool that others use too.
+/// Returns a set of `len` features, of which about `shared_percent` percent come from a pool that others use too.
 fn document(random: &mut Random, len: u64, shared_percent: u64, max_weight: u64) -> Document {
     let mut features: Vec<u64> = (0..len)
         .map(|i| {
@@ -172,7 +172,7 @@ fn sets_of_every_kind_are_measured_as_defined() {
             documents.push(document(&mut random, len, shared_percent, max_weight));
         }
         documents.push(documents.last().unwrap().clone());
-        // Weighted sets beside plain ones.
+        // Weighted sets next to plain ones.
         documents.push(document(&mut random, 300, 95, 0));
         assert_verified(&documents, &[-1.0, 0.0, 0.5, 0.8, 1.0, 1.5, f64::INFINITY]);
     }
@@ -213,7 +213,7 @@ fn extreme_features_and_weights_are_measured_as_defined() {
                 for isa in Isa::available() {
                     let (later, earlier) = ([a as u32], [b as u32]);
                     let found = sets.verify_pairs(&later, &earlier, measure, 0.0, isa, 1, &cancel);
-                    // Norms beyond 2^53 are no f64, so the naive root may differ in its last bit.
+                    // Norms beyond 2^53 are not exact in f64, so the naive root may differ in its last bit.
                     let error = (found.unwrap()[0] - expected).abs();
                     assert!(error <= 2.0 * f64::EPSILON, "{measure:?} of {a} and {b}");
                     if a == b {

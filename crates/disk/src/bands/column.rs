@@ -1,4 +1,4 @@
-//! How does a column of numbers lie in a file that is written once and read as if it were memory?
+//! How is a column of numbers stored in a file that is written once and then mapped?
 
 use std::io::Write;
 use std::path::Path;
@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 use crate::error::Error;
 use crate::temporary::TemporaryFile;
 
-/// A file to whose end numbers are written; deleted when it is dropped.
+/// A file that numbers are appended to. It is deleted when it is dropped.
 pub(super) struct ColumnFile {
     spilled: TemporaryFile,
     num_bytes: usize,
@@ -18,12 +18,12 @@ pub(super) struct ColumnFile {
 /// The numbers of a file, mapped.
 #[derive(Debug)]
 pub(super) struct Column {
-    /// `None` where there are none: nothing cannot be mapped.
+    /// `None` if the file is empty: an empty file cannot be mapped.
     map: Option<Mmap>,
 }
 
 impl ColumnFile {
-    /// A new file in the folder.
+    /// Creates an empty file in the folder.
     pub(super) fn create(folder: &Path) -> Result<Self, Error> {
         Ok(ColumnFile {
             spilled: TemporaryFile::create(folder, "bands")?,
@@ -31,12 +31,12 @@ impl ColumnFile {
         })
     }
 
-    /// Values of so many bytes that stand there.
+    /// Number of values of `value_bytes` bytes written so far.
     pub(super) fn len(&self, value_bytes: usize) -> usize {
         self.num_bytes / value_bytes
     }
 
-    /// Writes values behind the others.
+    /// Appends values to the file.
     pub(super) fn append<T: IntoBytes + Immutable>(&mut self, values: &[T]) -> Result<(), Error> {
         let bytes = values.as_bytes();
         self.spilled
@@ -47,12 +47,13 @@ impl ColumnFile {
         Ok(())
     }
 
-    /// Maps what was written; the file loses its name.
+    /// Maps the file and removes its name.
     pub(super) fn map(self) -> Result<Column, Error> {
         if self.num_bytes == 0 {
             return Ok(Column { map: None });
         }
-        // SAFETY: the file was made here, nobody else knows it, and nothing writes to it any more: `self` goes.
+        // SAFETY: the file was created here, no other code knows it, and `self` is consumed, so nothing writes to it
+        // afterward.
         let map = unsafe { Mmap::map(&self.spilled.file) }.map_err(|e| Error::io("map", e))?;
         Ok(Column { map: Some(map) })
     }
@@ -71,7 +72,7 @@ impl Column {
         self.values()
     }
 
-    /// A mapping begins at a page and holds whole values, as they were appended.
+    /// A mapping starts at a page boundary and holds whole values, as they were appended.
     fn values<T: FromBytes + Immutable>(&self) -> &[T] {
         self.map
             .as_ref()

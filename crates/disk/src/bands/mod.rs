@@ -1,13 +1,14 @@
-//! Which documents share a bucket, where memory does not hold the buckets?
+//! Which documents share a bucket, if the buckets do not fit in memory?
 //!
-//! Bands are gone through one after the other, and of each a part of its keys at a time, so that memory follows neither documents nor
-//! collisions. What comes of a part is appended to four files, and who looks at what stands there in runs in order of position; a range of
-//! positions is brought together from all runs when it is asked for. Nothing is kept: the files have no name once they are mapped.
+//! Bands are processed one after another, and each band in parts of its keys, so that memory depends neither on the
+//! number of documents nor on collisions. The results of a part are appended to four files. In each part, documents and
+//! the slices that they look at are in order of position; the slices of a range of positions are merged from all parts
+//! when the range is requested. The files have no name once they are mapped, so nothing remains on disk.
 //!
-//! A part holds the keys of one remainder, each pass over the signatures computing them again: a key takes 10 ns,
-//! whereas writing and reading it would move 24 bytes. A bucket is in one part as a whole, so levels are those of
-//! buckets in memory. Spilled keys would pay where signatures exceed the page cache and bands are many; only the speed
-//! would differ.
+//! A part holds the keys with one remainder. Each pass over the signatures computes the keys again: a key takes 10 ns,
+//! whereas writing and reading it would move 24 bytes. Every bucket lies entirely in one part, so levels are the same
+//! as for buckets in memory. Spilling keys would be faster only for many bands and signatures larger than the page
+//! cache.
 
 mod column;
 #[cfg(test)]
@@ -26,20 +27,21 @@ use likewise_core::sketch::Signatures;
 use crate::error::Error;
 use column::{Column, ColumnFile};
 
-/// Bytes a position of a part that a thread holds: 28 of the filler, and what usual buckets come to.
+/// Bytes per position of the part that a thread holds: 28 of the filler, and the size of typical buckets.
 const BYTES_A_POSITION: usize = 60;
-/// Parts of the keys of a band, at most: each is a pass over the signatures.
+/// Maximum number of key parts per band. Each part takes one pass over the signatures.
 const MAX_PARTS: usize = 1 << 12;
 
-/// For every document the bucket members that it looks at, in files; as [`likewise_core::bands::BandBuckets`], which has them in memory.
+/// The bucket members that each document looks at, stored in files. [`likewise_core::bands::BandBuckets`] holds them in
+/// memory.
 #[derive(Debug)]
 pub struct SpilledBuckets {
     members: Column,
-    /// Two words a chunk.
+    /// Two words per chunk.
     chunks: Column,
     lookers: Column,
     slices: Column,
-    /// Lookers of one part each, ascending.
+    /// The lookers of each part, ascending.
     runs: Vec<Range<usize>>,
     num_positions: usize,
     num_rows: usize,
@@ -47,7 +49,7 @@ pub struct SpilledBuckets {
     crowded: Vec<u32>,
 }
 
-/// What threads append to.
+/// Files that the threads append to.
 struct Files {
     members: ColumnFile,
     chunks: ColumnFile,
@@ -58,16 +60,18 @@ struct Files {
 }
 
 impl SpilledBuckets {
-    /// Puts every position into its buckets, band by band, on `num_levels` levels, with about `scratch_bytes` of memory for all threads.
+    /// Puts every position into its buckets, band by band, on `num_levels` levels, with about `scratch_bytes` of memory
+    /// for all threads.
     ///
-    /// `folder` takes files of 12 bytes for each (position, level) with anything to look at and 4 a member of a bucket of two or more.
+    /// The files in `folder` take 12 bytes for each (position, level) that has members to look at, and 4 bytes for each
+    /// member of a bucket of two or more.
     ///
     /// # Errors
-    /// As [`likewise_core::bands::BandBuckets::build`]; [`Error::Io`].
+    /// Returns the errors of [`likewise_core::bands::BandBuckets::build`], and [`Error::Io`].
     ///
     /// # Cost
-    /// That of the buckets in memory, and 10 ns a (position, band) for each further part. A quarter of a byte a position stays a thread's own
-    /// beside `scratch_bytes`.
+    /// The cost of building the buckets in memory, and 10 ns per (position, band) for each further part. In addition to
+    /// `scratch_bytes`, each thread keeps a quarter of a byte per position.
     #[allow(clippy::too_many_arguments)]
     pub fn build(
         signatures: Signatures<'_>,
@@ -112,7 +116,7 @@ impl SpilledBuckets {
             },
         )?;
         let mut failures: Vec<Error> = done.into_iter().filter_map(Result::err).collect();
-        // Threads that only gave up since another failed say nothing.
+        // Threads that stopped because another thread failed are not reported.
         if let Some(first) = failures.iter().position(|e| !matches!(e, Error::Canceled)) {
             return Err(failures.swap_remove(first));
         }
@@ -133,12 +137,12 @@ impl SpilledBuckets {
         })
     }
 
-    /// How often a document met a full last level.
+    /// How many times a document met a full last level.
     pub fn num_capped(&self) -> u64 {
         self.num_capped
     }
 
-    /// Positions that met a full first-level bucket in some band, ascending.
+    /// Positions that met a full first-level bucket in at least one band, ascending.
     pub fn crowded(&self) -> &[u32] {
         &self.crowded
     }
@@ -149,13 +153,13 @@ impl SpilledBuckets {
         columns.iter().map(|column| column.num_bytes()).sum()
     }
 
-    /// As [`likewise_core::bands::BandBuckets::candidates_up_to`].
+    /// The file-based version of [`likewise_core::bands::BandBuckets::candidates_up_to`].
     ///
     /// # Errors
-    /// The same.
+    /// Returns the same errors.
     ///
     /// # Cost
-    /// The same, and bringing the slices of the range together: 8 bytes each.
+    /// The same, and merging the slices of the range: 8 bytes per slice.
     #[allow(clippy::too_many_arguments)]
     pub fn candidates_up_to(
         &self,
@@ -190,7 +194,7 @@ impl SpilledBuckets {
         )?)
     }
 
-    /// Offsets and slices of the positions of a range.
+    /// Returns the offsets and slices of the positions of a range.
     fn bring_together(&self, range: &Range<u32>) -> (Vec<usize>, Vec<u64>) {
         let (lookers, slices) = (self.lookers.u32s(), self.slices.u64s());
         let mut offsets = vec![0; range.len() + 1];
@@ -212,7 +216,7 @@ impl SpilledBuckets {
             *offset = total;
         }
         let mut found = vec![0; total];
-        // Offsets stand at the ends of the positions' slices and walk down to their starts.
+        // Each offset starts at the end of its position's slices and moves down to the start.
         for part in parts {
             for (&looker, &slice) in lookers[part.clone()].iter().zip(&slices[part]) {
                 let place = &mut offsets[(looker - range.start) as usize];
@@ -237,7 +241,7 @@ impl Files {
         })
     }
 
-    /// Appends what a part came to, and forgets it.
+    /// Appends the entries of a part and clears them.
     fn append(&mut self, entries: &mut BandEntries) -> Result<(), Error> {
         entries.rebase(self.members.len(4), self.chunks.len(16));
         let first = self.lookers.len(4);
@@ -254,7 +258,7 @@ impl Files {
     }
 }
 
-/// Brings lookers and their slices into order of the looker.
+/// Sorts lookers and their slices by looker.
 fn sort_by_looker(entries: &mut BandEntries, sorted: &mut Vec<(u32, u64)>) {
     sorted.clear();
     sorted.extend(

@@ -1,4 +1,4 @@
-//! Buckets in files must give the pairs of buckets in memory.
+//! Buckets in files must give the same pairs as buckets in memory.
 
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ fn little_memory_changes_no_pair() {
                 &STOP,
             )
             .unwrap();
-            // What is mapped has no name.
+            // Mapped files have no name.
             assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
             assert_eq!(spilled.num_capped(), held.num_capped());
             assert_eq!(spilled.crowded(), held.crowded());

@@ -11,24 +11,24 @@ use crate::position::read_exact_at;
 /// Longest header that is read, in bytes.
 const MAX_HEADER_BYTES: u64 = 16 << 20;
 
-/// Bytes read at a time while the header's end is looked for.
+/// Bytes read at a time while searching for the end of the header.
 const PROBE_BYTES: u64 = 64 << 10;
 
 /// The first record of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CsvHeader {
-    /// Names of the columns; what is not UTF-8 in them is replaced.
+    /// Names of the columns; invalid UTF-8 is replaced.
     pub names: Vec<String>,
-    /// Bytes of the file up to the end of the header's line, what stands before it included.
+    /// Bytes of the file up to the end of the header's line, including everything before it.
     pub num_bytes: u64,
-    /// Blank lines before it.
+    /// Blank lines before the header.
     pub num_blank: u64,
 }
 
-/// Reads the header. An empty file has one of no columns.
+/// Reads the header. The header of an empty file has no columns.
 ///
 /// # Errors
-/// [`Error::Damaged`] if no header ends within 16 MB; [`Error::Io`].
+/// Returns [`Error::Damaged`] if no header ends within 16 MB, or [`Error::Io`].
 pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader, Error> {
     let size = file
         .metadata()
@@ -65,7 +65,7 @@ pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader, Er
         let (taken, is_complete) = parser.feed(&bytes[from..]);
         from += taken;
         if is_complete {
-            // The second half of a line end may stand in the next block.
+            // The second half of a line end may be in the next block.
             let mut next = [0];
             let is_return = bytes[from - 1] == b'\r';
             if is_return && (from as u64) < size {
@@ -81,7 +81,7 @@ pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader, Er
         header.num_bytes = size;
         return Ok(header);
     }
-    // A file of a header alone may end without a newline.
+    // A file that holds only a header may end without a newline.
     if bytes.len() as u64 == size && parser.feed(b"\n").1 {
         header.num_bytes = size;
         check_closed(file, dialect, first as u64, size)?;
@@ -90,7 +90,7 @@ pub fn read_csv_header(file: &File, dialect: CsvDialect) -> Result<CsvHeader, Er
     Err(open_header())
 }
 
-/// Refuses a header that is a stray line: by the rule of [`RecordSplitter`] its first line is no record.
+/// Rejects a header that is a stray line: by the rule of [`RecordSplitter`] its first line is not a record.
 fn check_closed(file: &File, dialect: CsvDialect, start: u64, end: u64) -> Result<(), Error> {
     let file = file.try_clone().map_err(|e| Error::io("read", e))?;
     let piece = RecordSplitter::new(file, dialect, start).next_piece(end, end - start, true)?;

@@ -1,8 +1,8 @@
 //! What are the texts, ids and fields of a CSV file?
 //!
-//! Where a record begins is known only when the one before has ended, since quoted fields may hold line ends. So a file is cut
-//! at ends of records by a scan from its first byte to its last that looks at quotes alone, and the pieces are read by several
-//! threads at once. Single records are read again by offset.
+//! Quoted fields may hold line ends, so the start of a record is known only after the previous record has ended. A
+//! sequential scan that looks only at quotes and line ends therefore cuts the file between records, and several threads
+//! parse the pieces at once. Single records are read again by offset.
 
 pub mod header;
 mod record;

@@ -5,7 +5,7 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use super::rules::{CsvDialect, CsvRules};
 use crate::column::TextColumn;
 
-/// Takes the bytes of a record, in as many parts as they come.
+/// Parses the bytes of one record, which may arrive in several parts.
 pub(super) struct RecordParser {
     core: Reader,
     output: Vec<u8>,
@@ -14,7 +14,7 @@ pub(super) struct RecordParser {
     num_ends: usize,
     /// Longest output that is kept.
     max_output: usize,
-    /// Whether the record was longer, so that its first bytes are lost.
+    /// Whether the record was longer, so that its first bytes were dropped.
     is_too_long: bool,
 }
 
@@ -24,7 +24,7 @@ impl RecordParser {
             .delimiter(dialect.delimiter)
             .quoting(dialect.has_quotes)
             .build();
-        // The reader drops a byte order mark where it begins; it must not do so inside a file.
+        // The reader drops a byte order mark at its start; it must not do so inside a file.
         let _ = core.read_record(b"\n", &mut [0], &mut [0]);
         RecordParser {
             core,
@@ -37,13 +37,13 @@ impl RecordParser {
         }
     }
 
-    /// Forgets the fields of the record before.
+    /// Clears the fields of the previous record.
     pub fn clear(&mut self) {
         (self.num_output, self.num_ends, self.is_too_long) = (0, 0, false);
     }
 
-    /// Takes bytes up to the end of the record, which may come with a later call. Returns how many were taken, and
-    /// whether the record is complete; its line end, or the first byte of it, is among them.
+    /// Reads bytes up to the end of the record, which may come in a later call. Returns how many bytes were consumed,
+    /// and whether the record is complete. The consumed bytes include the line end, or its first byte.
     pub fn feed(&mut self, input: &[u8]) -> (usize, bool) {
         let mut num_taken = 0;
         loop {
@@ -56,7 +56,7 @@ impl RecordParser {
             self.num_output += written;
             self.num_ends += ended;
             match result {
-                // With no input left the reader would take the call for the end of the file.
+                // Without input, the reader would treat the call as the end of the file.
                 _ if num_taken == input.len() && result != ReadRecordResult::Record => {
                     if result == ReadRecordResult::OutputFull {
                         self.grow_output();
@@ -99,7 +99,7 @@ impl RecordParser {
         &self.output[start..self.ends[i]]
     }
 
-    /// Checks the complete record, `length` bytes long in the file.
+    /// Checks the complete record, which has `length` bytes in the file.
     pub fn check(&self, length: u64, rules: &CsvRules) -> Result<(), String> {
         if length > rules.max_document || self.is_too_long {
             return Err(format!(
@@ -132,12 +132,12 @@ impl RecordParser {
         }
     }
 
-    /// Field `i` of a record that was checked.
+    /// Field `i` of a checked record.
     pub fn text(&self, i: usize) -> &str {
         std::str::from_utf8(self.field(i)).unwrap_or_default()
     }
 
-    /// Adds the text of a record that was checked.
+    /// Appends the text of a checked record.
     pub fn push_text(&self, rules: &CsvRules, out: &mut TextColumn) {
         for (i, &column) in rules.text_columns.iter().enumerate() {
             if i > 0 {
@@ -149,7 +149,7 @@ impl RecordParser {
     }
 }
 
-/// A field as JSON: numbers as numbers of the same value to the last digit, "" for nothing.
+/// Encodes a field as JSON: numbers as numbers that keep every digit, an empty field as "".
 pub(super) fn as_json(value: &str) -> String {
     if value.is_empty() {
         return String::new();
@@ -157,7 +157,7 @@ pub(super) fn as_json(value: &str) -> String {
     json_number(value).unwrap_or_else(|| serde_json::to_string(value).unwrap_or_default())
 }
 
-/// A decimal number as JSON writes it, if the value is one: `+.50` is `0.50`.
+/// Writes a decimal number as JSON does (`+.50` becomes `0.50`), or returns `None` if the value is not one.
 fn json_number(value: &str) -> Option<String> {
     let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let (sign, unsigned) = match value.as_bytes()[0] {

@@ -1,4 +1,4 @@
-//! What are records of CSV when stretches of their texts go?
+//! How are spans of text removed from CSV records?
 
 use std::fs::File;
 use std::ops::Range;
@@ -10,17 +10,18 @@ use super::rules::{CsvDialect, CsvRules};
 use crate::error::Error;
 use crate::rewrite::{Rewritten, Stretches, rewrite};
 
-/// Takes `gone` out of the texts of the records at `offsets`, `lengths` bytes long without their line end.
+/// Removes the spans `gone` from the texts of the records at `offsets`, which have `lengths` bytes without their line
+/// end.
 ///
-/// All other fields stay byte for byte. A field that was quoted stays so; one that was not gets quotes if what is left
-/// begins with one. The rules have one text column.
+/// All other fields stay byte for byte the same. A quoted field stays quoted; an unquoted field gets quotes if its
+/// remaining text begins with one. The rules must have one text column.
 ///
 /// # Errors
-/// [`Error::Changed`] if a record no longer has its columns; [`Error::Invalid`] if lengths or rules do not fit;
-/// [`Error::Io`]; [`Error::Canceled`].
+/// Returns [`Error::Changed`] if a record no longer has its columns, [`Error::InvalidParameter`] if lengths or rules
+/// are inconsistent, [`Error::Io`], or [`Error::Canceled`].
 ///
 /// # Cost
-/// A pass over the records. Memory for the records that come of it.
+/// One pass over the records, and memory for the rewritten records.
 pub fn rewrite_csv_rows(
     file: &File,
     offsets: &[u64],
@@ -53,7 +54,7 @@ pub fn rewrite_csv_rows(
     })
 }
 
-/// Where field `column` of a record stands, quotes included.
+/// Range of field `column` of a record, quotes included.
 fn field(record: &[u8], column: usize, dialect: CsvDialect) -> Option<Range<usize>> {
     let mut start = 0;
     for i in 0..=column {
@@ -69,7 +70,7 @@ fn field(record: &[u8], column: usize, dialect: CsvDialect) -> Option<Range<usiz
     None
 }
 
-/// Bytes of the field that begins here, up to the delimiter or the end of the record.
+/// Length of the field that begins here, up to the delimiter or the end of the record.
 fn field_length(rest: &[u8], dialect: CsvDialect) -> usize {
     let quoted = match dialect.has_quotes && rest.first() == Some(&b'"') {
         true => 2 + quoted_length(&rest[1..]),
@@ -80,7 +81,7 @@ fn field_length(rest: &[u8], dialect: CsvDialect) -> usize {
     plain.map_or(rest.len(), |length| quoted + length)
 }
 
-/// Bytes before the quote that closes a field, behind the one that opens it.
+/// Number of bytes before the closing quote, given the bytes after the opening one.
 fn quoted_length(inside: &[u8]) -> usize {
     let mut at = 0;
     while let Some(next) = memchr::memchr(b'"', &inside[at..]) {
@@ -93,7 +94,7 @@ fn quoted_length(inside: &[u8]) -> usize {
     inside.len()
 }
 
-/// Adds what stays of a field.
+/// Appends the remaining part of a field.
 fn cut(raw: &[u8], dialect: CsvDialect, text: &mut Without<'_>, out: &mut Vec<u8>) {
     if !dialect.has_quotes {
         text.plain(raw, out);
@@ -126,6 +127,6 @@ fn cut(raw: &[u8], dialect: CsvDialect, text: &mut Without<'_>, out: &mut Vec<u8
     }
     text.plain(rest, out);
     out.push(b'"');
-    // What stands behind the closing quote belongs to the text as it is.
+    // Bytes after the closing quote belong to the text unchanged.
     text.plain(inside.get(length + 1..).unwrap_or_default(), out);
 }

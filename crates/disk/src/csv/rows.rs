@@ -1,4 +1,4 @@
-//! What are the texts of records that were read before?
+//! How are the texts of known records read again?
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -11,14 +11,14 @@ use crate::column::TextColumn;
 use crate::error::Error;
 use crate::position::Window;
 
-/// Records that one thread reads at a time.
+/// Records that a thread reads at a time.
 const GRAIN_ROWS: usize = 256;
 
-/// Reads the texts of the records at `offsets`, `lengths` bytes long without their line end, as
-/// [`CsvStream`](crate::CsvStream) gave them, in any order.
+/// Reads the texts of the records at `offsets`, which have `lengths` bytes without their line end, as returned by
+/// [`CsvStream`](crate::CsvStream), in any order.
 ///
 /// # Errors
-/// [`Error::Changed`] if a record is no longer one; [`Error::Io`]; [`Error::Canceled`].
+/// Returns [`Error::Changed`] if a record is no longer valid, [`Error::Io`], or [`Error::Canceled`].
 pub fn read_csv_rows(
     file: &File,
     offsets: &[u64],

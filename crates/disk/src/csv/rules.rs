@@ -7,7 +7,7 @@ use crate::error::Error;
 pub struct CsvDialect {
     /// The byte between fields.
     pub delimiter: u8,
-    /// Whether a quote at the beginning of a field opens a quoted one; else it is a character like any other.
+    /// Whether a quote at the beginning of a field opens a quoted field; otherwise it is an ordinary character.
     pub has_quotes: bool,
 }
 
@@ -16,15 +16,15 @@ pub struct CsvDialect {
 pub struct CsvRules {
     /// How records are written.
     pub dialect: CsvDialect,
-    /// Columns of the header; a record with more or fewer fields is bad.
+    /// Number of columns of the header; a record with more or fewer fields is bad.
     pub num_columns: usize,
     /// Columns that hold the text; several are joined by a newline in this order.
     pub text_columns: Vec<usize>,
-    /// Column that holds the id, if any.
+    /// Column of the id, if any.
     pub id_column: Option<usize>,
     /// Whether a record with an empty id is bad.
     pub id_required: bool,
-    /// Further columns, wanted as JSON; `None` where the file has no such column.
+    /// Further columns to return as JSON; `None` if the file has no such column.
     pub field_columns: Vec<Option<usize>>,
     /// Longest record, in bytes; a longer one is a bad row. At most 4 GiB - 1.
     pub max_document: u64,
@@ -34,7 +34,8 @@ impl CsvRules {
     /// Checks the rules.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if a column is not one of the header's, no text column is named, or `max_document` is out of range.
+    /// Returns [`Error::InvalidParameter`] if a column is not in the header, no text column is named, or `max_document`
+    /// is out of range.
     pub fn check(&self) -> Result<(), Error> {
         let wanted = self.text_columns.iter().chain(&self.id_column);
         for &column in wanted.chain(self.field_columns.iter().flatten()) {

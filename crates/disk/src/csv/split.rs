@@ -1,7 +1,7 @@
-//! Where may a CSV file be cut so that every piece holds whole records?
+//! Where can a CSV file be cut so that every piece holds whole records?
 //!
-//! The scan runs at several gigabytes a second and finds ends of records exactly as the parser does, also ahead of a
-//! file that is still being unpacked. So no guess about quotes is needed, and all threads parse.
+//! The scan runs at several gigabytes a second and finds the ends of records exactly as the parser does, even while the
+//! file is still being decompressed. So quotes are never guessed, and all threads can parse.
 
 use std::fs::File;
 
@@ -12,25 +12,26 @@ use crate::position::read_exact_at;
 /// Bytes read at a time.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Bytes that may be scanned twice, and for each byte of the file: beyond that, a quoted field ends with its line. Only a file
-/// built for it comes here, whose every line opens a quote that is closed wrongly far behind.
+/// Bytes that may be scanned twice, in total and for each byte of the file. Beyond that, a quoted field ends with its
+/// line. Only an adversarial file reaches this limit: one in which every line opens a quote that is closed incorrectly
+/// much later.
 const MOST_REPEATED_BYTES: u64 = 256 << 20;
 const MOST_REPEATED_TIMES: u64 = 8;
 
-/// What the byte before says about the next one; as the `csv-core` reader sees it.
+/// How the previous byte affects the next one, as in the `csv-core` reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// A field begins: only here a quote opens one.
+    /// At the start of a field: only here does a quote open one.
     FieldStart,
-    /// Inside a field without quotes, or behind the closing quote of one.
+    /// Inside an unquoted field, or after the closing quote of a quoted one.
     Plain,
     /// Inside quotes.
     Quoted,
-    /// Inside quotes, behind a carriage return; a newline still belongs to its line end.
+    /// Inside quotes, after a carriage return; a following newline belongs to the same line end.
     QuotedReturn,
-    /// Behind a quote inside quotes: doubled it stands for itself, else it closed the field.
+    /// After a quote inside quotes: if doubled, it is a literal quote; otherwise it closed the field.
     QuoteInQuoted,
-    /// Behind a carriage return that ended a record; a newline still belongs to it.
+    /// After a carriage return that ended a record; a following newline belongs to it.
     AfterReturn,
 }
 
@@ -39,33 +40,34 @@ enum State {
 pub struct RecordPiece {
     /// First byte in the file.
     pub offset: u64,
-    /// Bytes, the last line end included.
+    /// Number of bytes, including the last line end.
     pub length: u64,
-    /// Where lines begin that are no records: a quote opens a field there that is not closed as it must be. Rising.
+    /// Offsets of stray lines, ascending: lines that are not records, because a quote opens a field that is not closed
+    /// properly.
     pub stray_lines: Vec<u64>,
 }
 
-/// Cuts a file into consecutive pieces that end with a record, scanning it once from front to back.
+/// Cuts a file into consecutive pieces that each end with a record, in one scan from start to end.
 ///
-/// A quoted field that holds a line end must be closed by a quote before a delimiter, a line end or the end of the file. If it
-/// is not, the first line of its record is a stray line, and the next record begins behind it.
+/// A quoted field that holds a line end must be closed by a quote before a delimiter, a line end or the end of the
+/// file. If it is not, the first line of its record is a stray line, and the next record begins after it.
 ///
-/// It may run ahead of the writer of the file: bytes that are not there yet are asked for again.
+/// The scan may run ahead of the writer of the file: bytes that are not there yet are requested again.
 ///
 /// # Cost
-/// Long quoted texts are passed over at the speed of `memchr`; each plain field costs a few nanoseconds. Lines behind a stray
-/// one are scanned again.
+/// Long quoted texts are scanned at the speed of `memchr`; each plain field costs a few nanoseconds. Lines after a
+/// stray one are scanned again.
 pub struct RecordSplitter {
     file: File,
     dialect: CsvDialect,
     state: State,
     block: Vec<u8>,
-    /// The next byte of the block to look at, and its position in the file.
+    /// The next byte of the block to examine, and its position in the file.
     from: usize,
     position: u64,
     piece_start: u64,
     record_start: u64,
-    /// Behind the first line end inside quotes of the current record.
+    /// The position after the first line end inside quotes in the current record.
     first_line_end: Option<u64>,
     /// Whether the current quoted field holds a line end.
     field_has_line_end: bool,
@@ -75,7 +77,7 @@ pub struct RecordSplitter {
 }
 
 impl RecordSplitter {
-    /// Begins at byte `start`, where a record does.
+    /// Starts at byte `start`, which must be the start of a record.
     pub fn new(file: File, dialect: CsvDialect, start: u64) -> Self {
         RecordSplitter {
             file,
@@ -94,12 +96,12 @@ impl RecordSplitter {
         }
     }
 
-    /// The next piece: it ends with the first record that ends `piece_bytes` or more behind its start.
-    /// `None` if no such record ends before byte `limit`. With `is_end`, where `limit` is the end of the file, the last piece
-    /// is what is left.
+    /// Returns the next piece, which ends with the first record that ends at least `piece_bytes` after the start of the
+    /// piece. Returns `None` if no such record ends before byte `limit`. With `is_end`, `limit` is the end of the file
+    /// and the last piece is the remainder.
     ///
     /// # Errors
-    /// [`Error::Changed`] if the file ends before `limit`; [`Error::Io`].
+    /// Returns [`Error::Changed`] if the file ends before `limit`, or [`Error::Io`].
     pub fn next_piece(
         &mut self,
         limit: u64,
@@ -153,7 +155,7 @@ impl RecordSplitter {
         Ok(())
     }
 
-    /// Goes through the block, up to the first end of a record at `wanted` or behind it.
+    /// Scans the block up to the first record end at or after `wanted`.
     fn scan(&mut self, limit: u64, wanted: u64) -> Option<u64> {
         let start = self.position - self.from as u64;
         let end = self.block.len().min((limit - start) as usize);
@@ -207,7 +209,7 @@ impl RecordSplitter {
                 State::FieldStart | State::Plain | State::QuoteInQuoted => {
                     let found = match self.dialect.has_quotes {
                         true => memchr::memchr3(self.dialect.delimiter, b'\n', b'\r', rest),
-                        // Where no quote opens a field, fields need not be told apart.
+                        // If quotes do not open fields, fields need not be distinguished.
                         false => memchr::memchr2(b'\n', b'\r', rest),
                     };
                     match found {
@@ -244,7 +246,7 @@ impl RecordSplitter {
         None
     }
 
-    /// The next byte that matters inside quotes; of a field that is known to hold a line end, the next quote.
+    /// The next significant byte inside quotes; in a field known to hold a line end, the next quote.
     fn next_in_quotes(&self, rest: &[u8]) -> Option<usize> {
         match self.field_has_line_end {
             true => memchr::memchr(b'"', rest),
@@ -265,12 +267,12 @@ impl RecordSplitter {
         self.num_repeated > self.most_repeated + MOST_REPEATED_TIMES * self.record_start
     }
 
-    /// Ends the record with its first line, and goes on behind that; returns where.
+    /// Ends the record after its first line and continues from there; returns that position.
     fn leave_stray_line(&mut self) -> u64 {
         let end = self.first_line_end.take().unwrap_or(self.position);
         self.stray_lines.push(self.record_start);
         self.num_repeated += self.position - end;
-        // What the block holds of the lines behind is read again.
+        // The following lines in the block are read again.
         self.block.clear();
         (self.from, self.position, self.record_start) = (0, end, end);
         (self.state, self.field_has_line_end) = (State::FieldStart, false);
@@ -295,7 +297,7 @@ mod tests {
         has_quotes: false,
     };
 
-    /// Where a line ends that has its end at `at`.
+    /// Position after the line end that is at `at`.
     fn behind_line_end(bytes: &[u8], at: usize) -> usize {
         at + 1 + usize::from(bytes[at] == b'\r' && bytes.get(at + 1) == Some(&b'\n'))
     }
@@ -304,7 +306,7 @@ mod tests {
         matches!(byte, b'\n' | b'\r')
     }
 
-    /// Where the record ends that begins at `start`, and whether it is a stray line.
+    /// Where the record that begins at `start` ends, and whether it is a stray line.
     fn record(bytes: &[u8], start: usize, dialect: CsvDialect) -> (usize, bool) {
         let (mut at, mut first_line_end) = (start, None);
         loop {
@@ -345,7 +347,7 @@ mod tests {
         }
     }
 
-    /// Whether `csv-core` sees one record in these bytes.
+    /// Whether `csv-core` parses these bytes as one record.
     fn is_one_record(bytes: &[u8], dialect: CsvDialect) -> bool {
         let mut core = csv_core::ReaderBuilder::new()
             .quoting(dialect.has_quotes)
@@ -373,7 +375,7 @@ mod tests {
         file
     }
 
-    /// Pieces as they come while the file grows to each of `limits`.
+    /// Returns the pieces while the file grows to each of `limits`.
     fn pieces(
         bytes: &[u8],
         dialect: CsvDialect,
@@ -448,7 +450,7 @@ mod tests {
 
     #[test]
     fn a_file_of_nothing_but_traps_is_scanned_a_bounded_number_of_times() {
-        // Each line opens a quote that is closed wrongly at the end of the file, behind all others.
+        // Each line opens a quote that is closed incorrectly at the end of the file, after all others.
         let bytes = [b"x\",\"y\n".repeat(10_000), b"x\"z".to_vec()].concat();
         let mut splitter = RecordSplitter::new(file_of(&bytes), QUOTED, 0);
         splitter.most_repeated = 1 << 20;

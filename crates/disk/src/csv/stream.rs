@@ -13,14 +13,14 @@ use crate::position::read_exact_at;
 /// Bytes read at a time.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// Room made for texts before any is read: a record may be as long as the rest of a file.
+/// Maximum capacity reserved for texts before any is read: a record may be as long as the rest of a file.
 const MOST_RESERVED_BYTES: u64 = 64 << 20;
 
 /// Why a stray line is bad.
 const STRAY: &str = "a field begins with a quote that is not properly closed on this line or a later one (only this line \
 is skipped); if quotes are plain characters here, add --quote none";
 
-/// Reads the records of a range that begins and ends between records, from the first to the last.
+/// Reads all records of a range that begins and ends between records.
 pub struct CsvStream {
     file: File,
     rules: CsvRules,
@@ -28,22 +28,22 @@ pub struct CsvStream {
     end: u64,
     parser: RecordParser,
     block: Vec<u8>,
-    /// Position of the first byte of the block that is not used up.
+    /// Position of the first unused byte of the block.
     position: u64,
-    /// That byte in the block.
+    /// Index of that byte in the block.
     from: usize,
-    /// Whether the byte before was a carriage return that ended a record.
+    /// Whether the previous byte was a carriage return that ended a record.
     after_return: bool,
-    /// Where the stray lines begin that are still to come.
+    /// Offsets of the remaining stray lines.
     stray_lines: VecDeque<u64>,
 }
 
 impl CsvStream {
-    /// Begins at byte `offset`, where a record does, to read `length` bytes: a [`RecordPiece`](super::split::RecordPiece) with its
-    /// stray lines.
+    /// Starts at byte `offset`, the start of a record, to read `length` bytes: a
+    /// [`RecordPiece`](super::split::RecordPiece) with its stray lines.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for impossible rules.
+    /// Returns [`Error::InvalidParameter`] if the rules are invalid.
     pub fn open(
         file: File,
         rules: CsvRules,
@@ -65,11 +65,12 @@ impl CsvStream {
         })
     }
 
-    /// The records of the range. Lines are counted as a spreadsheet does: a record is one, however many line ends its fields
-    /// hold; `num_lines_before` of them stand before the range and belong to this piece, such as the header.
+    /// Returns the records of the range. Lines are counted as a spreadsheet does: a record counts as one line, however
+    /// many line ends its fields hold. `num_lines_before` lines, such as the header, precede the range and belong to
+    /// this piece.
     ///
     /// # Errors
-    /// [`Error::Changed`] if the file has become shorter; [`Error::Io`].
+    /// Returns [`Error::Changed`] if the file has become shorter, or [`Error::Io`].
     pub fn read(mut self, num_lines_before: u64) -> Result<Piece, Error> {
         let room = (self.end - self.position).min(MOST_RESERVED_BYTES);
         let mut piece = Piece {
@@ -82,7 +83,7 @@ impl CsvStream {
         Ok(piece)
     }
 
-    /// Reads one record or blank line; false at the end.
+    /// Reads one record or blank line; returns false at the end.
     fn record(&mut self, piece: &mut Piece) -> Result<bool, Error> {
         loop {
             match self.peek()? {
@@ -114,7 +115,7 @@ impl CsvStream {
             self.after_return = complete && self.block[self.from + taken - 1] == b'\r';
             self.skip(taken);
         }
-        // The carriage return of "\r\n" is part of the line, as in JSON Lines; one that stands alone is the line end.
+        // The carriage return of "\r\n" is part of the line, as in JSON Lines; a lone one is the line end.
         let mut length = self.position - offset;
         let mut is_closed = true;
         match is_complete {
@@ -122,7 +123,7 @@ impl CsvStream {
             true => length -= 1,
             false => is_closed = self.parser.feed(b"\n").1,
         }
-        // Where no quote is left open the splitter found the record whole.
+        // Unless a quote is left open, the splitter found the whole record.
         let checked = match is_closed {
             true => self.parser.check(length, &self.rules),
             false => Err(STRAY.to_owned()),
@@ -147,7 +148,7 @@ impl CsvStream {
         Ok(true)
     }
 
-    /// Lines of the file that a record takes; as many as are counted by newlines.
+    /// Number of lines of the file that a record spans, counted by newlines.
     fn num_lines(&self, offset: u64, length: u64) -> Result<u64, Error> {
         let (mut at, end) = (offset, offset + length);
         let mut block = vec![0; BLOCK_BYTES.min(length) as usize];
@@ -161,7 +162,7 @@ impl CsvStream {
         Ok(num_lines)
     }
 
-    /// Passes over a line that is no record, up to its first line end.
+    /// Skips a line that is not a record, up to its first line end.
     fn stray_line(
         &mut self,
         offset: u64,
@@ -182,7 +183,7 @@ impl CsvStream {
             };
             self.skip(taken);
         }
-        // As of a record, the carriage return of "\r\n" is part of the line.
+        // As for a record, the carriage return of "\r\n" is part of the line.
         if self.after_return && self.peek()? == Some(b'\n') {
             num_end_bytes = 0;
         }

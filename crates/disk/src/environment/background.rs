@@ -10,14 +10,14 @@ pub trait Background: Debug + Send + Sync {
     /// Starts work.
     ///
     /// # Errors
-    /// The system's, where no thread can be made.
+    /// Returns the system's error if no thread can be started.
     fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Task>>;
 
-    /// Waits for this long, or until [`Task::wake`] wakes the task that calls it. It may return earlier.
+    /// Waits for this long, or until [`Task::wake`] wakes the calling task. It may return earlier.
     fn pause(&self, time: Duration);
 }
 
-/// Work that was started.
+/// A started piece of work.
 pub trait Task: Debug + Send {
     /// Whether it has ended.
     fn is_finished(&self) -> bool;

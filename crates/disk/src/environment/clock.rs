@@ -1,30 +1,30 @@
-//! What time is it, and for how long has the machine run?
+//! What time is it, and how long has the machine been running?
 
 use std::fmt::Debug;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The clocks of the machine.
 pub trait Clock: Debug + Send + Sync {
-    /// Seconds since 1970. This clock can be set, so it may jump in either direction.
+    /// Returns seconds since 1970. This clock can be set, so it may jump in either direction.
     fn unix_s(&self) -> u64;
 
-    /// For how long the machine has run. This clock cannot be set.
+    /// Returns how long the machine has been running. This clock cannot be set.
     fn uptime(&self) -> Uptime;
 }
 
-/// For how long the machine has run.
+/// How long the machine has been running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Uptime {
-    /// Identity of the start of the machine: times with different ones cannot be compared.
+    /// Identity of the boot: times of different boots cannot be compared.
     pub boot_id: u128,
-    /// Time since then, in which the machine may also have slept.
+    /// Time since the boot, which may include time asleep.
     pub elapsed: Duration,
 }
 
 /// The clocks of the system.
 ///
-/// On Linux the uptime is that of the boot-time clock, which counts suspended time. Elsewhere it is the time since the process first asked, with a
-/// boot id of its own.
+/// On Linux the uptime is that of the boot-time clock, which counts suspended time. On other systems it is the time
+/// since the process first asked, with a boot id of its own.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -82,11 +82,11 @@ mod system {
     }
 }
 
-/// An id for a process that cannot know that of the machine's start.
+/// Returns an id for a process that cannot know the id of the boot.
 fn random_id() -> u128 {
     use std::hash::{BuildHasher, RandomState};
 
-    // The standard library's hasher has new random keys each time.
+    // Each hasher of the standard library has new random keys.
     let half = |number: u8| u128::from(RandomState::new().hash_one(number));
     half(0) << 64 | half(1)
 }

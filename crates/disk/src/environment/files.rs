@@ -1,6 +1,6 @@
-//! Through what are files read and written?
+//! How are files read and written?
 //!
-//! One small layer, so that tests can make any operation fail and lose what was not synced.
+//! A thin layer that lets tests make any operation fail and lose what was not synced.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -17,61 +17,61 @@ use likewise_hamming::index::SharedBytes;
 use super::mapping::MappedFile;
 use crate::position::{read_exact_at, write_all_at};
 
-/// A file that is being written from front to back.
+/// A file that is being written sequentially.
 pub trait SegmentFile: Write + Seek + Send {
     /// Makes its bytes durable.
     ///
     /// # Errors
-    /// The system's. It is not tried again: what was not written then counts as clean.
+    /// Returns the system's error. Do not retry: after a failed sync, unwritten bytes count as clean.
     fn sync(&mut self) -> io::Result<()>;
 }
 
 /// An open file, read or written by position.
 pub trait OpenFile: Debug + Send + Sync {
-    /// What it is now, whatever its name names by now.
+    /// Returns the facts of the open file, even if its name refers to another file by now.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn facts(&self) -> io::Result<Facts>;
 
     /// Fills `bytes` from byte `offset` on.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the file ends before the buffer is full; the system's.
+    /// Returns `UnexpectedEof` if the file ends before the buffer is full, or another error of the system.
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
 
     /// Writes all of `bytes` from byte `offset` on, without waiting for the disk.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// All of its bytes, to look at; it must not change as long as they are used.
+    /// Returns all bytes of the file, mapped. The file must not change while they are in use.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn map(&self) -> io::Result<SharedBytes>;
 }
 
-/// Which file a name names, and what is known of it.
+/// The identity of a file, and its known properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// The device that holds it; 0 where the system does not say.
+    /// The device that holds it; 0 if the system does not report one.
     pub device: u64,
-    /// Its number on that device; 0 where the system does not say.
+    /// Its inode number on that device; 0 if the system does not report one.
     pub inode: u64,
-    /// Its bytes.
+    /// Its size in bytes.
     pub num_bytes: u64,
     /// Whether it is a directory.
     pub is_dir: bool,
 }
 
-/// Which file a name names, and when it was changed last.
+/// The identity of a file, and when it was last changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Which file.
+    /// The identity.
     pub facts: Facts,
-    /// When its bytes were changed, where that is known.
+    /// When its bytes were last changed, if known.
     pub modified: Option<SystemTime>,
 }
 
@@ -80,7 +80,7 @@ pub struct Stamp {
 pub struct Entry {
     /// The name.
     pub name: OsString,
-    /// Whether it is a regular file and not, say, a link to one.
+    /// Whether it is a regular file, not a link to one, for example.
     pub is_file: bool,
 }
 
@@ -89,37 +89,37 @@ pub trait FileLock: Debug + Send {}
 
 /// The operations on files and directories.
 pub trait Files: Debug + Send + Sync {
-    /// Makes a directory; one that exists is fine.
+    /// Creates a directory; does nothing if it exists.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes a directory and those above it; existing ones are fine.
+    /// Creates a directory and its parents; does nothing for those that exist.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
 
-    /// The absolute path of something that exists, without links.
+    /// Returns the absolute path of an existing file or directory, with links resolved.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn canonicalize(&self, path: &Path) -> io::Result<PathBuf>;
 
-    /// The mounted file systems, in the format of Linux's `/proc/self/mountinfo`; empty where that is not known.
+    /// Returns the mounted file systems, in the format of Linux's `/proc/self/mountinfo`; empty if unknown.
     fn mounts(&self) -> String;
 
-    /// What a name names, links followed.
+    /// Returns the facts of the file at a path, following links.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn facts(&self, path: &Path) -> io::Result<Facts>;
 
-    /// The same, with the time of the last change.
+    /// Returns the same facts, with the time of the last change.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn stamp(&self, path: &Path) -> io::Result<Stamp> {
         Ok(Stamp {
             facts: self.facts(path)?,
@@ -127,61 +127,61 @@ pub trait Files: Debug + Send + Sync {
         })
     }
 
-    /// The names in a directory, in no order.
+    /// Returns the names in a directory, in no particular order.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
 
-    /// Makes a new file, to be written and then only read.
+    /// Creates a new file, which is written once and then only read.
     ///
     /// # Errors
-    /// The system's, also where the name is taken.
+    /// Returns the system's error, also if the name exists.
     fn create(&self, path: &Path) -> io::Result<Box<dyn SegmentFile>>;
 
-    /// Opens a file to read.
+    /// Opens a file for reading.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn open(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
 
-    /// Opens a file to read and to overwrite in place; makes it where it is absent.
+    /// Opens a file for reading and for overwriting in place; creates it if it is absent.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn open_to_write(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
 
     /// Makes the bytes of a closed file durable.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn sync(&self, path: &Path) -> io::Result<()>;
 
-    /// Gives a file another name.
+    /// Renames a file.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Takes a name away.
+    /// Removes a name.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn unlink(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes the names of a directory durable.
+    /// Makes the entries of a directory durable.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Takes the lock of a file, which is made where it is absent; none while another holder has it.
+    /// Takes the lock of a file, which is created if it is absent; returns `None` while another holder has it.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns the system's error.
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn FileLock>>>;
 
-    /// A random number for the name of a new file.
+    /// Returns a random number for the name of a new file.
     fn name_number(&self) -> u64;
 }
 
@@ -234,7 +234,7 @@ fn facts_of(metadata: &fs::Metadata) -> Facts {
     }
 }
 
-/// The lock of a file of the system. A child that was forked meanwhile neither gives it back nor holds it any longer.
+/// The lock of a file. A forked child neither releases it nor holds it.
 #[derive(Debug)]
 struct PlainLock {
     file: File,
@@ -245,7 +245,7 @@ impl FileLock for PlainLock {}
 
 impl Drop for PlainLock {
     fn drop(&mut self) {
-        // Closing would not do: a child has the same file open.
+        // Closing is not enough: a child has the same file open.
         if process::id() == self.process {
             let _ = self.file.unlock();
         }
@@ -301,7 +301,7 @@ impl Files for PlainFiles {
         #[cfg(unix)]
         {
             use std::os::unix::fs::OpenOptionsExt;
-            // Whoever opens it by its name cannot write it.
+            // The file cannot be opened by its name for writing.
             options.mode(0o444);
         }
         Ok(Box::new(options.open(path)?))
@@ -316,7 +316,7 @@ impl Files for PlainFiles {
     }
 
     fn sync(&self, path: &Path) -> io::Result<()> {
-        // Windows syncs only what may be written.
+        // Windows syncs only files that are open for writing.
         OpenOptions::new().write(true).open(path)?.sync_all()
     }
 
@@ -335,7 +335,7 @@ impl Files for PlainFiles {
 
     #[cfg(not(unix))]
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
-        // Windows has no such thing.
+        // Windows cannot sync directories.
         Ok(())
     }
 
@@ -352,7 +352,7 @@ impl Files for PlainFiles {
     }
 
     fn name_number(&self) -> u64 {
-        // The standard library's hasher has new random keys each time.
+        // Each hasher of the standard library has new random keys.
         RandomState::new().hash_one(process::id())
     }
 }

@@ -1,11 +1,12 @@
 //! What happens when pages of a mapped file can no longer be read?
 //!
-//! The system raises SIGBUS when a mapped file was truncated or its disk fails, and by default that signal ends the process. A handler for the whole
-//! process replaces such a mapping with zeros and sets its flag instead. A search over it then ends with a useless result; the flag is looked at
-//! before the result is used. Windows does not truncate a mapped file.
+//! The system raises SIGBUS when a mapped file is truncated or its disk fails, and by default that signal ends the
+//! process. A process-wide handler replaces the mapping with zeros and sets a flag instead. A search over it then ends
+//! with a meaningless result, so the flag is checked before the result is used. Windows does not truncate a mapped
+//! file.
 //!
-//! Of the page where a truncated file now ends the rest becomes zeros without a signal, and bytes that are overwritten change without one. For these
-//! the size and time of the file are compared, now and then.
+//! No signal is raised for the rest of the page where a truncated file ends, which becomes zeros, or for bytes that are
+//! overwritten. To detect these changes, the size and modification time of the file are compared from time to time.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +16,7 @@ use std::time::SystemTime;
 
 use memmap2::Mmap;
 
-/// Whether a mapped file is no longer what was mapped.
+/// Whether a mapped file has changed since it was mapped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fault(Option<Arc<Watched>>);
 
@@ -24,7 +25,7 @@ pub(crate) struct Fault(Option<Arc<Watched>>);
 struct Watched {
     is_set: AtomicBool,
     file: File,
-    /// Its bytes and the time of its last change when it was mapped.
+    /// Its size and modification time when it was mapped.
     was: (u64, Option<SystemTime>),
 }
 
@@ -44,20 +45,20 @@ fn size_and_time(file: &File) -> io::Result<(u64, Option<SystemTime>)> {
 }
 
 impl Fault {
-    /// The fault of the mapped file with these bytes; of other memory one that is never set.
+    /// Returns the fault of the mapped file with these bytes; for other memory, one that is never set.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Fault(handler::watched(bytes))
     }
 
     /// Whether a read before this call found zeros in place of the file.
     pub(crate) fn is_set(&self) -> bool {
-        // The reads happen before the flag is looked at.
+        // The reads must happen before the flag is checked.
         compiler_fence(Ordering::SeqCst);
         let watched = self.0.as_ref();
         watched.is_some_and(|watched| watched.is_set.load(Ordering::Acquire))
     }
 
-    /// Compares size and time of the file with those when it was mapped. Cost: about half a microsecond.
+    /// Compares the size and time of the file with those at mapping. Cost: about half a microsecond.
     pub(crate) fn look(&self) {
         if let Some(watched) = &self.0
             && size_and_time(&watched.file).is_ok_and(|now| now != watched.was)
@@ -76,8 +77,8 @@ pub(super) struct MappedFile {
 impl MappedFile {
     /// Maps all of a file.
     pub(super) fn new(file: &File) -> io::Result<Self> {
-        // SAFETY: the mapping is read only. A writer makes each file under a name of its own and only ever deletes it; if somebody else
-        // truncates it, the flag tells.
+        // SAFETY: the mapping is read only. A writer creates each file under a unique name and only ever deletes it; if
+        // another program truncates it, the flag is set.
         let map = unsafe { Mmap::map(file) }?;
         let watched = Arc::new(Watched::new(file.try_clone()?)?);
         handler::watch(&map, &watched)?;
@@ -112,10 +113,10 @@ mod handler {
 
     use super::Watched;
 
-    /// Mappings of a block of the list.
+    /// Mappings per block of the list.
     const BLOCK_SLOTS: usize = 64;
 
-    /// A watched mapping; a free slot has no end.
+    /// A watched mapping. A free slot has no end.
     struct Slot {
         start: AtomicUsize,
         end: AtomicUsize,
@@ -131,17 +132,17 @@ mod handler {
             }
         }
 
-        /// First byte and the one behind the last, if this address is among them.
+        /// Start and end of the mapping, if this address is inside.
         fn range_with(&self, address: usize) -> Option<(usize, usize)> {
             let start = self.start.load(Ordering::Acquire);
             let end = self.end.load(Ordering::Acquire);
             let is_inside = (start..end).contains(&address);
-            // Not the end of another mapping that took the slot in between.
+            // The end could belong to another mapping that took the slot in between.
             (is_inside && self.start.load(Ordering::Acquire) == start).then_some((start, end))
         }
     }
 
-    /// A list that the handler reads without a lock. It grows and never shrinks.
+    /// A list that the handler reads without a lock. It only grows.
     struct Block {
         slots: [Slot; BLOCK_SLOTS],
         next: AtomicPtr<Block>,
@@ -156,17 +157,17 @@ mod handler {
         }
 
         fn next(&self) -> Option<&'static Block> {
-            // SAFETY: null, or a block that was leaked.
+            // SAFETY: the pointer is null or refers to a leaked block.
             unsafe { self.next.load(Ordering::Acquire).as_ref() }
         }
     }
 
     static FIRST: Block = Block::new();
-    /// Held by whoever changes the list.
+    /// Held while the list is changed.
     static CHANGES: Mutex<()> = Mutex::new(());
-    /// What the process did on SIGBUS before; never freed.
+    /// The previous SIGBUS action of the process; never freed.
     static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
-    /// Whether a signal that another process or the process itself sent was passed on.
+    /// Whether a signal that was sent by a process was passed on.
     static WAS_PASSED_ON: AtomicBool = AtomicBool::new(false);
 
     fn changes() -> MutexGuard<'static, ()> {
@@ -178,20 +179,21 @@ mod handler {
         blocks.flat_map(|block| &block.slots)
     }
 
-    /// The file of these mapped bytes.
+    /// Returns the file of these mapped bytes.
     pub(super) fn watched(bytes: &[u8]) -> Option<Arc<Watched>> {
         let _changes = changes();
         let address = bytes.as_ptr() as usize;
         let slot = slots().find(|slot| slot.range_with(address).is_some())?;
         let watched = slot.watched.load(Ordering::Acquire).cast_const();
-        // SAFETY: it came from an `Arc` that the mapping holds, and a mapping is forgotten under the same lock before that is dropped.
+        // SAFETY: it came from an `Arc` that the mapping holds, and a mapping is forgotten under the same lock before
+        // the `Arc` is dropped.
         unsafe {
             Arc::increment_strong_count(watched);
             Some(Arc::from_raw(watched))
         }
     }
 
-    /// Sets the flag if pages of these bytes cannot be read, from now on.
+    /// From this call on, sets the flag if pages of these bytes cannot be read.
     pub(super) fn watch(bytes: &[u8], watched: &Arc<Watched>) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -219,7 +221,7 @@ mod handler {
         block
     }
 
-    /// The opposite, before the bytes are unmapped.
+    /// Stops watching, before the bytes are unmapped.
     pub(super) fn forget(bytes: &[u8]) {
         if bytes.is_empty() {
             return;
@@ -232,11 +234,11 @@ mod handler {
         }
     }
 
-    /// Makes ours the handler of the process, also where another one replaced it since.
+    /// Installs our handler for the process, also if another one has replaced it since.
     fn install() -> io::Result<()> {
         let ours = on_bus_error as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
         let mut present = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: only asks; a structure of zeros is valid, and filled where the call succeeds.
+        // SAFETY: only queries; a structure of zeros is valid, and it is filled if the call succeeds.
         let present = unsafe {
             if libc::sigaction(libc::SIGBUS, ptr::null(), present.as_mut_ptr()) != 0 {
                 return Err(io::Error::last_os_error());
@@ -246,9 +248,9 @@ mod handler {
         if present.sa_sigaction == ours {
             return Ok(());
         }
-        // An earlier one may be in use by a thread in the handler.
+        // An earlier one may be in use by a thread inside the handler.
         PREVIOUS.store(Box::into_raw(Box::new(present)), Ordering::Release);
-        // SAFETY: a structure of zeros is valid, and all that matters is set; the handler does nothing that a handler must not.
+        // SAFETY: a structure of zeros is valid and all relevant fields are set; the handler is async-signal-safe.
         let done = unsafe {
             let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
             action.sa_sigaction = ours;
@@ -262,36 +264,37 @@ mod handler {
         }
     }
 
-    /// Replaces a watched mapping with zeros; leaves every other signal to the handler before this one.
+    /// Replaces a watched mapping with zeros; passes every other signal to the previous handler.
     ///
-    /// It calls nothing that takes a lock or memory: it interrupts any code of the thread that read the page.
+    /// It calls nothing that takes a lock or allocates memory, because it can interrupt any code of the thread that
+    /// read the page.
     extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
         // SAFETY: the system passes a valid structure.
         let (is_sent, address) = unsafe { ((*info).si_code <= 0, (*info).si_addr() as usize) };
         if !is_sent && replace_by_zeros(address) {
             return;
         }
-        // SAFETY: null, or a structure that was leaked.
+        // SAFETY: the pointer is null or refers to a leaked structure.
         let previous = unsafe { PREVIOUS.load(Ordering::Acquire).as_ref() };
         let known = previous.filter(|action| action.sa_sigaction > libc::SIG_IGN);
-        // A handler that raises the signal again, to end the process, must not get it twice.
+        // A handler that raises the signal again, to end the process, must not receive it twice.
         let is_again = is_sent && WAS_PASSED_ON.swap(true, Ordering::AcqRel);
         match known {
             Some(action) if !is_again && action.sa_flags & libc::SA_SIGINFO != 0 => {
-                // SAFETY: a handler with this flag is such a function.
+                // SAFETY: a handler with this flag has this signature.
                 let handle: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
                     unsafe { std::mem::transmute(action.sa_sigaction) };
                 handle(signal, info, context);
             }
             Some(action) if !is_again => {
-                // SAFETY: a handler without it is such a function.
+                // SAFETY: a handler without the flag has this signature.
                 let handle: extern "C" fn(c_int) =
                     unsafe { std::mem::transmute(action.sa_sigaction) };
                 handle(signal);
             }
             _ => {
-                // SAFETY: both calls may be made in a handler. The access that failed is repeated, or the signal comes again, and ends the
-                // process.
+                // SAFETY: both calls are allowed in a handler. The failed access is repeated, or the signal is raised
+                // again, which ends the process.
                 unsafe {
                     libc::signal(signal, libc::SIG_DFL);
                     if is_sent {
@@ -302,19 +305,19 @@ mod handler {
         }
     }
 
-    /// Whether the address is in a watched mapping, which now has zeros everywhere.
+    /// If the address is in a watched mapping, replaces the whole mapping with zeros and returns true.
     fn replace_by_zeros(address: usize) -> bool {
         for slot in slots() {
             let Some((start, end)) = slot.range_with(address) else {
                 continue;
             };
-            // SAFETY: the mapping is in use by this thread, so it is not forgotten now, and it holds its flag.
+            // SAFETY: the mapping is in use by this thread, so it cannot be forgotten now, and it holds its flag.
             if let Some(watched) = unsafe { slot.watched.load(Ordering::Acquire).as_ref() } {
                 watched.is_set.store(true, Ordering::Release);
             }
-            // All of it at once: page by page there could be too many mappings.
-            // SAFETY: the range is a mapping of ours, read only as before, and is unmapped as a whole later. What was read of it is not used,
-            // since the flag is set.
+            // The whole mapping at once: single pages could create too many mappings.
+            // SAFETY: the range is one of our mappings, stays read only, and is unmapped as a whole later. Data read
+            // from it is not used, because the flag is set.
             let zeros = unsafe {
                 libc::mmap(
                     start as *mut c_void,
@@ -361,7 +364,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("likewise-mapping-{}", std::process::id()));
         fs::write(&path, vec![7_u8; 1 << 20]).unwrap();
         let open = || MappedFile::new(&File::open(&path).unwrap()).unwrap();
-        // More than a block of the list, so that it grows.
+        // More mappings than a block of the list holds, so that the list grows.
         let others: Vec<MappedFile> = (0..150).map(|_| open()).collect();
         let (cut, first) = (open(), &others[0]);
         let (fault, other) = (Fault::of(cut.as_ref()), Fault::of(first.as_ref()));
@@ -382,7 +385,7 @@ mod tests {
                 });
             }
         });
-        // Its first pages are still there, and nobody read another; the last of them has lost its end.
+        // The first pages are still there, and no other page was read; the last of them has lost its end.
         assert_eq!(first.as_ref()[0], 7);
         assert_eq!(first.as_ref()[6000], 0);
         assert!(!other.is_set());

@@ -1,9 +1,10 @@
-//! What do the store, its segments and the online index use of the system?
+//! Which services of the system do the store, its segments and the online index use?
 //!
-//! Files, the clock and background work, behind one value, so that tests can simulate a disk, a clock and a scheduler.
-//! Everything outside tests uses the [plain](Environment::default) environment.
+//! Files, the clock and background work are behind one value, so that tests can simulate a disk, a clock and a
+//! scheduler. Production code uses the [default](Environment::default) environment.
 //!
-//! It also holds the name of SQLite's virtual file system, so one simulated disk serves SQLite and the segments alike.
+//! It also holds the name of SQLite's virtual file system, so one simulated disk can serve both SQLite and the
+//! segments.
 
 mod background;
 mod clock;
@@ -19,21 +20,21 @@ pub use files::{Entry, Facts, FileLock, Files, OpenFile, PlainFiles, SegmentFile
 pub(crate) use mapping::Fault;
 pub use process::process_id;
 
-/// What the store, its segments and the online index use of the system.
+/// The services of the system that the store, its segments and the online index use.
 #[derive(Debug, Clone)]
 pub struct Environment {
     /// Every file except those that SQLite opens.
     pub files: Arc<dyn Files>,
-    /// The name of the registered SQLite VFS that opens the database; the system's where `None`.
+    /// The name of the registered SQLite VFS that opens the database; `None` for the system's VFS.
     pub vfs: Option<String>,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// What runs next to the callers.
+    /// Threads for background work.
     pub background: Arc<dyn Background>,
 }
 
 impl Default for Environment {
-    /// The files, the clock and the threads of the system.
+    /// Returns the files, the clock and the threads of the system.
     fn default() -> Self {
         Environment {
             files: Arc::new(PlainFiles),

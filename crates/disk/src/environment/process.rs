@@ -1,7 +1,7 @@
 //! Which process is this?
 //!
-//! Every call of an index asks, since a forked process must not use what its parent opened. To ask the system takes as long as a tenth of a small check, so the
-//! answer is kept, and forgotten in the child of each fork.
+//! Every call of an index asks, since a forked process must not use what its parent opened. Asking the system takes a
+//! tenth of the time of a small check, so the answer is cached, and the cache is cleared in the child of each fork.
 
 #[cfg(unix)]
 pub use kept::process_id;
@@ -14,14 +14,14 @@ mod kept {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-    /// The number of the process; 0 where it is to be asked for, which no process has.
+    /// The number of the process; 0, which no process has, means unknown.
     static KNOWN: AtomicU32 = AtomicU32::new(0);
 
     extern "C" fn forget() {
         KNOWN.store(0, Ordering::Relaxed);
     }
 
-    /// The number of this process.
+    /// Returns the number of this process.
     pub fn process_id() -> u32 {
         match KNOWN.load(Ordering::Relaxed) {
             0 => asked(),
@@ -38,7 +38,7 @@ mod kept {
         id
     }
 
-    /// Has the number forgotten in children from now on, if the system can.
+    /// Arranges for the cache to be cleared in forked children, if the system supports it.
     fn forgets_in_children() -> bool {
         static IS_DONE: AtomicBool = AtomicBool::new(false);
         static ONCE: Mutex<()> = Mutex::new(());
@@ -46,7 +46,8 @@ mod kept {
             return true;
         }
         let Ok(_alone) = ONCE.try_lock() else {
-            // Another thread does it; or one did when this process was forked, and then it is never done here.
+            // Another thread is doing it, or was doing it when this process was forked; in that case it is never done
+            // here.
             return false;
         };
         if !IS_DONE.load(Ordering::Acquire) {

@@ -1,8 +1,8 @@
-//! How does a set in memory come of more fingerprints than are to be held beside it?
+//! How is a set in memory built from fingerprints that should not be copied into memory?
 //!
 //! A mapped array is read by position, once for each table and each batch of entries that memory holds. It is never
-//! copied, since the fingerprints would be a third of all memory, and never read through the mapping: a file that is
-//! truncated meanwhile must give an error, not a crash. A file whose size or time has changed at the end is rejected.
+//! copied, since the fingerprints would be a third of all memory, and never read through the mapping: truncating the
+//! file meanwhile must cause an error, not a crash. A file whose size or time has changed at the end is rejected.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ use zerocopy::IntoBytes;
 use super::source::{IndexSource, changed};
 use crate::error::Error;
 
-/// A file being read by a build that knows only its own errors.
+/// A file that is read by a build that knows only its own errors.
 struct Reading<'a> {
     source: &'a IndexSource,
     failed: Mutex<Option<Error>>,
@@ -43,12 +43,12 @@ impl Codes for Reading<'_> {
 }
 
 impl IndexSource {
-    /// A set in memory of all fingerprints, none of which may be that of an empty text. The file is read for each table of the plan, which
-    /// has one at least: once to count, and once for each `memory_bytes` of entries.
+    /// Builds a set in memory from all fingerprints, none of which may belong to an empty text. The plan must have at
+    /// least one table. For each table the file is read once to count, and once for each `memory_bytes` of entries.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the plan has no key or does not fit, or a bit beyond the width is set; [`Error::Io`];
-    /// [`Error::Changed`]; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if the plan has no key or does not fit, or a bit beyond the width is set;
+    /// [`Error::Io`], [`Error::Changed`], or [`Error::Canceled`].
     pub fn build_set(&self, plan: SearchPlan, building: Building<'_>) -> Result<HammingSet, Error> {
         if self.num_fingerprints() != self.len() || plan.bits() != self.bits() {
             return Err(Error::invalid(

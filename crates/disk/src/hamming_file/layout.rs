@@ -1,10 +1,10 @@
-//! What stands where in the file of a Hamming set?
+//! What is the layout of the file of a Hamming set?
 
 use serde::{Deserialize, Serialize};
 
 use crate::sections::Section;
 
-/// The description that stands at the end of the file, as JSON.
+/// The JSON description at the end of the file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Description {
     pub(super) bits: u32,
@@ -56,7 +56,7 @@ pub(super) struct RowsEntry {
     pub(super) group_rows: Section,
 }
 
-/// The section of each name, for whoever checks them all.
+/// Returns every section with its name, for callers that check them all.
 impl Description {
     pub(super) fn sections(&self) -> Vec<(String, Section)> {
         let mut all = vec![

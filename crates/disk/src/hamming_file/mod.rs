@@ -1,4 +1,4 @@
-//! A Hamming set in one file: every byte is described in FORMAT.md.
+//! A Hamming set in one file. FORMAT.md describes every byte.
 
 mod build;
 mod held;
@@ -16,20 +16,20 @@ pub use source::{IndexSource, MAX_ROWS};
 pub use write::write_hamming_set;
 pub(crate) use write::write_hamming_to;
 
-/// What every file begins with.
+/// Magic number at the beginning of the file.
 const MAGIC: &[u8; 8] = b"LWHAMMNG";
 /// Version of the format.
 const VERSION: u32 = 1;
 /// Bytes of the header.
 const HEADER_BYTES: usize = 64;
-/// Sections begin at multiples of so many bytes: those of a page.
+/// Alignment of sections, in bytes: a page.
 const ALIGNMENT: u64 = 4096;
 
-/// What tells a file from every other.
+/// Properties that distinguish a file from every other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileFacts {
-    /// Its bytes.
+    /// Size in bytes.
     pub num_bytes: u64,
-    /// The checksum of its header, which covers all others.
+    /// The checksum of the header, which covers all other checksums.
     pub checksum: u64,
 }

@@ -1,4 +1,4 @@
-//! How is a set opened?
+//! How is a set opened from a file?
 
 use std::fs::File;
 use std::path::Path;
@@ -16,43 +16,45 @@ use crate::environment::OpenFile;
 use crate::error::Error;
 use crate::sections::{Damage, Sections, damaged};
 
-/// A set in a mapped file, and what its writer put beside it.
+/// A set in a mapped file, and the caller's data stored with it.
 #[derive(Debug)]
 pub struct OpenedSet {
     /// The set; its tables are read from the file when they are used.
     pub set: HammingSet,
-    /// Ids as they were given.
+    /// Ids as the writer stored them.
     pub ids: Option<Vec<u8>>,
-    /// Text as it was given.
+    /// Text as the writer stored it.
     pub extra: String,
-    /// Takes what is wrong with the file when a search comes upon it.
+    /// Records damage of the file that a search finds.
     pub damage: Damage,
-    /// Bytes of the file, and the checksum of its header, which covers all of them.
+    /// Size of the file, and the checksum of its header, which covers all of it.
     pub facts: FileFacts,
 }
 
-/// Opens a file that [`write_hamming_set`](super::write_hamming_set) wrote. The file must not change as long as the set is used.
+/// Opens a file written by [`write_hamming_set`](super::write_hamming_set). The file must not change while the set is
+/// in use.
 ///
-/// Header, description, lengths and the checksums of all blocks are checked, and the sections that are copied: tail, removals, ids. A
-/// block of a table is checked when it is first read: then a search gives [`likewise_core::error::Error::Damaged`], and
-/// [`OpenedSet::damage`] says where. With `verify` every block is checked now.
+/// The header, the description, the lengths and the checksums of all blocks are checked, and the sections that are
+/// copied: tail, removals, ids. A block of a table is checked when it is first read. If it is damaged, the search
+/// returns [`likewise_core::error::Error::Damaged`], and [`OpenedSet::damage`] states where. With `verify`, every block
+/// is checked on opening.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::Damaged`] naming what is wrong; [`Error::Canceled`].
+/// Returns [`Error::Damaged`], which names what is wrong, [`Error::Io`], or [`Error::Canceled`].
 ///
 /// # Cost
-/// Microseconds; with `verify` a reading of the file.
+/// Microseconds; with `verify`, a read of the whole file.
 pub fn open_hamming_set(
     path: &Path,
     verify: bool,
     cancel: &AtomicBool,
 ) -> Result<OpenedSet, Error> {
-    // A file that is replaced, as the writer does, stays as it was for whoever has it open.
+    // The writer replaces files by renaming, so an open file keeps its old contents.
     let map = File::open(path).and_then(|file| file.map());
     hamming_set_of(map.map_err(|e| Error::io("open", e))?, verify, cancel)
 }
 
-/// As [`open_hamming_set`], of the bytes of such a file.
+/// Same as [`open_hamming_set`], for the bytes of such a file.
 pub(crate) fn hamming_set_of(
     bytes: SharedBytes,
     verify: bool,

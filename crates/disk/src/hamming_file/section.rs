@@ -1,4 +1,4 @@
-//! How is a section written whose end is not known yet?
+//! How is a section of unknown length written?
 
 use std::fs::File;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::position::{read_exact_at, write_all_at};
 use crate::sections::{BLOCK_BYTES, Section};
 use crate::temporary::TemporaryFile;
 
-/// Words of a section in order, written at a position of a file, and the checksums of their blocks.
+/// Writes the words of a section in order at a position of a file, and computes the checksums of their blocks.
 pub(super) struct SectionWriter<'a> {
     file: &'a File,
     offset: u64,
@@ -22,13 +22,13 @@ pub(super) struct SectionWriter<'a> {
     checksums: Vec<u8>,
 }
 
-/// Bytes of a section, its checksums included.
+/// Size of a section in bytes, including its checksums.
 pub(super) fn section_bytes(num_bytes: u64) -> u64 {
     num_bytes + 8 * num_bytes.div_ceil(BLOCK_BYTES as u64)
 }
 
 impl<'a> SectionWriter<'a> {
-    /// A section from the next multiple of the alignment on.
+    /// Starts a section at the next multiple of the alignment.
     pub(super) fn new(file: &'a File, at: u64) -> Self {
         let offset = at.next_multiple_of(ALIGNMENT);
         SectionWriter {
@@ -40,7 +40,7 @@ impl<'a> SectionWriter<'a> {
         }
     }
 
-    /// The first byte.
+    /// Position of the first byte.
     pub(super) fn start(&self) -> u64 {
         self.offset
     }
@@ -66,7 +66,7 @@ impl<'a> SectionWriter<'a> {
         Ok(())
     }
 
-    /// Writes what is left and the checksums; gives the section and the byte behind it.
+    /// Writes the remaining words and the checksums; returns the section and its end position.
     pub(super) fn finish(mut self) -> Result<(Section, u64), Error> {
         if !self.block.is_empty() {
             self.write_block()?;
@@ -81,18 +81,18 @@ impl<'a> SectionWriter<'a> {
     }
 }
 
-/// A temporary file for words that come while another section is being written.
+/// A temporary file for words that arrive while another section is being written.
 pub(super) struct Spool {
     temporary: TemporaryFile,
     at: u64,
     waiting: Vec<u64>,
 }
 
-/// Words gathered before they are written.
+/// Words buffered before they are written.
 const SPOOL_WORDS: usize = 1 << 15;
 
 impl Spool {
-    /// An empty file beside `path`.
+    /// Creates an empty file next to `path`.
     pub(super) fn new(path: &Path, name: &str) -> Result<Self, Error> {
         let beside = path.file_name().unwrap_or_default().to_string_lossy();
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -119,7 +119,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Makes a section of all words behind byte `at` of a file; gives the section and the byte behind it.
+    /// Writes all words as a section after byte `at` of a file; returns the section and its end position.
     pub(super) fn copy_to(
         mut self,
         file: &File,

@@ -1,4 +1,4 @@
-//! Of what is an index file built?
+//! Which fingerprints is an index file built from?
 
 use std::fs::{File, Metadata};
 use std::ops::Range;
@@ -15,36 +15,37 @@ use zerocopy::IntoBytes;
 use crate::error::Error;
 use crate::position::read_exact_at;
 
-/// Most rows of an index: they are numbered with 32 bits, and the number behind the last is one of them.
+/// Maximum number of rows of an index: rows are numbered with 32 bits, and so is the end of the last row.
 pub const MAX_ROWS: u64 = u32::MAX as u64 - 1;
 /// Bytes read at a time.
 const READ_BYTES: usize = 4 << 20;
-/// Most rows read at a time; it is fewer by a power of two where they are wider.
+/// Maximum number of rows read at a time; for wider rows it is smaller by a power of two.
 pub(super) const MAX_READ_ROWS: usize = READ_BYTES / 8;
 
-/// Fingerprints in a flat file: `bits.div_ceil(64)` little-endian words each, from a byte of the file on.
+/// Fingerprints in a flat file: `bits.div_ceil(64)` little-endian words each, from a given byte of the file on.
 #[derive(Debug)]
 pub struct IndexSource {
     file: File,
     offset: u64,
     len: usize,
     bits: u32,
-    /// Rows of empty texts, ascending; their words are not looked at.
+    /// Rows of empty texts, ascending; their words are ignored.
     empty_rows: Vec<u32>,
-    /// Of the file as it was opened.
+    /// Metadata of the file when it was opened.
     metadata: Metadata,
-    /// Its name, where it is known.
+    /// Its path, if known.
     path: Option<PathBuf>,
-    /// Of all bytes of the fingerprints, as the first pass read them.
+    /// Checksum of all bytes of the fingerprints, as read by the first pass.
     checksum: OnceLock<u64>,
 }
 
 impl IndexSource {
-    /// The `len` fingerprints from byte `offset` on.
+    /// Opens the `len` fingerprints from byte `offset` on.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where there are more than an index holds, the width is not a multiple of 32 from 32 to 256, or rows of
-    /// empty texts do not rise below `len`; [`Error::NotRegular`]; [`Error::Changed`] if the file is too short; [`Error::Io`].
+    /// Returns [`Error::InvalidParameter`] if there are more fingerprints than an index can hold, the width is not a
+    /// multiple of 32 from 32 to 256, or the rows of empty texts are not ascending and below `len`;
+    /// [`Error::NotRegular`]; [`Error::Changed`] if the file is too short; or [`Error::Io`].
     pub fn new(
         file: File,
         offset: u64,
@@ -95,7 +96,7 @@ impl IndexSource {
         })
     }
 
-    /// The same, of the file of that name, which must have it still when all has been read.
+    /// Sets the path of the file, which must still refer to it when everything has been read.
     #[must_use]
     pub fn named(self, path: PathBuf) -> Self {
         IndexSource {
@@ -104,7 +105,7 @@ impl IndexSource {
         }
     }
 
-    /// Refuses a file that has another size, time or inode than when it was opened.
+    /// Rejects a file whose size, time or inode has changed since it was opened.
     pub(super) fn check_unchanged(&self) -> Result<(), Error> {
         let now = match &self.path {
             Some(path) => std::fs::metadata(path),
@@ -121,7 +122,7 @@ impl IndexSource {
         }
     }
 
-    /// Refuses the checksum of a pass over all rows that is not that of the first.
+    /// Rejects a pass over all rows whose checksum differs from that of the first pass.
     pub(super) fn check_pass(&self, checksum: u64) -> Result<(), Error> {
         match *self.checksum.get_or_init(|| checksum) == checksum {
             true => Ok(()),
@@ -129,30 +130,30 @@ impl IndexSource {
         }
     }
 
-    /// Rows, those of empty texts included.
+    /// Number of rows, including those of empty texts.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no row.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Width of a fingerprint.
+    /// Width of a fingerprint in bits.
     pub fn bits(&self) -> u32 {
         self.bits
     }
 
-    /// Fingerprints: rows but for those of empty texts.
+    /// Number of fingerprints: rows other than those of empty texts.
     pub fn num_fingerprints(&self) -> usize {
         self.len - self.empty_rows.len()
     }
 
-    /// The plan that a set in memory of the same fingerprints would choose.
+    /// Returns the plan that a set in memory of the same fingerprints would choose.
     ///
     /// # Errors
-    /// As [`likewise_hamming::index::plan_for`]; [`Error::Io`], [`Error::Changed`].
+    /// Returns the errors of [`likewise_hamming::index::plan_for`], [`Error::Io`], or [`Error::Changed`].
     pub fn plan(
         &self,
         within: u32,
@@ -166,7 +167,7 @@ impl IndexSource {
         let mut empty = self.empty_rows.iter().copied().peekable();
         let mut num_before = 0;
         for number in (0..num).step_by(sample_step(num)) {
-            // Empty texts up to the row that is number `number` of the others.
+            // Empty texts before the row of fingerprint `number`.
             while empty
                 .next_if(|&row| row as usize <= number + num_before)
                 .is_some()
@@ -197,7 +198,7 @@ impl IndexSource {
         self.bits.div_ceil(64) as usize
     }
 
-    /// Fills `bytes` from those of a row on.
+    /// Fills `bytes` from the fingerprint of `row` on.
     pub(super) fn read(&self, row: usize, bytes: &mut [u8]) -> Result<(), Error> {
         let offset = self.byte_of(row);
         read_exact_at(&self.file, bytes, offset).map_err(|e| Error::read(e, offset))
@@ -207,7 +208,7 @@ impl IndexSource {
         self.offset + 8 * (row * self.num_words()) as u64
     }
 
-    /// The last row that is not that of an empty text.
+    /// The last row whose text is not empty.
     pub(super) fn last_row(&self) -> Option<u32> {
         let mut last = self.len;
         for &row in self.empty_rows.iter().rev() {
@@ -219,7 +220,7 @@ impl IndexSource {
         last.checked_sub(1).map(|row| row as u32)
     }
 
-    /// A bit for each row of an empty text before the last fingerprint: rows that nothing is found under.
+    /// Returns a bit for each row of an empty text before the last fingerprint: rows that no search finds.
     pub(super) fn missing_rows(&self) -> Vec<u64> {
         let mut bits = Vec::new();
         let last = self.last_row().unwrap_or(0);
@@ -233,13 +234,14 @@ impl IndexSource {
         bits
     }
 
-    /// Gives the fingerprints of rows of a range to `take`, stretch by stretch, with the first row of each; empty texts are left out.
+    /// Passes the fingerprints of a range of rows to `take`, in runs without empty texts, each with its first row.
     ///
-    /// Returns the wrapping sum of the checksums of what was read at a time, each with its first row: of ranges that begin at multiples of
-    /// [`MAX_READ_ROWS`] the sums add up to the same, however all rows are divided.
+    /// Returns the wrapping sum of the checksums of the reads, each combined with its first row. For ranges that begin
+    /// at multiples of [`MAX_READ_ROWS`] the sums add up to the same total, however the rows are divided.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Changed`]; [`Error::InvalidParameter`] where a bit beyond the width is set; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if a bit beyond the width is set, [`Error::Io`], [`Error::Changed`], or
+    /// [`Error::Canceled`].
     pub(super) fn each(
         &self,
         range: Range<usize>,
@@ -284,7 +286,7 @@ impl IndexSource {
         Ok(checksum)
     }
 
-    /// Refuses fingerprints with a bit beyond the width.
+    /// Rejects fingerprints with a bit beyond the width.
     pub(super) fn check_width(&self, codes: &[u64]) -> Result<(), Error> {
         let used = self.bits % 64;
         if used == 0 {

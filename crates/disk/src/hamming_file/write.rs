@@ -1,4 +1,4 @@
-//! How is a set written?
+//! How is a set written to a file?
 
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -17,10 +17,10 @@ use crate::error::Error;
 use crate::sections::{Section, SectionStream};
 use crate::whole::write_whole;
 
-/// Writes a set to `path`, with the caller's ids and text: complete and synced under its name, or not at all.
+/// Writes a set to `path`, with the caller's ids and text. The file is complete and synced under its name, or absent.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::Canceled`].
+/// Returns [`Error::Io`] or [`Error::Canceled`].
 pub fn write_hamming_set(
     set: &HammingSet,
     path: &Path,
@@ -34,10 +34,10 @@ pub fn write_hamming_set(
     })
 }
 
-/// Writes a set from the first byte of an empty file on; nothing is synced.
+/// Writes a set from the start of an empty file, without syncing it.
 ///
 /// # Errors
-/// As [`write_hamming_set`].
+/// Returns the errors of [`write_hamming_set`].
 pub(crate) fn write_hamming_to(
     set: &HammingSet,
     file: impl Write + Seek,
@@ -48,7 +48,7 @@ pub(crate) fn write_hamming_to(
     let mut writer = Writer {
         stream: SectionStream::new(file, 0, ALIGNMENT, cancel)?,
     };
-    // The header is written last: a file without it is none.
+    // The header is written last: a file without it is not valid.
     writer.stream.put(&[0; HEADER_BYTES])?;
     let parts = set.parts();
     let segments = parts
@@ -70,7 +70,7 @@ pub(crate) fn write_hamming_to(
     writer.finish(ending)
 }
 
-/// What stands behind the tables.
+/// The parts of the file after the tables.
 pub(super) struct Ending<'a> {
     pub(super) plan: &'a SearchPlan,
     pub(super) next_row: u64,
@@ -83,7 +83,7 @@ pub(super) struct Ending<'a> {
     pub(super) extra: &'a str,
 }
 
-/// Writes what stands behind the tables, from byte `at` on, and the header.
+/// Writes the parts after the tables, from byte `at` on, and the header.
 pub(super) fn write_ending(
     file: &File,
     at: u64,
@@ -158,7 +158,7 @@ impl<W: Write + Seek> Writer<'_, W> {
     }
 
     fn shared(&mut self, words: &Words) -> Result<Section, Error> {
-        // New checksums must not bless what is damaged.
+        // New checksums must not validate damaged data.
         let bad = || Error::Damaged {
             reason: "the tables are damaged".to_owned(),
         };
@@ -166,7 +166,7 @@ impl<W: Write + Seek> Writer<'_, W> {
             return Err(bad());
         }
         let section = self.stream.words(words.as_slice())?;
-        // Of a file that was truncated meanwhile, zeros were copied.
+        // If the file was truncated meanwhile, zeros were copied.
         match Fault::of(words.as_slice().as_bytes()).is_set() {
             true => Err(bad()),
             false => Ok(section),

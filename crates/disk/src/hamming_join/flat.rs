@@ -12,7 +12,7 @@ use crate::position::read_exact_at;
 /// Bytes read at a time.
 const READ_BYTES: usize = 4 << 20;
 
-/// Fingerprints one after another in a file: `words` numbers of 64 bits each, little-endian, word 0 lowest, from byte `offset` on.
+/// Consecutive fingerprints in a file: `words` little-endian 64-bit numbers each, word 0 lowest, from byte `offset` on.
 #[derive(Debug)]
 pub struct FlatFingerprints {
     file: File,
@@ -22,7 +22,7 @@ pub struct FlatFingerprints {
     empty_rows: Vec<u32>,
 }
 
-/// Fingerprints that were read, and the rows they are.
+/// Fingerprints that were read, and their rows.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) words: Vec<u64>,
@@ -42,11 +42,11 @@ impl Rows {
 }
 
 impl FlatFingerprints {
-    /// The fingerprints of a file; `empty_rows`, ascending, are those of empty texts.
+    /// Opens the fingerprints of a file; `empty_rows`, ascending, are the rows of empty texts.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where there are more than 2^31 rows, or a row of an empty text is none of them or out of order;
-    /// [`Error::Changed`] if the file is too short.
+    /// Returns [`Error::InvalidParameter`] if there are more than 2^31 rows, or `empty_rows` is out of range or out of
+    /// order; [`Error::Changed`] if the file is too short.
     pub fn new(
         file: File,
         offset: u64,
@@ -92,7 +92,7 @@ impl FlatFingerprints {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether there are no fingerprints.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -106,12 +106,12 @@ impl FlatFingerprints {
         self.num_words
     }
 
-    /// Whether a row is that of an empty text.
+    /// Whether the text of a row is empty.
     pub(super) fn is_empty_row(&self, row: usize) -> bool {
         !self.empty_rows.is_empty() && self.empty_rows.binary_search(&(row as u32)).is_ok()
     }
 
-    /// The words of the rows from `start` to `end`, appended.
+    /// Appends the words of the rows from `start` to `end`.
     fn read_words(&self, start: usize, end: usize, words: &mut Vec<u64>) -> Result<(), Error> {
         let mut bytes = vec![0; 8 * self.num_words * (end - start)];
         let offset = self.offset + 8 * (self.num_words * start) as u64;
@@ -126,7 +126,7 @@ impl FlatFingerprints {
         Ok(())
     }
 
-    /// Gives the words of all rows to `take`, some megabytes at a time, with the first row of each stretch.
+    /// Passes the words of all rows to `take`, some megabytes at a time, with the first row of each run.
     pub(super) fn each(
         &self,
         range: std::ops::Range<usize>,
@@ -146,7 +146,7 @@ impl FlatFingerprints {
         Ok(())
     }
 
-    /// The rows from `start` to `end`, but for those of empty texts.
+    /// Reads the rows from `start` to `end`, except those of empty texts.
     pub(super) fn read_part(
         &self,
         start: usize,
@@ -168,9 +168,9 @@ impl FlatFingerprints {
         Ok(rows)
     }
 
-    /// The words of some rows from all over the file.
+    /// Returns the words of rows sampled from the whole file.
     pub(super) fn sample(&self, num_rows: usize) -> Result<Vec<u64>, Error> {
-        // Some rows each from many places.
+        // A few rows from each of many places.
         let stretch = num_rows.div_ceil(64).min(self.len);
         let mut words = Vec::new();
         for place in 0..64 {

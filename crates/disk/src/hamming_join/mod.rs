@@ -1,7 +1,7 @@
-//! How are fingerprints joined that do not fit in memory?
+//! How are fingerprints joined if they do not fit in memory?
 //!
-//! For each key of one plan the fingerprints are spread into files by the key's first bits, and each file is joined with itself
-//! and with those whose bits are near. A file that is still too large is joined in pieces.
+//! For each key of a plan, the fingerprints are partitioned into files by the first bits of the key. Each file is
+//! joined with itself and with the files whose bits are near. A file that is still too large is joined in pieces.
 
 mod flat;
 mod spill;
@@ -21,18 +21,19 @@ pub use flat::FlatFingerprints;
 use crate::error::Error;
 use spill::{Part, spill};
 
-/// Files of one key at once, at most: 2^8.
+/// Maximum number of files of one key, as a power of two: 2^8.
 const MAX_SPREAD_BITS: u32 = 8;
-/// Fingerprints from which the plan learns what bits are worth.
+/// Number of sampled fingerprints from which the plan learns the selectivity of bits.
 const NUM_SAMPLED: usize = 1 << 14;
-/// Memory a fingerprint takes while it is joined, in bytes a word and beside: it stands in the piece, in a table, and may be collapsed.
+/// Memory per fingerprint during a join, in bytes per word and in addition: it is in the piece, in a table, and may be
+/// collapsed.
 const BYTES_A_WORD: usize = 24;
 const BYTES_BESIDE: usize = 20;
 
-/// Takes batches; `false` ends the join.
+/// Receives batches; `false` ends the join.
 pub type Consumer<'a> = &'a mut (dyn FnMut(PairBatch) -> bool + Send);
 
-/// Joins two pieces, or one with itself.
+/// Joins two pieces, or one piece with itself.
 type JoinPieces<'a> = &'a mut dyn FnMut(&JoinSide<'_>, Option<&JoinSide<'_>>) -> Result<(), Error>;
 
 /// A join that is larger than memory.
@@ -42,22 +43,22 @@ pub struct LargeJoin<'a> {
     pub left: &'a FlatFingerprints,
     /// The right set; `None` joins the left one with itself.
     pub right: Option<&'a FlatFingerprints>,
-    /// Width of a fingerprint.
+    /// Width of a fingerprint in bits.
     pub bits: u32,
-    /// Memory that may be used, in bytes, about.
+    /// Approximate memory limit, in bytes.
     pub memory_bytes: usize,
-    /// An existing folder that takes about `8 * words + 4` bytes a fingerprint; what is put there is deleted.
+    /// An existing folder with space for about `8 * words + 4` bytes per fingerprint; files created there are deleted.
     pub folder: &'a Path,
 }
 
 impl LargeJoin<'_> {
-    /// Whether the join fits in its memory as a whole.
+    /// Whether the whole join fits in memory.
     pub fn fits(&self) -> bool {
         let num_right = self.right.map_or(0, FlatFingerprints::len);
         self.left.len() + num_right <= self.max_rows()
     }
 
-    /// Rows that may be held at once.
+    /// Number of rows that fit in memory together.
     fn max_rows(&self) -> usize {
         let bytes_a_row = BYTES_A_WORD * self.num_words() + BYTES_BESIDE;
         (self.memory_bytes / bytes_a_row).max(2)
@@ -67,12 +68,12 @@ impl LargeJoin<'_> {
         self.bits.div_ceil(64) as usize
     }
 
-    /// Gives every pair of rows at distance `within` or less to `consumer`, each once, the lesser row left; of two sets the row of
-    /// the left one.
+    /// Passes every pair of rows at distance `within` or less to `consumer`, each once. The smaller row comes first; in
+    /// a join of two sets, the row of the left set.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where `within` or the width is out of range or a set has more than 2^31 rows; [`Error::Io`] and
-    /// [`Error::Changed`] for the files; [`Error::Canceled`], also where `consumer` wanted no more.
+    /// Returns [`Error::InvalidParameter`] if `within` or the width is out of range or a set has more than 2^31 rows;
+    /// [`Error::Io`] or [`Error::Changed`] for the files; or [`Error::Canceled`], also if `consumer` ended the join.
     ///
     /// # Cost
     /// Each key writes and reads the fingerprints once.
@@ -92,7 +93,7 @@ impl LargeJoin<'_> {
         }
     }
 
-    /// The plan for sets as skewed as these, of which the left one has so many rows.
+    /// Returns the plan for sets with the skew of these, if the left one has `num_left` rows.
     fn plan(&self, num_left: usize, options: &JoinOptions<'_>) -> Result<SearchPlan, Error> {
         let sample = self.left.sample(NUM_SAMPLED)?;
         let sample = Fingerprints {
@@ -103,7 +104,7 @@ impl LargeJoin<'_> {
         Ok(plan_parts(sample, num_left, num_right, options)?)
     }
 
-    /// Finds all pairs part by part.
+    /// Finds all pairs, part by part.
     fn run_by(
         &self,
         plan: &SearchPlan,
@@ -131,7 +132,7 @@ impl LargeJoin<'_> {
         Ok(())
     }
 
-    /// Pairs of empty texts.
+    /// Reports the pairs of empty texts.
     fn join_empty(&self, consumer: Consumer<'_>) -> Result<(), Error> {
         let left = self.left.empty_rows();
         let mut batch = PairBatch::default();
@@ -155,7 +156,7 @@ impl LargeJoin<'_> {
         Ok(())
     }
 
-    /// Compares every pair, some rows of each side at a time.
+    /// Compares every pair, a block of rows from each side at a time.
     fn compare_all(&self, options: &JoinOptions<'_>, consumer: Consumer<'_>) -> Result<(), Error> {
         let left = Part::of_flat(self.left);
         let right = self.right.map(Part::of_flat);
@@ -180,7 +181,7 @@ impl LargeJoin<'_> {
     ) -> Result<(), Error> {
         let key = &plan.keys()[index];
         let num_rows = self.left.len() + self.right.map_or(0, FlatFingerprints::len);
-        // Twice as many files as needed if rows were spread evenly.
+        // Twice as many files as evenly distributed rows would need.
         let num_bits = (2 * num_rows / self.max_rows() + 1)
             .next_power_of_two()
             .ilog2()
@@ -223,7 +224,7 @@ impl LargeJoin<'_> {
         Ok(())
     }
 
-    /// Joins two parts, or one with itself, so many rows at a time as memory holds.
+    /// Joins two parts, or one with itself, in pieces that fit in memory.
     fn in_pieces(
         &self,
         left: &Part<'_>,

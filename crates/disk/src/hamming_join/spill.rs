@@ -1,4 +1,4 @@
-//! How are fingerprints spread into files by the first bits of a key?
+//! How are fingerprints partitioned into files by the first bits of a key?
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use super::flat::{FlatFingerprints, Rows};
 use crate::error::Error;
 use crate::position::{read_exact_at, write_all_at};
 
-/// Bytes read of a part at a time.
+/// Bytes of a part read at a time.
 const READ_BYTES: usize = 4 << 20;
-/// Bytes gathered for a file before they are written, at least and at most.
+/// Minimum and maximum number of bytes buffered for a file before they are written.
 const MIN_BUFFER: usize = 4 << 10;
 const MAX_BUFFER: usize = 1 << 20;
 
 /// Fingerprints that are joined together.
 pub(super) enum Part<'a> {
-    /// All of a file that was given.
+    /// All fingerprints of an input file.
     Flat(&'a FlatFingerprints),
-    /// Those with one value of the first bits of a key.
+    /// The fingerprints with one value of the first bits of a key.
     Spilled(Spilled),
 }
 
-/// A file of records: the row as 32 bits, then the words, little-endian. It is deleted when it is dropped.
+/// A file of records, deleted on drop. A record is the row as 32 bits, then the words, little-endian.
 pub(super) struct Spilled {
     file: File,
     path: PathBuf,
@@ -35,7 +35,7 @@ pub(super) struct Spilled {
 
 impl Drop for Spilled {
     fn drop(&mut self) {
-        // A file that cannot be deleted stays in the caller's folder, which the caller deletes.
+        // A file that cannot be deleted remains in the caller's folder, which the caller deletes.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -52,7 +52,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The fingerprints from place `start` to `end`.
+    /// Reads the fingerprints from position `start` to `end`.
     pub(super) fn read(
         &self,
         start: usize,
@@ -98,10 +98,11 @@ impl Spilled {
     }
 }
 
-/// Spreads the fingerprints into files by the first `num_bits` bits of the key, one for each value. Those of empty texts are left out.
+/// Partitions the fingerprints into files by the first `num_bits` bits of the key, one for each value. Those of empty
+/// texts are omitted.
 ///
 /// # Errors
-/// [`Error::Io`] and [`Error::Changed`]; [`Error::Canceled`].
+/// Returns [`Error::Io`], [`Error::Changed`], or [`Error::Canceled`].
 pub(super) fn spill<'a>(
     source: &FlatFingerprints,
     key: &Key,
@@ -171,7 +172,7 @@ fn spill_words<'a, const W: usize>(
 }
 
 impl Spilled {
-    /// Writes whole records behind the others.
+    /// Appends whole records.
     fn append(&mut self, buffer: &mut Vec<u8>) -> Result<(), Error> {
         let record_bytes = 4 + 8 * self.num_words;
         let offset = (self.len * record_bytes) as u64;

@@ -1,4 +1,4 @@
-//! Every pair is compared here, one by one; joins in little memory must list the same, each once.
+//! Joins with little memory must list the same pairs as brute force, each once.
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -11,7 +11,7 @@ use super::*;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Clusters of codes with up to seven bits changed; every other set of rows is equal in its first half of the bits.
+/// Clusters of codes with up to seven bits changed; if skewed, only 16 bits of each word vary before that.
 fn codes(len: u64, num_words: u64, skewed: bool) -> Vec<u64> {
     let mut words = Vec::new();
     for row in 0..len {
@@ -122,7 +122,7 @@ fn little_memory_lists_what_brute_force_lists() {
                     threads: 2,
                     cancel: &STOP,
                 };
-                // As few rows as these may be compared pair by pair; the plan for many spreads them.
+                // So few rows may be compared pair by pair; the plan for many rows partitions them.
                 let plan = join.plan(10_000_000, &options).unwrap();
                 assert!(right.is_some() || plan.keys().is_empty() == (within == 30));
                 let other = right.map(|_| &others[..]);

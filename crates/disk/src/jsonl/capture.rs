@@ -1,4 +1,4 @@
-//! How are the wanted fields found in one pass over a row?
+//! How are the requested fields found in one pass over a row?
 
 use std::fmt;
 use std::ops::Range;
@@ -8,17 +8,17 @@ use serde_json::value::RawValue;
 
 use super::rules::{Child, Node};
 
-/// Where a wanted value was found.
+/// Where a requested value was found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Found {
     /// The row has no such field.
     #[default]
     Absent,
-    /// A string without escapes: these bytes of the line, quotes left out.
+    /// A string without escapes: its bytes of the line, without quotes.
     Plain(Range<usize>),
-    /// A string with escapes: it stands decoded in [`TextSlot::decoded`].
+    /// A string with escapes: it is decoded in [`TextSlot::decoded`].
     Decoded,
-    /// Any value, not looked at: these bytes of the line.
+    /// Any value, unparsed: its bytes of the line.
     Raw(Range<usize>),
 }
 
@@ -29,7 +29,7 @@ pub(super) struct TextSlot {
     pub decoded: String,
 }
 
-/// The values of one row. Kept from row to row, so that its memory is used again.
+/// The values of one row. Reused for every row, to reuse its memory.
 #[derive(Debug, Default)]
 pub(super) struct Captured {
     pub texts: Vec<TextSlot>,
@@ -46,7 +46,7 @@ impl Captured {
         }
     }
 
-    /// Forgets what a child and everything below it held: of a key that comes twice the last counts.
+    /// Clears the values of a child and everything below it: of duplicate keys, the last one counts.
     fn forget(&mut self, child: &Child) {
         for &i in &child.texts {
             self.texts[i].found = Found::Absent;
@@ -60,7 +60,7 @@ impl Captured {
         self.forget_all(&child.nested);
     }
 
-    /// Forgets everything below a node.
+    /// Clears everything below a node.
     pub fn forget_all(&mut self, node: &Node) {
         for child in &node.children {
             self.forget(child);
@@ -68,7 +68,7 @@ impl Captured {
     }
 }
 
-/// Where `part` begins in `line`, of which it is a part.
+/// Position at which `part`, a slice of `line`, begins.
 fn position_in(line: &str, part: &[u8]) -> usize {
     part.as_ptr() as usize - line.as_ptr() as usize
 }
@@ -78,7 +78,7 @@ pub(super) struct ObjectSeed<'a> {
     pub line: &'a str,
     pub node: &'a Node,
     pub out: &'a mut Captured,
-    /// Take every value raw, so that none is refused for its type.
+    /// Take every value raw, so that none is rejected because of its type.
     pub all_raw: bool,
 }
 
@@ -132,7 +132,7 @@ impl<'de> Visitor<'de> for ObjectSeed<'_> {
     }
 }
 
-/// Notes a raw value for everything it is wanted for.
+/// Records a raw value wherever it is requested.
 fn take_raw(
     line: &str,
     child: &Child,
@@ -161,7 +161,7 @@ fn take_raw(
     Ok(())
 }
 
-/// Gives the child that a key names. Keys are read as bytes, since they may hold lone surrogates.
+/// Deserializes a key and returns its child. Keys are read as bytes, since they may hold lone surrogates.
 struct KeySeed<'a>(&'a Node);
 
 impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
@@ -188,7 +188,7 @@ impl Visitor<'_> for KeySeed<'_> {
     }
 }
 
-/// Takes a string. Read as bytes, since as a str a lone surrogate would be refused.
+/// Deserializes a string. It is read as bytes, since a lone surrogate would be rejected in a str.
 pub(super) struct TextSeed<'a> {
     pub line: &'a str,
     pub slot: &'a mut TextSlot,
@@ -223,7 +223,7 @@ impl<'de> Visitor<'de> for TextSeed<'_> {
     }
 }
 
-/// Adds UTF-8 in which surrogates may be encoded as three bytes; each becomes U+FFFD.
+/// Appends UTF-8 in which surrogates may be encoded as three bytes; each becomes U+FFFD.
 pub fn push_lossy(mut bytes: &[u8], out: &mut String) {
     loop {
         match std::str::from_utf8(bytes) {

@@ -1,7 +1,8 @@
 //! How are `NaN` and `Infinity` read, which JSON forbids and Python writes?
 
-/// The line with every bare `NaN`, `Infinity`, `-Infinity` replaced by a fraction of the same length, so that positions
-/// stay; `None` if it holds none of them. A fraction is no text and no id, as NaN is none.
+/// Replaces every bare `NaN`, `Infinity` and `-Infinity` in the line with a fraction of the same length, so that
+/// positions do not change; returns `None` if there are none. A fraction is neither a text nor an id, and neither is
+/// NaN.
 pub(super) fn replace_non_numbers(line: &str) -> Option<String> {
     if memchr::memmem::find(line.as_bytes(), b"NaN").is_none()
         && memchr::memmem::find(line.as_bytes(), b"Infinity").is_none()
@@ -38,7 +39,7 @@ pub(super) fn replace_non_numbers(line: &str) -> Option<String> {
     Some(out)
 }
 
-/// Whether `bytes[from..to]` is a whole value; one minus sign may stand before it.
+/// Whether `bytes[from..to]` is a complete value, apart from one minus sign before it.
 fn stands_alone(bytes: &[u8], from: usize, to: usize) -> bool {
     let mut before = &bytes[..from];
     if let [rest @ .., b'-'] = before {

@@ -1,4 +1,4 @@
-//! What does one line hold, or why is it no row?
+//! What does a line hold, or why is it not a row?
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use super::tokens::encode_tokens;
 use crate::column::TextColumn;
 use crate::error::Error;
 
-/// Parses lines one after another, using its memory again.
+/// Parses lines one after another, reusing its memory.
 pub(super) struct RowParser<'r> {
     rules: &'r JsonlRules,
     tree: Node,
@@ -24,7 +24,7 @@ pub(super) struct RowParser<'r> {
 pub(super) struct Row<'a> {
     line: &'a str,
     captured: &'a Captured,
-    /// The tokens, where the rules ask for them.
+    /// The tokens, if the rules ask for them.
     pub encoded: &'a [u8],
     /// The id, if the row has one.
     pub id: Option<Cow<'a, str>>,
@@ -43,14 +43,14 @@ impl<'r> RowParser<'r> {
         })
     }
 
-    /// Whether the line counts as blank. `offset` is its place in the file.
+    /// Whether the line counts as blank. `offset` is its position in the file.
     pub fn is_blank(line: &[u8], offset: u64) -> bool {
         without_mark(line, offset)
             .iter()
             .all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\x0B' | b'\x0C'))
     }
 
-    /// Why a line of this length is refused unseen, if it is.
+    /// Returns an error with the reason if a line of this length is rejected unread.
     pub fn check_length(&self, length: u64) -> Result<(), String> {
         match length > self.rules.max_document {
             true => Err(format!(
@@ -61,7 +61,7 @@ impl<'r> RowParser<'r> {
         }
     }
 
-    /// Parses a line (without its newline); `offset` is its place in the file. The error is the reason for people.
+    /// Parses a line without its newline; `offset` is its position in the file. The error is the reason, for people.
     pub fn parse<'a>(&'a mut self, line: &'a [u8], offset: u64) -> Result<Row<'a>, String> {
         self.check_length(line.len() as u64)?;
         let line = without_mark(line, offset);
@@ -81,10 +81,10 @@ impl<'r> RowParser<'r> {
             first => return Err(not_an_object(line, first.copied())),
         }
         if has_inner_control(line.as_bytes()) {
-            // The fast pass lets control characters through; this one refuses those inside strings.
+            // The fast pass accepts control characters; this one rejects those inside strings.
             check_json(line)?;
         }
-        // A list of tokens is no text: the pass that expects one would stop there.
+        // A list of tokens is not a text: the pass that expects a text would stop there.
         if self.rules.tokens.is_some() || self.capture(line, false).is_err() {
             self.captured.forget_all(&self.tree);
             if let Err(error) = self.capture(line, true) {
@@ -97,7 +97,7 @@ impl<'r> RowParser<'r> {
         self.resolve(line)
     }
 
-    /// Where the value of the first text field stands in a line that holds a string there: quotes included.
+    /// Returns the range of the first text field's value, including quotes, in a line where that value is a string.
     pub fn text_place(&mut self, line: &[u8], offset: u64) -> Result<Range<usize>, String> {
         let inner = without_mark(line, offset);
         let num_before = line.len() - inner.len();
@@ -115,7 +115,7 @@ impl<'r> RowParser<'r> {
         }
     }
 
-    /// Finds the wanted values. With `all_raw` only bad JSON is an error.
+    /// Finds the requested values. With `all_raw`, only invalid JSON is an error.
     fn capture(&mut self, line: &str, all_raw: bool) -> Result<(), serde_json::Error> {
         self.captured.forget_all(&self.tree);
         let mut deserializer = serde_json::Deserializer::from_str(line);
@@ -129,7 +129,7 @@ impl<'r> RowParser<'r> {
         deserializer.end()
     }
 
-    /// Checks that text and id are there and of the right type.
+    /// Checks that text and id exist and have the right types.
     fn resolve<'a>(&'a mut self, line: &'a str) -> Result<Row<'a>, String> {
         for (slot, name) in self.captured.texts.iter_mut().zip(&self.rules.text_fields) {
             match self.rules.tokens {
@@ -158,7 +158,7 @@ impl<'r> RowParser<'r> {
 }
 
 impl Row<'_> {
-    /// Adds the text to a column; several fields joined by a newline.
+    /// Appends the text to a column; several fields are joined by newlines.
     pub fn push_text(&self, out: &mut TextColumn) {
         for (i, slot) in self.captured.texts.iter().enumerate() {
             if i > 0 {
@@ -172,7 +172,7 @@ impl Row<'_> {
         out.end_text();
     }
 
-    /// Further field `i` as it is written, "" if absent.
+    /// Further field `i` as it is written, or "" if it is absent.
     pub fn field(&self, i: usize) -> &str {
         match &self.captured.fields[i] {
             Some(range) => &self.line[range.clone()],
@@ -181,7 +181,7 @@ impl Row<'_> {
     }
 }
 
-/// Sees to it that a text slot holds a string.
+/// Ensures that a text slot holds a string.
 fn resolve_text(line: &str, slot: &mut TextSlot, name: &str) -> Result<(), String> {
     let range: Range<usize> = match &slot.found {
         Found::Plain(_) | Found::Decoded => return Ok(()),
@@ -204,7 +204,7 @@ fn resolve_text(line: &str, slot: &mut TextSlot, name: &str) -> Result<(), Strin
     }
 }
 
-/// Sees to it that a slot holds a list of tokens, which it encodes.
+/// Ensures that a slot holds a list of tokens, and encodes it.
 fn resolve_tokens(
     line: &str,
     slot: &TextSlot,
@@ -226,8 +226,8 @@ fn resolve_tokens(
     }
 }
 
-/// The id that a raw value stands for: a string, or a whole number, which pandas may have made a fraction (`7.0` is `7`); `None`
-/// for null and NaN.
+/// Parses an id from a raw value: a string or a whole number, which pandas may have turned into a fraction (`7.0` is
+/// `7`). Returns `None` for null and NaN.
 fn parse_id<'a>(raw: &'a str, name: &str) -> Result<Option<Cow<'a, str>>, String> {
     let digits = raw.strip_prefix('-').unwrap_or(raw);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -261,7 +261,7 @@ fn parse_id<'a>(raw: &'a str, name: &str) -> Result<Option<Cow<'a, str>>, String
     }
 }
 
-/// The type of a valid JSON value, for people.
+/// Names the type of a valid JSON value, for people.
 fn type_of(raw: &str) -> &'static str {
     match raw.as_bytes().first() {
         Some(b'{') => "an object",
@@ -279,7 +279,7 @@ fn type_of(raw: &str) -> &'static str {
     }
 }
 
-/// Why a line that does not begin with a brace is no row.
+/// Explains why a line that does not begin with a brace is not a row.
 fn not_an_object(line: &str, first: Option<u8>) -> String {
     match (check_json(line), first) {
         (Ok(()), _) => format!(
@@ -290,7 +290,7 @@ fn not_an_object(line: &str, first: Option<u8>) -> String {
     }
 }
 
-/// Checks one JSON value and nothing behind it; control characters inside strings are refused.
+/// Checks that the line is exactly one JSON value; control characters inside strings are rejected.
 fn check_json(line: &str) -> Result<(), String> {
     let Err(error) = serde_json::from_str::<IgnoredAny>(line) else {
         return Ok(());
@@ -303,7 +303,7 @@ fn check_json(line: &str) -> Result<(), String> {
     }
 }
 
-/// The reason for people; the line number of the library is always 1 and is left out.
+/// Returns the reason, for people, without the library's line number, which is always 1.
 fn bad_json(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let message = message
@@ -316,10 +316,10 @@ fn bad_json(error: &serde_json::Error) -> String {
     }
 }
 
-/// Whether a control character stands before the line's end (where a carriage return is usual).
+/// Whether there is a control character before the end of the line, where a carriage return is usual.
 fn has_inner_control(line: &[u8]) -> bool {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    // Without an early exit the loop becomes vector code.
+    // Without an early exit, the loop is vectorized.
     line.iter()
         .fold(false, |found, &byte| found | (byte < 0x20))
 }

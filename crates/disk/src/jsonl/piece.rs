@@ -8,58 +8,60 @@ use crate::column::{TextColumn, TokenColumn};
 use crate::error::Error;
 use crate::position::read_exact_at;
 
-/// Bytes read at a time: they stay in the cache until they are parsed.
+/// Bytes read at a time: small enough to stay in the cache until they are parsed.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Most memory set aside at once for the texts of a piece; beyond it the buffer grows by need.
+/// Maximum memory reserved initially for the texts of a piece; beyond that, the buffer grows as needed.
 const MAX_RESERVED_BYTES: u64 = 64 << 20;
 
-/// The rows of a piece, the bad ones apart.
+/// The rows of a piece, with bad rows listed separately.
 #[derive(Debug, Default)]
 pub struct Piece {
-    /// Texts of the good rows; none where their tokens are read.
+    /// Texts of the good rows; empty if tokens are read.
     pub texts: TextColumn,
-    /// Tokens of the good rows, where the rules ask for them.
+    /// Tokens of the good rows, if the rules ask for them.
     pub tokens: TokenColumn,
-    /// Their ids; "" where a row has none.
+    /// Ids of the good rows; "" if a row has none.
     pub ids: TextColumn,
     /// 1 where the row has an id.
     pub has_id: Vec<u8>,
-    /// The further fields as they are written; "" where a row has none.
+    /// The further fields as they are written; "" if a row has none.
     pub fields: Vec<TextColumn>,
-    /// First byte of each good row in the file.
+    /// Offset of each good row in the file.
     pub offsets: Vec<u64>,
-    /// Bytes of each good row without its newline; a carriage return counts.
+    /// Bytes of each good row without its newline; a carriage return is included.
     pub lengths: Vec<u32>,
-    /// Line of each good row in the piece, from 0.
+    /// Line number of each good row in the piece, from 0.
     pub line_numbers: Vec<u32>,
-    /// Lines of the piece: rows, bad rows, blank lines.
+    /// Number of lines in the piece: rows, bad rows and blank lines.
     pub num_lines: u64,
-    /// Lines of whitespace only.
+    /// Number of lines that hold only whitespace.
     pub num_blank: u64,
     /// Bad rows in order.
     pub bad: Vec<BadRow>,
 }
 
-/// A line that is no row.
+/// A line that is not a valid row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRow {
-    /// Line in the piece, from 0.
+    /// Line number in the piece, from 0.
     pub line_number: u32,
-    /// First byte in the file.
+    /// Offset in the file.
     pub offset: u64,
     /// Bytes without the newline.
     pub length: u64,
-    /// Lines of the file that it takes: a record of CSV may take several.
+    /// Number of lines of the file that it spans: a CSV record may span several.
     pub num_lines: u64,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: String,
 }
 
-/// Reads and parses the lines of `length` bytes from `offset` on, which must begin a line and end one (or the file).
+/// Reads and parses the lines in `length` bytes from `offset` on. The range must start at the beginning of a line and
+/// end at the end of a line or of the file.
 ///
 /// # Errors
-/// [`Error::Changed`] if the file has become shorter; [`Error::Io`] if it cannot be read; [`Error::InvalidParameter`] for impossible rules.
+/// Returns [`Error::Changed`] if the file has become shorter, [`Error::Io`] if it cannot be read, or
+/// [`Error::InvalidParameter`] if the rules are invalid.
 ///
 /// # Cost
 /// One megabyte of scratch, or as much as the longest line (never more than `max_document`), and the texts.
@@ -78,7 +80,7 @@ pub fn read_piece(
             ..Piece::default()
         },
     };
-    // Lines longer than this are not kept; the one byte more shows that they are longer.
+    // Longer lines are not kept; the extra byte shows that they are longer.
     let max_kept = rules.max_document as usize + 1;
     let end = offset + length;
     let mut buffer = vec![0; BLOCK_BYTES.min(length as usize)];
@@ -123,13 +125,13 @@ struct PieceReader<'r> {
 }
 
 impl PieceReader<'_> {
-    /// Takes one line. `num_dropped` of its bytes were not kept, since it is too long.
+    /// Processes one line. `num_dropped` of its bytes were not kept because it is too long.
     fn line(&mut self, line: &[u8], offset: u64, num_dropped: u64) {
         let piece = &mut self.piece;
         let line_number = piece.num_lines as u32;
         let length = line.len() as u64 + num_dropped;
         piece.num_lines += 1;
-        // Most lines begin with a brace: those are not blank.
+        // Most lines begin with a brace, so they are not blank.
         if line.first() != Some(&b'{') && num_dropped == 0 && RowParser::is_blank(line, offset) {
             piece.num_blank += 1;
             return;
@@ -150,7 +152,7 @@ impl PieceReader<'_> {
                     field.push(row.field(i));
                 }
                 piece.offsets.push(offset);
-                // max_document keeps lines under 4 GiB.
+                // Lines are under 4 GiB because of max_document.
                 piece.lengths.push(length as u32);
                 piece.line_numbers.push(line_number);
             }

@@ -1,4 +1,4 @@
-//! What are lines of JSON when stretches of their texts go?
+//! How are spans of text removed from JSON lines?
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -10,16 +10,17 @@ use super::rules::JsonlRules;
 use crate::error::Error;
 use crate::rewrite::{Rewritten, Stretches, rewrite};
 
-/// Takes `gone` out of the texts of the lines at `offsets`, `lengths` bytes long without their newline.
+/// Removes the spans `gone` from the texts of the lines at `offsets`, which have `lengths` bytes without their newline.
 ///
-/// All else of a line stays byte for byte: escapes of the text that stays too. The rules have one text field.
+/// The rest of a line stays byte for byte the same, including escapes in the remaining text. The rules must have one
+/// text field.
 ///
 /// # Errors
-/// [`Error::Changed`] if a line is no longer a row; [`Error::Invalid`] if lengths or rules do not fit; [`Error::Io`];
-/// [`Error::Canceled`].
+/// Returns [`Error::Changed`] if a line is no longer a row, [`Error::InvalidParameter`] if lengths or rules are
+/// inconsistent, [`Error::Io`], or [`Error::Canceled`].
 ///
 /// # Cost
-/// A pass over the lines. Memory for the lines that come of it.
+/// One pass over the lines, and memory for the rewritten lines.
 pub fn rewrite_rows(
     file: &File,
     offsets: &[u64],
@@ -49,7 +50,7 @@ pub fn rewrite_rows(
                 let place = parser
                     .text_place(line, offset)
                     .map_err(|reason| Error::Changed { offset, reason })?;
-                // The quotes are part of the place.
+                // The range includes the quotes.
                 out.extend_from_slice(&line[..=place.start]);
                 cut(&line[place.start + 1..place.end - 1], text, out);
                 out.extend_from_slice(&line[place.end - 1..]);
@@ -59,7 +60,7 @@ pub fn rewrite_rows(
     })
 }
 
-/// Adds what stays of the inside of a string.
+/// Appends the remaining part of the inside of a string.
 fn cut(mut raw: &[u8], text: &mut Without<'_>, out: &mut Vec<u8>) {
     while !raw.is_empty() {
         let plain = memchr::memchr(b'\\', raw).unwrap_or(raw.len());
@@ -76,7 +77,7 @@ fn cut(mut raw: &[u8], text: &mut Without<'_>, out: &mut Vec<u8>) {
 
 /// One escaped character.
 struct Escape {
-    /// Bytes as it is written, and as it is meant.
+    /// Length of its escaped form, and of the character in UTF-8.
     num_raw: usize,
     num_bytes: usize,
     /// U+FFFD for a lone surrogate.
@@ -84,7 +85,8 @@ struct Escape {
 }
 
 impl Escape {
-    /// The escape that valid JSON begins with; of two surrogates that belong together both. `None` where nothing is left.
+    /// Reads the escape at the start of valid JSON; a surrogate pair is read as one. Returns `None` if no bytes are
+    /// left.
     fn read(raw: &[u8]) -> Option<Self> {
         let &kind = raw.get(1)?;
         if kind != b'u' {
@@ -116,7 +118,7 @@ impl Escape {
     }
 }
 
-/// The four digits behind `\u`.
+/// Reads the four digits after `\u`.
 fn code_unit(raw: &[u8]) -> Option<u32> {
     let digits = std::str::from_utf8(raw.get(2..6)?).ok()?;
     u32::from_str_radix(digits, 16).ok()

@@ -1,4 +1,4 @@
-//! What are the texts of rows that were read before?
+//! How are the texts of known rows read again?
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -11,17 +11,17 @@ use crate::column::{TextColumn, TokenColumn};
 use crate::error::Error;
 use crate::position::Window;
 
-/// Rows that one thread reads at a time.
+/// Rows that a thread reads at a time.
 const GRAIN_ROWS: usize = 256;
 
-/// Reads the texts of the rows at `offsets`, `lengths` bytes long without their newline, as
-/// [`read_piece`](crate::read_piece) gave them, in any order.
+/// Reads the texts of the rows at `offsets`, which have `lengths` bytes without their newline, as returned by
+/// [`read_piece`](crate::read_piece), in any order.
 ///
-/// Returns consecutive columns that together hold the texts in the order asked. Rows that lie close together in the
+/// Returns consecutive columns that together hold the texts in the requested order. Rows that are close together in the
 /// file are fetched by one read.
 ///
 /// # Errors
-/// [`Error::Changed`] if a row is no longer one; [`Error::Io`]; [`Error::Canceled`].
+/// Returns [`Error::Changed`] if a row is no longer valid, [`Error::Io`], or [`Error::Canceled`].
 pub fn read_rows(
     file: &File,
     offsets: &[u64],
@@ -43,10 +43,10 @@ pub fn read_rows(
     )
 }
 
-/// As [`read_rows`], of rules that ask for tokens.
+/// Same as [`read_rows`], for rules that ask for tokens.
 ///
 /// # Errors
-/// As of [`read_rows`].
+/// Returns the errors of [`read_rows`].
 pub fn read_token_rows(
     file: &File,
     offsets: &[u64],
@@ -81,7 +81,7 @@ fn read_each<C: Send>(
         ));
     }
     rules.tree()?;
-    // Ids and further fields are not wanted here, so they are not looked at.
+    // Ids and further fields are not needed here, so they are not parsed.
     let rules = JsonlRules {
         id_field: None,
         id_required: false,

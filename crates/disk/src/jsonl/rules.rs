@@ -1,19 +1,20 @@
-//! Which fields of a row are wanted?
+//! Which fields of a row are requested?
 
 use crate::error::Error;
 
-/// What to take from each row.
+/// The values to extract from each row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonlRules {
-    /// Fields that hold the text; several are joined by a newline in this order. `a.b` is field `b` of the object in field `a`.
+    /// Fields that hold the text; several are joined by a newline in this order. `a.b` is field `b` of the object in
+    /// field `a`.
     pub text_fields: Vec<String>,
     /// Field that holds the id, if any.
     pub id_field: Option<String>,
     /// Whether a row without an id is bad.
     pub id_required: bool,
-    /// Further fields, wanted as they are written.
+    /// Further fields to return as they are written.
     pub fields: Vec<String>,
-    /// The only text field holds a list of tokens that is read so, where there are such rules.
+    /// If set, the only text field holds a list of tokens, which is read by these rules.
     pub tokens: Option<TokenRules>,
     /// Longest line, in bytes; a longer one is a bad row. At most 4 GiB - 1.
     pub max_document: u64,
@@ -24,30 +25,30 @@ pub struct JsonlRules {
 pub struct TokenRules {
     /// Whether each entry is a pair of a token and its weight.
     pub are_weighted: bool,
-    /// What real weights are multiplied by before they are rounded; without it weights are whole numbers.
+    /// Factor for real weights before rounding; if absent, weights are whole numbers.
     pub scale: Option<f64>,
 }
 
-/// The wanted fields as a tree of keys.
+/// The requested fields as a tree of keys.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
     pub children: Vec<Child>,
 }
 
-/// A wanted key of an object and what its value is wanted for.
+/// A requested key of an object, and the uses of its value.
 #[derive(Debug, Default)]
 pub(crate) struct Child {
     pub key: Vec<u8>,
-    /// Places of this value among the text fields.
+    /// Indexes of this value among the text fields.
     pub texts: Vec<usize>,
     pub is_id: bool,
-    /// Places of this value among the further fields.
+    /// Indexes of this value among the further fields.
     pub fields: Vec<usize>,
     pub nested: Node,
 }
 
 impl Child {
-    /// Whether the value is one text and nothing else: it is decoded without being looked at twice.
+    /// Whether the value is used as exactly one text and for nothing else, so that it is decoded directly.
     pub fn is_only_text(&self) -> bool {
         self.texts.len() == 1
             && !self.is_id
@@ -55,7 +56,7 @@ impl Child {
             && self.nested.children.is_empty()
     }
 
-    /// Whether only fields of the value are wanted.
+    /// Whether only fields inside the value are requested.
     pub fn is_only_nested(&self) -> bool {
         self.texts.is_empty() && !self.is_id && self.fields.is_empty()
     }
@@ -65,12 +66,13 @@ impl JsonlRules {
     /// Checks the rules.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if no text field is named, several hold tokens, or `max_document` is out of range.
+    /// Returns [`Error::InvalidParameter`] if no text field is named, several hold tokens, or `max_document` is out of
+    /// range.
     pub fn check(&self) -> Result<(), Error> {
         self.tree().map(|_| ())
     }
 
-    /// Checks the rules and makes the tree of keys.
+    /// Checks the rules and builds the tree of keys.
     pub(crate) fn tree(&self) -> Result<Node, Error> {
         if self.text_fields.is_empty() {
             return Err(Error::invalid(
@@ -102,7 +104,7 @@ impl JsonlRules {
 }
 
 impl Node {
-    /// The child at a dotted path, made if it is not there.
+    /// Returns the child at a dotted path, creating it if it does not exist.
     fn child(&mut self, path: &str) -> &mut Child {
         let (key, rest) = match path.split_once('.') {
             Some((key, rest)) => (key, Some(rest)),
@@ -124,7 +126,7 @@ impl Node {
         }
     }
 
-    /// Which child has this key.
+    /// Returns the index of the child with this key.
     #[inline]
     pub fn find(&self, key: &[u8]) -> Option<usize> {
         self.children.iter().position(|child| child.key == key)

@@ -1,4 +1,4 @@
-//! What are the tokens of a row that another program has cut?
+//! How are tokens read that another program has produced?
 
 use std::fmt;
 
@@ -9,10 +9,10 @@ use super::capture::push_lossy;
 use super::nan::replace_non_numbers;
 use super::rules::TokenRules;
 
-/// Largest weight of a token.
+/// Maximum weight of a token.
 const MAX_WEIGHT: u8 = u8::MAX;
 
-/// Encodes the list of tokens in a valid JSON value. The error is the reason for people.
+/// Encodes the list of tokens in a valid JSON value. The error is the reason, for people.
 pub(super) fn encode_tokens(
     raw: &str,
     name: &str,
@@ -38,7 +38,7 @@ pub(super) fn encode_tokens(
     Ok(())
 }
 
-/// Adds all tokens of a list; gives the Unicode scalars of all of them.
+/// Deserializes a list: appends all its tokens and returns their total number of Unicode scalars.
 struct List<'a> {
     rules: TokenRules,
     out: &'a mut Vec<u8>,
@@ -78,7 +78,7 @@ impl<'de> Visitor<'de> for List<'_> {
     }
 }
 
-/// Adds a token with its weight.
+/// Deserializes a pair: appends a token with its weight.
 struct Pair<'a> {
     rules: TokenRules,
     out: &'a mut Vec<u8>,
@@ -117,7 +117,7 @@ impl<'de> Visitor<'de> for Pair<'_> {
     }
 }
 
-/// Adds a token of weight 1. Read as bytes, since as a str a lone surrogate would be refused.
+/// Deserializes a token of weight 1. It is read as bytes, since a lone surrogate would be rejected in a str.
 struct Token<'a>(&'a mut Vec<u8>);
 
 impl<'de> DeserializeSeed<'de> for Token<'_> {
@@ -157,7 +157,7 @@ impl<'de> Visitor<'de> for Token<'_> {
     }
 }
 
-/// Gives a weight as a whole number, by the scale.
+/// Deserializes a weight as a whole number, applying the scale.
 struct Weight<'a> {
     rules: TokenRules,
     token: &'a [u8],

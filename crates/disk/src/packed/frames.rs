@@ -1,11 +1,11 @@
-//! Which frames does a Zstandard file consist of, and what do they hold?
+//! What are the frames of a Zstandard file, and what do they hold?
 //!
-//! Frames that tell their size are unpacked several at a time, by as many threads. All else (a frame of unknown size, a large
-//! one, a cut or damaged file) is left to the decoder that goes through the file from front to back and says what is wrong.
+//! Frames that state their size are decompressed in parallel. Everything else (a frame of unknown size, a large one, a
+//! truncated or damaged file) is left to the sequential decoder, which reports what is wrong.
 //!
-//! On the first frame that does not fit (unknown size, more than 8 MB, a wrong size, damage) the sequential decoder
-//! takes over at that frame, so errors are the same either way. Pieces end at positions in the plain bytes, never where
-//! a frame does, so the parts of a killed run remain valid for any number of threads.
+//! At the first frame that does not qualify (unknown size, more than 8 MB, a wrong size, damage) the sequential decoder
+//! takes over, so errors are the same either way. Pieces end at positions in the plain bytes that do not depend on
+//! frames, so the parts of a killed run remain valid for any number of threads.
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -15,28 +15,28 @@ use likewise_core::parallel::map_ranges;
 use crate::error::Error;
 use crate::position::read_exact_at;
 
-/// Largest frame that is unpacked as a whole, in plain bytes.
+/// Maximum size of a frame that is decompressed as a whole, in plain bytes.
 const MAX_FRAME_BYTES: u64 = 8 << 20;
 
-/// Plain bytes that are unpacked at once, for each thread and in all; a frame more is unpacked where its beginning lies inside.
+/// Plain bytes decompressed at once, per thread and in total; a wave ends with the first frame that reaches this size.
 const WAVE_BYTES_A_THREAD: u64 = 4 << 20;
 const MAX_WAVE_BYTES: u64 = 24 << 20;
 
-/// Most frames of a wave, those to be skipped included: a file may consist of frames of a few bytes.
+/// Maximum number of frames in a wave, including skippable ones: a file may consist of frames of a few bytes.
 const MAX_WAVE_FRAMES: usize = 4096;
 
 const MAGIC: u32 = 0xFD2F_B528;
 const SKIPPABLE_MAGIC: u32 = 0x184D_2A50;
 
-/// Goes from frame to frame.
+/// Iterates over the frames of a file.
 pub(super) struct Frames {
     file: File,
     size: u64,
-    /// Where the next frame begins.
+    /// Start of the next frame.
     position: u64,
 }
 
-/// A frame that is unpacked as a whole.
+/// A frame that is decompressed as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Frame {
     offset: u64,
@@ -53,18 +53,19 @@ impl Frames {
         }
     }
 
-    /// Where the next frame begins.
+    /// Start of the next frame.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Whether there is more than one frame to come, the first of them one of those that are unpacked as a whole.
+    /// Whether the next frame is skippable, or can be decompressed as a whole and is not the last.
     pub fn is_worthwhile(&self) -> bool {
         self.frame(self.position)
             .is_some_and(|(next, frame)| frame.is_none() || next < self.size)
     }
 
-    /// The plain bytes of the next frames, in order; none where the next one is left to another decoder, or at the end.
+    /// Returns the plain bytes of the next frames, in order. The result is empty at the end, or if the next frame
+    /// requires the sequential decoder.
     pub fn next_wave(&mut self, threads: usize) -> Result<Vec<Vec<u8>>, Error> {
         let wave_bytes = (WAVE_BYTES_A_THREAD * threads.max(1) as u64).min(MAX_WAVE_BYTES);
         let mut frames = Vec::new();
@@ -88,7 +89,7 @@ impl Frames {
             Vec::new,
             |packed: &mut Vec<u8>, i| self.unpacked(&frames[i.start], packed),
         )?;
-        // What cannot be unpacked here is told by the other decoder, at its place in the file.
+        // The sequential decoder reports what cannot be decompressed here, at its position in the file.
         let num_whole = parts.iter().take_while(|part| part.is_some()).count();
         self.position = match num_whole == frames.len() {
             true => position,
@@ -104,7 +105,8 @@ impl Frames {
         (plain.len() as u64 == frame.num_plain).then_some(plain)
     }
 
-    /// The frame at `offset` and where it ends; no frame where it is one to be skipped. `None` where it is for another decoder.
+    /// Returns the frame at `offset` and its end, without a frame if it is skippable; `None` if the sequential decoder
+    /// is required.
     fn frame(&self, offset: u64) -> Option<(u64, Option<Frame>)> {
         let mut head = [0u8; 18];
         let num_bytes = (head.len() as u64).min(self.size.checked_sub(offset)?) as usize;
@@ -136,7 +138,7 @@ impl Frames {
         if num_plain > MAX_FRAME_BYTES {
             return None;
         }
-        // Blocks without content might go on for ever.
+        // A frame could hold any number of empty blocks.
         let start = offset + (at + size_bytes) as u64;
         let last_end = self.size.min(start + 2 * num_plain + 1024);
         let end = self.blocks_end(start, last_end)? + if has_checksum { 4 } else { 0 };
@@ -148,13 +150,13 @@ impl Frames {
         (end <= self.size).then_some((end, Some(frame)))
     }
 
-    /// Where the blocks end that begin at `position`; `None` if that is beyond `last_end`.
+    /// Returns the end of the blocks that begin at `position`, or `None` if it is beyond `last_end`.
     fn blocks_end(&self, mut position: u64, last_end: u64) -> Option<u64> {
         loop {
             let mut head = [0u8; 4];
             read_exact_at(&self.file, &mut head[..3], position).ok()?;
             let head = u32::from_le_bytes(head);
-            // A block of one repeated byte holds that byte alone.
+            // A block of one repeated byte stores only that byte.
             let num_bytes = if head >> 1 & 3 == 1 { 1 } else { head >> 3 };
             position += 3 + u64::from(num_bytes);
             if position > last_end {
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_frame_ends_where_the_next_begins() {
-        // Every width of the size; blocks of one repeated byte, stored and packed ones, several of them.
+        // Every width of the size; blocks of one repeated byte, stored and compressed ones, several of them.
         let texts: Vec<Vec<u8>> = [0, 1, 255, 256, 257, 65_791, 65_792, 400_000]
             .iter()
             .flat_map(|&length| {

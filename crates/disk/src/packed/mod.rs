@@ -1,6 +1,6 @@
-//! How are files in gzip and zstd read and written?
+//! How are gzip and zstd files read and written?
 //!
-//! A packed file cannot be read again by offset, so it is unpacked once into a plain file and read from there.
+//! A compressed file cannot be read again by offset, so it is decompressed once into a plain file and read from there.
 
 mod frames;
 pub mod pack;
@@ -10,20 +10,20 @@ pub mod unpack;
 
 use crate::error::Error;
 
-/// How a file is packed.
+/// The compression format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codec {
-    /// gzip, one member or several.
+    /// gzip, with one or more members.
     Gzip,
-    /// Zstandard, one frame or several, skippable ones between them.
+    /// Zstandard, with one or more frames, possibly with skippable ones in between.
     Zstd,
 }
 
 impl Codec {
-    /// The codec of that name.
+    /// Returns the codec with this name.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if there is none.
+    /// Returns [`Error::InvalidParameter`] if there is none.
     pub fn from_name(name: &str) -> Result<Self, Error> {
         match name {
             "gzip" => Ok(Codec::Gzip),
@@ -35,7 +35,7 @@ impl Codec {
         }
     }
 
-    /// Its name.
+    /// The name of the codec.
     pub fn name(self) -> &'static str {
         match self {
             Codec::Gzip => "gzip",
@@ -44,11 +44,11 @@ impl Codec {
     }
 }
 
-/// How much a packed file may unpack to: a file of zeros packs a thousand times and more.
+/// Limits of decompression: a file of zeros can expand more than a thousandfold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnpackLimits {
-    /// Most bytes in all.
+    /// Maximum number of plain bytes.
     pub max_bytes: u64,
-    /// Most bytes for each byte read, once the first megabytes are over.
+    /// Maximum number of plain bytes per byte read, applied after the first megabytes.
     pub max_ratio: u64,
 }

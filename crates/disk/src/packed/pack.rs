@@ -1,4 +1,4 @@
-//! How are kept lines written into a packed file?
+//! How are kept lines written to a compressed file?
 
 use std::fs::File;
 use std::io::Write;
@@ -12,28 +12,30 @@ use crate::copy::{Task, each_part, merge, tasks};
 use crate::error::Error;
 use crate::position::{Window, write_all_at};
 
-/// Level of gzip, 1 to 9: the middle that its own tool takes.
+/// Compression level of gzip, 1 to 9: the default of the gzip tool.
 pub const GZIP_LEVEL: u32 = 6;
 
-/// Level of Zstandard: twice as fast as level 3, its own tool's, for a seventh more bytes.
+/// Compression level of Zstandard: twice as fast as level 3, the default of its tool, for a seventh more bytes.
 pub const ZSTD_LEVEL: i32 = 1;
 
-/// Plain bytes of one gzip member or Zstandard frame: each is packed by one thread.
+/// Plain bytes per gzip member or Zstandard frame, each compressed by one thread.
 const GRAIN_BYTES: u64 = 2 << 20;
 
-/// Members or frames that a thread packs before they are written.
+/// Members or frames that a thread compresses before they are written.
 const TASKS_A_THREAD: usize = 8;
 
-/// Writes the byte ranges `(offset, length)` of `source` one after another into `target`, packed; returns the bytes written.
+/// Writes the byte ranges `(offset, length)` of `source` one after another into `target`, compressed; returns the
+/// number of bytes written.
 ///
-/// As [`copy_ranges`](crate::copy_ranges), but for the packing: a member (gzip, with its CRC) or frame (Zstandard, with a
-/// checksum) for every two megabytes. A file without ranges holds one empty member or frame.
+/// Works like [`copy_ranges`](crate::copy_ranges), with compression: each two megabytes become one gzip member with its
+/// CRC, or one Zstandard frame with a checksum. Without ranges, the file holds one empty member or frame.
 ///
 /// # Errors
-/// [`Error::Changed`] if the source is too short; [`Error::Io`]; [`Error::Canceled`]. The target is then unfinished.
+/// Returns [`Error::Changed`] if the source is too short, [`Error::Io`], or [`Error::Canceled`]. The target is then
+/// incomplete.
 ///
 /// # Cost
-/// About 30 MB of memory a thread.
+/// About 30 MB of memory per thread.
 pub fn pack_ranges(
     source: &File,
     target: &File,

@@ -1,4 +1,4 @@
-//! Do frames give what a decoder gives that goes through the file from front to back?
+//! Does decompression by frames give the same result as the sequential decoder?
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -24,7 +24,7 @@ fn file_of(bytes: &[u8]) -> File {
     file
 }
 
-/// Plain bytes, or why there are none; whether frames were unpacked as a whole.
+/// The plain bytes, or why there are none, and whether frames were decompressed as a whole.
 fn unpacked(packed: &[u8], threads: usize) -> (Result<Vec<u8>, String>, bool) {
     let limits = UnpackLimits {
         max_bytes: 1 << 40,
@@ -57,7 +57,7 @@ fn unpacked(packed: &[u8], threads: usize) -> (Result<Vec<u8>, String>, bool) {
     }
     let mut plain = vec![0; end as usize];
     crate::position::read_exact_at(&spool, &mut plain, 0).unwrap();
-    // However it was unpacked, pieces are cut alike: at the first line end that makes them long enough.
+    // Pieces do not depend on how the file was decompressed: each ends at the first line end that makes it long enough.
     let mut start = 0;
     for (i, &length) in lengths.iter().enumerate() {
         let piece = &plain[start..start + length as usize];
@@ -77,7 +77,7 @@ fn lines(from: u32, to: u32) -> Vec<u8> {
 
 #[test]
 fn frames_give_what_the_stream_gives() {
-    // Frames that end inside lines; an empty one; one that is skipped; one that does not tell its size.
+    // Frames that end inside lines, an empty one, a skippable one, and one that does not state its size.
     let plain = lines(0, 9000);
     let cuts = [0, 5, 40_000, 40_000, 70_001, 150_000, plain.len()];
     let mut packed = Vec::new();
@@ -103,19 +103,19 @@ fn what_is_no_frame_of_use_is_left_to_the_stream() {
     let plain = lines(0, 3000);
     let frame = zstd::bulk::compress(&plain, 1).unwrap();
     let skipped = [0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0];
-    // More frames to be skipped than a wave has, before and behind.
+    // More skippable frames than a wave has, before and after.
     let many = skipped.repeat(9000);
     let packed = [many.as_slice(), &frame, &many, &frame].concat();
     let twice = plain.repeat(2);
     assert_eq!(unpacked(&packed, 2), (Ok(twice.clone()), true));
-    // A frame that says it holds two bytes, after thousands of blocks without any.
+    // A frame that states two bytes, after thousands of empty blocks.
     let mut padded = vec![0x28, 0xb5, 0x2f, 0xfd, 0x20, 2];
     padded.extend([0, 0, 0].repeat(5000));
     padded.extend([0x11, 0, 0, b'a', b'\n']);
     let packed = [frame.as_slice(), &padded, &frame].concat();
     let expected = [plain.as_slice(), b"a\n", &plain].concat();
     assert_eq!(unpacked(&packed, 2), (Ok(expected), true));
-    // Sizes that are not true, and one that is cut inside its first frame.
+    // Wrong sizes, and a file that is cut inside its first frame.
     let mut liar = zstd::bulk::compress(b"0123456789\n", 1).unwrap();
     assert_eq!(liar[4] & 0xe0, 0x20);
     for size in [10, 12] {
@@ -127,7 +127,7 @@ fn what_is_no_frame_of_use_is_left_to_the_stream() {
         let (found, by_frames) = unpacked(&frame[..end], 2);
         assert!(!by_frames && found.unwrap_err().contains("the file is cut"));
     }
-    // A frame above the largest, between others.
+    // A frame above the maximum size, between others.
     let large = lines(0, 600_000);
     let packed = [
         frame.as_slice(),

@@ -1,4 +1,4 @@
-//! What does a packed file hold, piece by piece?
+//! What does a compressed file hold, piece by piece?
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,22 +12,23 @@ use crate::error::Error;
 use crate::lines::MAX_PIECE_BYTES;
 use crate::position::{read_exact_at, write_all_at};
 
-/// Bytes unpacked at a time.
+/// Bytes decompressed at a time.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// Bytes read of the packed file at a time.
+/// Bytes of the compressed file read at a time.
 const READ_BYTES: usize = 256 << 10;
 
-/// Zstandard windows up to 128 MB are accepted, as its own tool does: a frame's claim bounds the memory it takes.
+/// Zstandard windows up to 128 MB are accepted, as in its own tool: a frame's header determines how much memory it
+/// takes.
 const MAX_WINDOW_LOG: u32 = 27;
 
 /// First byte of a gzip member.
 const GZIP_MAGIC: u8 = 0x1f;
 
-/// The ratio is not looked at before so many bytes: small files of one repeated line are harmless.
+/// The ratio is not checked below this size: small files of one repeated line are harmless.
 const FREE_BYTES: u64 = 64 << 20;
 
-/// Unpacks a file into a plain one, a piece at a time.
+/// Decompresses a file into a plain one, a piece at a time.
 pub struct Unpacker {
     input: Input,
     threads: usize,
@@ -35,40 +36,40 @@ pub struct Unpacker {
     codec: Codec,
     limits: UnpackLimits,
     num_read: Arc<AtomicU64>,
-    /// Of `num_read`, what earlier pieces accounted for.
+    /// The part of `num_read` that earlier pieces account for.
     num_reported: u64,
     block: Vec<u8>,
     num_unpacked: u64,
     piece_start: u64,
-    /// Where pieces end that are unpacked but not given yet: behind a line end each. They depend on the plain bytes alone, not
-    /// on how many come at once.
+    /// Ends of decompressed pieces that were not returned yet, each after a line end. They depend only on the plain
+    /// bytes, not on how many arrive at once.
     cuts: VecDeque<u64>,
-    /// The last of all cuts.
+    /// The last of all cuts so far.
     last_cut: u64,
     piece_bytes: u64,
     is_done: bool,
-    /// Why the file cannot be unpacked to its end.
+    /// Why the file cannot be decompressed to its end.
     damage: Option<String>,
-    /// Whether all packed data stand before the damage, so that the last line is whole without a newline too.
+    /// Whether all compressed data precede the damage, so that the last line is complete even without a newline.
     is_behind_all: bool,
 }
 
-/// What bytes are taken from.
+/// The source of the plain bytes.
 enum Input {
-    /// A decoder from front to back.
+    /// A sequential decoder.
     Stream(Box<dyn Read + Send>),
-    /// Frames, several at a time; where that ends, a decoder takes over the file.
+    /// Frames, in parallel; when that ends, a decoder takes over the file.
     Frames(Frames, File),
 }
 
-/// Whole lines that now stand in the plain file.
+/// Whole lines that were added to the plain file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unpacked {
-    /// First byte in the plain file.
+    /// Offset in the plain file.
     pub offset: u64,
-    /// Bytes there.
+    /// Number of bytes.
     pub length: u64,
-    /// Packed bytes read for it.
+    /// Number of compressed bytes read for it.
     pub num_packed: u64,
 }
 
@@ -86,10 +87,10 @@ impl Read for Counted {
 }
 
 impl Unpacker {
-    /// Begins to unpack `source` into `spool`, an empty file.
+    /// Starts to decompress `source` into `spool`, an empty file.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`] if a file cannot be read.
     pub fn open(
         mut source: File,
         spool: File,
@@ -106,7 +107,7 @@ impl Unpacker {
         let input = if codec == Codec::Zstd && frames.is_worthwhile() {
             Input::Frames(frames, source)
         } else {
-            // Where reading at a position moves the cursor, it is no longer at the start.
+            // On systems where a positioned read moves the cursor, it is no longer at the start.
             source.rewind().map_err(failure)?;
             Input::Stream(decoder(source, codec, &num_read)?)
         };
@@ -130,11 +131,11 @@ impl Unpacker {
         })
     }
 
-    /// Unpacks about `piece_bytes` more, up to a line end or the end of the file; `None` when all is done, or where the file is
-    /// damaged ([`damage`](Self::damage)): then the last piece ends with the last whole line.
+    /// Decompresses about `piece_bytes` more, up to a line end or the end of the file. Returns `None` at the end, or at
+    /// damage, which [`damage`](Self::damage) then reports; the last piece before damage ends with the last whole line.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if it unpacks to more than the limits allow; [`Error::Io`]; [`Error::InvalidParameter`].
+    /// Returns [`Error::Damaged`] if the plain bytes exceed the limits, [`Error::Io`], or [`Error::InvalidParameter`].
     pub fn next_piece(&mut self, piece_bytes: u64) -> Result<Option<Unpacked>, Error> {
         if piece_bytes == 0 || piece_bytes > MAX_PIECE_BYTES {
             return Err(Error::invalid(
@@ -165,14 +166,15 @@ impl Unpacker {
         Ok(Some(piece))
     }
 
-    /// Why the file cannot be unpacked to its end, and how many plain bytes there are; known when all pieces are given.
+    /// Why the file cannot be decompressed to its end, and the number of plain bytes; known once all pieces are
+    /// returned.
     pub fn damage(&self) -> Option<(&str, u64)> {
         self.damage
             .as_deref()
             .map(|reason| (reason, self.num_unpacked))
     }
 
-    /// Where the last whole line ends that was not given yet; the beginning of the piece if there is none.
+    /// End of the last whole line that was not returned yet, or the start of the piece if there is none.
     fn last_line_end(&self) -> Result<u64, Error> {
         let mut end = self.num_unpacked;
         let mut block = Vec::new();
@@ -188,7 +190,7 @@ impl Unpacker {
         Ok(end)
     }
 
-    /// Whether frames are unpacked as a whole, as far as it is known now.
+    /// Whether frames are currently decompressed as a whole.
     #[cfg(test)]
     pub(super) fn is_by_frames(&self) -> bool {
         matches!(self.input, Input::Frames(..))
@@ -209,7 +211,7 @@ impl Unpacker {
         Ok(())
     }
 
-    /// Goes on with a decoder where the frames that are unpacked as a whole end.
+    /// Switches from frames to the sequential decoder.
     fn leave_frames(&mut self) -> Result<(), Error> {
         let Input::Frames(frames, source) = &mut self.input else {
             return Ok(());
@@ -232,7 +234,7 @@ impl Unpacker {
             return Ok(());
         };
         let (mut filled, mut failure) = (0, None);
-        // The block is filled before it is written: a decoder gives as little as 32 kB at once.
+        // The block is filled before it is written: a decoder may return as little as 32 kB at once.
         while filled < self.block.len() {
             match input.read(&mut self.block[filled..]) {
                 Ok(0) => {
@@ -259,7 +261,7 @@ impl Unpacker {
         Ok(())
     }
 
-    /// Writes plain bytes behind those before.
+    /// Appends plain bytes.
     fn take(&mut self, plain: &[u8]) -> Result<(), Error> {
         write_all_at(&self.spool, plain, self.num_unpacked).map_err(|e| Error::io("write", e))?;
         let mut from = (self.last_cut + self.piece_bytes - 1).max(self.num_unpacked);
@@ -298,9 +300,9 @@ impl Unpacker {
         Ok(())
     }
 
-    /// What is wrong with the file, if it is the file.
+    /// Returns what is wrong with the file, or an error if the system failed.
     fn reason(&self, error: io::Error) -> Result<String, Error> {
-        // What the system refuses has a number; what a decoder refuses has none.
+        // Errors of the system have a number; errors of a decoder have none.
         if error.raw_os_error().is_some() {
             return Err(Error::io("read", error));
         }
@@ -318,9 +320,9 @@ impl Unpacker {
     }
 }
 
-/// The members of a gzip file, one behind the other.
+/// The consecutive members of a gzip file.
 struct GzipMembers {
-    /// Taken out between two members.
+    /// `None` between two members.
     member: Option<flate2::bufread::GzDecoder<BufReader<Counted>>>,
 }
 
@@ -352,7 +354,7 @@ impl Read for GzipMembers {
     }
 }
 
-/// What unpacks a file from where its cursor stands.
+/// Returns a decoder that reads from the cursor of the file.
 fn decoder(
     source: File,
     codec: Codec,

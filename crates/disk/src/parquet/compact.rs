@@ -1,10 +1,11 @@
-//! Thrift's compact protocol: structs copied field by field, some of them changed on the way.
+//! Thrift's compact protocol: structs copied field by field, with changes to some fields.
 //!
-//! Source: Apache Thrift, "Thrift Compact protocol encoding". Only what a Parquet footer holds is known: no maps.
+//! Source: Apache Thrift, "Thrift Compact protocol encoding". Only the types of a Parquet footer are supported: no
+//! maps.
 
 use super::damage::Damage;
 
-/// Types of the compact protocol, as its field headers number them.
+/// Types of the compact protocol, as numbered in its field headers.
 pub mod kind {
     pub const TRUE: u8 = 1;
     pub const FALSE: u8 = 2;
@@ -19,17 +20,17 @@ pub mod kind {
     pub const STRUCT: u8 = 12;
 }
 
-/// Structs inside one another beyond this depth are damage.
+/// Structs nested more deeply count as damage.
 const MAX_DEPTH: usize = 64;
 
-/// Reads values off the front of a footer.
+/// Reads values from the front of a footer.
 #[derive(Clone)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// Reads these bytes.
+    /// Creates a reader of these bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
         Reader { bytes }
     }
@@ -56,13 +57,14 @@ impl<'a> Reader<'a> {
         Err(Damage::Malformed)
     }
 
-    /// The next signed number.
+    /// Reads the next signed number.
     pub fn signed(&mut self) -> Result<i64, Damage> {
         let value = self.varint()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// The next field's (number, type), or None at the end of the struct; `last` is the number of the one before.
+    /// Reads the (number, type) of the next field, or `None` at the end of the struct; `last` is the number of the
+    /// previous field.
     pub fn field(&mut self, last: i16) -> Result<Option<(i16, u8)>, Damage> {
         let header = self.byte()?;
         match (header >> 4, header & 15) {
@@ -78,21 +80,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The (length, type of the elements) of the next list.
+    /// Reads the (length, element type) of the next list.
     pub fn list(&mut self) -> Result<(usize, u8), Damage> {
         let header = self.byte()?;
         let length = match header >> 4 {
             15 => self.varint()?,
             short => u64::from(short),
         };
-        // An element has at least one byte.
+        // An element takes at least one byte.
         match usize::try_from(length) {
             Ok(length) if length <= self.bytes.len() => Ok((length, header & 15)),
             _ => Err(Damage::Malformed),
         }
     }
 
-    /// The bytes of the next value of that type.
+    /// Returns the bytes of the next value, which has type `kind`.
     pub fn value(&mut self, kind: u8) -> Result<&'a [u8], Damage> {
         let before = self.bytes;
         self.skip(kind, MAX_DEPTH)?;
@@ -102,7 +104,7 @@ impl<'a> Reader<'a> {
     fn skip(&mut self, kind: u8, depth: usize) -> Result<(), Damage> {
         let depth = depth.checked_sub(1).ok_or(Damage::Malformed)?;
         match kind {
-            // In a field header the type is the value.
+            // For Booleans, the type in the field header is the value.
             kind::TRUE | kind::FALSE => Ok(()),
             kind::BYTE => self.take(1).map(drop),
             kind::I16 | kind::I32 | kind::I64 => self.varint().map(drop),
@@ -138,12 +140,12 @@ pub struct StructWriter<'a> {
 }
 
 impl<'a> StructWriter<'a> {
-    /// A struct at the end of `out`.
+    /// Starts a struct at the end of `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         StructWriter { out, last: 0 }
     }
 
-    /// Writes a field's header; its value follows in what is returned. Numbers rise.
+    /// Writes a field header and returns the buffer that its value is appended to. Field numbers must ascend.
     pub fn field(&mut self, number: i16, kind: u8) -> &mut Vec<u8> {
         match number - self.last {
             delta @ 1..=15 => self.out.push((delta as u8) << 4 | kind),

@@ -1,17 +1,17 @@
-//! Why are bytes no Parquet file that can be joined?
+//! Why can bytes not be joined as a Parquet file?
 
 use std::fmt;
 
-/// Why bytes are no Parquet file that can be joined.
+/// Why bytes cannot be joined as a Parquet file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
-    /// They end too early.
+    /// The bytes end too early.
     Short,
-    /// They are no footer of Parquet.
+    /// The bytes are not a Parquet footer.
     Malformed,
-    /// They hold a page index or a Bloom filter, whose own offsets would stay wrong.
+    /// The file has a page index or a Bloom filter, whose own offsets would become wrong.
     Indexed,
-    /// Its schema or its rows differ from those of the first file.
+    /// The schema or the rows differ from those of the first file.
     Unlike,
 }
 

@@ -1,8 +1,8 @@
-//! How do row groups that were encoded as files of their own become one file?
+//! How do separately encoded row groups become one file?
 //!
-//! Their bytes stand one after another, and one footer names them all: the first file's, with every row group and with
-//! offsets moved to where its bytes now are. Encoders can so work side by side, which one writer of a file cannot.
-//! Everything else in a footer is copied as it is, known or not.
+//! The bytes of the row groups are concatenated, followed by one footer that lists them all: the footer of the first
+//! file, with every row group and with offsets adjusted to the new positions. So several encoders can work in parallel,
+//! which the single writer of a file cannot. All other fields of a footer are copied unchanged, known or not.
 //!
 //! Source: Apache Parquet, `parquet.thrift` (FileMetaData, RowGroup, ColumnChunk, ColumnMetaData).
 
@@ -12,10 +12,10 @@ use super::compact::{Reader, StructWriter, kind, push_list, push_signed};
 use super::damage::Damage;
 use super::schema::Description;
 
-/// First and last bytes of every Parquet file.
+/// Magic number at both ends of every Parquet file.
 pub const MAGIC: &[u8; 4] = b"PAR1";
 
-/// Joins Parquet files of one schema: their row groups, in the order in which they come.
+/// Joins Parquet files with one schema: their row groups, in the order in which they are added.
 #[derive(Default)]
 pub struct FooterJoin {
     /// The footer of the first file.
@@ -24,17 +24,18 @@ pub struct FooterJoin {
     row_groups: Vec<u8>,
     num_row_groups: usize,
     num_rows: i64,
-    /// Bytes of row groups joined so far.
+    /// Total bytes of the row groups joined so far.
     num_bytes: i64,
-    /// Of the file that they were read from.
+    /// Column descriptions of the file that the rows were read from.
     description: Option<Description>,
 }
 
 impl FooterJoin {
-    /// A join whose columns are described, as far as their layout is the same, as in the footer of another file; its keys and values too.
+    /// Starts a join that takes the column descriptions from the footer of another file, for columns with the same
+    /// layout, and its key-value metadata.
     ///
     /// # Errors
-    /// [`Damage`], if this is no footer.
+    /// Returns a [`Damage`] if this is not a footer.
     pub fn described_by(footer: &[u8]) -> Result<Self, Damage> {
         Ok(FooterJoin {
             description: Some(Description::of(footer)?),
@@ -42,10 +43,10 @@ impl FooterJoin {
         })
     }
 
-    /// Joins one more file; returns the range of its bytes that comes next in the joined one, behind the magic.
+    /// Adds a file; returns the range of its bytes to append to the joined file, after the magic number.
     ///
     /// # Errors
-    /// [`Damage`], and nothing is joined.
+    /// Returns a [`Damage`], and nothing is joined.
     pub fn add(&mut self, file: &[u8]) -> Result<Range<usize>, Damage> {
         let start = MAGIC.len();
         let (rest, end) = file.split_last_chunk::<8>().ok_or(Damage::Short)?;
@@ -90,10 +91,10 @@ impl FooterJoin {
         Ok(start..stop)
     }
 
-    /// The last bytes of the joined file, behind all row groups: footer, its length, and the magic.
+    /// Returns the end of the joined file, after all row groups: footer, its length, and the magic number.
     ///
     /// # Errors
-    /// [`Damage::Short`] if nothing was joined; [`Damage::Malformed`] if the footer would have 4 GB.
+    /// Returns [`Damage::Short`] if nothing was joined, or [`Damage::Malformed`] if the footer would reach 4 GB.
     pub fn finish(&self) -> Result<Vec<u8>, Damage> {
         let mut out = Vec::with_capacity(self.first.len() + self.row_groups.len() + 16);
         let mut reader = Reader::new(&self.first);
@@ -125,9 +126,9 @@ impl FooterJoin {
     }
 }
 
-/// Row groups whose bytes moved.
+/// Copies row groups whose bytes moved.
 struct Moved {
-    /// Bytes they moved by.
+    /// Number of bytes by which they moved.
     shift: i64,
     /// Number of the next row group in the joined file.
     ordinal: usize,
@@ -165,11 +166,11 @@ impl Moved {
                         column_chunk(reader, shift, out)?;
                     }
                 }
-                // Where the row group begins; 0 says nothing.
+                // Offset of the row group; 0 means unknown.
                 (5, kind::I64) => move_offset(reader, shift, writer.field(number, kind))?,
                 (7, kind::I16) => {
                     reader.signed()?;
-                    // The format has no number for more; the field may be left out.
+                    // The format cannot represent a larger ordinal; the field may be omitted.
                     if let Ok(ordinal) = i16::try_from(self.ordinal) {
                         push_signed(writer.field(number, kind), i64::from(ordinal));
                     }
@@ -205,7 +206,7 @@ fn column_metadata(reader: &mut Reader<'_>, shift: i64, out: &mut Vec<u8>) -> Re
     while let Some((number, kind)) = reader.field(last)? {
         last = number;
         match (number, kind) {
-            // First data page, index page, dictionary page.
+            // Offsets of the first data page, index page and dictionary page.
             (9..=11, kind::I64) => move_offset(reader, shift, writer.field(number, kind))?,
             (14, _) => return Err(Damage::Indexed),
             _ => copy(reader, number, kind, &mut writer)?,
@@ -215,7 +216,7 @@ fn column_metadata(reader: &mut Reader<'_>, shift: i64, out: &mut Vec<u8>) -> Re
     Ok(())
 }
 
-/// Copies an offset, moved; 0 stays, since no bytes but the magic stand there.
+/// Copies an offset, moved; 0 is kept, since only the magic number is there.
 fn move_offset(reader: &mut Reader<'_>, shift: i64, out: &mut Vec<u8>) -> Result<(), Damage> {
     let offset = reader.signed()?;
     let moved = offset.checked_add(if offset == 0 { 0 } else { shift });

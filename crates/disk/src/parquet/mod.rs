@@ -1,4 +1,4 @@
-//! Parquet files put together from row groups that were encoded apart.
+//! Parquet files assembled from separately encoded row groups.
 
 pub(crate) mod compact;
 pub mod damage;

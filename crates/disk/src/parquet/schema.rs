@@ -1,31 +1,32 @@
-//! What does a footer say about the columns beyond their bytes?
+//! What does a footer record about the columns, apart from their bytes?
 //!
-//! An encoder that knows fewer kinds of values than the file it read (intervals, times with a zone, texts that are JSON) writes the same bytes
-//! under a poorer description. The description of the file that was read is put back, column by column, wherever the bytes are laid out alike.
+//! An encoder that supports fewer types than the file it read (intervals, times with a zone, texts that are JSON)
+//! writes the same bytes with a poorer description. The description of the original file is restored for each column
+//! with the same layout.
 //!
 //! Source: Apache Parquet, `parquet.thrift` (SchemaElement, FileMetaData).
 
 use super::compact::{Reader, StructWriter, kind, push_list};
 use super::damage::Damage;
 
-/// Fields of a SchemaElement that say how bytes are laid out: type, type_length, repetition_type, name, num_children.
+/// Fields of a SchemaElement that determine the layout: type, type_length, repetition_type, name, num_children.
 const LAYOUT: std::ops::RangeInclusive<i16> = 1..=5;
 const REPETITION: i16 = 3;
 const NAME: i16 = 4;
 
-/// A field: its number, its type and its bytes.
+/// A field: its number, type and bytes.
 type Field = (i16, u8, Vec<u8>);
 
-/// The description of a file's columns, and its keys and values.
+/// The description of a file's columns, and its key-value metadata.
 #[derive(Debug)]
 pub(super) struct Description {
     elements: Vec<Vec<Field>>,
-    /// The list of keys and values as it stands in the footer.
+    /// The list of key-value metadata as in the footer.
     key_values: Option<Vec<u8>>,
 }
 
 impl Description {
-    /// That of a footer.
+    /// Reads the description from a footer.
     pub(super) fn of(footer: &[u8]) -> Result<Self, Damage> {
         let (mut elements, mut key_values) = (Vec::new(), None);
         for (number, kind, value) in fields(&mut Reader::new(footer))? {
@@ -41,7 +42,8 @@ impl Description {
         })
     }
 
-    /// The footer `own` with this description where it fits; None where the columns are nested otherwise.
+    /// Returns the footer `own` with this description applied where it fits, or `None` if the columns are nested
+    /// differently.
     pub(super) fn put_on(&self, own: &[u8]) -> Result<Option<Vec<u8>>, Damage> {
         let mut fields = fields(&mut Reader::new(own))?;
         for (_, _, value) in fields.iter_mut().filter(|field| field.0 == 2) {
@@ -67,7 +69,7 @@ impl Description {
     }
 }
 
-/// What must be alike; of the root, whose name and repetition mean nothing, the number of columns alone.
+/// The fields that must agree. The name and repetition of the root mean nothing, so only its number of columns counts.
 fn layout(element: &[Field], is_root: bool) -> Vec<&Field> {
     let counts = |field: &&Field| {
         LAYOUT.contains(&field.0) && !(is_root && matches!(field.0, REPETITION | NAME))
@@ -84,7 +86,7 @@ fn read_elements(list: &[u8]) -> Result<Vec<Vec<Field>>, Damage> {
     (0..length).map(|_| fields(&mut reader)).collect()
 }
 
-/// The fields of the next struct.
+/// Reads the fields of the next struct.
 fn fields(reader: &mut Reader<'_>) -> Result<Vec<Field>, Damage> {
     let (mut found, mut last) = (Vec::new(), 0);
     while let Some((number, kind)) = reader.field(last)? {

@@ -1,4 +1,4 @@
-//! Parts of a file whose blocks have checksums: how they are written, mapped and checked.
+//! Sections of a file, with a checksum for each block: how they are written, mapped and checked.
 
 mod read;
 mod write;
@@ -9,20 +9,20 @@ pub use read::Damage;
 pub(crate) use read::{Sections, damaged};
 pub(crate) use write::SectionStream;
 
-/// Bytes that one checksum covers.
+/// Bytes covered by one checksum.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 
-/// Bytes of the file and the checksums of their blocks.
+/// The location of a section and the checksum of its block checksums.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Section {
     pub(crate) offset: u64,
     pub(crate) num_bytes: u64,
-    /// XXH3 of the checksums of the blocks, which stand behind the section as 64-bit numbers.
+    /// XXH3 of the block checksums, which follow the section as 64-bit numbers.
     pub(crate) checksum: u64,
 }
 
 impl Section {
-    /// Where the checksums of the blocks stand.
+    /// Position of the block checksums.
     pub(crate) fn checksums_offset(&self) -> u64 {
         self.offset.saturating_add(self.num_bytes)
     }

@@ -10,7 +10,7 @@ use super::{BLOCK_BYTES, Section};
 use crate::environment::Fault;
 use crate::error::Error;
 
-/// What was first found to be wrong with an open file.
+/// The first damage found in an open file.
 #[derive(Debug, Clone, Default)]
 pub struct Damage {
     reason: Arc<OnceLock<String>>,
@@ -18,7 +18,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Nothing yet, of a file with these bytes.
+    /// Creates a record without damage for a file with these bytes.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         Damage {
             reason: Arc::default(),
@@ -26,17 +26,17 @@ impl Damage {
         }
     }
 
-    /// Looks whether the file was changed. Cost: about half a microsecond.
+    /// Checks whether the file has changed. Cost: about half a microsecond.
     pub fn look(&self) {
         self.fault.look();
     }
 
-    /// Whether the file was changed or could not be read: then nothing that was read of it since can be used.
+    /// Whether the file was changed or could not be read. If so, nothing read from it since can be used.
     pub fn is_unreadable(&self) -> bool {
         self.fault.is_set()
     }
 
-    /// What is wrong, where anything was found to be.
+    /// The damage, if any was found.
     pub fn reason(&self) -> Option<&str> {
         if self.is_unreadable() {
             self.note(|| {
@@ -46,7 +46,7 @@ impl Damage {
         self.reason.get().map(String::as_str)
     }
 
-    /// Keeps what is wrong, unless something was found before.
+    /// Records damage, unless some was recorded before.
     pub(crate) fn note(&self, reason: impl FnOnce() -> String) {
         self.reason.get_or_init(reason);
     }
@@ -68,7 +68,7 @@ fn damaged_block(name: &str, section: Section, number: usize) -> String {
 /// A mapped file of sections.
 #[derive(Clone)]
 pub(crate) struct Sections {
-    /// All of it.
+    /// All bytes of the file.
     bytes: SharedBytes,
     /// Whether all blocks have been checked.
     is_verified: bool,
@@ -76,7 +76,7 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
-    /// The sections of a file.
+    /// Opens the sections of a file.
     pub(crate) fn new(bytes: SharedBytes, is_verified: bool) -> Self {
         let damage = Damage::of(bytes.as_ref().as_ref());
         Sections {
@@ -90,10 +90,10 @@ impl Sections {
         self.bytes.as_ref().as_ref()
     }
 
-    /// The 64-bit number at a byte of the file.
+    /// Returns the 64-bit number at a byte of the file.
     ///
     /// # Panics
-    /// When it reaches beyond the end.
+    /// Panics if it reaches beyond the end.
     pub(crate) fn number(&self, at: usize) -> u64 {
         u64::from_le_bytes(std::array::from_fn(|i| self.all()[at + i]))
     }
@@ -109,7 +109,7 @@ impl Sections {
             .ok_or_else(|| damaged(format!("{name} reaches beyond the end")))
     }
 
-    /// The checksums of the blocks of a section.
+    /// Returns the block checksums of a section.
     pub(crate) fn checksums(&self, name: &str, section: Section) -> Result<&[u8], Error> {
         let num_blocks = section.num_bytes.div_ceil(BLOCK_BYTES as u64);
         self.bytes_of(name, section)
@@ -140,7 +140,7 @@ impl Sections {
         Ok(())
     }
 
-    /// The words of a section, whose blocks are checked when they are first read.
+    /// Returns the words of a section, whose blocks are checked when they are first read.
     pub(crate) fn guarded(&self, name: &str, section: Section) -> Result<Words, Error> {
         let words = self.words(section)?;
         if self.is_verified {
@@ -148,7 +148,7 @@ impl Sections {
         }
         let (bytes, damage, name) = (self.bytes.clone(), self.damage.clone(), name.to_owned());
         let check = move |number: usize| {
-            // Both were found to lie in the file.
+            // Both ranges were found to lie in the file.
             let all: &[u8] = bytes.as_ref().as_ref();
             let content = &all[section.offset as usize..][..section.num_bytes as usize];
             let start = number * BLOCK_BYTES;

@@ -1,4 +1,4 @@
-//! How are sections written one behind another?
+//! How are consecutive sections written?
 
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,20 +9,20 @@ use zerocopy::IntoBytes;
 use super::{BLOCK_BYTES, Section};
 use crate::error::Error;
 
-/// Bytes gathered before they are written.
+/// Bytes buffered before they are written.
 const WRITE_BYTES: usize = 1 << 20;
 
 /// A file to which sections are appended.
 pub(crate) struct SectionStream<'a, W: Write> {
     file: BufWriter<W>,
     at: u64,
-    /// Sections begin at multiples of so many bytes.
+    /// Alignment of sections, in bytes.
     alignment: u64,
     cancel: &'a AtomicBool,
 }
 
 impl<'a, W: Write + Seek> SectionStream<'a, W> {
-    /// What is written stands from byte `at` of the file on.
+    /// Starts writing at byte `at` of the file.
     pub(crate) fn new(
         mut file: W,
         at: u64,
@@ -39,7 +39,7 @@ impl<'a, W: Write + Seek> SectionStream<'a, W> {
         })
     }
 
-    /// The byte behind the last.
+    /// The current end position.
     pub(crate) fn at(&self) -> u64 {
         self.at
     }
@@ -59,7 +59,7 @@ impl<'a, W: Write + Seek> SectionStream<'a, W> {
         self.put(&vec![0; padding as usize])
     }
 
-    /// Writes bytes and behind them the checksums of their blocks.
+    /// Writes bytes, followed by the checksums of their blocks.
     pub(crate) fn section(&mut self, bytes: &[u8]) -> Result<Section, Error> {
         self.align()?;
         let offset = self.at;
@@ -77,12 +77,12 @@ impl<'a, W: Write + Seek> SectionStream<'a, W> {
         })
     }
 
-    /// As [`section`](Self::section), of words.
+    /// Same as [`section`](Self::section), for words.
     pub(crate) fn words(&mut self, words: &[u64]) -> Result<Section, Error> {
         self.section(words.as_bytes())
     }
 
-    /// The file, to which everything was written.
+    /// Returns the file after flushing everything.
     pub(crate) fn into_file(self) -> Result<W, Error> {
         self.file
             .into_inner()

@@ -1,7 +1,8 @@
 //! How is a segment built?
 //!
-//! One pass over the rows gathers what tables need, as many tables at a time as the memory holds; then they are sorted and packed, a table a
-//! thread, and appended to the file. Both files are synced before either gets its name.
+//! One pass over the rows collects the entries of as many tables as memory can hold. Each thread then sorts and packs
+//! one table at a time, and the tables are appended to the file. Both files are synced before they get their final
+//! names.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -22,15 +23,16 @@ use crate::error::Error;
 use crate::sections::{Section, SectionStream};
 use crate::store::LiveSegment;
 
-/// Builds the files of a segment of the rows in `dir`, durable under new names. Nobody looks at them before the store names them. Where all rows are gone
-/// there is none.
+/// Builds the files of a segment of the rows in `dir`, durable under new names. They are not used before the store
+/// lists them. If all rows are gone, no segment is built.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where the range is empty or has more than [`MAX_SEGMENT_ROWS`], or a row does not fit the plan; [`Error::Io`];
-/// [`Error::Canceled`]; those of the source. No file is left then, as far as files can be deleted.
+/// Returns [`Error::InvalidParameter`] if the range is empty or has more than [`MAX_SEGMENT_ROWS`] rows, or a row does
+/// not fit the plan; [`Error::Io`], [`Error::Canceled`], or an error of the source. The files are then deleted if
+/// possible.
 ///
 /// # Cost
-/// About 50 ns a row and table on one core, beside the passes over the source: one for each `memory_bytes` of tables.
+/// About 50 ns per row and table on one core, plus the passes over the source: one for each `memory_bytes` of tables.
 pub fn build_segment(
     dir: &Path,
     files: &dyn Files,
@@ -48,7 +50,7 @@ pub fn build_segment(
     plan.check()?;
     let mut live = LiveSegment {
         name: fresh_name(files, &rows),
-        // Before the first pass: whatever happens from now on is replayed.
+        // Read before the first pass: all later events are replayed.
         last_event: source.last_event(),
         batch: source.batch_before(rows.end)?,
         rows,
@@ -103,7 +105,7 @@ fn create_directory(dir: &Path, files: &dyn Files) -> Result<(), Error> {
     make().map_err(|e| Error::io("make the directory of segments", e))
 }
 
-/// Files that go when a build fails.
+/// Files that are deleted if a build fails.
 struct Left<'a> {
     files: &'a dyn Files,
     paths: Vec<PathBuf>,
@@ -112,13 +114,13 @@ struct Left<'a> {
 impl Drop for Left<'_> {
     fn drop(&mut self) {
         for path in &self.paths {
-            // What stays is an orphan, which the next writer deletes.
+            // A file that cannot be deleted is an orphan, which the next writer deletes.
             let _ = self.files.unlink(path);
         }
     }
 }
 
-/// Where the sections of the tables stand.
+/// Locations of the tables' sections.
 #[derive(Default)]
 struct Written {
     ids: Option<TableEntry>,
@@ -141,7 +143,7 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// Whether there is a row to hold.
+    /// Writes the files; returns whether there are any rows to hold.
     fn write(&self, live: &mut LiveSegment, left: &mut Left<'_>) -> Result<bool, Error> {
         let tables = path_of(self.dir, &live.name, TABLES_ENDING);
         let temporary = temporary_of(&tables);
@@ -197,7 +199,7 @@ impl Build<'_> {
         Ok(true)
     }
 
-    /// Appends the tables of a pass; fingerprints get a file of their own.
+    /// Appends the tables of a pass; fingerprints are written to a separate file.
     fn append(
         &self,
         pass: &Pass,
@@ -213,7 +215,7 @@ impl Build<'_> {
                 Job::Ids => written.ids = Some(entry),
                 Job::Groups => written.groups = Some(entry),
                 Job::Classes => written.classes = Some(entry),
-                // Bands come in their order, pass by pass.
+                // Bands arrive in order, pass by pass.
                 Job::Band(_) => written.bands.push(entry),
                 Job::Hamming => {}
             }
@@ -233,9 +235,9 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Gives the files, which are durable, their names.
+    /// Gives the durable files their final names.
     fn name_files(&self, live: &LiveSegment, left: &mut Left<'_>) -> Result<(), Error> {
-        // The tables last: who finds them finds all.
+        // The tables are renamed last: a reader that finds them finds everything.
         let endings = [
             self.plan.hamming.map(|_| HAMMING_ENDING),
             Some(TABLES_ENDING),

@@ -1,4 +1,4 @@
-//! What is gathered of the rows in one pass, and how does it become tables?
+//! Which data are collected from the rows in one pass, and how do they become tables?
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -19,19 +19,20 @@ use crate::environment::SegmentFile;
 use crate::error::Error;
 use crate::hamming_file::{FileFacts, write_hamming_to};
 
-/// Bits of a hash that tell ids and classes of a prefix apart: each that is taken for another costs a look at the store.
+/// Bits of a hash that distinguish ids and classes with the same prefix; each false match costs a lookup in the store.
 const ID_REMAINDER_BITS: u32 = 10;
-/// The same of band keys, of which there are many.
+/// The same for band keys, of which there are many.
 const BAND_REMAINDER_BITS: u32 = 6;
-/// Rows between looks at the flag.
+/// Rows between checks of the cancel flag.
 const CANCEL_ROWS: u32 = 4096;
 
-/// The rows that a segment holds: those that were not gone in the first pass. What tables know of a row is its place among them.
+/// The rows that a segment holds: those that were not gone in the first pass. Tables identify a row by its place among
+/// them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HeldRows {
     first: u32,
     num: u32,
-    /// All of them; nothing as long as they follow one another from the first on.
+    /// The rows, or empty as long as they are consecutive.
     listed: Vec<u32>,
 }
 
@@ -47,7 +48,7 @@ impl HeldRows {
         self.num
     }
 
-    /// Appends a row; gives its place.
+    /// Appends a row; returns its place.
     fn push(&mut self, row: u32) -> u32 {
         let follows = row == self.first + self.num;
         if !follows && self.listed.is_empty() {
@@ -67,7 +68,7 @@ impl HeldRows {
         }
     }
 
-    /// Two rows a word; nothing where they follow one another.
+    /// Returns the rows, two per word, or `None` if they are consecutive.
     pub(super) fn words(&self) -> Option<Vec<u64>> {
         let pairs = self.listed.chunks(2);
         let word = |pair: &[u32]| {
@@ -78,7 +79,7 @@ impl HeldRows {
     }
 }
 
-/// A bit a row that is held.
+/// One bit per held row.
 pub(super) struct RowBits {
     pub(super) kept: Vec<u64>,
     pub(super) found: Vec<u64>,
@@ -91,14 +92,14 @@ impl RowBits {
     }
 }
 
-/// What tables need of the rows so far.
+/// The data for the tables, collected from the rows so far.
 pub(super) struct Gathered {
     pub(super) bits: RowBits,
     pub(super) held: HeldRows,
     rows: Range<u32>,
-    /// The least row that may come next.
+    /// Minimum of the next row.
     next_row: u32,
-    /// In a further pass the place of the next row that is held.
+    /// In later passes, the place of the next held row.
     next_place: Option<u32>,
     row_bits: u32,
     ids: Option<Vec<u64>>,
@@ -117,13 +118,13 @@ struct Codes {
 
 struct BandEntries {
     band: u32,
-    /// Of each level.
+    /// Keys of each level.
     keys: [BandKey; NUM_LEVELS as usize],
     entries: Vec<u64>,
 }
 
 impl Gathered {
-    /// Of at most `most` rows of a range; in a further pass of those that the first one found.
+    /// Prepares to collect at most `most` rows of a range; in later passes, those that the first one found.
     pub(super) fn new(
         jobs: &[Job],
         plan: &SegmentPlan,
@@ -133,7 +134,7 @@ impl Gathered {
     ) -> Self {
         let most = most as usize;
         let num_words = most.div_ceil(64);
-        // Of what is not written to, only the addresses are taken.
+        // Unused capacity takes only addresses, not memory.
         let vec_of = |job| jobs.contains(&job).then(|| Vec::with_capacity(most));
         let bands = jobs.iter().filter_map(|job| match (job, plan.bands) {
             (Job::Band(band), Some(plan)) => Some(BandEntries::new(*band, &plan, most)),
@@ -169,7 +170,7 @@ impl Gathered {
         }
     }
 
-    /// Takes the next row.
+    /// Adds the next row.
     pub(super) fn take(&mut self, row: &SourceRow<'_>, cancel: &AtomicBool) -> Result<(), Error> {
         if row.row < self.next_row || row.row >= self.rows.end {
             return Err(self.other_rows(row.row));
@@ -179,7 +180,7 @@ impl Gathered {
             return Err(Error::Canceled);
         }
         let place = match self.next_place {
-            // Those that are held are not dropped before the end.
+            // Held rows must not be skipped before the end.
             Some(next) if next < self.held.len() && row.row > self.held.row(next) => {
                 return Err(self.other_rows(row.row));
             }
@@ -225,7 +226,7 @@ impl Gathered {
             return Ok(());
         }
         if let Some(codes) = &mut self.codes {
-            // Whole words, or as many bytes as the bits take.
+            // Whole words, or only as many bytes as the bits need.
             let is_whole = row.sketch.len() == 8 * codes.num_words;
             if !is_whole && Some(row.sketch.len()) != self.sketch_bytes {
                 return Err(other_sketch(row));
@@ -253,7 +254,7 @@ impl Gathered {
                 .peek()
                 .filter(|(other, _)| u32::from(*other) == band.band);
             let level = of_band.map_or(0, |&&(_, level)| usize::from(level));
-            // Members of no bucket are not found.
+            // Rows that are members of no bucket cannot be found.
             if let Some(key) = band.keys.get_mut(level) {
                 let hash = key.of(row.sketch);
                 band.entries.push(entry(hash, place, self.row_bits));
@@ -262,7 +263,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// That all rows came that are held.
+    /// Checks that all held rows have arrived.
     pub(super) fn check_complete(&self) -> Result<(), Error> {
         match self.next_place.is_none_or(|next| next == self.held.len()) {
             true => Ok(()),
@@ -280,7 +281,7 @@ impl Gathered {
         )
     }
 
-    /// The tables, a table a thread; what they were made of is dropped.
+    /// Returns the tables, packed by one thread each; the collected data are dropped.
     pub(super) fn pack(
         &mut self,
         building: Building<'_>,
@@ -323,7 +324,7 @@ impl Gathered {
         Ok(packed)
     }
 
-    /// Writes the tables of the fingerprints to a file of their own.
+    /// Writes the tables of the fingerprints to a separate file.
     pub(super) fn write_fingerprints(
         &mut self,
         plan: &HammingPlan,

@@ -1,56 +1,56 @@
-//! What stands where in the file of a segment?
+//! What is the layout of the file of a segment?
 
 use serde::{Deserialize, Serialize};
 
 use crate::sections::Section;
 
-/// What every file begins with.
+/// Magic number at the beginning of the file.
 pub(super) const MAGIC: &[u8; 8] = b"LWSEGMNT";
-/// What its last part begins with.
+/// Magic number of the last part of the file.
 pub(super) const END_MAGIC: &[u8; 8] = b"LWSEGEND";
 /// Version of the format.
 pub(super) const VERSION: u32 = 1;
-/// Bytes of the header and of the last part.
+/// Size of the header and of the last part, in bytes.
 pub(super) const HEADER_BYTES: usize = 64;
-/// Sections begin at multiples of so many bytes.
+/// Alignment of sections, in bytes.
 pub(super) const ALIGNMENT: u64 = 64;
-/// Endings of the names of the two files.
+/// File name extension of the tables.
 pub(super) const TABLES_ENDING: &str = "lws";
-/// As above.
+/// File name extension of the fingerprints.
 pub(super) const HAMMING_ENDING: &str = "hamming";
 
-/// Bands of signatures, as [`likewise_core::bands`] has them.
+/// Parameters of the bands of signatures, as in [`likewise_core::bands`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BandPlan {
-    /// Slots of a signature.
+    /// Slots per signature.
     pub num_slots: u32,
-    /// Bytes of a slot.
+    /// Bytes per slot.
     pub slot_bytes: u32,
-    /// Bands.
+    /// Number of bands.
     pub bands: u32,
-    /// Slots of a band.
+    /// Slots per band.
     pub rows: u32,
 }
 
-/// Fingerprints that are searched by distance.
+/// Parameters of the search of fingerprints by distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HammingPlan {
-    /// Width of a fingerprint.
+    /// Width of a fingerprint in bits.
     pub bits: u32,
     /// The radius.
     pub within: u32,
-    /// Most bytes of tables for a fingerprint; as fast as can be where `None`.
+    /// Maximum number of table bytes per fingerprint; `None` for the fastest tables.
     pub table_bytes: Option<u32>,
 }
 
-/// The description that stands before the last part, as JSON.
+/// The JSON description before the last part.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Description {
     pub(super) sketch_id: String,
-    /// Rows that the segment holds.
+    /// Number of rows that the segment holds.
     pub(super) num_rows: u32,
     pub(super) num_found: u32,
-    /// These rows, ascending, as 32-bit numbers; absent where they follow one another from the first on.
+    /// The held rows, ascending, as 32-bit numbers; absent if they are consecutive.
     pub(super) rows: Option<Section>,
     pub(super) kept: Section,
     pub(super) found: Section,
@@ -67,7 +67,7 @@ pub(super) struct Description {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HammingEntry {
     pub(super) num_bytes: u64,
-    /// That of its header.
+    /// Checksum of its header.
     pub(super) checksum: u64,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct TableEntry {
     pub(super) entries: Section,
 }
 
-/// Sizes of a table.
+/// Dimensions of a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TableShape {
     pub(super) num_entries: u64,
@@ -89,44 +89,44 @@ pub(super) struct TableShape {
 }
 
 impl TableShape {
-    /// Whether there can be such a table.
+    /// Whether a table can have this shape.
     pub(super) fn is_sound(&self) -> bool {
         self.num_entries <= u64::from(u32::MAX)
             && (1..=31).contains(&self.row_bits)
             && self.remainder_bits <= 33
     }
 
-    /// Bits of an entry.
+    /// Number of bits of an entry.
     #[inline(always)]
     pub(super) fn entry_bits(&self) -> u32 {
         self.row_bits + self.remainder_bits
     }
 
-    /// Words of the first entries of groups of prefixes, two to a word.
+    /// Number of words for the first entries of groups of prefixes, two to a word.
     pub(super) fn start_words(&self) -> usize {
         self.num_entries.div_ceil(64).div_ceil(2) as usize
     }
 
-    /// Words of the directory.
+    /// Number of words of the directory.
     pub(super) fn unary_words(&self) -> usize {
         (2 * self.num_entries).div_ceil(64) as usize
     }
 
-    /// Words of the entries.
+    /// Number of words of the entries.
     pub(super) fn entry_words(&self) -> usize {
         (self.num_entries * u64::from(self.entry_bits())).div_ceil(64) as usize
     }
 }
 
-/// What the description of a store says of a segment beside rows, batch and event: which bytes it consists of.
+/// What the store records about a segment, in addition to rows, batch and event, to identify its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Details {
     pub(super) num_bytes: u64,
-    /// That of the last part of the file, which covers every byte of the segment.
+    /// Checksum of the last part of the file, which covers every byte of the segment.
     pub(super) checksum: u64,
 }
 
-/// The section of each name, for whoever checks them all.
+/// Returns every section with its name, for callers that check them all.
 impl Description {
     pub(super) fn sections(&self) -> Vec<(String, Section)> {
         let mut all = vec![

@@ -1,13 +1,13 @@
-//! Where is what was seen before, without asking the truth?
+//! How are rows found by id, class or sketch, without searching the store?
 //!
-//! A segment is a set of files with search tables of consecutive rows. Everything in them is derived from the store: a segment that is
-//! missing, damaged or of another database is dropped and built again, and no answer depends on which rows stand in which segment.
-//! Every byte is described in FORMAT.md.
+//! A segment is a set of files with search tables for a range of rows. All of its contents are derived from the store:
+//! a segment that is missing, damaged or belongs to another database is dropped and rebuilt, and no answer depends on
+//! how rows are divided into segments. FORMAT.md describes every byte.
 //!
-//! The store's list of live segments holds a checksum that covers every byte of a segment, by way of its block
-//! checksums. The segment names its database, its rows and the last batch in them. So a file restored from elsewhere,
-//! or half written, is never searched, and checking that takes microseconds. No lock is held while a segment is built:
-//! the build notes the last event before it reads, and later events are replayed over it.
+//! The store's list of live segments holds a checksum that covers every byte of a segment through its block checksums.
+//! The segment names its database, its rows and the last batch in them. So a file that was restored from elsewhere or
+//! is incomplete is never searched, and this check takes microseconds. No lock is held while a segment is built: the
+//! build records the last event before it reads, and later events are replayed over it.
 
 mod build;
 mod gather;
@@ -30,5 +30,5 @@ pub use segment::Segment;
 pub use source::{Needed, RowSource, SourceRow};
 pub use tiers::{MIN_ROWS, Piece, RATIO, next_build, next_worn};
 
-/// Most rows of a segment.
+/// Maximum number of rows of a segment.
 pub const MAX_SEGMENT_ROWS: u32 = 1 << 31;

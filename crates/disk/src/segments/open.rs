@@ -1,4 +1,4 @@
-//! Are the files of a segment there, whole, and of this database?
+//! Are the files of a segment present, complete, and of this database?
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -16,32 +16,32 @@ use crate::hamming_file::{OpenedSet, hamming_set_of};
 use crate::sections::{Sections, damaged};
 use crate::store::LiveSegment;
 
-/// What a segment must belong to.
+/// The database state that a segment must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected<'a> {
     /// The random identity of the database.
     pub identity: [u8; 16],
-    /// Identity of what makes the bytes of a sketch.
+    /// Identity of everything that determines the bytes of a sketch.
     pub sketch_id: &'a str,
-    /// Identity of the last batch of the segment's rows, as the database has it now.
+    /// Identity of the last batch of the segment's rows, as recorded in the database.
     pub batch: u64,
 }
 
-/// Files that were found to be those of the segment.
+/// Files that were found to belong to the segment.
 pub(super) struct Opened {
     pub(super) sections: Sections,
     pub(super) description: Description,
     pub(super) hamming: Option<OpenedSet>,
-    /// Of both files.
+    /// Total size of both files.
     pub(super) num_bytes: u64,
 }
 
-/// The file of a segment with one of its endings.
+/// Returns the path of a segment's file with one of the extensions.
 pub(super) fn path_of(dir: &Path, name: &str, ending: &str) -> PathBuf {
     dir.join(format!("{name}.{ending}"))
 }
 
-/// The header of the file of tables: what it belongs to.
+/// Returns the header of the file of tables, which identifies its database and rows.
 pub(super) fn header(live: &LiveSegment, identity: [u8; 16]) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..8].copy_from_slice(MAGIC);
@@ -56,7 +56,7 @@ pub(super) fn header(live: &LiveSegment, identity: [u8; 16]) -> [u8; HEADER_BYTE
     header
 }
 
-/// The last part of the file of tables, behind the description.
+/// Returns the last part of the file of tables, which follows the description.
 pub(super) fn ending(header: &[u8; HEADER_BYTES], offset: u64, json: &[u8]) -> [u8; HEADER_BYTES] {
     let mut ending = [0; HEADER_BYTES];
     let num_bytes = offset + json.len() as u64 + HEADER_BYTES as u64;
@@ -71,7 +71,7 @@ pub(super) fn ending(header: &[u8; HEADER_BYTES], offset: u64, json: &[u8]) -> [
     ending
 }
 
-/// Opens the files and checks all but the blocks of the tables.
+/// Opens the files and checks everything except the blocks of the tables.
 pub(super) fn open_files(
     dir: &Path,
     files: &dyn Files,
@@ -98,7 +98,7 @@ pub(super) fn open_files(
     })
 }
 
-/// Says in an error which file it is.
+/// Adds the file name to an error.
 fn named(error: Error, live: &LiveSegment, ending: &str) -> Error {
     match error {
         Error::Damaged { reason } => damaged(format!("{}.{ending}: {reason}", live.name)),

@@ -8,7 +8,7 @@ use super::source::{Needed, RowSource};
 use crate::error::Error;
 
 impl Pass {
-    /// Goes over the rows once.
+    /// Reads the rows once, collecting the data of one pass.
     pub(super) fn gather(
         &self,
         source: &dyn RowSource,

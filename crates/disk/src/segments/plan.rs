@@ -1,4 +1,4 @@
-//! Which tables does a segment need, and which of them are built in one pass?
+//! Which tables does a segment need, and which are built in one pass?
 
 use std::sync::atomic::AtomicBool;
 
@@ -6,33 +6,33 @@ use likewise_core::isa::Isa;
 
 use super::layout::{BandPlan, HammingPlan};
 
-/// What a recipe asks of segments.
+/// The tables that a recipe requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentPlan {
     /// Whether documents are looked up by their class.
     pub classes: bool,
-    /// How fingerprints are searched.
+    /// How fingerprints are searched, if they are.
     pub hamming: Option<HammingPlan>,
-    /// How signatures are searched.
+    /// How signatures are searched, if they are.
     pub bands: Option<BandPlan>,
 }
 
-/// Means of a build.
+/// Resources of a build.
 #[derive(Clone, Copy)]
 pub struct Building<'a> {
     /// Instruction set.
     pub isa: Isa,
-    /// Threads of the call.
+    /// Number of threads.
     pub threads: usize,
-    /// Bytes of memory, about; at least those of one table (16 a row, of fingerprints some 40) are taken all the same.
+    /// Approximate memory limit, in bytes. One table (16 bytes per row, about 40 for fingerprints) is always allowed.
     pub memory_bytes: usize,
-    /// Ends the work when set.
+    /// Cancels the work when set.
     pub cancel: &'a AtomicBool,
 }
 
-/// Bytes of a row in a table while it is sorted and packed.
+/// Bytes per row of a table while it is sorted and packed.
 const TABLE_BYTES: usize = 16;
-/// Bytes of a fingerprint in tables to be, beside its words.
+/// Bytes per fingerprint while its tables are built, in addition to its words.
 const HAMMING_BYTES: usize = 40;
 
 /// A table to build.
@@ -51,7 +51,8 @@ pub(super) struct Pass {
     pub(super) jobs: Vec<Job>,
 }
 
-/// All tables of a plan in few passes, each with at most `memory_bytes` of tables or one table; bands in their order.
+/// Divides the tables of a plan into few passes, each with at most `memory_bytes` of tables or a single table; bands
+/// stay in order.
 pub(super) fn passes(plan: &SegmentPlan, num_rows: usize, memory_bytes: usize) -> Vec<Pass> {
     let bands = plan.bands.map_or(0, |bands| bands.bands);
     let jobs = [Job::Ids, Job::Groups]

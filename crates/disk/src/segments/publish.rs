@@ -1,4 +1,4 @@
-//! Which files are there, and which may go?
+//! Which files exist, and which may be deleted?
 
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -10,33 +10,34 @@ use super::open::path_of;
 use crate::environment::Files;
 use crate::error::Error;
 
-/// What the names of segments begin with.
+/// Prefix of the names of segments.
 const PREFIX: &str = "rows-";
-/// What the name of a file ends with that has not got its own yet.
+/// Suffix of a file that does not have its final name yet.
 const UNFINISHED: &str = ".unfinished";
 
-/// A name that no segment of these rows had.
+/// Returns a new name for a segment of these rows.
 pub(super) fn fresh_name(files: &dyn Files, rows: &Range<u32>) -> String {
     let number = files.name_number();
     format!("{PREFIX}{}-{}-{number:016x}", rows.start, rows.end)
 }
 
-/// The name of a file as long as it is written.
+/// Returns the name of a file while it is being written.
 pub(super) fn temporary_of(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}{UNFINISHED}"))
 }
 
-/// Deletes the files of segments that the store names no longer; files that are there no more are well.
+/// Deletes the files of segments that the store no longer lists; absent files are ignored.
 ///
-/// Where the system holds files that are mapped (Windows) they stay, and [`delete_orphans`] deletes them later.
+/// If the system does not allow deletion of mapped files (Windows) they remain, and [`delete_orphans`] deletes them
+/// later.
 ///
 /// # Errors
-/// [`Error::Io`] of the first that could not be deleted; the others are deleted all the same.
+/// Returns [`Error::Io`] for the first file that could not be deleted; the others are deleted anyway.
 pub fn unlink_segments(dir: &Path, files: &dyn Files, names: &[String]) -> Result<(), Error> {
     let mut first = Ok(());
     for name in names {
-        // The tables first: without them nobody opens the rest.
+        // The tables are deleted first: without them, no reader opens the rest.
         for ending in [TABLES_ENDING, HAMMING_ENDING] {
             match files.unlink(&path_of(dir, name, ending)) {
                 Err(error) if error.kind() != ErrorKind::NotFound && first.is_ok() => {
@@ -49,12 +50,13 @@ pub fn unlink_segments(dir: &Path, files: &dyn Files, names: &[String]) -> Resul
     first
 }
 
-/// Deletes the files that a dead writer left: all of segments that are not `live`. Only the writer calls it, while it builds nothing.
+/// Deletes the files that a dead writer left: those of all segments that are not `live`. Only the writer may call this,
+/// while it is not building a segment.
 ///
-/// Returns how many there were. Other files, and what cannot be deleted, stay.
+/// Returns the number of files. Other files, and files that cannot be deleted, remain.
 ///
 /// # Errors
-/// [`Error::Io`] where the directory cannot be read; one that is not there is well.
+/// Returns [`Error::Io`] if the directory cannot be read; an absent directory is ignored.
 pub fn delete_orphans(dir: &Path, files: &dyn Files, live: &[String]) -> Result<usize, Error> {
     let entries = match files.list(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
@@ -69,10 +71,10 @@ pub fn delete_orphans(dir: &Path, files: &dyn Files, live: &[String]) -> Result<
     Ok(num_deleted)
 }
 
-/// Names of the entries of the directory that are no files of `live` segments.
+/// Returns the names in the directory that are not files of `live` segments.
 ///
 /// # Errors
-/// [`Error::Io`] where the directory cannot be read; one that is not there is well.
+/// Returns [`Error::Io`] if the directory cannot be read; an absent directory is ignored.
 pub fn other_names(dir: &Path, files: &dyn Files, live: &[String]) -> Result<Vec<String>, Error> {
     let entries = match files.list(dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -107,7 +109,7 @@ fn is_orphan(name: &OsStr, live: &[String]) -> bool {
     })
 }
 
-/// Bytes of the files of a segment; 0 where they are not there.
+/// Returns the total size of the files of a segment; 0 if they are absent.
 pub fn segment_bytes(dir: &Path, files: &dyn Files, name: &str) -> u64 {
     [TABLES_ENDING, HAMMING_ENDING]
         .iter()

@@ -1,4 +1,4 @@
-//! What does an open segment answer?
+//! Which lookups does an open segment support?
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,19 +17,19 @@ use crate::error::Error;
 use crate::sections::{Damage, Sections, damaged};
 use crate::store::LiveSegment;
 
-/// What is wrong with tables whose blocks are what was written.
+/// The reason reported for tables whose blocks are intact but inconsistent.
 const CONTRADICTS: &str = "its directories are inconsistent with its lengths";
 
-/// The mapped tables of consecutive rows; answers are rows of the store, those that have the key ascending.
+/// The mapped tables of a range of rows. Lookups return rows of the store, in ascending order for each key.
 ///
-/// Keys are told apart by some bits of a hash only, so that a row that is found may have another key: whoever asks compares. Every row that
-/// has the key is found.
+/// Keys are compared only by some bits of a hash. All rows with the key are returned, but a returned row may have
+/// another key, so the caller must compare.
 pub struct Segment {
     live: LiveSegment,
     num_rows: u32,
     num_found: u32,
     num_bytes: u64,
-    /// Two of them a word; absent where they follow one another from the first on.
+    /// Two rows per word; absent if the rows are consecutive.
     rows: Option<Words>,
     kept: Words,
     found: Words,
@@ -52,16 +52,18 @@ impl std::fmt::Debug for Segment {
 }
 
 impl Segment {
-    /// Maps the files of a segment. They must not change as long as it is used.
+    /// Maps the files of a segment. They must not change while it is in use.
     ///
-    /// Header, description, lengths and the checksums of all blocks are checked; a block of a table is checked when it is first read, with
-    /// `verify` now.
+    /// The header, the description, the lengths and the checksums of all blocks are checked. A block of a table is
+    /// checked when it is first read; with `verify`, on opening.
     ///
     /// # Errors
-    /// [`Error::Damaged`] naming what is wrong, also where it belongs to something else; [`Error::Io`]; [`Error::Canceled`].
+    /// Returns [`Error::Damaged`], which names what is wrong, also if the segment belongs to something else;
+    /// [`Error::Io`]; or [`Error::Canceled`].
     ///
     /// # Cost
-    /// Microseconds, and a reading of an eighth of a byte for each row that has no fingerprint; with `verify` a reading of the files.
+    /// Microseconds, plus a read of an eighth of a byte for each row that has no fingerprint; with `verify`, a read of
+    /// both files.
     pub fn open(
         dir: &Path,
         files: &dyn Files,
@@ -130,25 +132,25 @@ impl Segment {
         })
     }
 
-    /// Its name.
+    /// The name of the segment.
     pub fn name(&self) -> &str {
         &self.live.name
     }
 
-    /// The rows that it covers. Those of them that were gone when it was built it does not hold.
+    /// The range of rows that it covers. It does not hold those that were gone when it was built.
     pub fn rows(&self) -> Range<u32> {
         self.live.rows.clone()
     }
 
-    /// Rows that it holds.
+    /// Number of rows that it holds.
     pub fn num_rows(&self) -> u32 {
         self.num_rows
     }
 
-    /// The row at a place among those that it holds, by which [`hamming`](Self::hamming) knows it.
+    /// Returns the row at a place among the held rows. [`hamming`](Self::hamming) identifies rows by place.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn row_at(&self, place: u32) -> Result<u32, Error> {
         match &self.rows {
             None => Ok(self.live.rows.start.saturating_add(place)),
@@ -157,7 +159,7 @@ impl Segment {
         }
     }
 
-    /// The first row that it covers, where its rows follow one another from there on: [`row_at`](Self::row_at) adds to it.
+    /// The first row, if all held rows are consecutive from there: [`row_at`](Self::row_at) is then an addition.
     pub fn first_of_all(&self) -> Option<u32> {
         self.rows.is_none().then_some(self.live.rows.start)
     }
@@ -167,10 +169,10 @@ impl Segment {
         Ok((word >> (32 * (place % 2))) as u32)
     }
 
-    /// How many rows below one it holds.
+    /// Returns how many rows below `row` it holds.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn num_below(&self, row: u32) -> Result<u32, Error> {
         let Some(rows) = &self.rows else {
             let above = row.saturating_sub(self.live.rows.start);
@@ -190,7 +192,7 @@ impl Segment {
     /// Whether it holds a row.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn holds(&self, row: u32) -> Result<bool, Error> {
         Ok(self.place_of(row)?.is_some())
     }
@@ -204,22 +206,22 @@ impl Segment {
         Ok(is_there.then_some(place))
     }
 
-    /// The last event that it knows of.
+    /// The last event that is reflected in it.
     pub fn last_event(&self) -> u64 {
         self.live.last_event
     }
 
-    /// Rows that are found by their sketches.
+    /// Number of rows that can be found by their sketches.
     pub fn num_found(&self) -> u32 {
         self.num_found
     }
 
-    /// Bytes of its files.
+    /// Total size of its files.
     pub fn num_bytes(&self) -> u64 {
         self.num_bytes
     }
 
-    /// Bytes of each of its parts.
+    /// Size of each of its parts.
     pub fn sizes(&self) -> Vec<(&'static str, u64)> {
         let of = |table: &TableEntry| {
             let sections = [table.starts, table.unary, table.entries];
@@ -251,15 +253,16 @@ impl Segment {
     /// Appends the rows whose id may have this hash (XXH3-64).
     ///
     /// # Errors
-    /// [`Error::Damaged`] where a block that is needed is not what was written.
+    /// Returns [`Error::Damaged`] if a required block has been altered.
     pub fn rows_of_id(&self, hash: u64, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(&self.ids, hash, out)
     }
 
-    /// As [`rows_of_id`](Self::rows_of_id) of many, the misses of one hidden behind those of others: gives the place of each hash with each row.
+    /// Same as [`rows_of_id`](Self::rows_of_id) for many hashes, with overlapping cache misses; appends the place of
+    /// the hash with each row.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn rows_of_ids(&self, hashes: &[u64], out: &mut Vec<(u32, u32)>) -> Result<(), Error> {
         self.find(&self.ids, hashes, out)
     }
@@ -267,76 +270,79 @@ impl Segment {
     /// Appends the first rows of classes whose key may have this hash.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id); [`Error::InvalidParameter`] where the segment has no classes.
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id), or [`Error::InvalidParameter`] if the segment has no
+    /// classes.
     pub fn rows_of_class(&self, hash: u64, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(self.classes()?, hash, out)
     }
 
-    /// As [`rows_of_class`](Self::rows_of_class) of many.
+    /// Same as [`rows_of_class`](Self::rows_of_class) for many hashes.
     ///
     /// # Errors
-    /// As [`rows_of_class`](Self::rows_of_class).
+    /// Returns the errors of [`rows_of_class`](Self::rows_of_class).
     pub fn rows_of_classes(&self, hashes: &[u64], out: &mut Vec<(u32, u32)>) -> Result<(), Error> {
         self.find(self.classes()?, hashes, out)
     }
 
-    /// Appends the members of a band whose key, of the level where they are members, may be this one.
+    /// Appends the members of a band whose key may be this one, at the level where they are members.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id); [`Error::InvalidParameter`] where there is no such band.
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id), or [`Error::InvalidParameter`] if there is no such band.
     pub fn bucket(&self, band: u32, key: u64, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(self.band(band)?, key, out)
     }
 
-    /// As [`bucket`](Self::bucket) of many keys of one band.
+    /// Same as [`bucket`](Self::bucket) for many keys of one band.
     ///
     /// # Errors
-    /// As [`bucket`](Self::bucket).
+    /// Returns the errors of [`bucket`](Self::bucket).
     pub fn buckets(&self, band: u32, keys: &[u64], out: &mut Vec<(u32, u32)>) -> Result<(), Error> {
         self.find(self.band(band)?, keys, out)
     }
 
-    /// Whether a row was kept when the segment was built; not where it is not held.
+    /// Returns whether a row was kept when the segment was built; false if it is not held.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn is_kept(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.kept, row)
     }
 
-    /// Whether a row is found by its sketch.
+    /// Returns whether a row can be found by its sketch.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn is_found(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.found, row)
     }
 
-    /// Whether a row is marked as short.
+    /// Returns whether a row is marked as short.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn is_short(&self, row: u32) -> Result<bool, Error> {
         self.bit(&self.short, row)
     }
 
-    /// Appends the rows that were removed because of a kept one, which may stand in any segment, when this was built: exactly those.
+    /// Appends exactly the rows that were removed because of `leader`, a kept row in any segment, when this segment was
+    /// built.
     ///
     /// # Errors
-    /// As [`rows_of_id`](Self::rows_of_id).
+    /// Returns the errors of [`rows_of_id`](Self::rows_of_id).
     pub fn members(&self, leader: u32, out: &mut Vec<u32>) -> Result<(), Error> {
         self.find_one(&self.groups, row_hash(leader), out)
     }
 
-    /// The fingerprints that are found, where they are searched by distance; they are known by their [places](Self::row_at).
+    /// The fingerprints that can be found, if they are searched by distance. They are identified by their
+    /// [places](Self::row_at).
     pub fn hamming(&self) -> Option<&HammingSet> {
         self.hamming.as_ref()
     }
 
-    /// Searches these fingerprints; nothing where there are none.
+    /// Searches these fingerprints; finds nothing if there are none.
     ///
     /// # Errors
-    /// Those of [`HammingSet::search`]; [`CoreError::Damaged`] is also noted as [damage](Self::damage).
+    /// Returns the errors of [`HammingSet::search`]; [`CoreError::Damaged`] is also recorded as [damage](Self::damage).
     pub fn search(
         &self,
         queries: Fingerprints<'_>,
@@ -359,7 +365,7 @@ impl Segment {
         }
     }
 
-    /// What was found to be damaged since it was opened, by whichever question came upon it.
+    /// The damage found by any lookup since the segment was opened.
     pub fn damage(&self) -> Option<String> {
         let of = |damage: &Damage, ending| {
             let reason = damage.reason()?;
@@ -369,16 +375,17 @@ impl Segment {
             .or_else(|| of(&self.hamming_damage, HAMMING_ENDING))
     }
 
-    /// Looks whether its files were changed since they were mapped; if so, every question is an error from now on. Cost: a microsecond.
+    /// Checks whether its files have changed since they were mapped; if so, every later lookup returns an error. Cost:
+    /// a microsecond.
     pub fn look(&self) {
         self.sections.damage.look();
         self.hamming_damage.look();
     }
 
-    /// Checks every block now.
+    /// Checks every block.
     ///
     /// # Errors
-    /// [`Error::Damaged`] naming the first block that is not what was written; [`Error::Canceled`].
+    /// Returns [`Error::Damaged`], which names the first altered block, or [`Error::Canceled`].
     pub fn verify(&self, cancel: &AtomicBool) -> Result<(), Error> {
         for (name, section) in self.description.sections() {
             self.sections.verify(&name, section, cancel)?;
@@ -449,7 +456,7 @@ impl Segment {
         Ok(word >> (place % 64) & 1 == 1)
     }
 
-    /// What was found in the tables, if all that was read of them is what was written.
+    /// Returns the result of a lookup if everything it read is intact.
     fn proven<T>(&self, found: Result<T, BadBlock>) -> Result<T, Error> {
         match found {
             Ok(found) if !self.sections.damage.is_unreadable() => Ok(found),
@@ -460,7 +467,7 @@ impl Segment {
     #[cold]
     fn bad_block(&self) -> Error {
         let damage = &self.sections.damage;
-        // Noted, so that a table without a damaged block is found out too.
+        // Recorded, so that a table without a damaged block is also detected.
         if damage.reason().is_none() {
             damage.note(|| CONTRADICTS.to_owned());
         }

@@ -1,33 +1,34 @@
-//! Of what is a segment built?
+//! Which data is a segment built from?
 
 use std::ops::Range;
 
 use crate::error::Error;
 
-/// One document, as the truth has it.
+/// One document, as stored.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceRow<'a> {
-    /// Its number.
+    /// Its row number.
     pub row: u32,
-    /// The user's id; looked at where [`Needed::ids`] asks for it.
+    /// The user's id; used if [`Needed::ids`] is set.
     pub id: &'a str,
-    /// Its sketch; looked at where [`Needed::sketches`] asks for it and the document is found by its sketch.
+    /// Its sketch; used if [`Needed::sketches`] is set and the document can be found by its sketch.
     pub sketch: &'a [u8],
-    /// Of a removed document the row of the kept one that it matched; nothing of a kept one.
+    /// For a removed document, the row of the kept one that it matched; `None` for a kept one.
     pub leader: Option<u32>,
-    /// Whether the user removed it or it has expired. Such a row is left out.
+    /// Whether the user removed it or it has expired. Such rows are omitted.
     pub is_gone: bool,
-    /// Whether it is found by its sketch: the first of its class, not empty.
+    /// Whether it can be found by its sketch: it is the first of its class, and not empty.
     pub is_found: bool,
-    /// Whether it is short: a mark of the caller's, one bit a row.
+    /// Whether it is short: a mark of the caller, one bit per row.
     pub is_short: bool,
-    /// Hash of the key of its class, where it is the first of one.
+    /// Hash of the key of its class, if it is the first of one.
     pub class: Option<u64>,
-    /// Bands and levels of the buckets that are not of level 0, ascending by band; a level above the last says that it is no member.
+    /// Bands and levels of the buckets above level 0, ascending by band. A level above the last means that it is not a
+    /// member.
     pub levels: &'a [(u16, u8)],
 }
 
-/// What a pass over the rows looks at, so that a source may leave the rest empty.
+/// The data that a pass over the rows uses; a source may leave the rest empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needed {
     /// The ids.
@@ -38,33 +39,34 @@ pub struct Needed {
     pub classes: bool,
 }
 
-/// Gives documents in order of row: the truth, or a stand-in of a test. Rows that were dropped are missing.
+/// Yields documents in order of row, from the store or from test data. Dropped rows are missing.
 pub trait RowSource {
     /// The random identity of the database.
     fn identity(&self) -> [u8; 16];
 
-    /// Identity of what makes the bytes of a sketch.
+    /// Identity of everything that determines the bytes of a sketch.
     fn sketch_id(&self) -> &str;
 
-    /// The last event that every later [`each_row`](RowSource::each_row) knows of. It may know of later ones too: whoever reads the segment
-    /// replays the events behind this one, which sets states and adds nothing up.
+    /// The last event that every later [`each_row`](RowSource::each_row) call reflects. It may reflect later ones too:
+    /// readers of the segment replay the events after this one, and replaying sets states rather than adding up.
     fn last_event(&self) -> u64;
 
-    /// Most rows that [`each_row`](RowSource::each_row) gives of a range and that are not gone.
+    /// Maximum number of rows in a range that [`each_row`](RowSource::each_row) yields and that are not gone.
     fn most_rows(&self, rows: &Range<u32>) -> u32 {
         rows.end - rows.start
     }
 
-    /// Identity of the last batch of the rows below `end`.
+    /// Returns the identity of the last batch of the rows below `end`.
     ///
     /// # Errors
-    /// Those of the source.
+    /// Returns the errors of the source.
     fn batch_before(&self, end: u32) -> Result<u64, Error>;
 
-    /// Gives each row of the range that was not dropped once, ascending. A build goes over the rows several times where memory is small.
+    /// Passes each row of the range that was not dropped to `each`, once and in ascending order. A build reads the rows
+    /// several times if memory is small.
     ///
     /// # Errors
-    /// Those of the source, and of `each`, at which it stops.
+    /// Returns the errors of the source, and the first error of `each`, which stops it.
     fn each_row(
         &self,
         rows: Range<u32>,

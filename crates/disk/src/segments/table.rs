@@ -1,26 +1,26 @@
-//! Which rows have a key of this hash?
+//! Which rows have a key with this hash?
 //!
-//! An entry is a hash of 64 bits whose low `row_bits` are dropped, and a row. Entries are sorted, and with m of them the product of hash and m,
-//! 128 bits wide, says where one stands: its upper half is the *prefix*, 0 to m - 1, one entry to a prefix on the average; the
-//! first `remainder_bits` of its lower half are kept beside the row to tell others of the prefix apart. A directory in unary, a 0 for each
-//! entry and a 1 behind each prefix, with the first entry of each 64 prefixes beside it, takes 2.5 bits an entry, and a lookup three cache
-//! misses, which batches hide behind each other.
+//! An entry is a 64-bit hash, without its low `row_bits`, and a row. Entries are sorted. With m entries, the 128-bit
+//! product of hash and m gives the position of an entry: its upper half is the *prefix*, 0 to m - 1, with one entry per
+//! prefix on average; the first `remainder_bits` of its lower half are stored with the row to distinguish entries with
+//! the same prefix. A unary directory (a 0 for each entry and a 1 after each prefix), with the first entry of every 64
+//! prefixes, takes 2.5 bits per entry. A lookup takes three cache misses, which overlap in batches.
 //!
-//! So an id costs 4.6 bytes at 1e7 documents and a band 4; the store confirms what is found. The product gives one
-//! entry a prefix for any m, where prefixes of whole bits would leave up to half of a directory empty. Groups are
-//! stored with all their bits, since a row number has only 32.
+//! So an id costs 4.6 bytes at 1e7 documents and a band 4; the store confirms each result. The product gives one entry
+//! per prefix for any m, whereas prefixes of whole bits would leave up to half of a directory empty. Groups are stored
+//! with all their bits, since a row number has only 32.
 
 use likewise_core::prefetch::prefetch_read;
 use likewise_hamming::index::Words;
 
 use super::layout::TableShape;
 
-/// Prefixes whose first entry is written down.
+/// Prefixes per stored first entry.
 const GROUP: u64 = 64;
-/// Keys that are looked up side by side.
+/// Keys that are looked up together.
 const LANES: usize = 32;
 
-/// A table as it is written.
+/// A packed table, as it is written.
 #[derive(Debug, Default)]
 pub(super) struct PackedTable {
     pub(super) shape: TableShape,
@@ -29,31 +29,32 @@ pub(super) struct PackedTable {
     pub(super) entries: Vec<u64>,
 }
 
-/// Bits that a row below `num_rows` takes.
+/// Returns the number of bits for a row below `num_rows`.
 pub(super) fn row_bits(num_rows: u32) -> u32 {
     (u64::from(num_rows).max(2) - 1).ilog2() + 1
 }
 
-/// The entry of a row under a hash.
+/// Returns the entry of a row under a hash.
 pub(super) fn entry(hash: u64, row: u32, row_bits: u32) -> u64 {
     hash >> row_bits << row_bits | u64::from(row)
 }
 
-/// A hash of a row's number that tells it from every other in the upper 32 bits.
+/// Returns a hash of a row number whose upper 32 bits are unique to that row.
 pub(super) fn row_hash(row: u32) -> u64 {
-    // Odd factors and shifted copies of itself: each step can be undone.
+    // Odd factors and XORs with shifted copies: each step is invertible.
     let mut x = row;
     x = (x ^ x >> 16).wrapping_mul(0x7FEB_352D);
     x = (x ^ x >> 15).wrapping_mul(0x846C_A68B);
     u64::from(x ^ x >> 16) << 32
 }
 
-/// Remainder bits that tell all of `num_entries` hashes of 32 bits apart: products of two that share a prefix differ by `num_entries` at least.
+/// Returns the remainder bits that distinguish all of `num_entries` hashes of 32 bits: products with the same prefix
+/// differ by at least `num_entries`.
 pub(super) fn exact_remainder_bits(num_entries: usize) -> u32 {
     32 - (num_entries.max(1) as u64).ilog2()
 }
 
-/// Prefix and remainder of a hash.
+/// Returns the prefix and the remainder of a hash.
 #[inline(always)]
 fn place(hash: u64, shape: &TableShape) -> (u64, u64) {
     let kept = hash >> shape.row_bits << shape.row_bits;
@@ -81,7 +82,7 @@ pub(super) fn pack(entries: &mut [u64], row_bits: u32, remainder_bits: u32) -> P
     let row_mask = (1 << row_bits) - 1;
     let mut prefix = 0;
     let mut close = |upto: u64, index: u64, table: &mut PackedTable| {
-        // A one behind each prefix; the first entry of each group.
+        // A 1 after each prefix; the first entry of each group.
         while prefix < upto {
             let bit = index + prefix;
             table.unary[(bit / 64) as usize] |= 1 << (bit % 64);
@@ -106,7 +107,7 @@ pub(super) fn pack(entries: &mut [u64], row_bits: u32, remainder_bits: u32) -> P
     table
 }
 
-/// A block that is needed is not what was written.
+/// A required block has been altered.
 #[derive(Debug)]
 pub(super) struct BadBlock;
 
@@ -119,20 +120,20 @@ pub(super) struct Table {
     entries: Words,
 }
 
-/// A key on its way.
+/// A key that is being looked up.
 #[derive(Clone, Copy, Default)]
 struct Lane {
     prefix: u64,
     remainder: u64,
-    /// Bit of the directory where its group begins.
+    /// Bit of the directory at which its group begins.
     bit: u64,
-    /// Its entries.
+    /// Range of its entries.
     first: u64,
     end: u64,
 }
 
 impl Table {
-    /// `None` where lengths and shape contradict each other.
+    /// Returns `None` if lengths and shape contradict each other.
     pub(super) fn new(
         shape: TableShape,
         starts: Words,
@@ -151,7 +152,7 @@ impl Table {
         })
     }
 
-    /// Gives `found(place of the hash, row)` for each entry that may have one of the hashes.
+    /// Calls `found(place of the hash, row)` for each entry that may have one of the hashes.
     pub(super) fn find(
         &self,
         hashes: &[u64],
@@ -194,7 +195,7 @@ impl Table {
         (index * u64::from(self.shape.entry_bits()) / 64) as usize
     }
 
-    /// Bit of the directory where the prefixes of a group begin.
+    /// Returns the bit of the directory at which the prefixes of a group begin.
     #[inline(always)]
     fn group_bit(&self, group: u64) -> Result<u64, BadBlock> {
         let word = read(&self.starts, group / 2)?;
@@ -202,13 +203,13 @@ impl Table {
         Ok(first + GROUP * group)
     }
 
-    /// First entry of a prefix and the one behind its last.
+    /// Returns the first entry of a prefix and the end of its entries.
     #[inline(always)]
     fn range(&self, prefix: u64, group_bit: u64) -> Result<(u64, u64), BadBlock> {
         let mut left = prefix % GROUP;
         let mut at = group_bit / 64;
         let mut word = read(&self.unary, at)? >> (group_bit % 64) << (group_bit % 64);
-        // The bit behind the one that closes the prefix before.
+        // The bit after the one that closes the previous prefix.
         let mut begin = group_bit;
         if left > 0 {
             while u64::from(word.count_ones()) < left {
@@ -244,7 +245,7 @@ impl Table {
     }
 }
 
-/// A word that was found to be what was written.
+/// Returns a word after checking that its block is intact.
 #[inline(always)]
 pub(super) fn read(words: &Words, index: u64) -> Result<u64, BadBlock> {
     let index = index as usize;
@@ -254,7 +255,7 @@ pub(super) fn read(words: &Words, index: u64) -> Result<u64, BadBlock> {
     }
 }
 
-/// Place of the one that has `n` ones below it; there are more than `n`.
+/// Returns the position of the 1 that has `n` ones below it; there must be more than `n`.
 #[inline(always)]
 fn nth_one(word: u64, mut n: u32) -> u32 {
     let mut place = 0;
@@ -313,7 +314,7 @@ mod tests {
 
     #[test]
     fn every_row_of_a_hash_is_found_and_few_others() {
-        // Many rows of few hashes, sparse and dense ends, sizes around a group and a word.
+        // Many rows with few hashes, sparse and dense ends, sizes around a group and a word.
         for (num, num_hashes, remainder_bits) in [
             (0, 1, 6),
             (1, 1, 0),

@@ -1,39 +1,40 @@
-//! Which rows are to be built into a segment next?
+//! Which rows are built into a segment next?
 
 use std::ops::Range;
 
-/// Rows of the smallest segment that is worth its files.
+/// Minimum number of rows for which a segment is worth its files.
 pub const MIN_ROWS: u32 = 1 << 14;
-/// A segment of a tier is about so many times larger than one of the tier below. Each search asks every segment, each row is built again once a
-/// tier: with four there are about half as many segments as with eight, for one more building of each row.
+/// Approximate size ratio of segments in successive tiers. Each search visits every segment, and each row is rebuilt
+/// once per tier. A ratio of four needs about half as many segments as eight, and one more rebuild of each row.
 pub const RATIO: u32 = 4;
 
-/// Rows that belong together.
+/// A run of rows that are stored together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     /// The rows that it covers.
     pub rows: Range<u32>,
-    /// Rows that it holds.
+    /// Number of rows that it holds.
     pub num_held: u32,
-    /// Those of them that are not gone.
+    /// Number of these rows that are not gone.
     pub num_live: u32,
-    /// Whether it is a segment; else its rows are in memory.
+    /// Whether it is a segment; otherwise its rows are in memory.
     pub is_built: bool,
 }
 
 impl Piece {
-    /// Whether as many of its rows are gone as are not, so that it takes twice the space that it needs.
+    /// Whether at least half of its rows are gone, so that it takes twice the space that it needs.
     fn is_worn(&self) -> bool {
         self.is_built && self.num_held > 0 && self.num_held - self.num_live >= self.num_live
     }
 }
 
-/// The rows of the segment to build next, where one is due; it takes the place of the pieces inside.
+/// Returns the rows of the next segment to build, if one is due; it replaces the pieces inside its range.
 ///
-/// `pieces` ascend, none of them overlapping; between them all rows are gone. Rows that no segment holds are due where they lie before a segment or
-/// there are `min_rows` of them at the end; with them go the segments before that are less than [`RATIO`] times as long as what is joined so far and
-/// hold as many tiers. So a row is built again a logarithmic number of times, and there are fewer than [`RATIO`] segments of a tier. What counts is
-/// how many rows are not gone.
+/// `pieces` ascend without overlaps; between them, all rows are gone. Rows that are not in a segment are due if they
+/// precede a segment, or if there are `min_rows` of them at the end. They are joined with the preceding segments of the
+/// same or a lower tier if these, with the new segment, number at least [`RATIO`], and so on with the tier of the
+/// result. So a row is rebuilt a logarithmic number of times, and there are fewer than [`RATIO`] segments per tier.
+/// Tiers depend only on rows that are not gone.
 pub fn next_build(pieces: &[Piece], min_rows: u32) -> Option<Range<u32>> {
     let min_rows = min_rows.max(1);
     let first = pieces.iter().position(|piece| !piece.is_built)?;
@@ -51,13 +52,13 @@ pub fn next_build(pieces: &[Piece], min_rows: u32) -> Option<Range<u32>> {
     Some(join(&pieces[..first], rows, live, min_rows))
 }
 
-/// The rows of the first segment half of whose rows are gone.
+/// Returns the rows of the first segment of which at least half is gone.
 pub fn next_worn(pieces: &[Piece]) -> Option<Range<u32>> {
     let worn = pieces.iter().find(|piece| piece.is_worn())?;
     Some(worn.rows.clone())
 }
 
-/// Takes in the last segments where there are as many of one tier as the ratio, itself included, tier by tier.
+/// Extends `rows` by the last segments, tier by tier, while a tier has [`RATIO`] of them, including the new one.
 fn join(before: &[Piece], mut rows: Range<u32>, num_live: u32, min_rows: u32) -> Range<u32> {
     let (mut left, mut num_live) = (before.len(), num_live);
     loop {

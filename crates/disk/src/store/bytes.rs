@@ -1,12 +1,12 @@
-//! How are numbers laid in bytes?
+//! How are numbers encoded in bytes?
 //!
-//! Everything is little-endian. Readers never trust what they read: what does not fit is [`Malformed`].
+//! Everything is little-endian. Readers do not trust their input: invalid input is [`Malformed`].
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::Error;
 
-/// What was read is not what any writer writes.
+/// The input cannot have been produced by any writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Malformed;
 
@@ -18,22 +18,23 @@ impl From<Malformed> for Error {
     }
 }
 
-/// Bytes of the checksum that a record begins with.
+/// Size of the checksum at the beginning of a record.
 pub(super) const CHECKSUM_BYTES: usize = 8;
 
-/// Begins a record: room for its checksum.
+/// Begins a record: reserves space for its checksum.
 pub(super) fn begin(out: &mut Vec<u8>) {
     out.clear();
     out.resize(CHECKSUM_BYTES, 0);
 }
 
-/// Ends a record: writes the checksum of what follows it. `place` is where the record stands, so that one that strayed is found out.
+/// Ends a record: writes the checksum of the bytes after it. The checksum includes `place`, the position of the record,
+/// so that a misplaced record is detected.
 pub(super) fn seal(out: &mut [u8], place: u64) {
     let checksum = xxh3_64_with_seed(&out[CHECKSUM_BYTES..], place);
     out[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// The content of a record behind its checksum, if that is right.
+/// Returns the content of a record after its checksum, if the checksum is correct.
 pub(super) fn open(record: &[u8], place: u64) -> Result<&[u8], Malformed> {
     let (checksum, content) = record
         .split_first_chunk::<CHECKSUM_BYTES>()
@@ -44,7 +45,7 @@ pub(super) fn open(record: &[u8], place: u64) -> Result<&[u8], Malformed> {
     }
 }
 
-/// Seven bits a byte, lowest first; the highest bit says that more follow.
+/// Appends seven bits per byte, lowest first; the highest bit of a byte means that more follow.
 pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -53,7 +54,7 @@ pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Numbers as the least of them, a width, and what each is above the least in that many bits.
+/// Appends numbers as their minimum, a width, and their offsets from the minimum in that many bits.
 pub(super) fn put_packed(out: &mut Vec<u8>, values: impl Iterator<Item = u32> + Clone) {
     let (mut least, mut most) = (u32::MAX, 0);
     for value in values.clone() {
@@ -74,7 +75,7 @@ pub(super) fn put_packed(out: &mut Vec<u8>, values: impl Iterator<Item = u32> + 
     bits.end();
 }
 
-/// Numbers written by [`put_packed`], each read where it stands.
+/// Numbers written by [`put_packed`], with random access.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Packed<'a> {
     least: u32,
@@ -83,7 +84,7 @@ pub(super) struct Packed<'a> {
 }
 
 impl Packed<'_> {
-    /// Number `i`, which must be below the count that was given when it was taken.
+    /// Returns number `i`, which must be below the count of the numbers.
     #[inline]
     pub(super) fn get(&self, i: usize) -> u32 {
         if self.width == 0 {
@@ -96,7 +97,7 @@ impl Packed<'_> {
     }
 }
 
-/// The eight bytes from `begin` on; those behind the end are 0.
+/// Returns the eight bytes from `begin` on; bytes after the end are 0.
 #[inline]
 fn word_at(bytes: &[u8], begin: usize) -> u64 {
     if let Some(word) = bytes.get(begin..begin + 8) {
@@ -108,7 +109,7 @@ fn word_at(bytes: &[u8], begin: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Reads from the front.
+/// Reads values from the front.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a>(pub(super) &'a [u8]);
 
@@ -151,7 +152,7 @@ impl<'a> Cursor<'a> {
         u32::try_from(self.varint()?).map_err(|_| Malformed)
     }
 
-    /// A count of things of at least one bit each, so no greater than the bits that are left.
+    /// Reads a count of items that take at least one bit each, so it cannot exceed the remaining bits.
     pub(super) fn count(&mut self) -> Result<usize, Malformed> {
         usize::try_from(self.varint()?)
             .ok()
@@ -170,7 +171,7 @@ impl<'a> Cursor<'a> {
         Ok(Packed { least, width, bits })
     }
 
-    /// That nothing is left.
+    /// Checks that nothing is left.
     pub(super) fn end(self) -> Result<(), Malformed> {
         match self.0.is_empty() {
             true => Ok(()),
@@ -195,7 +196,7 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Appends the lowest `width` bits of a value that has no others; at most 64.
+    /// Appends the lowest `width` bits of a value that has no others set; at most 64 bits.
     #[inline]
     pub(super) fn put(&mut self, value: u64, width: u32) {
         self.word |= value << self.num_bits;
@@ -210,7 +211,7 @@ impl<'a> BitWriter<'a> {
         self.num_bits = total - 64;
     }
 
-    /// Fills up the last byte with 0.
+    /// Pads the last byte with 0.
     pub(super) fn end(self) {
         let num_bytes = self.num_bits.div_ceil(8) as usize;
         self.out
@@ -218,7 +219,7 @@ impl<'a> BitWriter<'a> {
     }
 }
 
-/// Reads bits, lowest first; those behind the end are 0.
+/// Reads bits, lowest first; bits after the end are 0.
 pub(super) struct BitReader<'a> {
     bytes: &'a [u8],
     bit: usize,
@@ -229,7 +230,7 @@ impl<'a> BitReader<'a> {
         BitReader { bytes, bit: 0 }
     }
 
-    /// The next `width` bits; at most 64.
+    /// Returns the next `width` bits; at most 64.
     #[inline]
     pub(super) fn take(&mut self, width: u32) -> u64 {
         if width > 57 {
@@ -241,7 +242,7 @@ impl<'a> BitReader<'a> {
         word & ((1u64 << width) - 1)
     }
 
-    /// How many 1 there are before the next 0, which is passed over.
+    /// Counts the ones before the next 0, and skips that 0.
     #[inline]
     pub(super) fn ones(&mut self) -> Result<u64, Malformed> {
         let mut count = 0;
@@ -250,14 +251,14 @@ impl<'a> BitReader<'a> {
                 return Err(Malformed);
             }
             let word = word_at(self.bytes, self.bit / 8) >> (self.bit % 8);
-            // The bits that the shift brought in are 0, so no more than what was read is counted.
+            // The bits that the shift brought in are 0, so only bits that were read are counted.
             let ones = word.trailing_ones();
             let whole = 64 - (self.bit % 8) as u32;
             self.bit += ones as usize;
             count += u64::from(ones);
             if ones < whole {
                 self.bit += 1;
-                // Else that 0 stood behind the end.
+                // Otherwise the 0 was after the end.
                 return match self.bit <= self.bytes.len() * 8 {
                     true => Ok(count),
                     false => Err(Malformed),
@@ -266,7 +267,7 @@ impl<'a> BitReader<'a> {
         }
     }
 
-    /// Bytes of what was read; the last one may have padding.
+    /// Number of bytes read so far; the last one may have padding.
     pub(super) fn num_bytes(&self) -> usize {
         self.bit.div_ceil(8)
     }

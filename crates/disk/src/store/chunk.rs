@@ -1,15 +1,15 @@
-//! Which documents stand in one chunk?
+//! Which documents does one chunk hold?
 
 use std::ops::Range;
 
 use super::types::{BandLevel, Evidence};
 
-/// Neighboring documents, column by column, in their present state.
+/// Neighboring documents, column by column, in their current state.
 #[derive(Debug, Clone, Default)]
 pub struct Chunk {
     /// The rows that it covers.
     pub(super) span: Range<u32>,
-    /// Those of them that are left, ascending.
+    /// The remaining rows, ascending.
     pub(super) rows: Vec<u32>,
     pub(super) batch: u64,
     pub(super) id_ends: Vec<u32>,
@@ -32,12 +32,12 @@ impl Chunk {
         &self.rows
     }
 
-    /// The rows that the chunk covers: those of its documents, and those that were dropped.
+    /// The range of rows that the chunk covers, including dropped ones.
     pub fn span(&self) -> Range<u32> {
         self.span.clone()
     }
 
-    /// Identity of the batch of the last row.
+    /// Identity of the batch that added the last row.
     pub fn batch(&self) -> u64 {
         self.batch
     }
@@ -45,7 +45,7 @@ impl Chunk {
     /// The user's id of the document at a position.
     ///
     /// # Panics
-    /// When there are not so many documents.
+    /// Panics if `position` is out of range.
     pub fn id(&self, position: usize) -> &str {
         let begin = match position {
             0 => 0,
@@ -54,52 +54,52 @@ impl Chunk {
         &self.ids[begin as usize..self.id_ends[position] as usize]
     }
 
-    /// The sketches, one behind another.
+    /// The sketches, concatenated.
     pub fn sketches(&self) -> &[u8] {
         &self.sketches
     }
 
-    /// The caller's byte of each.
+    /// The caller's byte of each document.
     pub fn shapes(&self) -> &[u8] {
         &self.shapes
     }
 
-    /// Distinct features of each.
+    /// Number of distinct features of each document.
     pub fn num_features(&self) -> &[u32] {
         &self.num_features
     }
 
-    /// Whether a feature set or a text of each was kept; of one that is gone it may have been dropped since.
+    /// Whether a feature set or a text of each document was stored; for a gone document it may have been dropped since.
     pub fn has_content(&self) -> &[bool] {
         &self.has_content
     }
 
-    /// XXH3-64 of the texts, where texts were given.
+    /// XXH3-64 of the texts, if texts were given.
     pub fn text_digests(&self) -> Option<&[u64]> {
         self.text_digests.as_deref()
     }
 
-    /// Digests of the feature sets, where they were given.
+    /// Digests of the feature sets, if they were given.
     pub fn feature_digests(&self) -> Option<&[u128]> {
         self.feature_digests.as_deref()
     }
 
-    /// Evidence of each removed document as of now, nothing for kept ones.
+    /// Current evidence of each removed document, `None` for kept ones.
     pub fn verdicts(&self) -> &[Option<Evidence>] {
         &self.verdicts
     }
 
-    /// Whether each was removed by the user or has expired.
+    /// Whether each document was removed by the user or has expired.
     pub fn gone(&self) -> &[bool] {
         &self.gone
     }
 
-    /// Buckets that are not of level 0, ascending by position and band.
+    /// Buckets above level 0, ascending by position and band.
     pub fn levels(&self) -> &[BandLevel] {
         &self.levels
     }
 
-    /// Seconds since 1970 when each came; never falling.
+    /// Arrival time of each document in seconds since 1970; never decreasing.
     pub fn arrivals_s(&self) -> &[u64] {
         &self.arrivals_s
     }

@@ -1,4 +1,4 @@
-//! What is kept about the clock that documents arrive by?
+//! What is stored about the clock that timestamps arrivals?
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::types::{ArrivalShift, ClockDoubt, ClockRecord, ClockTime};
 use crate::environment::Uptime;
 use crate::error::Error;
 
-/// Name in `meta`.
+/// Key in the `meta` table.
 const CLOCK: &str = "clock";
 
 const DOUBT: u8 = 1;
@@ -17,10 +17,10 @@ const SHIFT: u8 = 2;
 const ACCEPTED: u8 = 4;
 
 impl Store {
-    /// What is kept about the clock.
+    /// Returns what is stored about the clock.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn clock_record(&self) -> Result<ClockRecord, Error> {
         Ok(match database::meta(&self.connection, CLOCK)? {
             Some(bytes) => decode(&bytes)?,
@@ -28,27 +28,27 @@ impl Store {
         })
     }
 
-    /// Keeps something else about the clock.
+    /// Replaces what is stored about the clock.
     ///
     /// # Errors
-    /// Those of [`Store::append`].
+    /// Returns the errors of [`Store::append`].
     pub fn set_clock_record(&mut self, record: &ClockRecord) -> Result<(), Error> {
         self.transact(|store, _| database::set_meta(&store.connection, CLOCK, &encode(record)))?;
         self.shift = record.shift;
         Ok(())
     }
 
-    /// How arrivals are corrected.
+    /// The correction of arrival times, if any.
     pub fn arrival_shift(&self) -> Option<ArrivalShift> {
         self.shift
     }
 
-    /// Corrects arrivals as another connection of this process does.
+    /// Applies the correction that another connection of this process uses.
     pub fn correct_arrivals(&mut self, shift: Option<ArrivalShift>) {
         self.shift = shift;
     }
 
-    /// The arrival of a row, of which the chunk has `arrival_s`.
+    /// Returns the corrected arrival time of a row, given `arrival_s` from its chunk.
     pub(super) fn corrected(&self, row: u32, arrival_s: u64) -> u64 {
         match self.shift {
             Some(shift) if (shift.first_row..shift.end_row).contains(&row) => {

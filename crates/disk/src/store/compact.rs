@@ -1,7 +1,7 @@
-//! How do single documents come to stand together?
+//! How are documents that were added singly joined into larger records?
 //!
-//! A document that came alone has a chunk and a block of its own. Here neighbors are joined, and what is known of documents that are gone is dropped:
-//! first what is kept beside their sketches, and once nothing names them any more the rest.
+//! A document that was added alone has its own chunk and block. Compaction joins neighboring ones and drops the data of
+//! gone documents: first the data stored in addition to sketches and, once nothing refers to the documents, the rest.
 
 use std::ops::Range;
 
@@ -18,37 +18,37 @@ use super::transact::Writer;
 use super::types::Swept;
 use crate::error::Error;
 
-/// Bytes that one call reads, about: so that it takes some milliseconds.
+/// Approximate number of bytes that one call reads, so that it takes some milliseconds.
 const STEP_BYTES: usize = 4 << 20;
-/// Free pages that stay for what is appended next.
+/// Free pages that are kept for the next appends.
 const FEW_PAGES: u32 = 64;
 
-/// What one step of compaction did.
+/// The result of one step of compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Compacted {
-    /// Where the next step begins; nothing where all rows have been seen.
+    /// Start of the next step; `None` once all rows have been visited.
     pub next_row: Option<u32>,
-    /// Chunks and blocks that there are less.
+    /// By how much the number of chunks and blocks decreased.
     pub num_fewer: u64,
-    /// Documents whose records were dropped.
+    /// Number of documents whose records were dropped.
     pub num_dropped: u64,
-    /// Whether anything that was known of documents was dropped.
+    /// Whether any data of documents was dropped.
     pub has_dropped: bool,
 }
 
 /// What may be dropped.
 #[derive(Clone, Copy)]
 pub struct Dropping<'a> {
-    /// Rows below have expired.
+    /// Rows below this one have expired.
     pub expired_below: u32,
-    /// Whether the record of a document that is gone is still needed: a table knows it, or another document names it.
+    /// Whether the record of a gone document is still needed: a table holds its row, or another document refers to it.
     pub stays: &'a dyn Fn(u32) -> bool,
     /// Rows at which batches end that tables will be bound to.
     pub ends: &'a [u32],
 }
 
 impl Dropping<'_> {
-    /// No record.
+    /// Drops no records.
     pub const NOTHING: Dropping<'static> = Dropping {
         expired_below: 0,
         stays: &|_| true,
@@ -56,17 +56,17 @@ impl Dropping<'_> {
     };
 }
 
-/// Records of neighbors that become one.
+/// Records of neighbors that are joined.
 #[derive(Default)]
 struct Neighbors {
-    /// First row, number of rows, record.
+    /// First row, number of rows, and record.
     found: Vec<(u32, u32, Vec<u8>)>,
-    /// About how many bytes are left of them.
+    /// Approximate number of bytes that remain of them.
     num_bytes: usize,
     num_documents: usize,
-    /// Documents that are dropped.
+    /// Number of dropped documents.
     num_dropped: usize,
-    /// Which digests they have; nothing where there are no documents.
+    /// Flags of their digests; `None` if there are no documents.
     flags: Option<u8>,
 }
 
@@ -100,11 +100,11 @@ impl Neighbors {
     }
 }
 
-/// Blocks that become one.
+/// Blocks that are joined.
 struct Joined {
     block: Block,
     num_blocks: u64,
-    /// Whether documents were left out that are gone.
+    /// Whether gone documents were omitted.
     is_less: bool,
 }
 
@@ -121,11 +121,12 @@ impl Joined {
 }
 
 impl Store {
-    /// Joins small neighboring chunks and blocks, up to 1,000 documents, and drops what is known of documents that are gone: one step, from a row on,
-    /// in one transaction of some milliseconds. What is known of other documents stays, and the identity of every batch that a live segment ends with.
+    /// Performs one step from a row on, in one transaction of some milliseconds: joins small neighboring chunks and
+    /// blocks, up to 1,000 documents, and drops the data of gone documents. The data of other documents is kept, and so
+    /// is the identity of every batch that ends a live segment.
     ///
     /// # Errors
-    /// Those of [`Store::append`].
+    /// Returns the errors of [`Store::append`].
     pub fn compact_chunks(
         &mut self,
         from_row: u32,
@@ -143,7 +144,7 @@ impl Store {
             compacted.has_dropped = compacted.num_dropped > 0;
             store.join_contents(writer, &rows, &gone, &mut compacted)?;
             if compacted.has_dropped {
-                // Who reads a state from before must not read on in this one.
+                // A reader of an earlier state must not continue reading in this one.
                 let before = store.read_droppings()?;
                 let droppings = Droppings {
                     num_times: before.num_times + 1,
@@ -160,10 +161,10 @@ impl Store {
         Ok(compacted)
     }
 
-    /// Notes that upkeep has looked at all rows of a state, and drops events up to one.
+    /// Records that upkeep has visited all rows of a state, and drops events up to `drop_events`.
     ///
     /// # Errors
-    /// Those of [`Store::append`].
+    /// Returns the errors of [`Store::append`].
     pub fn note_swept(&mut self, swept: Swept, drop_events: u64) -> Result<(), Error> {
         let last = self.position.last_event;
         self.transact(|store, writer| {
@@ -186,11 +187,11 @@ impl Store {
         })
     }
 
-    /// Gives back free pages of the database, `most` at a time, as long as there are more than one in `part` of all and a few; whether there are
-    /// still more. The file is shorter once the log has come into it.
+    /// Releases up to `most` free pages of the database; returns whether there are more to release. With `part`, keeps
+    /// one page in `part` of all pages and a small reserve free. The file shrinks after the next checkpoint of the log.
     ///
     /// # Errors
-    /// Those of [`Store::append`].
+    /// Returns the errors of [`Store::append`].
     pub fn give_back_pages(&mut self, most: u32, part: Option<u32>) -> Result<bool, Error> {
         let number = |store: &Store, name: &str| -> Result<u32, Error> {
             store
@@ -219,11 +220,11 @@ impl Store {
                 })
                 .map_err(wrong)
         })?;
-        // A database that was made without the means to keeps its pages.
+        // A database that was created without this ability keeps its pages.
         Ok(surplus > most && number(self, "freelist_count")? < num_free)
     }
 
-    /// The rows of one step.
+    /// Returns the rows of one step.
     fn step(&self, from_row: u32) -> Result<Range<u32>, Error> {
         let mut end = from_row;
         let mut num_bytes = 0usize;
@@ -290,7 +291,7 @@ impl Store {
             let has_gone = first_row < dropping.expired_below
                 || has_any(gone, first_row..first_row + num_rows);
             if !has_gone && num_bytes as usize > CHUNK_BYTES / 2 {
-                // Not read: it has nothing to drop, and what stands beside it hardly fits.
+                // Not read: it has nothing to drop, and its neighbors hardly fit with it.
                 joined.push(std::mem::take(&mut neighbors));
                 continue;
             }
@@ -306,7 +307,7 @@ impl Store {
                 false => view.num_documents,
             };
             let num_bytes = record.len() * num_kept / view.num_documents.max(1);
-            // A segment ends where a batch does; inside a chunk its identity would be lost.
+            // A segment ends where a batch ends; inside a chunk, the identity of that batch would be lost.
             let is_end = ends.binary_search(&first_row).is_ok();
             if is_end || !neighbors.fits(&view, num_bytes, num_kept) {
                 joined.push(std::mem::take(&mut neighbors));
@@ -330,7 +331,7 @@ impl Store {
         }
     }
 
-    /// Puts one chunk in the place of several. What became of documents that are dropped goes with them.
+    /// Replaces several chunks by one, and deletes the changes of dropped documents.
     fn replace_chunks(
         &self,
         writer: &mut Writer,
@@ -391,7 +392,7 @@ impl Store {
             let has_gone = first_row < self.position.expired_below
                 || has_any(gone, first_row..first_row + num_rows);
             if !has_gone && num_bytes as usize > BLOCK_BYTES / 2 {
-                // Not read, as a chunk that has nothing to drop. No other is joined over it.
+                // Not read, like a chunk that has nothing to drop. Blocks are not joined across it.
                 all.push(Joined::begin(first_row));
                 continue;
             }
@@ -431,7 +432,7 @@ impl Store {
         Ok(())
     }
 
-    /// Rows that the user removed, ascending.
+    /// Returns the rows that the user removed, ascending.
     fn gone_rows(&self, rows: &Range<u32>) -> Result<Vec<u32>, Error> {
         let mut statement = self
             .connection
@@ -451,7 +452,7 @@ impl Store {
     }
 }
 
-/// Whether any of some rows, ascending, is of a range.
+/// Whether any of the ascending `rows` is in a range.
 fn has_any(rows: &[u32], range: Range<u32>) -> bool {
     let next = rows.partition_point(|&row| row < range.start);
     rows.get(next).is_some_and(|row| range.contains(row))

@@ -1,6 +1,7 @@
-//! How are feature sets and texts kept?
+//! How are feature sets and texts stored?
 //!
-//! In blocks of about 32 KiB, so that those of one document cost one small read and texts of one site share their words.
+//! They are stored in blocks of about 32 KiB, so that reading one document costs one small read, and texts of one site
+//! are compressed together.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,24 +13,24 @@ use super::features::{get_features, put_features};
 use super::types::{Content, NewContents};
 use crate::error::Error;
 
-/// A block ends when it has that many bytes before it is packed.
+/// A block ends when its uncompressed size reaches this many bytes.
 pub(super) const BLOCK_BYTES: usize = 32 << 10;
-/// Most documents of a block.
+/// Maximum number of documents of a block.
 const MAX_BLOCK_ROWS: usize = 4096;
-/// Fast rather than small: texts come by the hundred megabytes a second.
+/// Fast rather than small: texts may arrive at hundreds of megabytes per second.
 const ZSTD_LEVEL: i32 = 1;
 
 const FEATURES: u8 = 1;
 const TEXTS: u8 = 2;
 const PACKED_TEXTS: u8 = 3;
 
-/// What stands in one block, one document behind another.
+/// The contents of one block, document after document.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     kind: u8,
     first_row: u32,
     num_rows: u32,
-    /// Of each document with a content its place in the block, and the bytes of that.
+    /// For each document with a content, its position in the block and the size of the content.
     positions: Vec<u32>,
     lengths: Vec<u32>,
     bytes: Vec<u8>,
@@ -57,12 +58,12 @@ impl Block {
         !self.positions.is_empty()
     }
 
-    /// Whether another document should begin a block of its own.
+    /// Whether the next document should begin a new block.
     pub(super) fn is_full(&self) -> bool {
         self.bytes.len() >= BLOCK_BYTES || self.num_rows as usize >= MAX_BLOCK_ROWS
     }
 
-    /// Whether the rows of another block, which stands behind, may become rows of this one.
+    /// Whether the rows of another block, which must follow, can be joined to this one.
     pub(super) fn takes(&self, other: &Contents<'_>) -> bool {
         let num_rows = other.first_row - self.first_row + other.num_rows;
         self.kind == other.plain_kind()
@@ -70,7 +71,7 @@ impl Block {
             && num_rows as usize <= MAX_BLOCK_ROWS
     }
 
-    /// Takes those rows of another block, which stands behind, that are to be kept.
+    /// Appends the rows of another block, which must follow, that `is_kept` selects.
     pub(super) fn join(&mut self, other: &Contents<'_>, is_kept: impl Fn(u32) -> bool) {
         self.kind = other.plain_kind();
         for row in other.rows().filter(|&row| is_kept(row)) {
@@ -140,7 +141,7 @@ impl Block {
     }
 }
 
-/// Packs and unpacks texts, with what zstd needs for that.
+/// Compresses and decompresses texts with reusable zstd contexts.
 #[derive(Default)]
 pub(super) struct Packer {
     compressor: Option<zstd::bulk::Compressor<'static>>,
@@ -148,7 +149,7 @@ pub(super) struct Packer {
 }
 
 impl Packer {
-    /// The bytes packed, if they are fewer then.
+    /// Returns the compressed bytes, if they are fewer.
     fn pack(&mut self, bytes: &[u8]) -> Result<Option<&[u8]>, Error> {
         let compressor = match &mut self.compressor {
             Some(compressor) => compressor,
@@ -166,10 +167,10 @@ impl Packer {
     }
 }
 
-/// The bytes of a packed block, at most so many.
+/// Decompresses a block into at most `most` bytes.
 fn unpacked(packed: &[u8], most: usize) -> Result<Vec<u8>, Malformed> {
     thread_local! {
-        // To make one takes longer than to unpack a small block.
+        // Creating one takes longer than decompressing a small block.
         static HELD: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
     }
     HELD.with_borrow_mut(|held| {
@@ -181,7 +182,7 @@ fn unpacked(packed: &[u8], most: usize) -> Result<Vec<u8>, Malformed> {
     })
 }
 
-/// A block as it was read.
+/// A block that was read.
 pub(super) struct Contents<'a> {
     first_row: u32,
     kind: u8,
@@ -199,7 +200,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// Reads the record of the block that begins at a row.
+    /// Reads the record of the block that begins at `first_row`.
     pub(super) fn new(record: &'a [u8], first_row: u32) -> Result<Self, Malformed> {
         let mut cursor = Cursor(open(record, u64::from(first_row))?);
         let kind = cursor.byte()?;
@@ -241,14 +242,14 @@ impl<'a> Contents<'a> {
         })
     }
 
-    /// Rows of which something is kept.
+    /// Rows with a stored content.
     pub(super) fn rows(&self) -> impl Iterator<Item = u32> {
         self.positions
             .iter()
             .map(|position| self.first_row + position)
     }
 
-    /// What is kept of a row as it lies here; nothing where the row is not of this block.
+    /// Returns the stored bytes of a row, or `None` if this block does not hold the row.
     fn bytes_of(&self, row: u32) -> Option<&[u8]> {
         let position = row.wrapping_sub(self.first_row);
         let i = self.positions.binary_search(&position).ok()?;
@@ -259,7 +260,7 @@ impl<'a> Contents<'a> {
         Some(&self.bytes[begin..self.ends[i]])
     }
 
-    /// What is kept of a row; nothing where this block has nothing of it.
+    /// Returns the content of a row, or `None` if this block has none.
     pub(super) fn get(&self, row: u32) -> Result<Option<Content>, Malformed> {
         let Some(bytes) = self.bytes_of(row) else {
             return Ok(None);
@@ -272,7 +273,7 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// Cuts the contents of a batch into blocks, gives each to `write`.
+/// Divides the contents of a batch into blocks and passes each to `write`.
 pub(super) fn cut(
     contents: &NewContents<'_>,
     first_row: u32,

@@ -1,4 +1,4 @@
-//! How is a whole copy made while documents come in?
+//! How is a snapshot taken while documents are being added?
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,17 +11,18 @@ use super::database::{DATABASE_NAME, connect, wrong};
 use super::place;
 use crate::error::Error;
 
-/// Pages between two looks at the cancel flag: 4 MiB.
+/// Pages between checks of the cancel flag: 4 MiB.
 const STEP_PAGES: i32 = 1024;
 
 impl Store {
-    /// Copies the database as it is now into a directory, which is made where it is absent; synced when it returns.
+    /// Copies the current database into a directory, which is created if it is absent. The copy is synced on return.
     ///
-    /// The writer goes on meanwhile. The copy has the identity of the original and names the same segments, whose files may be copied beside it: a
-    /// segment whose files are not there is rebuilt. Under its name the database appears only when it is whole.
+    /// The writer continues meanwhile. The copy has the identity of the original and lists the same segments, whose
+    /// files may be copied next to it; segments with missing files are rebuilt. The database gets its final name only
+    /// when it is complete.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where something is in the directory, [`Error::Canceled`] and [`Error::Io`].
+    /// Returns [`Error::InvalidParameter`] if the directory is not empty, [`Error::Canceled`], or [`Error::Io`].
     pub fn snapshot(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
         let files = self.environment.files.as_ref();
         files
@@ -41,7 +42,7 @@ impl Store {
         let result = self
             .read_together(|store| store.copy_pages(&unfinished, cancel))
             .and_then(|()| {
-                // No connection of this process has it open any more, so this drops no locks.
+                // No connection of this process has it open any more, so this releases no locks.
                 files
                     .sync(&unfinished)
                     .and_then(|()| files.rename(&unfinished, &to.join(DATABASE_NAME)))
@@ -53,14 +54,14 @@ impl Store {
                     .map_or(Ok(()), |parent| place::sync_directory(files, parent))
             });
         if result.is_err() {
-            // The first error says more than one of clearing up.
+            // The first error is more informative than an error of the cleanup.
             let _ = files.unlink(&unfinished);
         }
         result
     }
 
     fn copy_pages(&self, to: &Path, cancel: &AtomicBool) -> Result<(), Error> {
-        // Read now, so that the state is that of this moment: a copy of a state that moves would begin anew with each commit.
+        // Read before copying, so that the state is fixed: a copy of a changing state would restart at each commit.
         self.read_position()?;
         let mut copy = connect(&self.environment, to, OpenFlags::default())?;
         let backup = Backup::new(&self.connection, &mut copy).map_err(wrong)?;
@@ -71,7 +72,7 @@ impl Store {
             match backup.step(STEP_PAGES).map_err(wrong)? {
                 StepResult::Done => return Ok(()),
                 StepResult::More => {}
-                // Locks of the copy's own file, which nobody else has.
+                // The locks are those of the copy's file, which nobody else has open.
                 _ => std::thread::yield_now(),
             }
         }

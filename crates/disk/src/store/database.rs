@@ -1,6 +1,7 @@
-//! How is the database opened, and what stands in it?
+//! How is the database opened, and what does it hold?
 //!
-//! The library bundled here is the only code of the process that opens the file: a plain open and close by any other would drop its locks.
+//! Only the bundled SQLite library may open the file in this process: a plain open and close by other code would
+//! release its locks.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,21 +23,21 @@ use super::types::{Description, Durability, Keeps, Position};
 use crate::environment::Environment;
 use crate::error::Error;
 
-/// Name in `meta` of what upkeep dropped of documents that are gone.
+/// Key in `meta` for what upkeep dropped of gone documents.
 pub(super) const DROPPINGS: &str = "droppings";
-/// Name of the database in its directory.
+/// File name of the database in its directory.
 pub(super) const DATABASE_NAME: &str = "documents.sqlite";
 /// `LIKW`, in the header of the database.
 const APPLICATION_ID: i32 = 0x4c49_4b57;
-/// Version of what stands in the tables.
+/// Version of the format of the tables.
 const FORMAT_VERSION: i32 = 1;
-/// Name in `meta` of what all records of changes come to.
+/// Key in `meta` for the tally of all records of changes.
 pub(super) const CHANGES_TALLY: &str = "changes";
-/// How long one waits for a lock of the database; writers are kept apart by a lock of our own.
+/// How long to wait for a lock of the database. Writers exclude each other by a separate lock.
 pub(super) const BUSY_WAIT: Duration = Duration::from_secs(10);
-/// No record is as long; greater lengths are damage.
+/// Records are never this long; greater lengths are damage.
 const MAX_RECORD_BYTES: i32 = 512 << 20;
-/// Memory for pages that were read.
+/// Memory for cached pages.
 const CACHE_KIB: i32 = 8 << 10;
 
 const SCHEMA: &str = "
@@ -48,8 +49,8 @@ CREATE TABLE changes (row INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
 CREATE TABLE segments (name TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
-/// Why a version of SQLite does not serve, if it does not: up to 3.51.2 committed pages can be lost where one connection writes while another
-/// brings the log into the database; 3.52.0 was withdrawn.
+/// Explains why a version of SQLite is not supported, if it is not. Up to 3.51.2, committed pages can be lost if one
+/// connection writes while another checkpoints the log; 3.52.0 was withdrawn.
 pub(super) fn refused_version(version: i32) -> Option<String> {
     (version < 3_051_003 || version == 3_052_000).then(|| {
         format!(
@@ -61,7 +62,7 @@ pub(super) fn refused_version(version: i32) -> Option<String> {
     })
 }
 
-/// What an error of the library means for whoever called it.
+/// Converts an error of the library.
 pub(super) fn wrong(error: rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => io::ErrorKind::StorageFull,
@@ -78,7 +79,7 @@ pub(super) fn wrong(error: rusqlite::Error) -> Error {
         Some(ErrorCode::TooBig) => {
             return Error::invalid("documents", "a record would be greater than 512 MiB");
         }
-        // A table or a column that is not there, a value of another type, a broken page: none of these are written.
+        // A missing table or column, a value of another type, a broken page: no writer produces these.
         _ => {
             return Error::Damaged {
                 reason: format!("the database is damaged: {error}"),
@@ -88,7 +89,7 @@ pub(super) fn wrong(error: rusqlite::Error) -> Error {
     Error::io("use the database", io::Error::new(kind, error))
 }
 
-/// Opens the database for writing; makes the file where it is absent.
+/// Opens the database for writing; creates the file if it is absent.
 pub(super) fn open_to_write(
     environment: &Environment,
     dir: &Path,
@@ -100,14 +101,14 @@ pub(super) fn open_to_write(
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let connection = open(environment, &dir.join(DATABASE_NAME), flags)?;
     let set = |name: &str, value: i32| connection.pragma(None, name, value, |_| Ok(()));
-    // A database of something else is not touched.
+    // A database of another application is not modified.
     if kind_of(&connection)? == Kind::Empty {
-        // Free pages can be given back; decided before the first page is written.
+        // Allows free pages to be released; must be set before the first page is written.
         set("auto_vacuum", 2).map_err(wrong)?;
     }
-    // What is deleted is overwritten.
+    // Deleted data is overwritten.
     set("secure_delete", 1).map_err(wrong)?;
-    // Read back: a system without shared memory refuses the log, and wrappers have been seen to change these.
+    // Read back: a system without shared memory does not support the log, and some wrappers change these settings.
     let journal: String = connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
         .map_err(wrong)?;
@@ -119,20 +120,20 @@ pub(super) fn open_to_write(
         });
     }
     sync_by(&connection, durability == Durability::Commit)?;
-    // What a burst left of the log is given back.
+    // Truncates the log after a burst.
     connection
         .pragma_update_and_check(None, "journal_size_limit", 64 << 20, |_| Ok(()))
         .map_err(wrong)?;
     Ok(connection)
 }
 
-/// Opens the database of a store for bringing its log in; never makes one.
+/// Opens the database of a store for checkpoints; never creates it.
 pub(super) fn open_to_checkpoint(environment: &Environment, dir: &Path) -> Result<Database, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let connection = open(environment, &dir.join(DATABASE_NAME), flags)?;
-    // What comes into the database is synced, whether commits are or not.
+    // Checkpoints are always synced, even if commits are not.
     sync_by(&connection, true)?;
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
@@ -143,7 +144,7 @@ pub(super) fn open_to_checkpoint(environment: &Environment, dir: &Path) -> Resul
 fn sync_by(connection: &Connection, each_commit: bool) -> Result<(), Error> {
     set_synchronous(connection, each_commit)?;
     if cfg!(target_os = "macos") {
-        // There fsync does not reach the disk.
+        // On this system, fsync does not reach the disk.
         for name in ["fullfsync", "checkpoint_fullfsync"] {
             connection.pragma_update(None, name, 1).map_err(wrong)?;
         }
@@ -151,7 +152,7 @@ fn sync_by(connection: &Connection, each_commit: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether each commit waits for the disk.
+/// Sets whether each commit waits for the disk.
 pub(super) fn set_synchronous(connection: &Connection, full: bool) -> Result<(), Error> {
     let wanted = if full { 2 } else { 1 };
     connection
@@ -174,7 +175,7 @@ pub(super) fn open_to_read(environment: &Environment, dir: &Path) -> Result<Data
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let opened = open(environment, &dir.join(DATABASE_NAME), flags).and_then(|connection| {
-        // The first look asks for the shared memory beside the database.
+        // The first access needs the shared memory next to the database.
         connection
             .pragma_query_value(None, "schema_version", |row| row.get::<_, i32>(0))
             .map_err(wrong)?;
@@ -191,9 +192,10 @@ pub(super) fn open_to_read(environment: &Environment, dir: &Path) -> Result<Data
     }
 }
 
-/// How far the pages of the database reach without its log; nothing where that cannot be told, as after a checkpoint that was cut off.
+/// Returns how far the pages of the database reach without its log, or `None` if that is unknown, as after an
+/// interrupted checkpoint.
 ///
-/// Only sealed records count, which were committed once.
+/// Only sealed records count, since these were once committed.
 pub(super) fn reach_without_log(environment: &Environment, dir: &Path) -> Option<Position> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -224,7 +226,7 @@ pub(super) fn reach_without_log(environment: &Environment, dir: &Path) -> Option
     })
 }
 
-/// A connection as SQLite opens it.
+/// Opens a SQLite connection.
 pub(super) fn connect(
     environment: &Environment,
     path: &Path,
@@ -237,7 +239,7 @@ pub(super) fn connect(
     .map_err(wrong)
 }
 
-/// A connection, counted among those of the process.
+/// A connection that is counted among those of the process.
 pub(super) struct Database {
     connection: Connection,
     _mark: OpenMark,
@@ -262,7 +264,7 @@ fn open(environment: &Environment, path: &Path, flags: OpenFlags) -> Result<Data
         .set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_RECORD_BYTES)
         .map_err(wrong)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // A damaged file gets no say in what is run.
+    // A damaged file must not affect what is executed.
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)
         .and_then(|_| connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false))
@@ -272,7 +274,7 @@ fn open(environment: &Environment, path: &Path, flags: OpenFlags) -> Result<Data
         ("mmap_size", 0),
         ("cache_size", -CACHE_KIB),
     ] {
-        // Some answer with a row, some do not.
+        // Some pragmas return a row, some do not.
         connection
             .pragma(None, name, value, |_| Ok(()))
             .map_err(wrong)?;
@@ -283,7 +285,7 @@ fn open(environment: &Environment, path: &Path, flags: OpenFlags) -> Result<Data
     })
 }
 
-/// What the header of the database says it is.
+/// What the header of the database identifies it as.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Nothing was ever committed to it.
@@ -292,10 +294,10 @@ pub(super) enum Kind {
     Store,
 }
 
-/// Looks at the header.
+/// Returns the kind of the database, from its header.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for a database of something else or of another format.
+/// Returns [`Error::Unsupported`] for a database of another application or another format.
 pub(super) fn kind_of(connection: &Connection) -> Result<Kind, Error> {
     let number = |name| -> Result<i32, Error> {
         connection
@@ -316,7 +318,7 @@ pub(super) fn kind_of(connection: &Connection) -> Result<Kind, Error> {
     Err(Error::Unsupported { reason })
 }
 
-/// The description as it is kept: JSON.
+/// The description as it is stored: JSON.
 #[derive(Serialize, Deserialize)]
 struct Described {
     recipe: String,
@@ -333,7 +335,7 @@ const KEEPS: [(Keeps, &str); 3] = [
     (Keeps::Text, "text"),
 ];
 
-/// Makes the tables of an empty database, in one transaction.
+/// Creates the tables of an empty database, in one transaction.
 pub(super) fn make(connection: &Connection, description: &Description) -> Result<(), Error> {
     let transaction = connection.unchecked_transaction().map_err(wrong)?;
     connection.execute_batch(SCHEMA).map_err(wrong)?;
@@ -367,7 +369,7 @@ pub(super) fn make(connection: &Connection, description: &Description) -> Result
     for (name, value) in &description.attached {
         set_meta(connection, &attached_name(name), value)?;
     }
-    // The number 0 as `put_varint` has it.
+    // The number 0 as encoded by `put_varint`.
     set_meta(connection, "expired_below", &[0])?;
     set_meta(connection, CHANGES_TALLY, &ChangesTally::default().encode())?;
     set_meta(connection, "num_old_events", &[0])?;
@@ -376,7 +378,7 @@ pub(super) fn make(connection: &Connection, description: &Description) -> Result
     transaction.commit().map_err(wrong)
 }
 
-/// The description and the identity of the database.
+/// Returns the description and the identity of the database.
 pub(super) fn describe(connection: &Connection) -> Result<(Description, [u8; 16]), Error> {
     let damaged = |what: &str| Error::Damaged {
         reason: format!("the database is damaged: its {what} cannot be read"),
@@ -402,12 +404,12 @@ pub(super) fn describe(connection: &Connection) -> Result<(Description, [u8; 16]
     Ok((description, identity))
 }
 
-/// Under what name something of the caller's stands.
+/// Returns the key in `meta` of the caller's data.
 pub(super) fn attached_name(name: &str) -> String {
     format!("attached:{name}")
 }
 
-/// The value of a name.
+/// Returns the value of a key in `meta`.
 pub(super) fn meta(connection: &Connection, name: &str) -> Result<Option<Vec<u8>>, Error> {
     let record: Option<Vec<u8>> = connection
         .prepare_cached("SELECT data FROM meta WHERE name = ?1")
@@ -419,7 +421,7 @@ pub(super) fn meta(connection: &Connection, name: &str) -> Result<Option<Vec<u8>
     })
 }
 
-/// Gives a name another value.
+/// Sets the value of a key in `meta`.
 pub(super) fn set_meta(connection: &Connection, name: &str, value: &[u8]) -> Result<(), Error> {
     let mut record = Vec::new();
     bytes::begin(&mut record);

@@ -1,4 +1,4 @@
-//! What stands in a chunk, read where it lies?
+//! How is a chunk read in place?
 
 use super::bytes::{CHECKSUM_BYTES, Cursor, Malformed, Packed, open};
 use super::chunk::Chunk;
@@ -8,18 +8,18 @@ use super::encode::{
 };
 use super::types::{BandLevel, Evidence};
 
-/// The record of a chunk, its checksum proven.
+/// The record of a chunk, with a verified checksum.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) first_row: u32,
     pub(super) batch: u64,
-    /// Which digests it has.
+    /// Which digests it has, as flags.
     pub(super) flags: u8,
-    /// Rows that the chunk covers.
+    /// Number of rows that the chunk covers.
     pub(super) num_rows: u32,
-    /// Documents that are left of them.
+    /// Number of documents that remain of them.
     pub(super) num_documents: usize,
-    /// Their places among the rows, where some were dropped.
+    /// The places of the documents among the rows, if some were dropped.
     places: Option<Packed<'a>>,
     sketch_bytes: usize,
     num_runs: usize,
@@ -45,7 +45,7 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Reads the record of the chunk that begins at a row.
+    /// Reads the record of the chunk that begins at `first_row`.
     pub(super) fn new(
         record: &'a [u8],
         first_row: u32,
@@ -55,7 +55,7 @@ impl<'a> View<'a> {
         View::of_proven(record, first_row, sketch_bytes)
     }
 
-    /// As [`new`](Self::new) of a record whose checksum was proven before.
+    /// Same as [`new`](Self::new), for a record whose checksum was verified before.
     pub(super) fn of_proven(
         record: &'a [u8],
         first_row: u32,
@@ -81,7 +81,7 @@ impl<'a> View<'a> {
         if num_rows_covered == 0 {
             return Err(Malformed);
         }
-        // Below, a row is one that is left.
+        // From here on, a row means a remaining one.
         let num_rows = num_documents;
         let num_runs = cursor.count()?;
         let runs = cursor;
@@ -122,7 +122,7 @@ impl<'a> View<'a> {
         let similarities = cursor.take(num_given * 8)?.as_chunks().0;
         let num_levels = match cursor.varint()? {
             0 => 0,
-            // No more than the bands of every document.
+            // At most all bands of every document.
             many => usize::try_from(many)
                 .ok()
                 .filter(|&many| many <= num_rows << 16)
@@ -163,13 +163,13 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The row of document `i`.
+    /// Returns the row of document `i`.
     pub(super) fn row(&self, i: usize) -> u32 {
         let place = self.places.map_or(i as u32, |places| places.get(i));
         self.first_row.saturating_add(place)
     }
 
-    /// Documents of rows below one.
+    /// Number of documents in rows below `row`.
     pub(super) fn num_below(&self, row: u32) -> usize {
         let place = row.saturating_sub(self.first_row);
         let Some(places) = self.places else {
@@ -186,7 +186,7 @@ impl<'a> View<'a> {
         low
     }
 
-    /// Which document is the one of a row; nothing where that was dropped.
+    /// Returns the index of the document of a row, or `None` if it was dropped.
     pub(super) fn position_of(&self, row: u32) -> Option<usize> {
         let i = self.num_below(row);
         (i < self.num_documents && self.row(i) == row).then_some(i)
@@ -210,7 +210,7 @@ impl<'a> View<'a> {
         self.num_features.get(i)
     }
 
-    /// Whether a feature set or a text of the document was kept.
+    /// Whether a feature set or a text of the document was stored.
     pub(super) fn has_content(&self, i: usize) -> bool {
         self.has_content.get(i) != 0
     }
@@ -223,7 +223,7 @@ impl<'a> View<'a> {
         self.feature_digests.map(|all| u128::from_le_bytes(all[i]))
     }
 
-    /// Evidence of a removed document when it was committed.
+    /// Evidence of a removed document at the time of its commit.
     pub(super) fn verdict(&self, i: usize) -> Result<Option<Evidence>, Malformed> {
         if (self.is_removed[i / 8] >> (i % 8)) & 1 == 0 {
             return Ok(None);
@@ -235,7 +235,7 @@ impl<'a> View<'a> {
         self.evidence(nth, num_given).map(Some)
     }
 
-    /// Evidence of removed document `nth`; before it there are `num_given` whose similarity is given.
+    /// Evidence of removed document `nth`, which is preceded by `num_given` explicit similarities.
     fn evidence(&self, nth: usize, num_given: usize) -> Result<Evidence, Malformed> {
         let distance = self.distances.get(nth).checked_sub(1);
         let similarity = match (self.forms.get(nth), distance) {
@@ -258,7 +258,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The buckets of a document that are not of level 0.
+    /// Returns the buckets of a document above level 0.
     pub(super) fn levels_of(&self, i: usize) -> Vec<(u16, u8)> {
         (0..self.num_levels)
             .filter(|&j| self.level_positions.get(j) as usize == i)
@@ -266,7 +266,7 @@ impl<'a> View<'a> {
             .collect()
     }
 
-    /// Documents that came together, and when.
+    /// Returns runs of documents that arrived together, and their arrival times.
     pub(super) fn arrivals_s(&self) -> Result<Vec<(u32, u64)>, Malformed> {
         let mut cursor = self.runs;
         let mut arrival_s = 0u64;
@@ -279,7 +279,7 @@ impl<'a> View<'a> {
             .collect()
     }
 
-    /// Seconds since 1970 when a document came.
+    /// Returns the arrival time of a document in seconds since 1970.
     pub(super) fn arrival_s(&self, i: usize) -> Result<u64, Malformed> {
         let mut begin = 0;
         for (count, arrival_s) in self.arrivals_s()? {
@@ -365,8 +365,8 @@ impl<'a> View<'a> {
         Ok(())
     }
 
-    /// Puts those of these documents, as they were committed, that are to be kept behind those of the columns, which end where this chunk begins and
-    /// have the same flags, or no documents.
+    /// Appends the documents that `is_kept` selects, as they were committed, to `columns`. The columns must end where
+    /// this chunk begins, and must have the same flags or no documents.
     pub(super) fn join(
         &self,
         columns: &mut Columns,
@@ -442,7 +442,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// How many of the first `end` bits are 1.
+/// Number of ones among the first `end` bits.
 fn rank(bits: &[u8], end: usize) -> usize {
     let whole: u32 = bits[..end / 8].iter().map(|byte| byte.count_ones()).sum();
     let rest = match end % 8 {

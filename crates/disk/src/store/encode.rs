@@ -3,45 +3,46 @@
 use super::bytes::{BitWriter, begin, put_packed, put_varint, seal};
 use super::types::{BandLevel, Evidence, NewContents, NewRows};
 
-/// Most documents of a chunk.
+/// Maximum number of documents of a chunk.
 pub(super) const MAX_CHUNK_ROWS: usize = 1000;
-/// A chunk ends before it has more bytes: one document is read by reading its chunk.
+/// Maximum size of a chunk in bytes, except for large documents: reading one document means reading its chunk.
 ///
-/// SQLite keeps 489 bytes of so long a record beside others in a page of 4096 and the rest in pages of its own, 4092 bytes in each: four
-/// pages are full. A little less would be kept whole, a page for itself in the worst case, which loses an eighth of the file.
+/// SQLite stores 489 bytes of such a record in a page of 4096 bytes shared with others, and the rest in overflow pages
+/// of 4092 bytes each. This size fills four of them. A slightly smaller record would be stored as a whole and could
+/// take a page of its own, which would waste an eighth of the file.
 pub(super) const CHUNK_BYTES: usize = 489 + 4 * 4092;
 
-/// Flag of a chunk: it has digests of the texts.
+/// Chunk flag: it has digests of the texts.
 pub(super) const HAS_TEXT_DIGESTS: u8 = 1;
-/// Flag of a chunk: it has digests of the feature sets.
+/// Chunk flag: it has digests of the feature sets.
 pub(super) const HAS_FEATURE_DIGESTS: u8 = 2;
-/// Flag of a chunk: some of its rows were dropped, so it lists those that are left.
+/// Chunk flag: some of its rows were dropped, so it lists the remaining ones.
 pub(super) const HAS_DROPPED: u8 = 4;
 
-/// How a similarity is written: its own bits follow.
+/// Encoding of a similarity: its bits follow.
 pub(super) const SIMILARITY_GIVEN: u32 = 0;
-/// How a similarity is written: it is 1.
+/// Encoding of a similarity: it is 1.
 pub(super) const SIMILARITY_ONE: u32 = 1;
-/// How a similarity is written: it is 1 - distance / bits of a sketch.
+/// Encoding of a similarity: it is 1 - distance / bits of a sketch.
 pub(super) const SIMILARITY_OF_DISTANCE: u32 = 2;
 
-/// The columns of documents that become one chunk.
+/// The columns of the documents of one new chunk.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     pub(super) first_row: u32,
-    /// Rows that the chunk covers; more than there are documents where some were dropped.
+    /// Number of rows that the chunk covers; exceeds the number of documents if some were dropped.
     pub(super) num_rows: u32,
-    /// Of each document its place among these rows, ascending; not looked at where none was dropped.
+    /// The place of each document among these rows, ascending; ignored unless rows were dropped.
     pub(super) places: Vec<u32>,
     pub(super) batch: u64,
-    /// Documents and the time when they came; times never fall.
+    /// Runs of documents and their arrival times, which never decrease.
     pub(super) arrivals_s: Vec<(u32, u64)>,
     pub(super) id_lengths: Vec<u32>,
     pub(super) ids: Vec<u8>,
     pub(super) sketches: Vec<u8>,
     pub(super) shapes: Vec<u8>,
     pub(super) num_features: Vec<u32>,
-    /// Whether a feature set or a text of each was kept, so that a lost one is found out.
+    /// Whether a feature set or a text of each document was stored, so that a lost one is detected.
     pub(super) has_content: Vec<bool>,
     pub(super) text_digests: Option<Vec<u64>>,
     pub(super) feature_digests: Option<Vec<u128>>,
@@ -49,13 +50,13 @@ pub(super) struct Columns {
     pub(super) levels: Vec<BandLevel>,
 }
 
-/// About how many bytes a document takes of a chunk at least, its id aside.
+/// Approximate minimum size of a document in a chunk, without its id.
 pub(super) fn row_bytes(sketch_bytes: usize, has_text: bool, has_features: bool) -> usize {
     sketch_bytes + 1 + 8 * usize::from(has_text) + 16 * usize::from(has_features)
 }
 
 impl Columns {
-    /// Columns of no document yet.
+    /// Starts columns without documents.
     pub(super) fn begin(first_row: u32) -> Self {
         Columns {
             first_row,
@@ -63,7 +64,8 @@ impl Columns {
         }
     }
 
-    /// Takes the longest run of documents from position `begin` on that should fit a chunk, at most `most`; returns where it ends.
+    /// Adds the longest run of documents, from position `begin` on, that should fit in a chunk, at most `most`; returns
+    /// its end.
     pub(super) fn take(
         &mut self,
         rows: &NewRows<'_>,
@@ -196,7 +198,7 @@ impl Columns {
     }
 }
 
-/// The similarity that a distance stands for.
+/// Returns the similarity that corresponds to a distance.
 pub(super) fn similarity_of(distance: u32, sketch_bits: usize) -> f64 {
     1.0 - f64::from(distance) / sketch_bits as f64
 }

@@ -1,4 +1,4 @@
-//! How are removals written, and what do they make of a document?
+//! How are removals encoded, and how do they change a document?
 
 use super::bytes::{Cursor, Malformed, begin, open, put_varint, seal};
 use super::types::{Event, Evidence};
@@ -80,40 +80,40 @@ fn take_evidence(cursor: &mut Cursor<'_>) -> Result<Evidence, Malformed> {
     })
 }
 
-/// What events made of a document since it was committed.
+/// How events changed a document since it was committed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Change {
-    /// The user removed it.
+    /// Whether the user removed it.
     pub(super) is_gone: bool,
-    /// Its verdict, where that is another one now.
+    /// Its verdict, if that has changed.
     pub(super) verdict: Option<Option<Evidence>>,
 }
 
-/// What all records of changes come to. It shows one that is lost, one that is older than it should be, and events without their changes.
+/// A tally of all records of changes. It reveals a lost record, an outdated one, and events without their changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ChangesTally {
-    /// Records.
+    /// Number of records.
     pub(super) num: u64,
     /// The sum of their checksums, modulo 2^64.
     pub(super) sum: u64,
-    /// The event whose changes were applied last; 0 before the first.
+    /// The last event whose changes were applied; 0 before the first.
     pub(super) last_event: u64,
 }
 
 impl ChangesTally {
-    /// Counts a record in.
+    /// Adds a record.
     pub(super) fn add(&mut self, record: &[u8]) {
         self.num = self.num.wrapping_add(1);
         self.sum = self.sum.wrapping_add(checksum_of(record));
     }
 
-    /// Counts out a record that is deleted or replaced.
+    /// Subtracts a record that is deleted or replaced.
     pub(super) fn remove(&mut self, record: &[u8]) {
         self.num = self.num.wrapping_sub(1);
         self.sum = self.sum.wrapping_sub(checksum_of(record));
     }
 
-    /// The value in `meta`.
+    /// Returns the value for `meta`.
     pub(super) fn encode(self) -> Vec<u8> {
         let mut out = Vec::new();
         put_varint(&mut out, self.num);
@@ -122,7 +122,7 @@ impl ChangesTally {
         out
     }
 
-    /// Reads the value in `meta`.
+    /// Reads the value from `meta`.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor(bytes);
         let tally = ChangesTally {
@@ -135,7 +135,7 @@ impl ChangesTally {
     }
 }
 
-/// The checksum that a record begins with, 0 where it is shorter.
+/// Returns the checksum at the beginning of a record, or 0 if the record is too short.
 fn checksum_of(record: &[u8]) -> u64 {
     record
         .first_chunk()
@@ -146,7 +146,7 @@ const GONE: u8 = 1;
 const PROMOTED: u8 = 2;
 const MOVED: u8 = 4;
 
-/// Writes the record of what became of a row.
+/// Writes the record of the changes of a row.
 pub(super) fn encode_change(out: &mut Vec<u8>, row: u32, change: &Change) {
     begin(out);
     let verdict = match change.verdict {
@@ -161,7 +161,7 @@ pub(super) fn encode_change(out: &mut Vec<u8>, row: u32, change: &Change) {
     seal(out, u64::from(row));
 }
 
-/// Reads the record of what became of a row.
+/// Reads the record of the changes of a row.
 pub(super) fn decode_change(record: &[u8], row: u32) -> Result<Change, Malformed> {
     let mut cursor = Cursor(open(record, u64::from(row))?);
     let flags = cursor.byte()?;

@@ -1,13 +1,13 @@
-//! How is a feature set written?
+//! How is a feature set encoded?
 //!
-//! Gaps between sorted 64-bit features are Rice codes: 57 bits a feature at 400 of them.
+//! Gaps between sorted 64-bit features are Rice codes: 57 bits per feature at 400 features.
 
 use super::bytes::{BitReader, BitWriter, Cursor, Malformed, put_packed, put_varint};
 
-/// Flag of a feature set: weights follow. The bits below are the width of the lower part of a gap.
+/// Flag of a feature set: weights follow. The lower bits are the width of the low part of a gap.
 const HAS_WEIGHTS: u8 = 0x80;
 
-/// Writes features, which ascend, and their weights (none: all are 1).
+/// Writes ascending features and their weights. Empty weights mean that all are 1.
 pub(super) fn put_features(out: &mut Vec<u8>, features: &[u64], weights: &[u32]) {
     put_varint(out, features.len() as u64);
     let Some(&last) = features.last() else {
@@ -21,7 +21,7 @@ pub(super) fn put_features(out: &mut Vec<u8>, features: &[u64], weights: &[u32])
     for &feature in features {
         let gap = feature - before;
         before = feature;
-        // The sum of all higher parts is below twice the number of features.
+        // The high parts add up to less than twice the number of features.
         let mut ones = gap >> width;
         while ones > 32 {
             bits.put(u64::from(u32::MAX), 32);
@@ -36,7 +36,7 @@ pub(super) fn put_features(out: &mut Vec<u8>, features: &[u64], weights: &[u32])
     }
 }
 
-/// Reads features and weights; nothing may be left.
+/// Reads features and weights from all of the bytes.
 pub(super) fn get_features(bytes: &[u8]) -> Result<(Vec<u64>, Vec<u32>), Malformed> {
     let mut cursor = Cursor(bytes);
     let count = cursor.count()?;

@@ -1,36 +1,36 @@
-//! Which chunks were read lately?
+//! Which chunks were read recently?
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Chunks held: 4 MiB of full ones.
+/// Number of cached chunks: 4 MiB if they are full.
 const NUM_HELD: usize = 256;
 
-/// Records of chunks whose checksum was proven. What they say of a document never changes, so one that is held stays right: at most it still has documents
-/// that are gone.
+/// A cache of chunk records with verified checksums. The data of a document in a chunk never changes, so a cached
+/// record remains correct; at most, it still has documents that are gone.
 #[derive(Debug, Default)]
 pub(super) struct HeldChunks {
-    /// Place of each chunk by its first row.
+    /// Index of each chunk, by its first row.
     places: BTreeMap<u32, usize>,
     held: Vec<(Range<u32>, Vec<u8>)>,
-    /// The place that is used again next.
+    /// The index that is replaced next.
     oldest: usize,
 }
 
 impl HeldChunks {
-    /// The place of the chunk that a row is in.
+    /// Returns the index of the chunk that covers a row.
     pub(super) fn find(&self, row: u32) -> Option<usize> {
         let (_, &place) = self.places.range(..=row).next_back()?;
         self.held[place].0.contains(&row).then_some(place)
     }
 
-    /// First row and record of the chunk at a place.
+    /// Returns the first row and the record of the chunk at an index.
     pub(super) fn get(&self, place: usize) -> (u32, &[u8]) {
         let (rows, record) = &self.held[place];
         (rows.start, record)
     }
 
-    /// Holds a chunk; gives its place.
+    /// Stores a chunk; returns its index.
     pub(super) fn put(&mut self, rows: Range<u32>, record: &[u8]) -> usize {
         let first_row = rows.start;
         let place = if self.held.len() < NUM_HELD {
@@ -40,7 +40,7 @@ impl HeldChunks {
             let place = self.oldest;
             self.oldest = (place + 1) % NUM_HELD;
             let (held_rows, held) = &mut self.held[place];
-            // A longer chunk may have taken its name since.
+            // A longer chunk with the same first row may have replaced it.
             if self.places.get(&held_rows.start) == Some(&place) {
                 self.places.remove(&held_rows.start);
             }
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(held.find(9), None);
         let place = held.find(2_558).map(|place| held.get(place));
         assert_eq!(place, Some((2_550, &[255][..])));
-        // Chunks that were joined have a row in two records, which say the same of it.
+        // After chunks are joined, a row can be in two records, which agree.
         held.put(0..30, b"joined");
         assert_eq!(held.find(25).map(|place| held.get(place).0), Some(20));
         assert_eq!(

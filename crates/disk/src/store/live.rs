@@ -1,4 +1,4 @@
-//! Which derived files may be searched?
+//! Which segments may be searched?
 
 use rusqlite::OptionalExtension;
 use xxhash_rust::xxh3::xxh3_64;
@@ -11,10 +11,10 @@ use super::types::LiveSegment;
 use crate::error::Error;
 
 impl Store {
-    /// Adds and drops live segments in one transaction. Names that are not there are dropped without a word.
+    /// Adds and drops live segments in one transaction. Names that are not listed are ignored.
     ///
     /// # Errors
-    /// Those of [`Store::append`].
+    /// Returns the errors of [`Store::append`].
     pub fn publish(&mut self, added: &[LiveSegment], dropped: &[String]) -> Result<(), Error> {
         self.transact(|store, writer| {
             for name in dropped {
@@ -36,10 +36,10 @@ impl Store {
         })
     }
 
-    /// The live segments, by first row.
+    /// Returns the live segments, by first row.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn segments(&self) -> Result<Vec<LiveSegment>, Error> {
         let mut statement = self
             .connection
@@ -55,7 +55,7 @@ impl Store {
         Ok(segments)
     }
 
-    /// That no rows are missing that segments, contents or changes are of: so a lost end of a table is found.
+    /// Checks that all rows exist to which segments, contents or changes belong, which detects a truncated table.
     pub(super) fn check_ends(&self) -> Result<(), Error> {
         self.read_together(|store| {
             let position = store.read_position()?;

@@ -1,8 +1,8 @@
-//! How does what was committed come from the log into the database?
+//! How are committed changes moved from the log into the database?
 //!
-//! Left to the library, a commit now and then does it for all those before: writes some thousand pages and waits for the disk, while everybody
-//! waits for that commit. Here a thread beside the writer does it, by a connection of its own, and the commit that makes the log long
-//! only says so.
+//! Left to SQLite, an occasional commit does this for all previous ones: it writes some thousand pages and waits for
+//! the disk, while everyone waits for that commit. Instead, a thread next to the writer does it over a separate
+//! connection, and the commit that makes the log long only reports so.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -20,41 +20,42 @@ use super::watch::{Replacement, Watch};
 use crate::environment::Environment;
 use crate::error::Error;
 
-/// Pages of the log, of 4 KiB, at which a commit brings it into the database itself, where nobody else did: 64 MB.
+/// Pages of the log, of 4 KiB, at which a commit itself checkpoints the log if no thread has done so: 64 MB.
 pub(super) const MOST_PAGES: u32 = 16_384;
-/// How long the writer waits for the transactions that still read the log, so that it can begin again. A build reads for some milliseconds at a time.
+/// How long the writer waits for transactions that still read the log, so that the log can restart. A build reads for
+/// some milliseconds at a time.
 const READERS_WAIT: Duration = Duration::from_millis(250);
-/// The same where the log has [`MOST_PAGES`].
+/// The same for a log with [`MOST_PAGES`].
 const LONG_READERS_WAIT: Duration = Duration::from_secs(2);
 
 thread_local! {
-    /// Pages of the log after the last commit of this thread, until that is asked for.
+    /// Pages of the log after the last commit of this thread, until they are read.
     static PAGES: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// Called by the library at the end of a commit, in its thread, in place of bringing the log into the database.
+/// Called by SQLite at the end of a commit, in its thread, instead of checkpointing the log.
 fn note_pages(_: &Wal, pages: c_int) -> rusqlite::Result<()> {
     PAGES.set(u32::try_from(pages).ok());
     Ok(())
 }
 
-/// Leaves the log as it is at commits of this connection.
+/// Disables automatic checkpoints at commits of this connection.
 pub(super) fn leave(connection: &Connection) {
     connection.wal_hook(Some(note_pages));
 }
 
-/// How long the log is.
+/// The length of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LogState {
     pages: u32,
-    /// What it was when it was brought in last.
+    /// Its length at the last checkpoint.
     brought_in: u32,
-    /// Pages from which on the writer waits for readers: after a wait in vain, twice the pages of then.
+    /// Number of pages from which the writer waits for readers; after a futile wait, twice the pages at that time.
     waits_from: u32,
 }
 
 impl LogState {
-    /// After a commit that this thread just made. One that changed nothing wrote nothing.
+    /// Updates the state after a commit that this thread just made. A commit without changes wrote nothing.
     pub(super) fn committed(&mut self) {
         if let Some(pages) = PAGES.take() {
             self.is_now(pages);
@@ -63,19 +64,19 @@ impl LogState {
 
     fn is_now(&mut self, pages: u32) {
         if pages < self.pages {
-            // All of it was in the database, and it began anew.
+            // All of it was in the database, and the log restarted.
             self.brought_in = 0;
             self.waits_from = 0;
         }
         self.pages = pages;
     }
 
-    /// Pages since it was brought in: where a reader kept that from being done wholly, it is not tried again at each commit.
+    /// Pages since the last checkpoint. If a reader prevented its completion, it is not retried at each commit.
     fn new_pages(self) -> u32 {
         self.pages.saturating_sub(self.brought_in)
     }
 
-    /// How long the next attempt may wait for readers.
+    /// How long the next checkpoint may wait for readers.
     fn wait(self) -> Option<Duration> {
         match self.pages {
             pages if pages < self.waits_from => None,
@@ -84,7 +85,7 @@ impl LogState {
         }
     }
 
-    /// After an attempt that `waited` for readers or did not.
+    /// Updates the state after a checkpoint; `waited` is whether it waited for readers.
     fn tried(&mut self, outcome: Outcome, waited: bool) {
         match outcome {
             Outcome::Restarted => *self = LogState::default(),
@@ -100,24 +101,25 @@ impl LogState {
     }
 }
 
-/// What an attempt to bring in the log did.
+/// The result of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// All is in the database and nobody reads the log: the next commit begins it again.
+    /// All pages are in the database and there are no readers: the next commit restarts the log.
     Restarted,
-    /// So many of its pages are in the database; readers may need those behind.
+    /// This many pages are in the database; readers may need later ones.
     UpTo(u32),
-    /// Another connection was bringing it in: nothing was done.
+    /// Another connection was checkpointing: nothing was done.
     Elsewhere,
 }
 
-/// Brings all that no reader still needs into the database and waits for the disk. With `wait`, waits so long for readers and other writers.
+/// Moves all pages that no reader needs into the database and waits for the disk. With `wait`, waits this long for
+/// readers and other writers.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// Returns [`Error::Io`].
 pub(super) fn bring_in(connection: &Connection, wait: Option<Duration>) -> Result<Outcome, Error> {
     let sql = match wait {
-        // Without waiting for readers, writers, or others that are at it.
+        // Does not wait for readers, writers, or other checkpoints.
         None => "PRAGMA wal_checkpoint(PASSIVE)",
         Some(_) => "PRAGMA wal_checkpoint(RESTART)",
     };
@@ -140,10 +142,10 @@ pub(super) fn bring_in(connection: &Connection, wait: Option<Duration>) -> Resul
     })
 }
 
-/// Brings all of a log into the database and cuts it off; whether nobody used it meanwhile, so that this was done.
+/// Moves the whole log into the database and truncates it; returns false if it was in use, so that this was not done.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// Returns [`Error::Io`].
 pub(super) fn empty(connection: &Connection) -> Result<bool, Error> {
     connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
@@ -153,17 +155,17 @@ pub(super) fn empty(connection: &Connection) -> Result<bool, Error> {
         .map_err(wrong)
 }
 
-/// Brings the log into the database while others write it.
+/// Checkpoints the log while other connections write it.
 pub struct LogCheckpoint {
     connection: Database,
     watch: Arc<Watch>,
 }
 
 impl LogCheckpoint {
-    /// Opens the log of a store that this process has open to write.
+    /// Opens the log of a store that this process has open for writing.
     ///
     /// # Errors
-    /// Those of [`Store::open_reader`].
+    /// Returns the errors of [`Store::open_reader`].
     pub(super) fn open(
         environment: &Environment,
         dir: &Path,
@@ -171,7 +173,7 @@ impl LogCheckpoint {
     ) -> Result<Self, Error> {
         watch.check()?;
         let opened = database::open_to_checkpoint(environment, dir);
-        // As for readers: of files that are gone this is the error.
+        // As for readers: if the files are gone, this is the error to return.
         watch.check()?;
         Ok(LogCheckpoint {
             connection: opened?,
@@ -179,10 +181,10 @@ impl LogCheckpoint {
         })
     }
 
-    /// Brings in what is committed by now; gives how many pages of the log are in the database then.
+    /// Checkpoints everything committed so far; returns how many pages of the log are then in the database.
     ///
     /// # Errors
-    /// [`Error::Io`]: then the store is to be [given up](Store::give_up).
+    /// Returns [`Error::Io`]; the caller must then [give up](Store::give_up) the store.
     pub fn drain(&self) -> Result<u32, Error> {
         let outcome = self.watch.checkpoint(|| bring_in(&self.connection, None))?;
         Ok(match outcome {
@@ -193,7 +195,7 @@ impl LogCheckpoint {
 }
 
 impl Store {
-    /// Pages of the log, of 4 KiB, since it was brought in last.
+    /// Pages of the log, of 4 KiB, since the last checkpoint.
     pub fn new_log_pages(&self) -> u32 {
         self.writer
             .as_ref()
@@ -205,20 +207,21 @@ impl Store {
         self.writer.as_ref().map_or(0, |writer| writer.log.pages)
     }
 
-    /// Brings in what is left of the log, so that the next commit begins it anew. Waits a moment for those who read it, and less often the longer
-    /// they stay: then it goes on growing.
+    /// Checkpoints the rest of the log, so that the next commit restarts it. Waits briefly for readers, and less often
+    /// the longer they remain; the log then continues to grow.
     ///
     /// # Errors
-    /// [`Error::Poisoned`] from before; [`Error::Io`], which poisons: whether the pages reached the disk cannot be found out any more.
+    /// Returns [`Error::Poisoned`] after an earlier error, or [`Error::Io`], which poisons the store: whether the pages
+    /// reached the disk is unknown.
     pub fn checkpoint_log(&mut self) -> Result<(), Error> {
         let wait = self.writer.as_ref().and_then(|writer| writer.log.wait());
         self.checkpoint_log_within(wait).map(|_| ())
     }
 
-    /// Brings all of the log into the database and cuts it off; whether that was done, or somebody read it meanwhile.
+    /// Moves the whole log into the database and truncates it; returns false if a reader prevented that.
     ///
     /// # Errors
-    /// Those of [`Store::checkpoint_log`].
+    /// Returns the errors of [`Store::checkpoint_log`].
     pub fn cut_log(&mut self) -> Result<bool, Error> {
         self.cut_log_within(READERS_WAIT)
     }
@@ -227,7 +230,8 @@ impl Store {
         if self.checkpoint_log_within(Some(wait))? != Outcome::Restarted {
             return Ok(false);
         }
-        // File systems may cut in steps. Whatever is left of a log of one commit is that commit, which is in the database, or none.
+        // File systems may truncate in steps. The remainder of a log with one commit is either that commit, which is in
+        // the database, or nothing.
         self.commit_synced()?;
         let cut = self.watch.checkpoint(|| {
             self.connection.busy_timeout(wait).map_err(wrong)?;
@@ -246,16 +250,17 @@ impl Store {
         Ok(is_cut)
     }
 
-    /// Writes the whole database again and cuts the log off, so that no byte of what was deleted is left in either; whether that was done, or
-    /// somebody read the log meanwhile.
+    /// Rewrites the whole database and truncates the log, so that no byte of deleted data remains in either; returns
+    /// false if a reader of the log prevented that.
     ///
     /// # Errors
-    /// Those of [`Store::checkpoint_log`].
+    /// Returns the errors of [`Store::checkpoint_log`].
     ///
     /// # Cost
-    /// Writes the database three times: to a temporary file of the system, to the log, and to itself. Nothing else is written meanwhile.
+    /// Writes the database three times: to a temporary file of the system, to the log, and to itself. Nothing else is
+    /// written meanwhile.
     pub fn rewrite(&mut self) -> Result<bool, Error> {
-        // A log that is being read cannot be cut. This shows while it is short.
+        // A log that is being read cannot be truncated. This shows while it is still short.
         if !self.cut_log_within(LONG_READERS_WAIT)? {
             return Ok(false);
         }
@@ -287,14 +292,14 @@ impl Store {
 }
 
 impl Store {
-    /// After the files at the path turned out to be others: saves what the log holds, where the database is still there, or keeps the log from a
-    /// database to which it does not belong.
+    /// Called after the files at the path turned out to be others: saves what the log holds if the database is still
+    /// there, or keeps the log from a database to which it does not belong.
     pub(super) fn leave_files(&self) {
         match self.watch.loss() {
-            // The log may have lost its name; the connection has it open all the same.
+            // The log may have lost its name, but the connection still has it open.
             Some(Replacement::Beside) => drop(bring_in(&self.connection, None)),
             Some(Replacement::Moved | Replacement::Overwritten) => {
-                // Closing would bring it into whatever the database is now.
+                // Closing would checkpoint it into whatever the database is now.
                 let _ = self
                     .connection
                     .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);

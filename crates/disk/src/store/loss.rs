@@ -1,4 +1,4 @@
-//! Is all there that was acknowledged?
+//! Is everything present that was acknowledged?
 
 use super::Store;
 use super::database::DATABASE_NAME;
@@ -7,26 +7,27 @@ use super::types::{ClockTime, Durability, Position};
 use crate::error::Error;
 
 impl Store {
-    /// That nothing is missing that was acknowledged, as far as the mark proves it. It may be called while a writer goes on.
+    /// Checks that nothing acknowledged is missing, as far as the mark proves it. It may be called while a writer is
+    /// active.
     ///
     /// # Errors
-    /// [`Error::Damaged`] where something is; [`Error::Io`].
+    /// Returns [`Error::Damaged`] if something is missing, or [`Error::Io`].
     pub fn check_loss(&self) -> Result<(), Error> {
-        // The mark first: what it says was committed before, so it is in a state that is looked at later.
+        // The mark is read first: what it records was committed before, so it is part of any state read later.
         match self.loss_by(self.read_mark()?)? {
             Some(loss) => Err(loss.error()),
             None => Ok(()),
         }
     }
 
-    /// Takes the database as it is from now on; returns what was lost.
+    /// Accepts the current state of the database; returns what was lost.
     pub(super) fn accept_loss(&mut self) -> Result<Option<Loss>, Error> {
         let loss = self.loss_by(self.read_mark()?)?;
         if loss.is_some() {
             if let Some(writer) = &mut self.writer {
                 writer.marking = None;
             }
-            // Durably: after a power loss an old one would prove the same loss again.
+            // Durably: after a power loss, an old mark would prove the same loss again.
             mark::forget(self.environment.files.as_ref(), &self.dir)?;
             self.begin_marking()?;
         }
@@ -51,7 +52,7 @@ impl Store {
         let boot_id = self.environment.clock.uptime().boot_id;
         let position = self.read_position()?;
         let reached = match mark.boot_id == boot_id {
-            // What was written survives everything but the end of the machine's run.
+            // What was written survives as long as the machine runs.
             true => mark.committed,
             false => mark.synced,
         };
@@ -59,7 +60,7 @@ impl Store {
         let is_missing = past.num_rows > position.num_rows
             || past.last_event > position.last_event
             || past.expired_below > position.expired_below;
-        // Where chunks were joined since, the batch cannot be found, and proves nothing.
+        // If chunks were joined since, the batch cannot be found, and proves nothing.
         let is_other = !is_missing
             && reached.batch != 0
             && self
@@ -71,7 +72,7 @@ impl Store {
         }))
     }
 
-    /// Begins to keep the mark, from the state that the store shows.
+    /// Starts to write the mark, from the state that the store shows.
     pub(super) fn begin_marking(&mut self) -> Result<(), Error> {
         let batch = self.batch_before(self.position.num_rows)?.unwrap_or(0);
         let committed = Reached {
@@ -97,8 +98,9 @@ impl Store {
         Ok(())
     }
 
-    /// Notes how far the database had reached before its log came into it. A log is synced before any of it comes into the database, so one that leads
-    /// to an older state was damaged, and what was lost is in neither. The mark keeps the proof for every opening to come.
+    /// Records how far the database had reached before its log was checkpointed. A log is synced before any of it is
+    /// moved into the database, so a log that leads to an older state was damaged, and what was lost is in neither. The
+    /// mark preserves the proof for every later opening.
     pub(super) fn mark_reached(&mut self, reached: Position) {
         let is_ahead = reached.num_rows > self.position.num_rows
             || reached.last_event > self.position.last_event;
@@ -116,7 +118,7 @@ impl Store {
         }
     }
 
-    /// Notes that what the store shows is committed, with the identity of the last batch where that is a new one.
+    /// Records that the state of the store is committed, with the identity of the last batch if that is a new one.
     pub(super) fn mark_committed(&mut self, batch: Option<u64>) {
         let position = self.position;
         let uptime = self.environment.clock.uptime();
@@ -133,12 +135,12 @@ impl Store {
         });
     }
 
-    /// Notes that what the store shows is safe from power loss.
+    /// Records that the state of the store is safe from power loss.
     pub(super) fn mark_synced(&mut self) {
         self.mark(|mark, _, _| mark.synced = mark.committed);
     }
 
-    /// When the last batch arrived, where the mark knows it.
+    /// The arrival time of the last batch, if the mark records it.
     pub fn last_arrival(&self) -> Option<ClockTime> {
         let marking = self.writer.as_ref()?.marking.as_ref()?;
         let arrived = marking.mark.arrived;
@@ -156,7 +158,7 @@ impl Store {
     }
 }
 
-/// The mark that a writer keeps.
+/// The mark that a writer maintains.
 #[derive(Debug)]
 pub(super) struct Marking {
     file: MarkFile,

@@ -1,10 +1,11 @@
-//! How far did the store reach, according to a file outside the database?
+//! How far does a file outside the database show that the store had reached?
 //!
-//! SQLite takes the first frame of its log that is not whole for the end: power loss leaves such ends. Damage before the end looks the same, and the
-//! batches behind it would be lost in silence. So each commit notes in a small file how far the store reaches. The file is never synced,
-//! so after a power loss it may be older than the log, or absent: a mark behind the database proves nothing, one ahead of it proves a loss.
+//! SQLite takes the first incomplete frame of its log as the end, since power loss leaves such ends. Damage before the
+//! end looks the same, and the batches after it would be lost silently. So each commit records in a small file how far
+//! the store reaches. The file is never synced, so after a power loss it may be older than the log, or absent: a mark
+//! behind the database proves nothing, a mark ahead of it proves a loss.
 //!
-//! A mark holds the last committed and the last synced position. The first proves a loss only within one start of the
+//! A mark holds the last committed and the last synced position. The first proves a loss only within one boot of the
 //! machine, the second always.
 
 use std::fmt;
@@ -23,38 +24,38 @@ use crate::error::Error;
 
 /// Name of the file next to the database.
 const MARK_NAME: &str = "documents.mark";
-/// Distance of the two slots, which are written in turn: a torn write harms one.
+/// Distance between the two slots, which are written alternately: a torn write damages only one.
 const SLOT_BYTES: u64 = 4096;
-/// Bytes of the record in a slot.
+/// Size of the record in a slot, in bytes.
 const RECORD_BYTES: usize = 152;
 
 /// How far the store reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Reached {
     pub(super) position: Position,
-    /// Identity of the batch of the last row; 0 where none is known.
+    /// Identity of the batch of the last row; 0 if unknown.
     pub(super) batch: u64,
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// What was synced: it holds after a power loss too.
+    /// The synced state, which survives a power loss.
     pub(super) synced: Reached,
-    /// What was committed: it holds as long as the machine runs, whatever becomes of the process.
+    /// The committed state, which survives as long as the machine runs, even if the process dies.
     pub(super) committed: Reached,
-    /// The start of the machine in which that was.
+    /// The boot of the machine during which that was.
     pub(super) boot_id: u128,
-    /// The time of arrival of the last batch, and the machine's uptime then; 0 of start 0 where none is known.
+    /// The arrival time of the last batch, and the machine's uptime then; 0 with boot id 0 if unknown.
     pub(super) arrived: ClockTime,
 }
 
-/// What was acknowledged and is not in the database.
+/// What was acknowledged and is missing from the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
-    /// Documents in order of arrival, counted from 0.
+    /// Lost documents in order of arrival, counted from 0.
     pub rows: Range<u32>,
-    /// Removals, counted from 1.
+    /// Lost removals, counted from 1.
     pub events: Range<u64>,
 }
 
@@ -86,7 +87,7 @@ impl fmt::Display for Loss {
 }
 
 impl Loss {
-    /// The error for those who have not accepted it.
+    /// Returns the error for callers that have not accepted the loss.
     pub(super) fn error(&self) -> Error {
         Error::Damaged {
             reason: format!(
@@ -97,8 +98,8 @@ impl Loss {
     }
 }
 
-/// What binds a mark to its database. In a copy of the directory other files have the names, and files that were copied one after the other may be
-/// of different moments.
+/// The files that a mark belongs to. In a copy of the directory, the names refer to other files, and files that were
+/// copied one after another may be from different moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Bound {
     identity: [u8; 16],
@@ -118,21 +119,22 @@ impl Bound {
     }
 }
 
-/// The open file.
+/// The open mark file.
 #[derive(Debug)]
 pub(super) struct MarkFile {
     file: Box<dyn OpenFile>,
     bound: Bound,
-    /// Number of the next record.
+    /// Sequence number of the next record.
     number: u64,
     record: Vec<u8>,
 }
 
 impl MarkFile {
-    /// Opens the mark of a database to write; nothing where this user may not, since the store goes without it.
+    /// Opens the mark of a database for writing, or returns `None` without permission, since the store works without
+    /// it.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`].
     pub(super) fn open(
         files: &dyn Files,
         dir: &Path,
@@ -158,7 +160,8 @@ impl MarkFile {
         }))
     }
 
-    /// Overwrites the older slot. An error is nobody's concern: the mark stays behind, and a mark behind proves nothing.
+    /// Overwrites the older slot. Errors are ignored: the mark then falls behind, and a mark that is behind proves
+    /// nothing.
     pub(super) fn write(&mut self, mark: &Mark) {
         encode(&mut self.record, self.number, &self.bound, mark);
         let offset = SLOT_BYTES * (self.number % 2);
@@ -167,10 +170,10 @@ impl MarkFile {
     }
 }
 
-/// The mark of a database, if there is one that is whole and its own.
+/// Returns the mark of a database, if there is a complete one that belongs to it.
 ///
 /// # Errors
-/// [`Error::Io`] where it cannot be read now: what it proves is not to be passed over.
+/// Returns [`Error::Io`] if it cannot be read: what it proves must not be ignored.
 pub(super) fn read(
     files: &dyn Files,
     dir: &Path,
@@ -189,10 +192,10 @@ pub(super) fn read(
     Ok(newest.and_then(|(_, found, mark)| (found == bound).then_some(mark)))
 }
 
-/// Takes the mark away, for good.
+/// Deletes the mark, durably.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// Returns [`Error::Io`].
 pub(super) fn forget(files: &dyn Files, dir: &Path) -> Result<(), Error> {
     match files.unlink(&dir.join(MARK_NAME)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -1,9 +1,10 @@
-//! What is known of every document, and is it safe?
+//! What is stored about each document, and is it safe?
 //!
-//! One SQLite database, `documents.sqlite`, is the truth; whatever makes searches fast is derived from it and may be lost. Documents stand in
-//! chunks, packed column by column, not in a row each: so a batch costs a few inserts and a document a few bytes beside its own.
-//! What a chunk says of a document never changes; what removals and expiry make of the document stands beside. Chunks are joined, and the records of
-//! documents that are gone are dropped from them. A chunk covers the rows that it lost, so that each row still belongs to one chunk.
+//! One SQLite database, `documents.sqlite`, is the source of truth; everything that makes searches fast is derived from
+//! it and may be lost. Documents are stored in chunks, packed column by column, rather than one per row, so that a
+//! batch costs a few inserts and a document a few bytes in addition to its data. The data of a document in a chunk
+//! never changes; the effects of removals and expiry are stored separately. Chunks are joined, and the records of gone
+//! documents are dropped from them. A chunk still covers its dropped rows, so that each row belongs to one chunk.
 
 mod bytes;
 mod chunk;
@@ -57,30 +58,30 @@ pub use types::{
     Row, Sizes, Swept,
 };
 
-/// An open store: the one that writes, or one of many that read.
+/// An open store: the writer, or one of many readers.
 ///
-/// It may be sent to another thread; threads that read at once have one each ([`Store::reader`]). It must not be used in a child of the
-/// process that opened it.
+/// It may be sent to another thread; threads that read concurrently need one each ([`Store::reader`]). It must not be
+/// used in a child of the process that opened it.
 pub struct Store {
     environment: Environment,
     connection: Database,
-    /// Absolute, without links.
+    /// Absolute, with links resolved.
     dir: PathBuf,
-    /// The files that are open, for all connections of the store.
+    /// The open files, shared by all connections of the store.
     watch: Arc<Watch>,
     description: Description,
     identity: [u8; 16],
     position: Position,
-    /// What only the one that writes has.
+    /// The state of the writer; `None` in a reader.
     writer: Option<Writer>,
     chunks: RefCell<HeldChunks>,
-    /// What the library said of other connections' commits at the last look.
+    /// SQLite's counter of other connections' commits, at the last check.
     data_version: Cell<i64>,
-    /// How arrivals are corrected.
+    /// The correction of arrival times, if any.
     shift: Option<ArrivalShift>,
-    /// Identity of the last batch at that look.
+    /// Identity of the last batch at that check.
     last_batch: Cell<Option<u64>>,
-    /// How often records were dropped, in the state that was taken.
+    /// How many times records had been dropped, in the state in use.
     droppings: Cell<u64>,
 }
 
@@ -93,25 +94,26 @@ pub struct StoreSource {
 }
 
 impl StoreSource {
-    /// Opens the store once more for reading.
+    /// Opens another connection for reading.
     ///
     /// # Errors
-    /// Those of [`Store::open_reader`]; [`Error::Replaced`].
+    /// Returns the errors of [`Store::open_reader`], or [`Error::Replaced`].
     pub fn reader(&self) -> Result<Store, Error> {
         self.watch.check()?;
         let opened = database::open_to_read(&self.environment, &self.dir).and_then(|connection| {
             let (dir, watch) = (self.dir.clone(), Arc::clone(&self.watch));
             Store::with(&self.environment, dir, connection, watch, None)
         });
-        // What was opened is what was looked at before and after. Of files that are gone this is the error, not what SQLite makes of it.
+        // The opened files were checked before and after. If the files are gone, this is the error to return, not
+        // SQLite's.
         self.watch.check()?;
         opened
     }
 
-    /// Opens the log of the store, which this process has open to write.
+    /// Opens the log of the store, which this process has open for writing.
     ///
     /// # Errors
-    /// Those of [`StoreSource::reader`].
+    /// Returns the errors of [`StoreSource::reader`].
     pub fn log(&self) -> Result<LogCheckpoint, Error> {
         LogCheckpoint::open(&self.environment, &self.dir, &self.watch)
     }
@@ -130,8 +132,8 @@ impl fmt::Debug for Store {
 impl Drop for Store {
     fn drop(&mut self) {
         if self.poison().is_some() {
-            // A sync of the database may have failed, after which the system takes for written what is not. So the log stays, and the next
-            // opening brings all of it in again.
+            // A sync of the database may have failed, after which the system considers unwritten data as written. So
+            // the log is kept, and the next opening applies all of it again.
             let _ = self
                 .connection
                 .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
@@ -140,11 +142,11 @@ impl Drop for Store {
 }
 
 impl Store {
-    /// Makes a store in a directory and opens it for writing. The directory is made where it is absent.
+    /// Creates a store in a directory and opens it for writing. The directory is created if it is absent.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where it holds a store already, [`Error::Unsupported`] where it holds another database or is on a network
-    /// file system, [`Error::Locked`], and [`Error::Io`].
+    /// Returns [`Error::InvalidParameter`] if the directory already holds a store, [`Error::Unsupported`] if it holds
+    /// another database or is on a network file system, [`Error::Locked`], or [`Error::Io`].
     pub fn create(
         dir: &Path,
         description: &Description,
@@ -153,10 +155,10 @@ impl Store {
         Store::create_in(&Environment::default(), dir, description, durability)
     }
 
-    /// As [`Store::create`], in a given environment.
+    /// Same as [`Store::create`], in a given environment.
     ///
     /// # Errors
-    /// Those of [`Store::create`].
+    /// Returns the errors of [`Store::create`].
     pub fn create_in(
         environment: &Environment,
         dir: &Path,
@@ -175,7 +177,7 @@ impl Store {
         match database::kind_of(&connection)? {
             database::Kind::Empty => {
                 database::make(&connection, description)?;
-                // Else damage of the log could make it an empty database again.
+                // Otherwise, damage of the log could make it an empty database again.
                 log::empty(&connection)?;
             }
             database::Kind::Store => {
@@ -199,19 +201,20 @@ impl Store {
         )
     }
 
-    /// Opens the store of a directory for writing: the one that may.
+    /// Opens the store of a directory for writing, as its only writer.
     ///
     /// # Errors
-    /// [`Error::Locked`] while another writer has it, [`Error::InvalidParameter`] where there is none, [`Error::Unsupported`] for another
-    /// database, another format or a network file system, [`Error::Damaged`], and [`Error::Io`].
+    /// Returns [`Error::Locked`] while another writer has it, [`Error::InvalidParameter`] if there is none,
+    /// [`Error::Unsupported`] for another database, another format or a network file system, [`Error::Damaged`], or
+    /// [`Error::Io`].
     pub fn open(dir: &Path, durability: Durability) -> Result<Self, Error> {
         Store::open_in(&Environment::default(), dir, durability)
     }
 
-    /// As [`Store::open`], in a given environment.
+    /// Same as [`Store::open`], in a given environment.
     ///
     /// # Errors
-    /// Those of [`Store::open`].
+    /// Returns the errors of [`Store::open`].
     pub fn open_in(
         environment: &Environment,
         dir: &Path,
@@ -224,10 +227,11 @@ impl Store {
         Ok(store)
     }
 
-    /// As [`Store::open_in`]; opens a store from which acknowledged rows or events were lost too, and says which.
+    /// Same as [`Store::open_in`], but also opens a store that has lost acknowledged rows or events, and returns what
+    /// was lost.
     ///
     /// # Errors
-    /// Those of [`Store::open`].
+    /// Returns the errors of [`Store::open`].
     pub fn open_accepting_loss(
         environment: &Environment,
         dir: &Path,
@@ -250,14 +254,14 @@ impl Store {
         let mut reached = None;
         if place::harden_log(files, &dir, database::DATABASE_NAME)? {
             reached = database::reach_without_log(environment, &dir);
-            // Into the database, so that the next commit begins another: what stands in this one behind a damaged place, or before one that is damaged
-            // later, never counts again. What is checked from here on is what the disk has.
+            // The log is checkpointed, so that the next commit starts another: what it holds after a damaged place
+            // never counts again, even if the damage occurs later. From here on, checks see what is on disk.
             let connection = database::open_to_write(environment, &dir, durability)?;
             log::leave(&connection);
             if let log::Outcome::UpTo(pages) = log::bring_in(&connection, None)?
                 && !place::has_frames_behind(files, &dir, database::DATABASE_NAME, pages)
             {
-                // Whole, but of another history, which somebody else put there.
+                // It is complete but has another history, because another program put it there.
                 reached = None;
             }
             // Closing deletes it, unless there are readers.
@@ -275,18 +279,18 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the store of a directory for reading, beside its writer and other readers.
+    /// Opens the store of a directory for reading, concurrently with its writer and other readers.
     ///
     /// # Errors
-    /// Those of [`Store::open`] but [`Error::Locked`].
+    /// Returns the errors of [`Store::open`], except [`Error::Locked`].
     pub fn open_reader(dir: &Path) -> Result<Self, Error> {
         Store::open_reader_in(&Environment::default(), dir)
     }
 
-    /// As [`Store::open_reader`], in a given environment.
+    /// Same as [`Store::open_reader`], in a given environment.
     ///
     /// # Errors
-    /// Those of [`Store::open_reader`].
+    /// Returns the errors of [`Store::open_reader`].
     pub fn open_reader_in(environment: &Environment, dir: &Path) -> Result<Self, Error> {
         let given = dir;
         let (dir, before) = present(environment, given)?;
@@ -295,15 +299,15 @@ impl Store {
         Store::with(environment, dir, connection, watch, None)
     }
 
-    /// Opens the same store once more for reading: for another thread.
+    /// Opens another connection to the same store for reading, for use in another thread.
     ///
     /// # Errors
-    /// Those of [`Store::open_reader`]; [`Error::Replaced`].
+    /// Returns the errors of [`Store::open_reader`], or [`Error::Replaced`].
     pub fn reader(&self) -> Result<Self, Error> {
         self.source().reader()
     }
 
-    /// What opens the same store once more, also while this one is in use.
+    /// Returns an opener of further connections to the same store, which can be used concurrently.
     pub fn source(&self) -> StoreSource {
         StoreSource {
             environment: self.environment.clone(),
@@ -354,30 +358,31 @@ impl Store {
         Ok(store)
     }
 
-    /// What the store is of.
+    /// The description of the store.
     pub fn description(&self) -> &Description {
         &self.description
     }
 
-    /// What was attached to the description under a name when the store was made.
+    /// Returns what was attached to the description under a name when the store was created.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn attached(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         database::meta(&self.connection, &database::attached_name(name))
     }
 
-    /// The random identity that the database was given when it was made.
+    /// The random identity that the database was given at its creation.
     pub fn identity(&self) -> [u8; 16] {
         self.identity
     }
 
-    /// The directory: absolute, without links.
+    /// The directory: absolute, with links resolved.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The state that this store shows: of a writer after its last append, of a reader at its last [`Store::refresh`].
+    /// The current state of this store: for the writer after its last append, for a reader at its last
+    /// [`Store::refresh`].
     pub fn position(&self) -> Position {
         self.position
     }
@@ -387,7 +392,7 @@ impl Store {
         self.writer.is_none()
     }
 
-    /// Rows appended.
+    /// Number of rows appended.
     pub fn num_rows(&self) -> u32 {
         self.position.num_rows
     }
@@ -397,18 +402,18 @@ impl Store {
         self.position.last_event
     }
 
-    /// The version of SQLite that is bundled.
+    /// The version of the bundled SQLite.
     pub fn sqlite_version() -> &'static str {
         rusqlite::version()
     }
 
-    /// Ends what the library is doing for this store, from another thread: the call fails with [`Error::Io`].
+    /// Returns a handle that interrupts SQLite from another thread; the interrupted call fails with [`Error::Io`].
     pub fn interrupt_handle(&self) -> rusqlite::InterruptHandle {
         self.connection.get_interrupt_handle()
     }
 }
 
-/// The directory of a store that is there, and its database.
+/// Returns the directory of an existing store, and the facts of its database.
 fn present(environment: &Environment, dir: &Path) -> Result<(PathBuf, Facts), Error> {
     let files = environment.files.as_ref();
     match files.facts(&dir.join(database::DATABASE_NAME)) {

@@ -1,4 +1,4 @@
-//! May a store stand in this directory?
+//! Can a store be kept in this directory?
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::environment::{FileLock, Files};
 use crate::error::Error;
 
-/// The lock that a writer holds while it lives.
+/// The lock file that a writer holds for its lifetime.
 const LOCK_NAME: &str = "writer.lock";
 
-/// File systems of other machines, as Linux names them: their locks and shared memory do not hold between machines, so that two
-/// writers could destroy the database. Those of virtual machines and containers (9p, virtiofs) are of the same machine and stay allowed.
+/// Network file systems, as Linux names them: their locks and shared memory do not work between machines, so that two
+/// writers could destroy the database. File systems of virtual machines and containers (9p, virtiofs) belong to the
+/// same machine and are allowed.
 const NETWORK_FILE_SYSTEMS: &[&str] = &[
     "afs",
     "beegfs",
@@ -42,10 +43,11 @@ const NETWORK_FILE_SYSTEMS: &[&str] = &[
     "smbfs",
 ];
 
-/// The directory's absolute path, without links.
+/// Returns the directory's absolute path, with links resolved.
 ///
 /// # Errors
-/// [`Error::Io`] where there is none; [`Error::Unsupported`] on a network file system (told on Linux alone).
+/// Returns [`Error::Io`] if the directory does not exist, or [`Error::Unsupported`] on a network file system (detected
+/// only on Linux).
 pub(super) fn settle(files: &dyn Files, dir: &Path) -> Result<PathBuf, Error> {
     let dir = files
         .canonicalize(dir)
@@ -62,7 +64,7 @@ pub(super) fn settle(files: &dyn Files, dir: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// The kind of file system that holds a path, by the lines of `/proc/self/mountinfo`.
+/// Returns the type of the file system that holds a path, from the lines of `/proc/self/mountinfo`.
 fn file_system_of<'a>(mounts: &'a str, path: &Path) -> Option<&'a str> {
     mounts
         .lines()
@@ -72,12 +74,12 @@ fn file_system_of<'a>(mounts: &'a str, path: &Path) -> Option<&'a str> {
             path.starts_with(&mounted)
                 .then_some((mounted.len(), back.split(' ').next()?))
         })
-        // Of several on one place the last hides the others.
+        // Of several file systems mounted at one place, the last hides the others.
         .max_by_key(|&(length, _)| length)
         .map(|(_, kind)| kind)
 }
 
-/// Whitespace and backslashes are written as three octal digits.
+/// Decodes whitespace and backslashes, which are written as three octal digits.
 fn unescape(name: &str) -> String {
     ["\\040", "\\011", "\\012", "\\134"]
         .iter()
@@ -87,7 +89,7 @@ fn unescape(name: &str) -> String {
         })
 }
 
-/// Takes the lock of the one writer; it is given back when it is dropped, by the system where the process dies.
+/// Takes the lock of the single writer; it is released on drop, or by the system if the process dies.
 pub(super) fn lock(files: &dyn Files, dir: &Path) -> Result<Box<dyn FileLock>, Error> {
     let path = dir.join(LOCK_NAME);
     match files.try_lock(&path) {
@@ -97,17 +99,17 @@ pub(super) fn lock(files: &dyn Files, dir: &Path) -> Result<Box<dyn FileLock>, E
     }
 }
 
-/// Bytes of a log that are written again at a time.
+/// Bytes of a log that are rewritten at a time.
 const REWRITE_BYTES: usize = 1 << 20;
 
-/// Makes what a killed writer left of the log safe from power loss, before anything is done that relies on it.
+/// Makes what a killed writer left of the log safe from power loss, before anything relies on it.
 ///
-/// A commit whose sync failed, or was never asked for, may be in the cache of the system alone, and after a failed sync the system takes it for
-/// written. A later commit stands behind it and would be lost with it. So all of the log is written once more, byte by byte as it is, and synced.
-/// Returns whether there is a log.
+/// A commit whose sync failed, or was never requested, may exist only in the cache of the system, which considers it
+/// written after a failed sync. A later commit comes after it in the log and would be lost with it. So the whole log is
+/// rewritten unchanged and synced. Returns whether there is a log.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// Returns [`Error::Io`] if the log cannot be read or written.
 pub(super) fn harden_log(files: &dyn Files, dir: &Path, name: &str) -> Result<bool, Error> {
     let path = dir.join(format!("{name}-wal"));
     let num_bytes = match files.facts(&path) {
@@ -136,8 +138,8 @@ pub(super) fn harden_log(files: &dyn Files, dir: &Path, name: &str) -> Result<bo
     }
 }
 
-/// Whether a log has frames behind its first `num_frames` that were written after it began, by their salts (SQLite, file format, 4.2): then the one
-/// behind those is damaged, or a power loss left only later ones.
+/// Whether, by their salts (SQLite, file format, 4.2), frames of the current log follow its first `num_frames`. If so,
+/// the frame in between is damaged, or a power loss preserved only later ones.
 pub(super) fn has_frames_behind(
     files: &dyn Files,
     dir: &Path,
@@ -166,11 +168,11 @@ pub(super) fn has_frames_behind(
     read().unwrap_or(false)
 }
 
-/// The URI by which a database with a log is read where nothing can be written beside it, not even by those who add: on a read-only file system.
-/// Nothing where files can be made beside it.
+/// Returns the URI for reading a database with a log if no file can be created next to it, not even by its writer: on a
+/// read-only file system. Returns `None` if files can be created there.
 ///
 /// # Errors
-/// [`Error::Unsupported`] where the user lacks the right to, and where the log was not brought into the database.
+/// Returns [`Error::Unsupported`] if the user lacks permission, or the log has not been checkpointed.
 pub(super) fn unchanging(
     files: &dyn Files,
     dir: &Path,
@@ -208,7 +210,8 @@ pub(super) fn unchanging(
     }
 }
 
-/// How SQLite is asked for a database as if it had no log and nobody could change it; nothing where the path is not UTF-8.
+/// Returns the URI that makes SQLite open a database as immutable and without a log, or `None` if the path is not
+/// UTF-8.
 pub(super) fn without_log(database: &Path) -> Option<PathBuf> {
     let path = database
         .to_str()?
@@ -218,7 +221,7 @@ pub(super) fn without_log(database: &Path) -> Option<PathBuf> {
     Some(format!("file:{path}?immutable=1").into())
 }
 
-/// Makes the names in a directory safe from power loss.
+/// Makes the entries of a directory safe from power loss.
 pub(super) fn sync_directory(files: &dyn Files, dir: &Path) -> Result<(), Error> {
     files
         .sync_dir(dir)

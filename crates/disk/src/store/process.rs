@@ -1,21 +1,22 @@
 //! May this process open a database?
 //!
-//! What the library knows of the locks on a file it knows once a process, and a fork copies that: the child believes to hold what its parent holds, takes
-//! no locks of its own, and would wait for ever for a mutex that a thread held which it has not. So who was forked while something was open opens nothing.
+//! SQLite tracks its locks on a file per process, and a fork copies that state: the child believes that it holds its
+//! parent's locks, takes none itself, and would wait forever for a mutex held by a thread that does not exist in the
+//! child. So a process that was forked while a connection was open cannot open any.
 
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 
-/// The process that opened connections last, and below it how many of them are open.
+/// The process that last opened connections and, in the low bits, how many of them are open.
 static OPEN: AtomicU64 = AtomicU64::new(0);
 
 fn of(state: u64) -> (u32, u32) {
     ((state >> 32) as u32, state as u32)
 }
 
-/// The state once one connection more is open in a process; nothing where it inherited open ones.
+/// Returns the state after one more connection is opened in a process, or `None` if it inherited open ones.
 fn one_more(state: u64, process: u32) -> Option<u64> {
     match of(state) {
         (owner, _) if owner == process => Some(state + 1),
@@ -24,7 +25,7 @@ fn one_more(state: u64, process: u32) -> Option<u64> {
     }
 }
 
-/// The state once one connection less is open: what was inherited stays, whoever lets go of it.
+/// Returns the state after one connection is closed. Inherited connections remain counted, whoever closes them.
 fn one_less(state: u64, process: u32) -> u64 {
     match of(state) {
         (owner, num) if owner == process && num > 0 => state - 1,
@@ -32,13 +33,13 @@ fn one_less(state: u64, process: u32) -> u64 {
     }
 }
 
-/// Stands for a connection: made before it is opened, dropped after it is closed.
+/// Represents a connection: created before it is opened, dropped after it is closed.
 #[derive(Debug)]
 pub(super) struct OpenMark;
 
 impl OpenMark {
     /// # Errors
-    /// [`Error::Forked`].
+    /// Returns [`Error::Forked`] if the process inherited open connections.
     pub(super) fn new() -> Result<Self, Error> {
         let process = process::id();
         OPEN.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |state| {
@@ -68,7 +69,7 @@ mod tests {
         let two = one_more(one_more(0, parent).unwrap(), parent).unwrap();
         assert_eq!(of(two), (parent, 2));
         assert_eq!(one_more(two, child), None);
-        // Letting go of what was inherited changes nothing: it is open in the parent.
+        // Closing inherited connections changes nothing: they are open in the parent.
         assert_eq!(one_less(two, child), two);
         let none = one_less(one_less(two, parent), parent);
         assert_eq!(of(none), (parent, 0));

@@ -1,4 +1,4 @@
-//! What is known of one document?
+//! What is stored about one document?
 
 use super::Store;
 use super::bytes;
@@ -13,11 +13,11 @@ use crate::error::Error;
 const CHUNK_OF_ROW: &str = "SELECT first_row, num_rows, data FROM chunks WHERE first_row <= ?1 ORDER BY first_row DESC LIMIT 1";
 
 impl Store {
-    /// One document in its present state. Cost: about 10 us; less where its neighbors were just read.
+    /// Returns one document in its current state. Cost: about 10 us, less if its neighbors were just read.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where there is no such row, [`Error::Dropped`] where it is gone and its record was dropped, [`Error::Damaged`], and
-    /// [`Error::Io`].
+    /// Returns [`Error::InvalidParameter`] if there is no such row, [`Error::Dropped`] if it is gone and its record was
+    /// dropped, [`Error::Damaged`], or [`Error::Io`].
     pub fn row(&self, row: u32) -> Result<Row, Error> {
         let change = self.change(row)?;
         let is_expired = row < self.position.expired_below;
@@ -40,26 +40,26 @@ impl Store {
         })
     }
 
-    /// The id of a document.
+    /// Returns the id of a document.
     ///
     /// # Errors
-    /// Those of [`Store::row`].
+    /// Returns the errors of [`Store::row`].
     pub fn id(&self, row: u32) -> Result<String, Error> {
         self.with_chunk(row, |view, i| Ok(view.id(i)?.to_owned()))
     }
 
-    /// Whether the id of a document is this one. Cost: that of [`Store::row`].
+    /// Whether a document has this id. Cost: as for [`Store::row`].
     ///
     /// # Errors
-    /// Those of [`Store::row`].
+    /// Returns the errors of [`Store::row`].
     pub fn has_id(&self, row: u32, id: &str) -> Result<bool, Error> {
         self.with_chunk(row, |view, i| Ok(view.id(i)? == id))
     }
 
-    /// Puts the sketch of a document behind those in `out`.
+    /// Appends the sketch of a document to `out`.
     ///
     /// # Errors
-    /// Those of [`Store::row`].
+    /// Returns the errors of [`Store::row`].
     pub fn sketch(&self, row: u32, out: &mut Vec<u8>) -> Result<(), Error> {
         self.with_chunk(row, |view, i| {
             out.extend_from_slice(view.sketch(i));
@@ -67,7 +67,7 @@ impl Store {
         })
     }
 
-    /// When the first document from a row on came that is still there; nothing where there is none.
+    /// Returns the arrival time of the first document, from a row on, that still exists, or `None` if there is none.
     fn arrival_from_s(&self, row: u32) -> Result<Option<u64>, Error> {
         let mut row = row;
         while row < self.position.num_rows {
@@ -86,10 +86,10 @@ impl Store {
         Ok(None)
     }
 
-    /// When the last document came that is still there; nothing where there is none.
+    /// Returns the arrival time of the last document that still exists, or `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn last_arrival_s(&self) -> Result<Option<u64>, Error> {
         let mut end = self.position.num_rows;
         while end > 0 {
@@ -110,10 +110,11 @@ impl Store {
         Ok(self.corrected(view.row(place), view.arrival_s(place)?))
     }
 
-    /// A row that has not expired, such that all documents below came before a time and all others at or after it.
+    /// Returns a row that has not expired, such that all documents below it arrived before a time, and all others at or
+    /// after it.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn first_row_since(&self, arrival_s: u64) -> Result<u32, Error> {
         let (mut low, mut high) = (self.position.expired_below, self.position.num_rows);
         while low < high {
@@ -126,10 +127,10 @@ impl Store {
         Ok(low)
     }
 
-    /// Identity of the batch whose last row is `end - 1`; nothing where no chunk ends there.
+    /// Returns the identity of the batch whose last row is `end - 1`, or `None` if no chunk ends there.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn batch_before(&self, end: u32) -> Result<Option<u64>, Error> {
         match end.checked_sub(1) {
             Some(last) if end <= self.position.num_rows => self.with_view(last, |view| {
@@ -140,7 +141,7 @@ impl Store {
         }
     }
 
-    /// As [`batch_before`](Self::batch_before), as the database has it now.
+    /// Same as [`batch_before`](Self::batch_before), for the database's current state.
     pub(super) fn stored_batch(&self, end: u32) -> Result<Option<u64>, Error> {
         let Some(last) = end.checked_sub(1) else {
             return Ok(None);
@@ -163,10 +164,11 @@ impl Store {
         ))
     }
 
-    /// Feature set or text of a document; of one that is gone it may have been dropped. Cost: a read of about 32 KiB.
+    /// Returns the feature set or text of a document; for a gone document, it may have been dropped. Cost: a read of
+    /// about 32 KiB.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn content(&self, row: u32) -> Result<Content, Error> {
         let mut statement = self
             .connection
@@ -193,10 +195,11 @@ impl Store {
         }
     }
 
-    /// Gives the events after number `after`, none of which may have been dropped, in order, with their numbers.
+    /// Passes the events after number `after` to `each`, in order, with their numbers. None of them may have been
+    /// dropped.
     ///
     /// # Errors
-    /// Those of `each`, [`Error::Damaged`] and [`Error::Io`].
+    /// Returns the errors of `each`, [`Error::Damaged`], or [`Error::Io`].
     pub fn events(
         &self,
         after: u64,
@@ -222,7 +225,7 @@ impl Store {
         }
     }
 
-    /// What events made of a row.
+    /// Returns how events changed a row.
     pub(super) fn change(&self, row: u32) -> Result<Change, Error> {
         if self.position.last_event == 0 {
             return Ok(Change::default());
@@ -238,7 +241,7 @@ impl Store {
         })
     }
 
-    /// Lets `read` look at the chunk of a row, and at which position the document is in it.
+    /// Calls `read` with the chunk of a row and the position of the document in it.
     fn with_chunk<T>(
         &self,
         row: u32,
@@ -250,7 +253,7 @@ impl Store {
         })
     }
 
-    /// Lets `read` look at the chunk that covers a row.
+    /// Calls `read` with the chunk that covers a row.
     fn with_view<T>(
         &self,
         row: u32,
@@ -264,12 +267,12 @@ impl Store {
         };
         let chunks = self.chunks.borrow();
         let (first_row, record) = chunks.get(place);
-        // Its checksum was proven when it was read.
+        // Its checksum was verified when it was read.
         let view = View::of_proven(record, first_row, sketch_bytes)?;
         read(&view)
     }
 
-    /// Reads the chunk of a row; gives its place among those held.
+    /// Reads the chunk of a row into the cache; returns its index there.
     fn hold_chunk(&self, row: u32) -> Result<usize, Error> {
         let mut statement = self
             .connection
@@ -301,7 +304,7 @@ impl Store {
     }
 }
 
-/// First row and number of rows in the first two columns.
+/// Reads the first row and the number of rows from the first two columns.
 pub(super) fn range_of(row: &rusqlite::Row<'_>) -> Result<(u32, u32), Error> {
     let first_row: u32 = row.get(0).map_err(wrong)?;
     let num_rows: u32 = row.get(1).map_err(wrong)?;
@@ -311,7 +314,7 @@ pub(super) fn range_of(row: &rusqlite::Row<'_>) -> Result<(u32, u32), Error> {
     }
 }
 
-/// The bytes of a column.
+/// Returns the bytes of a column.
 pub(super) fn blob<'a>(row: &'a rusqlite::Row<'_>, column: usize) -> Result<&'a [u8], Error> {
     row.get_ref(column)
         .map_err(wrong)?
@@ -319,7 +322,7 @@ pub(super) fn blob<'a>(row: &'a rusqlite::Row<'_>, column: usize) -> Result<&'a 
         .map_err(|_| bytes::Malformed.into())
 }
 
-/// Something is not where it must be.
+/// Returns the error for an inconsistent record.
 pub(super) fn misplaced(what: &str, which: impl std::fmt::Display) -> Error {
     Error::Damaged {
         reason: format!("the database is damaged: {what} {which} is missing or not in its place"),

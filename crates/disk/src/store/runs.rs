@@ -1,4 +1,4 @@
-//! Which batch runs added rows, and what was there before them?
+//! Which batch runs added rows, and how many rows were there before?
 
 use super::Store;
 use super::bytes::{Cursor, Malformed, put_varint};
@@ -6,11 +6,11 @@ use super::database::{meta, set_meta};
 use super::types::AddingRun;
 use crate::error::Error;
 
-/// Runs that are remembered, the newest.
+/// Maximum number of remembered runs, the newest ones.
 const MOST_RUNS: usize = 1000;
 const NAME: &str = "runs";
 
-/// A remembered run, with the end of the last rows that it added.
+/// A remembered run, and the end of the last rows that it added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Remembered {
     run: AddingRun,
@@ -18,18 +18,18 @@ struct Remembered {
 }
 
 impl Store {
-    /// Number of rows that the store had when a run first compared its documents with it; nothing for a run that added none, whose rows have
-    /// all expired, or that 1,000 others followed.
+    /// Returns the number of rows that the store had when a run first compared its documents with it. Returns `None`
+    /// for a run that added no rows, whose rows have all expired, or that was followed by 1,000 others.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn first_row_of_run(&self, identity: [u8; 16]) -> Result<Option<u32>, Error> {
         let runs = self.remembered()?;
         let found = runs.iter().find(|other| other.run.identity == identity);
         Ok(found.map(|found| found.run.first_row))
     }
 
-    /// Remembers that a run added the rows before `end`. Belongs to the transaction that adds them.
+    /// Remembers that a run added the rows before `end`. Must be called in the transaction that adds them.
     pub(super) fn remember_run(&self, run: AddingRun, end: u32) -> Result<(), Error> {
         let mut runs = self.remembered()?;
         let same = runs
@@ -43,7 +43,7 @@ impl Store {
         set_meta(&self.connection, NAME, &encoded(&runs[surplus..]))
     }
 
-    /// The runs whose rows have not all expired, the oldest first.
+    /// Returns the runs whose rows have not all expired, oldest first.
     fn remembered(&self) -> Result<Vec<Remembered>, Error> {
         let mut runs = match meta(&self.connection, NAME)? {
             Some(bytes) => decoded(&bytes)?,

@@ -1,4 +1,4 @@
-//! What is known of all documents, in order?
+//! What is stored about all documents, in order?
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -14,17 +14,19 @@ use super::read::{blob, misplaced, range_of};
 use super::types::{Changed, Content, Position};
 use crate::error::Error;
 
-/// Rows that are looked at in one state of the store, so that the log can begin again.
+/// Number of rows that are read in one state of the store, so that the log can restart.
 const ROWS_A_STATE: u32 = 1 << 16;
 
 impl Store {
-    /// Gives whole chunks in order, those that hold any of the rows, all of one state, which is returned.
+    /// Passes the chunks that hold any of the rows to `each`, as a whole, in order and from one state, which is
+    /// returned.
     ///
-    /// Where the first row is asked for, whatever the last is, it is proven first that no change was lost; where all rows are, at the end also that no
-    /// chunk is an older one, with documents that were dropped since. Cost: about 0.1 us a document. Meanwhile the log of what is committed grows.
+    /// A range that begins with row 0 first checks that no change was lost. A scan of all rows also checks at the end
+    /// that no chunk is an outdated one with documents that were dropped since. Cost: about 0.1 us per document. The
+    /// log grows during the scan.
     ///
     /// # Errors
-    /// Those of `each`, [`Error::Damaged`] and [`Error::Io`].
+    /// Returns the errors of `each`, [`Error::Damaged`], or [`Error::Io`].
     pub fn scan(
         &self,
         rows: Range<u32>,
@@ -37,7 +39,7 @@ impl Store {
                 return Ok(position);
             }
             if rows.start == 0 {
-                // Whoever goes over all of it in parts begins here.
+                // Callers that scan the store in parts begin here.
                 store.check_changes()?;
             }
             let num_dropped = store.scan_chunks(rows.start..end, position, &mut each)?;
@@ -49,16 +51,16 @@ impl Store {
         })
     }
 
-    /// That the changes are those that were written: with a lost or an older one a removal, or a document that came to another, would be undone
-    /// in silence. Cost: some 0.1 us for each.
+    /// Checks that the changes are those that were written: a lost or outdated one would silently undo a removal, or
+    /// the reassignment of a document. Cost: about 0.1 us per change.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn check_changes(&self) -> Result<(), Error> {
         self.changes(|_| Ok(()))
     }
 
-    /// Scans rows that are there; gives how many documents of the chunks have no record any more.
+    /// Scans existing rows; returns how many documents of the chunks no longer have a record.
     fn scan_chunks(
         &self,
         rows: Range<u32>,
@@ -106,7 +108,7 @@ impl Store {
                 .partition_point(|&row| row < position.expired_below);
             chunk.gone[..num_expired].fill(true);
             while let Some((row, change)) = next_change.filter(|(row, _)| *row < end) {
-                // A record is dropped together with what became of it.
+                // A record is dropped together with its change.
                 let place = chunk.rows.binary_search(&row);
                 let place = place.map_err(|_| misplaced("the document of change", row))?;
                 chunk.gone[place] |= change.is_gone;
@@ -128,10 +130,11 @@ impl Store {
         }
     }
 
-    /// Gives feature sets or texts of rows in order; rows without any are passed over, of those that are gone some may be. All of one state.
+    /// Passes the feature sets or texts of rows to `each`, in order and from one state; rows without any are skipped,
+    /// possibly including gone ones.
     ///
     /// # Errors
-    /// Those of `each`, [`Error::Damaged`] (also where one is not there that was kept) and [`Error::Io`].
+    /// Returns the errors of `each`, [`Error::Damaged`] (also if a stored content is missing), or [`Error::Io`].
     pub fn scan_contents(
         &self,
         rows: Range<u32>,
@@ -140,7 +143,7 @@ impl Store {
         self.scan(rows.clone(), |chunk| {
             let span = chunk.span();
             let asked = span.start.max(rows.start)..span.end.min(rows.end);
-            // What is missing is found out before what stands behind it is given.
+            // Missing contents are detected before later ones are passed on.
             let none_lost = |rows: Range<u32>| {
                 let place_of = |row: u32| chunk.rows.partition_point(|&other| other < row);
                 let mut places = place_of(rows.start)..place_of(rows.end);
@@ -194,10 +197,10 @@ impl Store {
         Ok(())
     }
 
-    /// Gives what events made of documents, by row; proves that none of it was lost.
+    /// Passes how events changed documents to `each`, by row, and checks that no change was lost.
     ///
     /// # Errors
-    /// Those of `each`, [`Error::Damaged`] and [`Error::Io`].
+    /// Returns the errors of `each`, [`Error::Damaged`], or [`Error::Io`].
     pub fn changes(&self, mut each: impl FnMut(Changed) -> Result<(), Error>) -> Result<(), Error> {
         self.read_together(|store| {
             let stored = store.changes_tally()?;
@@ -228,10 +231,10 @@ impl Store {
         })
     }
 
-    /// How many documents of a range have records, gone ones included. Cost: reads their chunks.
+    /// Returns how many documents of a range have records, including gone ones. Cost: a read of their chunks.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn num_records(&self, rows: Range<u32>) -> Result<u32, Error> {
         let mut num_records = 0;
         self.scan(rows.clone(), |chunk| {
@@ -241,11 +244,11 @@ impl Store {
         Ok(num_records)
     }
 
-    /// Rows below a bound that documents from it on which are not gone name as what they matched: their records are still needed. Reads a part of the
-    /// store at a time.
+    /// Returns the rows below `bound` that documents at or above it, which are not gone, name as their match: their
+    /// records are still needed. Reads the store in parts.
     ///
     /// # Errors
-    /// [`Error::Canceled`], [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Canceled`], [`Error::Damaged`], or [`Error::Io`].
     pub fn leaders_below(&self, bound: u32, cancel: &AtomicBool) -> Result<HashSet<u32>, Error> {
         let mut leaders = HashSet::new();
         let mut next = bound;
@@ -271,18 +274,18 @@ impl Store {
         Ok(leaders)
     }
 
-    /// What all records of changes come to.
+    /// Returns the tally of all records of changes.
     pub(super) fn changes_tally(&self) -> Result<ChangesTally, Error> {
         Ok(ChangesTally::decode(&self.needed(CHANGES_TALLY)?)?)
     }
 
-    /// Findings about the database, in words; none where all is well.
+    /// Returns findings about the database, for people; none if it is intact.
     ///
-    /// Without `full` SQLite looks at the structure of its pages (`quick_check`). With it (`integrity_check`) every record is read too, its checksum
-    /// proven, and their order. Cost: reading the file once, twice if `full`.
+    /// Without `full`, SQLite checks the structure of its pages (`quick_check`). With it (`integrity_check`), every
+    /// record is also read, and its checksum and order are verified. Cost: reading the file once, or twice with `full`.
     ///
     /// # Errors
-    /// [`Error::Canceled`] and [`Error::Io`]. Damage is no error here but a finding.
+    /// Returns [`Error::Canceled`] or [`Error::Io`]. Damage is a finding, not an error.
     pub fn check(&self, full: bool, cancel: &AtomicBool) -> Result<Vec<String>, Error> {
         let not_cancelled = || match cancel.load(Ordering::Relaxed) {
             true => Err(Error::Canceled),
@@ -305,7 +308,7 @@ impl Store {
         if !full {
             return Ok(findings);
         }
-        // Beside upkeep, which drops old events, both have to be of one state.
+        // Upkeep drops old events concurrently, so both must be read from one state.
         note(self.read_together(|store| {
             let num_old = store.num_old_events()?;
             store.events(num_old, |_, _| not_cancelled())

@@ -1,4 +1,4 @@
-//! Up to where does the store reach, and is that still so?
+//! How far does the store reach, and is that still true?
 
 use rusqlite::OptionalExtension;
 
@@ -10,12 +10,12 @@ use super::types::{Position, Sizes, Swept};
 use super::watch::Replacement;
 use crate::error::Error;
 
-/// What upkeep dropped of documents that are gone.
+/// What upkeep has dropped of gone documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Droppings {
-    /// How often it did.
+    /// How many times it has dropped something.
     pub(super) num_times: u64,
-    /// How many documents have no record any more.
+    /// How many documents no longer have a record.
     pub(super) num_records: u64,
 }
 
@@ -28,10 +28,11 @@ impl Droppings {
 }
 
 impl Store {
-    /// Runs `read` on one state of the store, whatever the writer commits meanwhile. Also faster, where it reads many documents.
+    /// Runs `read` on one state of the store, whatever the writer commits meanwhile. This is also faster for reading
+    /// many documents.
     ///
     /// # Errors
-    /// Those of `read`, and [`Error::Io`].
+    /// Returns the errors of `read`, or [`Error::Io`].
     pub fn read_together<T, E: From<Error>>(
         &self,
         read: impl FnOnce(&Store) -> Result<T, E>,
@@ -46,8 +47,8 @@ impl Store {
         result
     }
 
-    /// What was read in the transaction that is open; an error where SQLite ended it, as it does where it cannot read: what was read after that
-    /// may be of another state.
+    /// Returns the result of reads in the open transaction, or an error if SQLite ended the transaction, as it does
+    /// after a failed read: later reads may be of another state.
     fn of_one_state<T, E: From<Error>>(&self, result: Result<T, E>) -> Result<T, E> {
         match result {
             Ok(_) if self.connection.is_autocommit() => {
@@ -61,7 +62,7 @@ impl Store {
     /// Whether another connection has committed since the last [`Store::refresh`]. Cost: about 2 us.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`].
     pub fn changed(&self) -> Result<bool, Error> {
         Ok(self.read_data_version()? != self.data_version.get())
     }
@@ -73,23 +74,24 @@ impl Store {
             .map_err(wrong)
     }
 
-    /// Takes the state that is committed now; returns it.
+    /// Switches to the state that is currently committed; returns it.
     ///
     /// # Errors
-    /// [`Error::Replaced`] if it does not continue the state taken before; [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Replaced`] if it does not continue the state taken before, [`Error::Damaged`], or
+    /// [`Error::Io`].
     pub fn refresh(&mut self) -> Result<Position, Error> {
         self.refresh_and_read(|store| Ok(store.position))
     }
 
-    /// Takes the state that is committed now and runs `read` on it, whatever the writer commits meanwhile.
+    /// Switches to the state that is currently committed and runs `read` on it, whatever the writer commits meanwhile.
     ///
     /// # Errors
-    /// Those of [`Store::refresh`] and of `read`.
+    /// Returns the errors of [`Store::refresh`] and of `read`.
     pub fn refresh_and_read<T, E: From<Error>>(
         &mut self,
         read: impl FnOnce(&Store) -> Result<T, E>,
     ) -> Result<T, E> {
-        // Looked at first: what is committed in between is looked at again.
+        // Read first: commits in between are checked again.
         self.data_version.set(self.read_data_version()?);
         if !self.connection.is_autocommit() {
             // A panic left it open.
@@ -102,7 +104,7 @@ impl Store {
         };
         let result = self.of_one_state(result);
         if !self.connection.is_autocommit() {
-            // There is nothing to commit, so this ends the transaction even where it fails.
+            // There is nothing to commit, so this ends the transaction even if it fails.
             self.connection.execute_batch("ROLLBACK").map_err(wrong)?;
         }
         result
@@ -118,7 +120,7 @@ impl Store {
         Ok(())
     }
 
-    /// How often upkeep had dropped what was known of documents that are gone, in the state that was taken.
+    /// How many times upkeep had dropped data of gone documents, in the state in use.
     pub fn droppings(&self) -> u64 {
         self.droppings.get()
     }
@@ -132,7 +134,8 @@ impl Store {
         })
     }
 
-    /// Looks how often something was dropped. Chunks that were read before may still have it, so they are read again.
+    /// Reads how many times something was dropped. Chunks in the cache may still hold it, so the cache is cleared if
+    /// the number has changed.
     pub(super) fn take_num_droppings(&self) -> Result<(), Error> {
         let now = self.read_droppings()?.num_times;
         if self.droppings.replace(now) != now {
@@ -141,10 +144,10 @@ impl Store {
         Ok(())
     }
 
-    /// Reads one state from now on, in which nothing was dropped since there were `droppings`, until [`Store::release`].
+    /// Fixes one state for all reads until [`Store::release`], if nothing was dropped since the count was `droppings`.
     ///
     /// # Errors
-    /// [`Error::Dropped`] where something was; [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Dropped`] if something was dropped, [`Error::Damaged`], or [`Error::Io`].
     pub fn hold(&self, droppings: u64) -> Result<(), Error> {
         self.connection.execute_batch("BEGIN").map_err(wrong)?;
         let taken = self.take_num_droppings();
@@ -160,18 +163,18 @@ impl Store {
     /// Ends what [`Store::hold`] began.
     pub fn release(&self) {
         if !self.connection.is_autocommit() {
-            // There is nothing to commit; where it fails, the next beginning does.
+            // There is nothing to commit; if this fails, the next BEGIN does too.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
     }
 
-    /// The state that is committed now, which has all that was known before.
+    /// Returns the currently committed state after checking that it contains everything known before.
     fn continued(&self) -> Result<Position, Error> {
         self.continues(self.position, self.last_batch.get())?;
         self.read_position()
     }
 
-    /// That the state that is committed now has all of an earlier one, which ended with a batch.
+    /// Checks that the currently committed state contains an earlier one, which ended with a batch.
     fn continues(&self, before: Position, last_batch: Option<u64>) -> Result<(), Error> {
         let now = self.read_position()?;
         let is_longer = now.num_rows >= before.num_rows
@@ -191,7 +194,7 @@ impl Store {
         }
     }
 
-    /// Inside a transaction of the writer: that nobody else has written, which its lock forbids.
+    /// Checks, inside a transaction of the writer, that no one else has written, which its lock forbids.
     pub(super) fn check_alone(&self) -> Result<(), Error> {
         let version = self.read_data_version()?;
         if version == self.data_version.get() {
@@ -210,10 +213,10 @@ impl Store {
         }
     }
 
-    /// Compares the names of the store's files with those that are open. Cost: that of looking at three names.
+    /// Compares the names of the store's files with the open files. Cost: that of looking up three names.
     ///
     /// # Errors
-    /// [`Error::Replaced`], from then on always.
+    /// Returns [`Error::Replaced`], and from then on always.
     pub fn check_files(&self) -> Result<(), Error> {
         self.watch.check()?;
         if self.is_reader() && self.watch.take_touched() {
@@ -222,8 +225,8 @@ impl Store {
         Ok(())
     }
 
-    /// After a change of the database: that a connection which knows nothing of it yet finds what was known before. Where a file was copied over it,
-    /// SQLite sees no commit and goes on with the pages that it holds.
+    /// Checks, after the database has changed, that a new connection finds everything known before. If a file was
+    /// copied over it, SQLite sees no commit and continues with its cached pages.
     fn check_content(&self) -> Result<(), Error> {
         let other = self.source().reader()?;
         if other.identity != self.identity {
@@ -235,20 +238,22 @@ impl Store {
         other.continues(self.position, self.last_batch.get())
     }
 
-    /// Takes a state that another connection of this process knows to be committed: whatever is read from now on is that state or a later one.
+    /// Accepts a state that another connection of this process knows to be committed: all later reads are of that state
+    /// or a later one.
     pub fn advance(&mut self, to: Position) {
         let position = &mut self.position;
         position.num_rows = position.num_rows.max(to.num_rows);
         position.last_event = position.last_event.max(to.last_event);
         position.expired_below = position.expired_below.max(to.expired_below);
-        // Not looked up: a leased reader is not asked for it.
+        // Not looked up: a leased reader does not need it.
         self.last_batch.set(None);
     }
 
-    /// The state that is committed now. A commit of the writer between two of the statements would look like damage, so all read one state.
+    /// Returns the currently committed state. It is read in one transaction, since a commit between the statements
+    /// would look like damage.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn read_position(&self) -> Result<Position, Error> {
         self.read_together(Store::position_now)
     }
@@ -278,7 +283,7 @@ impl Store {
         if last_event < num_old_events {
             return Err(misplaced("event", num_old_events));
         }
-        // Else only some pages of a transaction are there, or one of them is older.
+        // Otherwise only some pages of a transaction are there, or one of them is outdated.
         let applied = self.changes_tally()?.last_event;
         if applied != last_event {
             return Err(misplaced("event", applied.max(last_event)));
@@ -290,18 +295,19 @@ impl Store {
         })
     }
 
-    /// Events that were dropped, since whatever was to know of them does: those that are left are numbered from there on.
+    /// Returns the number of events that were dropped because everything that depends on them reflects them. Remaining
+    /// events are numbered from there on.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn num_old_events(&self) -> Result<u64, Error> {
         Ok(Cursor(&self.needed("num_old_events")?).varint()?)
     }
 
-    /// Up to where upkeep has looked for records to drop.
+    /// Returns how far upkeep has searched for records to drop.
     ///
     /// # Errors
-    /// [`Error::Damaged`] and [`Error::Io`].
+    /// Returns [`Error::Damaged`] or [`Error::Io`].
     pub fn swept(&self) -> Result<Swept, Error> {
         let bytes = self.needed("swept")?;
         let mut cursor = Cursor(&bytes);
@@ -311,15 +317,15 @@ impl Store {
         })
     }
 
-    /// The value of a name that every store has.
+    /// Returns the value of a key that every store has.
     pub(super) fn needed(&self, name: &str) -> Result<Vec<u8>, Error> {
         database::meta(&self.connection, name)?.ok_or_else(|| misplaced("the value of", name))
     }
 
-    /// What it takes of the disk. Cost: counts the chunks, a millisecond for some 10^5.
+    /// Returns the size of the store on disk. Cost: counting the chunks, a millisecond per 10^5 or so.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`].
     pub fn sizes(&self) -> Result<Sizes, Error> {
         let number = |sql: &str| -> Result<u64, Error> {
             self.connection
@@ -328,7 +334,7 @@ impl Store {
                 .map_err(wrong)
         };
         let page_bytes = number("PRAGMA page_size")?;
-        // Only looked at, never opened: that would drop the locks of the database.
+        // Only its size is read. It is never opened, which would release the locks of the database.
         let log = self.dir.join(format!("{DATABASE_NAME}-wal"));
         Ok(Sizes {
             database_bytes: page_bytes * number("PRAGMA page_count")?,

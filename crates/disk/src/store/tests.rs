@@ -1,4 +1,4 @@
-//! What only the inside shows: settings, a full disk.
+//! Tests that need access to internals: settings, a full disk.
 
 use std::fs;
 use std::path::PathBuf;
@@ -112,7 +112,7 @@ fn a_full_disk_poisons_and_loses_nothing_acknowledged() {
         .connection
         .pragma_update_and_check(None, "max_page_count", 12, |_| Ok(()))
         .unwrap();
-    // Bytes that do not pack.
+    // Incompressible bytes.
     let mut text = vec![0u8; 100_000];
     let mut state = 1u32;
     for byte in &mut text {
@@ -178,7 +178,7 @@ fn the_log_comes_into_the_database_beside_the_writer() {
     let num_bytes = || fs::metadata(&database).unwrap().len();
     let before = num_bytes();
     let text = incompressible(40_000);
-    // 16 MB of log at which the library of its own accord would have brought it in four times.
+    // 16 MB of log, during which SQLite would have checkpointed it four times by default.
     while store.new_log_pages() < 4 * 1000 {
         append(&mut store, &text).unwrap();
     }
@@ -285,7 +285,7 @@ fn an_event_without_its_changes_is_found_at_opening() {
     };
     store.append(&NewRows::default(), &[removed]).unwrap();
     let dir = store.dir().to_owned();
-    // As where the page of the event alone came into the database.
+    // As if only the page of the event had reached the database.
     database::set_meta(&store.connection, database::CHANGES_TALLY, &before).unwrap();
     store.connection.execute("DELETE FROM changes", []).unwrap();
     drop(store);
@@ -323,7 +323,7 @@ fn what_is_brought_in_while_it_is_written_is_whole() {
         let drains = scope.spawn(|| {
             let log = source.log().unwrap();
             let mut most = 0;
-            // Once more at the end, if a busy machine gave it no turn before.
+            // One final check, in case a busy machine did not schedule it before.
             loop {
                 let was_done = is_done.load(std::sync::atomic::Ordering::Relaxed);
                 most = most.max(log.drain().unwrap());
@@ -368,7 +368,7 @@ fn a_lost_change_is_found_by_whoever_begins_at_the_first_row() {
         .connection
         .execute("DELETE FROM changes WHERE row = 2", [])
         .unwrap();
-    // Parts of all rows, as a build of many takes them: the lost one is of another part.
+    // Parts of all rows, as a large build reads them: the lost change is in another part.
     let found = store.scan(0..1, |_| Ok(()));
     assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
     delete(store);
@@ -406,7 +406,7 @@ fn runs_are_remembered_with_what_they_found_until_their_rows_expire() {
     assert_eq!(first_row(&store, 7), None);
     append_of(&mut store, 7);
     append_of(&mut store, 8);
-    // More rows of a run do not move what it was compared with.
+    // Further rows of a run do not change what it was compared with.
     append_of(&mut store, 7);
     assert_eq!(
         (first_row(&store, 7), first_row(&store, 8)),
@@ -414,7 +414,7 @@ fn runs_are_remembered_with_what_they_found_until_their_rows_expire() {
     );
     let reader = store.reader().unwrap();
     assert_eq!(first_row(&reader, 7), Some(1));
-    // An empty batch is of no run, and a batch that was not committed is none.
+    // An empty batch belongs to no run, and neither does a batch that was not committed.
     store.append(&NewRows::default(), &[]).unwrap();
     store.expire(3).unwrap();
     assert_eq!(
@@ -428,7 +428,7 @@ fn runs_are_remembered_with_what_they_found_until_their_rows_expire() {
         (first_row(&store, 7), first_row(&store, 8)),
         (Some(1), None)
     );
-    // The newest thousand.
+    // The newest thousand runs.
     for number in 100..1100 {
         append_of(&mut store, number);
     }

@@ -1,4 +1,4 @@
-//! How is a batch made safe, and what when that fails?
+//! How is a batch made safe, and what happens if that fails?
 
 use std::io;
 use std::time::Duration;
@@ -16,32 +16,32 @@ use super::types::Durability;
 use crate::environment::FileLock;
 use crate::error::Error;
 
-/// How often commits that do not wait for the disk compare the names of the files with those that are open.
+/// How often commits that do not wait for the disk compare the names of the files with the open files.
 const COMPARE_EVERY: Duration = Duration::from_millis(5);
 
-/// What a test does in place of a commit.
+/// What a test runs in place of a commit.
 type Fault = Box<dyn FnMut() -> io::Result<()> + Send>;
 
-/// What only the one that writes has.
+/// The state of the writer.
 pub(super) struct Writer {
-    /// Held, never read: its lock keeps other writers out.
+    /// Held but never read: its lock excludes other writers.
     _lock: Box<dyn FileLock>,
     pub(super) durability: Durability,
-    /// How far the store reaches, for a file outside the database; nothing where that cannot be written.
+    /// The mark outside the database that records how far the store reaches; `None` if it cannot be written.
     pub(super) marking: Option<Marking>,
-    /// Why nothing is written any more.
+    /// Why nothing more is written, if so.
     poison: Option<String>,
     /// Whether the files at the path are known to be others.
     has_left: bool,
-    /// When they were compared last, by the uptime; only where commits do not wait for the disk.
+    /// The uptime at which they were last compared; used only if commits do not wait for the disk.
     compared: Option<Duration>,
     fault: Option<Fault>,
-    /// Batches get random identities: the hash of their number, with a random seed for each time the store is opened.
+    /// Batches get random identities: the hash of their number, with a random seed for each opening of the store.
     seed: u64,
     num_batches: u64,
-    /// Whether something was committed that no sync has followed.
+    /// Whether something was committed after the last sync.
     has_unsynced: bool,
-    /// How long the log is.
+    /// The length of the log.
     pub(super) log: LogState,
     pub(super) last_arrival_s: u64,
     pub(super) columns: Columns,
@@ -79,8 +79,9 @@ impl Writer {
         })
     }
 
-    /// Whether a commit at this uptime compares the names of the files with those that are open. A commit that waits for the disk always does; others
-    /// cost less than that, so they do it now and then, and what one of them missed is told by the next one that does, by a sync or at the end.
+    /// Whether a commit at this uptime compares the names of the files with the open files. A commit that waits for the
+    /// disk always does. Other commits cost less than the comparison, so they compare at intervals; what one of them
+    /// misses is found by the next comparison, by a sync, or at the end.
     fn compares(&mut self, uptime: impl FnOnce() -> Duration) -> bool {
         if self.durability == Durability::Commit {
             return true;
@@ -95,13 +96,13 @@ impl Writer {
         is_due
     }
 
-    /// Identity of the next batch.
+    /// Returns the identity of the next batch.
     pub(super) fn new_batch(&mut self) -> u64 {
         self.num_batches += 1;
         self.batch()
     }
 
-    /// Identity of the last batch.
+    /// The identity of the last batch.
     pub(super) fn batch(&self) -> u64 {
         xxh3_64_with_seed(&self.num_batches.to_le_bytes(), self.seed)
     }
@@ -121,7 +122,7 @@ impl Store {
         let result = self.try_transact(&mut writer, write);
         self.writer = Some(writer);
         if self.new_log_pages() >= MOST_PAGES {
-            // What was committed is: an error is one of the next commit.
+            // The data is committed; an error here belongs to the next commit.
             let _ = self.checkpoint_log();
         }
         result
@@ -147,7 +148,7 @@ impl Store {
                 .map(|_| ())
         };
         if let Err(error) = run("BEGIN IMMEDIATE") {
-            // Nothing was written where another connection holds the lock; it may be tried again.
+            // If another connection holds the lock, nothing was written and the commit may be retried.
             let is_busy = error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
             let error = wrong(error);
             if !is_busy {
@@ -168,21 +169,21 @@ impl Store {
             Ok(result)
         });
         if let Err(error) = &result {
-            // After some errors SQLite has rolled back of its own accord; then there is nothing to roll back.
+            // After some errors SQLite has already rolled back, so there is nothing to roll back.
             let is_rolled_back = self.connection.is_autocommit() || run("ROLLBACK").is_ok();
             let is_of_disk = !matches!(error, Error::InvalidParameter { .. } | Error::Canceled);
             if is_of_disk || !is_rolled_back {
                 writer.poison = Some(error.to_string());
             }
         }
-        // Only what is committed to the files at the path is acknowledged.
+        // A commit is acknowledged only if it is in the files at the path.
         if compares || result.is_err() {
             self.check_written(writer)?;
         }
         result
     }
 
-    /// That the files at the path are those that are open.
+    /// Checks that the files at the path are the open files.
     fn check_written(&self, writer: &mut Writer) -> Result<(), Error> {
         let checked = self.watch.check();
         if let Err(error) = &checked
@@ -195,10 +196,11 @@ impl Store {
         checked
     }
 
-    /// Makes all that was appended safe from power loss; nothing is to be done where every commit is. Cost: that of one commit.
+    /// Makes everything appended safe from power loss; does nothing if every commit does that. Cost: that of one
+    /// commit.
     ///
     /// # Errors
-    /// Those of [`Store::append`].
+    /// Returns the errors of [`Store::append`].
     pub fn sync(&mut self) -> Result<(), Error> {
         if let Some(mut writer) = self.writer.take() {
             let checked = self.check_written(&mut writer);
@@ -215,10 +217,10 @@ impl Store {
         self.commit_synced()
     }
 
-    /// Commits a count, and waits for the disk.
+    /// Commits a counter, and waits for the disk.
     pub(super) fn commit_synced(&mut self) -> Result<(), Error> {
         let durability = self.writer.as_ref().map(|writer| writer.durability);
-        // A commit that waits for the disk takes all before it along: they stand before it in the same log.
+        // A commit that waits for the disk makes all previous ones durable: they precede it in the same log.
         database::set_synchronous(&self.connection, true)?;
         let result = self.transact(|store, _| {
             let count = database::meta(&store.connection, "num_syncs")?
@@ -237,19 +239,19 @@ impl Store {
         Ok(())
     }
 
-    /// Refuses every later write after an error of something that the log or the database needed.
+    /// Rejects every later write, after an error that affects the log or the database.
     pub fn give_up(&mut self, error: &Error) {
         if let Some(writer) = &mut self.writer {
             writer.poison.get_or_insert_with(|| error.to_string());
         }
     }
 
-    /// Why nothing is written any more, if so.
+    /// Why nothing more is written, if so.
     pub fn poison(&self) -> Option<&str> {
         self.writer.as_ref()?.poison.as_deref()
     }
 
-    /// For tests: runs `fault` before each commit, which fails if it does.
+    /// For tests: runs `fault` before each commit, which fails if `fault` fails.
     #[doc(hidden)]
     pub fn fail_commits(&mut self, fault: impl FnMut() -> io::Result<()> + Send + 'static) {
         if let Some(writer) = &mut self.writer {

@@ -1,4 +1,4 @@
-//! What goes into the store and comes out of it?
+//! Which data enters and leaves the store?
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,28 +6,28 @@ use std::time::Duration;
 
 use crate::environment::Uptime;
 
-/// What a store is of; written when it is made and never changed.
+/// The description of a store, written at its creation and never changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// The recipe in JSON.
+    /// The recipe as JSON.
     pub recipe_json: String,
     /// Identity of the recipe.
     pub recipe_id: String,
-    /// Identity of what makes the bytes of a sketch.
+    /// Identity of everything that determines the bytes of a sketch.
     pub sketch_id: String,
-    /// Bytes of the sketch of one row.
+    /// Size of a sketch, in bytes.
     pub sketch_bytes: u32,
-    /// What is kept of a document beside its sketch.
+    /// What is stored of a document in addition to its sketch.
     pub keeps: Keeps,
-    /// What else the caller has written beside these, by name. Of a store that is there it is empty: [`Store::attached`](super::Store::attached)
-    /// reads it.
+    /// Further data of the caller, by name. Empty for an existing store: use
+    /// [`Store::attached`](super::Store::attached) to read it.
     pub attached: BTreeMap<String, Vec<u8>>,
 }
 
-/// What is kept of a document beside its sketch.
+/// What is stored of a document in addition to its sketch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeps {
-    /// Nothing, but for the feature sets of short texts.
+    /// Nothing, except for the feature sets of short texts.
     Sketch,
     /// The feature set.
     Shingles,
@@ -35,13 +35,13 @@ pub enum Keeps {
     Text,
 }
 
-/// When is what was appended safe from power loss?
+/// When appended data is safe from power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// When the call returns.
     Commit,
-    /// When the next [`Store::sync`](super::Store::sync) returns, which the owner calls this often. A kill of the process loses nothing all the same;
-    /// power loss loses a tail of whole batches.
+    /// When the next [`Store::sync`](super::Store::sync) returns, which the owner calls at this interval. A kill of the
+    /// process loses nothing; power loss loses the last batches, each as a whole.
     Interval(Duration),
 }
 
@@ -52,62 +52,62 @@ pub struct Evidence {
     pub kept_row: u32,
     /// Similarity of the two, in `[0, 1]`.
     pub similarity: f64,
-    /// Hamming distance of their fingerprints, in a run that has one.
+    /// Hamming distance of their fingerprints, in a run that uses it.
     pub distance: Option<u16>,
 }
 
-/// A bucket of a document that is not of level 0.
+/// A bucket of a document above level 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BandLevel {
-    /// The document: its place in the batch or the chunk, from 0.
+    /// The document: its index in the batch or the chunk.
     pub position: u32,
     /// The band.
     pub band: u16,
-    /// The level in whose bucket it is a member: 1, 2, or [`BandLevel::CAPPED`].
+    /// The level at which it is a bucket member: 1, 2, or [`BandLevel::CAPPED`].
     pub level: u8,
 }
 
 impl BandLevel {
-    /// In place of a level: the buckets of all levels were full.
+    /// Used instead of a level: the buckets of all levels were full.
     pub const CAPPED: u8 = 3;
 }
 
 /// Feature sets or texts of a batch, in the order of its rows.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum NewContents<'a> {
-    /// Of no row.
+    /// No contents.
     #[default]
     None,
-    /// Of each row its features, ascending and distinct, and their weights (empty: all are 1), or nothing.
+    /// For each row its features, ascending and distinct, and their weights (if empty, all are 1), or `None`.
     Features(&'a [Option<(&'a [u64], &'a [u32])>]),
-    /// Of each row its text in UTF-8, or the bytes of a document that is no text.
+    /// For each row its text in UTF-8, or the bytes of a document that is not text.
     Texts(&'a [&'a [u8]]),
 }
 
-/// Rows to append. All slices but `levels` are as long as `ids`, those of sketches `sketch_bytes` times as long.
+/// Rows to append. All slices except `levels` have the length of `ids`; `sketches` has `sketch_bytes` times that.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NewRows<'a> {
-    /// The user's ids, of at most 65,535 bytes each. That none is there already is for the caller to see to.
+    /// The user's ids, of at most 65,535 bytes each. The caller ensures that none of them exists already.
     pub ids: &'a [&'a str],
-    /// The sketches, one behind another.
+    /// The sketches, concatenated.
     pub sketches: &'a [u8],
-    /// A byte of the caller's for each row: its shape, and whether it collapsed.
+    /// A byte of the caller for each row: its shape, and whether it collapsed.
     pub shapes: &'a [u8],
-    /// Distinct features.
+    /// Number of distinct features of each row.
     pub num_features: &'a [u32],
-    /// XXH3-64 of the texts; absent where sketches were given.
+    /// XXH3-64 of the texts; absent if sketches were given.
     pub text_digests: Option<&'a [u64]>,
-    /// Digests of the feature sets, where classes are told by them.
+    /// Digests of the feature sets, if classes are distinguished by them.
     pub feature_digests: Option<&'a [u128]>,
-    /// The evidence of a removed document, nothing for a kept one. Its `kept_row` may be of the same batch.
+    /// The evidence of each removed document, `None` for a kept one. Its `kept_row` may be in the same batch.
     pub verdicts: &'a [Option<Evidence>],
-    /// Ascending by position and band.
+    /// Buckets above level 0, ascending by position and band.
     pub levels: &'a [BandLevel],
     /// Feature sets or texts.
     pub contents: NewContents<'a>,
-    /// Seconds since 1970; never less than in the batch before.
+    /// Arrival time in seconds since 1970; never less than that of the previous batch.
     pub arrival_s: u64,
-    /// The batch run that adds them, if one does.
+    /// The batch run that adds the rows, if any.
     pub run: Option<AddingRun>,
 }
 
@@ -120,90 +120,90 @@ pub struct Row {
     pub sketch: Vec<u8>,
     /// The caller's byte.
     pub shape: u8,
-    /// Distinct features.
+    /// Number of distinct features.
     pub num_features: u32,
-    /// XXH3-64 of the text, where a text was given.
+    /// XXH3-64 of the text, if a text was given.
     pub text_digest: Option<u64>,
-    /// Digest of the feature set, where it was given.
+    /// Digest of the feature set, if it was given.
     pub feature_digest: Option<u128>,
-    /// Evidence of a removed document as of now, nothing for a kept one.
+    /// Current evidence of a removed document, `None` for a kept one.
     pub verdict: Option<Evidence>,
     /// Whether it was removed by the user or has expired.
     pub is_gone: bool,
-    /// Band and level of each bucket that is not of level 0.
+    /// Band and level of each bucket above level 0.
     pub levels: Vec<(u16, u8)>,
-    /// Seconds since 1970 when it came.
+    /// Arrival time in seconds since 1970.
     pub arrival_s: u64,
 }
 
-/// What is kept of a document beside its sketch.
+/// What is stored of a document in addition to its sketch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// Nothing.
     Absent,
-    /// Its features, ascending, and their weights (empty: all are 1).
+    /// Its features, ascending, and their weights (if empty, all are 1).
     Features(Vec<u64>, Vec<u32>),
     /// Its text.
     Text(Vec<u8>),
 }
 
-/// What befell documents after they were appended. Replaying events sets states, so one that is replayed twice changes nothing.
+/// A change of documents after they were appended. Events set states, so replaying one twice changes nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The user removed a document.
     Removed {
-        /// It.
+        /// Its row.
         row: u32,
-        /// Documents that are kept from now on.
+        /// Documents that become kept.
         promoted: Vec<u32>,
-        /// Documents that are removed because of another one from now on.
+        /// Documents that are reassigned to another kept document.
         moved: Vec<(u32, Evidence)>,
     },
 }
 
-/// Derived files that may be searched; see [`crate::segments`].
+/// A segment that may be searched; see [`crate::segments`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveSegment {
-    /// Name of the files, without directory and ending.
+    /// Name of the files, without directory and extension.
     pub name: String,
-    /// The rows that they hold.
+    /// The rows that they cover.
     pub rows: Range<u32>,
     /// Identity of the last batch of these rows: [`Store::batch_before`](super::Store::batch_before) of `rows.end`.
     pub batch: u64,
-    /// The last event that they know of.
+    /// The last event that they reflect.
     pub last_event: u64,
-    /// Words of the module that made them.
+    /// Details written by the module that built them.
     pub details: String,
 }
 
-/// A document that events made something else of, as of now.
+/// The current state of a document that events have changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Changed {
     /// Its row.
     pub row: u32,
     /// Whether the user removed it.
     pub is_gone: bool,
-    /// Its verdict, where that is another one than when it was added.
+    /// Its verdict, if it differs from the original one.
     pub verdict: Option<Option<Evidence>>,
 }
 
-/// Up to where upkeep has looked for records to drop.
+/// How far upkeep has searched for records to drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
-    /// The last event then.
+    /// The last event at that time.
     pub last_event: u64,
-    /// The bound of expiry then.
+    /// The bound of expiry at that time.
     pub expired_below: u32,
 }
 
 /// A state of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
-    /// Rows appended.
+    /// Number of rows appended.
     pub num_rows: u32,
     /// Number of the last event; 0 before the first.
     pub last_event: u64,
-    /// Rows below have expired.
+    /// Rows below this one have expired.
     pub expired_below: u32,
 }
 
@@ -216,60 +216,61 @@ pub struct ClockTime {
     pub uptime: Uptime,
 }
 
-/// A clock that is too far ahead to be believed at once.
+/// A clock that is too far ahead to be trusted at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockDoubt {
-    /// The first row that arrived since.
+    /// The first row that has arrived since.
     pub first_row: u32,
-    /// What the clock said when it was first in doubt, in seconds since 1970.
+    /// The clock's time when it was first doubted, in seconds since 1970.
     pub wall_s: u64,
-    /// By which time documents arrived then.
+    /// The time used for arrivals at that moment.
     pub index_s: u64,
-    /// The machine's uptime then.
+    /// The machine's uptime at that moment.
     pub uptime: Uptime,
 }
 
-/// Rows that arrived later than their chunks say, since the clock that was in doubt was right.
+/// Rows that arrived later than their chunks state, because the doubted clock was right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrivalShift {
     /// First of these rows.
     pub first_row: u32,
-    /// End of them.
+    /// End of these rows.
     pub end_row: u32,
-    /// Seconds.
+    /// Seconds to add.
     pub add_s: u64,
 }
 
-/// What a store keeps about the clock.
+/// What a store records about the clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClockRecord {
-    /// That it is in doubt.
+    /// The current doubt, if any.
     pub doubt: Option<ClockDoubt>,
-    /// What was corrected when it was believed after a doubt. Rows before these have expired then.
+    /// The correction made when a doubted clock was last trusted. Rows before these had expired by then.
     pub shift: Option<ArrivalShift>,
-    /// When it was believed after a doubt.
+    /// When a doubted clock was last trusted.
     pub accepted: Option<ClockTime>,
 }
 
-/// What the store takes of the disk.
+/// The disk usage of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sizes {
     /// Bytes of the database.
     pub database_bytes: u64,
-    /// Of these, bytes of free pages, used again by what is appended next.
+    /// The part of these bytes in free pages, which later appends reuse.
     pub free_bytes: u64,
-    /// Bytes of the log of what was committed and not yet brought into the database.
+    /// Size of the log of commits that are not yet in the database.
     pub log_bytes: u64,
-    /// Chunks that the documents stand in.
+    /// Number of chunks, which hold the documents.
     pub num_chunks: u64,
-    /// Blocks that feature sets and texts stand in.
+    /// Number of blocks, which hold feature sets and texts.
     pub num_content_blocks: u64,
 }
 
-/// A batch run that adds rows. A rerun has the same identity, and compares its documents with the rows below `first_row` only.
+/// A batch run that adds rows. A rerun has the same identity, and compares its documents only with the rows below
+/// `first_row`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AddingRun {
-    /// What makes the run's answer, hashed.
+    /// Hash of everything that determines the run's answer.
     pub identity: [u8; 16],
     /// Number of rows in the store when the run compared its documents with it.
     pub first_row: u32,

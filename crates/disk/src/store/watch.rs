@@ -1,9 +1,10 @@
 //! Are the files at the path of an open store still its own?
 //!
-//! SQLite goes on with the files that it opened, whatever their names name by now. So a store whose directory was deleted, moved, linked to another one or
-//! restored from a snapshot would acknowledge documents that nobody finds again, and new connections would open another database. Names are therefore
-//! compared with the files that were opened, at each commit, at each opening of a connection and whenever a reader follows.
-//! Nothing inside a file could tell: a snapshot copies it.
+//! SQLite continues to use the files that it opened, whatever their names refer to. So a store whose directory was
+//! deleted, moved, linked to another one or restored from a snapshot would acknowledge documents that are never found
+//! again, and new connections would open another database. Therefore names are compared with the open files at each
+//! commit, when a connection is opened, and when a reader refreshes. Nothing inside a file could reveal this: a
+//! snapshot copies it.
 
 use std::io;
 use std::path::{Path, PathBuf, absolute};
@@ -14,35 +15,35 @@ use super::database::DATABASE_NAME;
 use crate::environment::{Facts, Files};
 use crate::error::Error;
 
-/// What the name of a log that belongs to no database any more ends with.
+/// Suffix of a log that no longer belongs to any database.
 const SET_ASIDE: &str = ".replaced";
 
-/// What the last checkpoint of a store that is written left of its database. Nothing else changes that file.
+/// The state of the database file after the last checkpoint of its writer. Nothing else changes that file.
 #[derive(Debug)]
 struct Content {
-    /// When it was changed last, and its bytes; nothing where that could not be asked, and in a reader, which does not see the checkpoints.
+    /// Its modification time and size; `None` if they are unknown, and in a reader, which does not see the checkpoints.
     known: Option<(Option<SystemTime>, u64)>,
     is_writer: bool,
-    /// In a reader: the same when it was looked at last, and whether it has been changed since [`Watch::take_touched`].
+    /// In a reader, the same at the last check, and whether the file has changed since [`Watch::take_touched`].
     seen: (Option<SystemTime>, u64),
     is_touched: bool,
-    /// Checkpoints in progress: while there are any, nothing is compared.
+    /// Number of running checkpoints: while there are any, nothing is compared.
     num_running: u32,
 }
 
-/// The files that the connections of a store have open; shared by all of them.
+/// The open files of a store's connections, shared by all of them.
 #[derive(Debug)]
 pub(super) struct Watch {
     files: Arc<dyn Files>,
-    /// The database by the path that the caller gave, which may lead through links.
+    /// The path of the database as the caller gave it, which may lead through links.
     given: PathBuf,
-    /// The database by the path that connections open.
+    /// The path of the database that connections open.
     path: PathBuf,
     database: Facts,
-    /// The log and its shared memory, where there are any.
+    /// The log and its shared memory, if they exist.
     beside: Vec<(PathBuf, Facts)>,
     content: Mutex<Content>,
-    /// What was found first.
+    /// The first loss that was found.
     lost: OnceLock<(Replacement, String)>,
 }
 
@@ -51,20 +52,20 @@ pub(super) struct Watch {
 pub(super) enum Replacement {
     /// A path of the database leads to another file, or to none.
     Moved,
-    /// A file next to the database is another one, or deleted.
+    /// A file next to the database is another one, or was deleted.
     Beside,
     /// The database has other bytes.
     Overwritten,
-    /// The database has other contents, by the means of SQLite.
+    /// The database has other contents, written through SQLite.
     Rewritten,
 }
 
-/// Device and inode, where the system has them.
+/// Device and inode, if the system reports them.
 fn id(facts: &Facts) -> (u64, u64) {
     (facts.device, facts.inode)
 }
 
-/// Whether an error says that a name leads to nothing.
+/// Whether an error means that a name does not exist.
 fn is_absent(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -73,10 +74,11 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 impl Watch {
-    /// Notes the files of a database that was just opened by `dir`, to which `given` led. It was `before` before it was opened, if there was one.
+    /// Records the files of a database that was just opened in `dir`, to which `given` led. `before` is what the
+    /// database was before it was opened, if it existed.
     ///
     /// # Errors
-    /// [`Error::Replaced`] if it is another file now; [`Error::Io`].
+    /// Returns [`Error::Replaced`] if the database is another file now, or [`Error::Io`].
     pub(super) fn new(
         files: &Arc<dyn Files>,
         given: &Path,
@@ -119,10 +121,10 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Compares the names with the files that are open. What is found once stays found.
+    /// Compares the names with the open files. A loss that was found once is permanent.
     ///
     /// # Errors
-    /// [`Error::Replaced`].
+    /// Returns [`Error::Replaced`] if they differ.
     pub(super) fn check(&self) -> Result<(), Error> {
         if let Some((_, reason)) = self.lost.get() {
             return Err(Error::Replaced {
@@ -147,18 +149,18 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether the database was changed since this was asked last: by a checkpoint, as a rule.
+    /// Whether the database has changed since the previous call, usually by a checkpoint.
     pub(super) fn take_touched(&self) -> bool {
         std::mem::take(&mut self.content().is_touched)
     }
 
-    /// What was found, if anything was.
+    /// The loss that was found, if any.
     pub(super) fn loss(&self) -> Option<Replacement> {
         self.lost.get().map(|(loss, _)| *loss)
     }
 
     fn check_database(&self, path: &Path) -> Result<(), Error> {
-        // Held while the file is looked at: a checkpoint does not change it in between.
+        // Held while the file is checked, so that no checkpoint changes it in between.
         let mut content = self.content();
         let stamp = match self.files.stamp(path) {
             Ok(stamp) => stamp,
@@ -195,7 +197,7 @@ impl Watch {
     /// Runs a checkpoint, which changes the database.
     ///
     /// # Errors
-    /// Those of [`Watch::check`], before the checkpoint, and those of `bring_in`.
+    /// Returns the errors of [`Watch::check`], before the checkpoint, and those of `bring_in`.
     pub(super) fn checkpoint<T>(
         &self,
         bring_in: impl FnOnce() -> Result<T, Error>,
@@ -214,7 +216,7 @@ impl Watch {
         result
     }
 
-    /// Notes what is wrong, for every connection of the store, and gives it as an error.
+    /// Records a loss for every connection of the store, and returns it as an error.
     pub(super) fn lose(&self, loss: Replacement, what: &str) -> Error {
         let (_, reason) = self.lost.get_or_init(|| {
             let reason = format!(
@@ -227,15 +229,15 @@ impl Watch {
         }
     }
 
-    /// Whether the path that connections open leads to the database that is open.
+    /// Whether the path that connections open leads to the open database.
     fn has_database(&self) -> bool {
         let now = self.files.facts(&self.path);
         now.is_ok_and(|now| id(&now) == id(&self.database))
     }
 
-    /// Takes the log away from a database to which it does not belong: it would be applied when that is opened next.
+    /// Moves the log away from a database to which it does not belong, where the next opening would apply it.
     ///
-    /// It gets another name, since the database to which it belongs may have one too.
+    /// It is renamed rather than deleted, since the database to which it belongs may have the other name.
     pub(super) fn set_log_aside(&self) {
         let is_ours = |(path, facts): &(PathBuf, Facts)| {
             let now = self.files.facts(path);
@@ -248,7 +250,7 @@ impl Watch {
         for (path, _) in &self.beside {
             let mut name = path.clone().into_os_string();
             name.push(SET_ASIDE);
-            // Whatever fails here, this handle is lost all the same.
+            // Even if this fails, this handle is lost.
             let _ = self.files.rename(path, Path::new(&name));
         }
     }

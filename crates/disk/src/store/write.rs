@@ -13,19 +13,21 @@ use super::transact::Writer;
 use super::types::{Event, NewContents, NewRows, Position};
 use crate::error::Error;
 
-/// Longest id in bytes.
+/// Maximum length of an id in bytes.
 const MAX_ID_BYTES: usize = 65_535;
 
 impl Store {
-    /// Appends rows and events in one transaction; returns the rows. When it returns the batch is acknowledged.
+    /// Appends rows and events in one transaction; returns the rows. On return, the batch is acknowledged.
     ///
-    /// Events come after the rows, so they may be about them. An arrival before that of the last batch counts as that: clocks are set back.
-    /// Cost: some 0.1 us a row beside the sync; 20 us for a single one.
+    /// Events are applied after the rows, so they may refer to them. An arrival time before that of the last batch is
+    /// replaced by it, since clocks can be set back. Cost: about 0.1 us per row in addition to the sync; 20 us for a
+    /// single row.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where columns do not fit together or there would be 2^32 - 1 rows or more: nothing is appended then. Any
-    /// error of the disk poisons the store: that batch is not acknowledged (it may be found there when the store is opened again, whole),
-    /// and every later write is [`Error::Poisoned`]. [`Error::Unsupported`] where the store was opened for reading.
+    /// Returns [`Error::InvalidParameter`] if columns are inconsistent or there would be 2^32 - 1 rows or more; nothing
+    /// is appended then. Any error of the disk poisons the store: the batch is not acknowledged (after reopening it may
+    /// be there, as a whole), and every later write returns [`Error::Poisoned`]. Returns [`Error::Unsupported`] if the
+    /// store was opened for reading.
     pub fn append(&mut self, rows: &NewRows<'_>, events: &[Event]) -> Result<Range<u32>, Error> {
         self.fits(rows)?;
         let position = self.position;
@@ -49,10 +51,10 @@ impl Store {
         Ok(position.num_rows..end)
     }
 
-    /// Forgets all rows below one: they are gone from now on. A bound below that of before changes nothing.
+    /// Expires all rows below `below`: from now on they are gone. A bound below the previous one changes nothing.
     ///
     /// # Errors
-    /// Those of [`Store::append`].
+    /// Returns the errors of [`Store::append`].
     pub fn expire(&mut self, below: u32) -> Result<(), Error> {
         if below <= self.position.expired_below {
             return Ok(());
@@ -68,7 +70,7 @@ impl Store {
         Ok(())
     }
 
-    /// That the columns fit together.
+    /// Checks that the columns are consistent.
     fn fits(&self, rows: &NewRows<'_>) -> Result<(), Error> {
         let n = rows.ids.len();
         let sketch_bytes = self.description.sketch_bytes as usize;
@@ -154,7 +156,7 @@ impl Store {
             let end = loop {
                 let end = columns.take(rows, begin, first_row, batch, arrival_s, most);
                 columns.encode(record);
-                // What a document takes is known once it is packed. A last chunk stays as it is.
+                // The size of a chunk is known only after packing. A last chunk is not divided.
                 let is_last = end == rows.ids.len() && record.len() < 2 * CHUNK_BYTES;
                 if record.len() <= CHUNK_BYTES || is_last || end == begin + 1 {
                     break end;
@@ -235,7 +237,7 @@ impl Store {
         }
     }
 
-    /// Deletes what became of a row, where there is anything.
+    /// Deletes the change of a row, if there is one.
     pub(super) fn delete_change(&self, tally: &mut ChangesTally, row: u32) -> Result<(), Error> {
         let mut statement = self
             .connection
@@ -248,7 +250,7 @@ impl Store {
         Ok(())
     }
 
-    /// Changes what became of a row.
+    /// Updates the change of a row.
     fn change_row(
         &self,
         record: &mut Vec<u8>,

@@ -1,11 +1,12 @@
-//! Which windows of words stand elsewhere before, in a collection of any size?
+//! Which windows of words occur earlier, in a collection of any size?
 //!
-//! Windows are put aside by the first bits of their hashes; of each part the first of those that are equal are found in a table, and the
-//! others put aside again by their places, where consecutive ones become stretches. What goes beyond the memory lies in one file.
+//! Windows are partitioned by the first bits of their hashes. In each part, a table finds the first of equal windows;
+//! the others are partitioned again by place, where consecutive ones become stretches. Data that exceeds the memory is
+//! stored in one file.
 //!
-//! Nothing is sorted. Spread by their hashes, windows of one part fit a table in the cache that gives the first of
-//! each; the others, spread by position, are written to their place in a stretch of text and read off in order. All
-//! remaining windows are grouped, so the first of each is found however often boilerplate repeats.
+//! Nothing is sorted. The windows of a part fit in a table in the cache, which gives the first of each; the others,
+//! partitioned by place, are written to their place in a stretch of text and read off in order. All remaining windows
+//! are grouped, so the first of each is found however often boilerplate repeats.
 
 mod pairs;
 
@@ -18,37 +19,38 @@ use likewise_core::repeats::{FewStretches, FirstPlaces, Pair, Stretches, repeate
 use self::pairs::{PAIRS_AT_ONCE, PairParts};
 use crate::error::Error;
 
-/// Words of a part, about, while there are not too many parts.
+/// Approximate number of words per part, unless there are too many parts.
 const PART_WORDS: u64 = 1 << 18;
 const MOST_PARTS: u64 = 1 << 12;
-/// Parts of each thread whose stretches wait for those before them: up to 24 bytes a word.
+/// Parts per thread whose stretches wait for those of earlier parts: up to 24 bytes per word.
 const PARTS_A_THREAD: usize = 2;
 
-/// Windows that may repeat one. Threads may share it.
+/// Windows that may repeat an earlier one. Threads may share it.
 #[derive(Debug)]
 pub struct RepeatedWindows {
     num_window_words: u64,
     num_words: u64,
-    /// Upper bits of a hash that say its part.
+    /// Number of upper bits of a hash that give its part.
     part_bits: u32,
-    /// Places of a part.
+    /// Number of places per part.
     step: u64,
     by_hash: PairParts,
     by_place: PairParts,
 }
 
 impl RepeatedWindows {
-    /// For windows of `num_window_words` words in documents of `num_words` words together.
+    /// Prepares for windows of `num_window_words` words in documents with `num_words` words in total.
     ///
     /// # Cost
-    /// 16 bytes a window that is added and again one that repeats, of which about `memory_bytes` are held and the others lie in files in
-    /// `folder`. While the stretches are found, each thread has up to 64 bytes a word of one part, of which there are up to 4096, or 64 MB;
-    /// then 24 bytes a stretch, of which few begin close to each other ([`FewStretches`]).
+    /// 16 bytes for each added window and again for each repeated one, of which about `memory_bytes` are in memory and
+    /// the rest in files in `folder`. While the stretches are searched, each thread needs up to 64 bytes per word of
+    /// one part, of which there are up to 4096, or 64 MB; then 24 bytes per stretch, of which few begin close to each
+    /// other ([`FewStretches`]).
     pub fn new(folder: &Path, num_window_words: u64, num_words: u64, memory_bytes: usize) -> Self {
         let num_parts = (num_words / PART_WORDS)
             .clamp(1, MOST_PARTS)
             .next_power_of_two();
-        // A part that was taken by its hashes leaves its memory to what it puts aside by places.
+        // A part that is taken by hash frees its memory for what it stores by place.
         RepeatedWindows {
             num_window_words,
             num_words,
@@ -63,10 +65,10 @@ impl RepeatedWindows {
         1 << self.part_bits
     }
 
-    /// Puts windows aside: the hash of each, and where among all words it begins.
+    /// Adds windows: the hash of each, and its place among all words.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if a place is not below the number of words; [`Error::Io`].
+    /// Returns [`Error::InvalidParameter`] if a place is not below the number of words, or [`Error::Io`].
     pub fn add(&self, windows: &[Pair]) -> Result<(), Error> {
         if windows.iter().any(|&[_, place]| place >= self.num_words) {
             return Err(Error::InvalidParameter {
@@ -74,19 +76,20 @@ impl RepeatedWindows {
                 message: format!("a position is {} or more", self.num_words),
             });
         }
-        // Twice, since no shift is by all 64 bits.
+        // In two steps, since a shift by all 64 bits is invalid.
         let shift = u64::BITS - self.part_bits - 1;
         self.by_hash
             .add(windows, |&[hash, _]| (hash >> shift >> 1) as usize)
     }
 
-    /// Returns the longest stretches of windows that repeat consecutive ones, in order of place, as of [`FewStretches`]. All windows were added;
-    /// they go.
+    /// Returns the longest stretches of windows that repeat consecutive ones, in order of place, as [`FewStretches`]
+    /// does. All windows must have been added; they are consumed.
     ///
-    /// `doc_starts` says where the words of each document begin, and where the last one's end.
+    /// `doc_starts` holds the place at which the words of each document begin, and the end of the last document.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if the starts do not rise from 0 to the number of words; [`Error::Io`]; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if the starts do not ascend from 0 to the number of words, [`Error::Io`], or
+    /// [`Error::Canceled`].
     pub fn stretches(
         &self,
         doc_starts: &[i64],
@@ -134,9 +137,9 @@ impl RepeatedWindows {
         Ok(found.finish())
     }
 
-    /// Puts aside the windows of a part that equal an earlier one.
+    /// Stores the windows of a part that equal an earlier one, by place.
     ///
-    /// Few hashes may have most windows of all: of a part that is so large the hashes alone are held.
+    /// A few hashes may account for most windows: of such a large part, only the hashes are held in memory.
     fn put_aside_by_place(
         &self,
         number: usize,
@@ -182,7 +185,7 @@ mod tests {
 
     const NUM_WORDS: u64 = 1_000_000;
 
-    /// A hash of few values, spread over all bits.
+    /// Hashes with few values, distributed over all bits.
     fn hash(place: u64) -> u64 {
         let value = (place / 3 * 7 + place % 5) % 2001;
         value.wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -221,7 +224,7 @@ mod tests {
         assert!(expected.places.len() > 1000);
     }
 
-    /// One hash has all windows but a few: its part is not held.
+    /// One hash has almost all windows: its part is not held in memory.
     #[test]
     fn windows_that_are_all_equal_come_to_few_stretches() {
         let num_words = 10 * PAIRS_AT_ONCE as u64;
@@ -243,7 +246,8 @@ mod tests {
             assert!(found.places.contains(&1000));
             assert!(found.firsts.iter().all(|&first| first == 0));
             assert!(found.num_windows.iter().all(|&count| count == 1));
-            // The first and the last of each ten words, and of the last ten of a document, in which one window begins, that.
+            // The first and the last of each ten words, and for the last ten of a document, in which one window begins,
+            // that one.
             let expected = (2 * 98 + 1) + 2 * (num_words - 10 - 1000) / 10 + 1;
             assert_eq!(found.places.len() as u64, expected);
             assert!(found.places.contains(&99_998));

@@ -1,4 +1,4 @@
-//! How are pairs of numbers put aside by a small number, in memory as far as it goes and then in one file?
+//! How are pairs partitioned by number, in memory as far as possible and then in one file?
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -14,26 +14,26 @@ const PAIR_BYTES: usize = size_of::<Pair>();
 /// Pairs that are sorted, written or read at once.
 pub(super) const PAIRS_AT_ONCE: usize = 1 << 18;
 
-/// Pairs in parts, to be taken back one part at a time. Threads may share it.
+/// Partitioned pairs, which are taken one part at a time. Threads may share it.
 #[derive(Debug)]
 pub(super) struct PairParts {
     folder: PathBuf,
-    /// Pairs of a part that are held before they are written.
+    /// Maximum number of pairs of a part that are held before they are written.
     most_held: usize,
     parts: Vec<Mutex<Part>>,
-    /// Empty until something is written; and where the next bytes go.
+    /// `None` until something is written, and the position for the next bytes.
     file: Mutex<(Option<Arc<TemporaryFile>>, u64)>,
 }
 
 #[derive(Debug, Default)]
 struct Part {
     held: Vec<Pair>,
-    /// Where in the file the others are, and how many.
+    /// Positions in the file of the other pairs, and their numbers.
     written: Vec<(u64, usize)>,
 }
 
 impl PairParts {
-    /// So many parts, which hold about `memory_bytes` together; what is more goes into a file in `folder`.
+    /// Creates `num_parts` parts, which hold about `memory_bytes` in total; the rest is written to a file in `folder`.
     pub(super) fn new(folder: &Path, num_parts: usize, memory_bytes: usize) -> Self {
         PairParts {
             folder: folder.to_owned(),
@@ -43,10 +43,10 @@ impl PairParts {
         }
     }
 
-    /// Puts pairs into the parts of their numbers.
+    /// Adds pairs to the parts given by `number_of`.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`] if the file cannot be written.
     pub(super) fn add(
         &self,
         pairs: &[Pair],
@@ -57,7 +57,7 @@ impl PairParts {
     }
 
     fn add_some(&self, pairs: &[Pair], number_of: impl Fn(&Pair) -> usize) -> Result<(), Error> {
-        // Part by part: each is locked once.
+        // Part by part, so that each is locked once.
         let mut bounds = vec![0_usize; self.parts.len() + 1];
         for pair in pairs {
             bounds[number_of(pair) + 1] += 1;
@@ -95,7 +95,7 @@ impl PairParts {
         Ok(())
     }
 
-    /// The file, made where there is none, and where so many bytes may be written.
+    /// Returns the file, creating it if necessary, and the position at which `num_bytes` bytes may be written.
     fn room(&self, num_bytes: usize) -> Result<(Arc<TemporaryFile>, u64), Error> {
         let mut file = lock(&self.file);
         let spilled = match &file.0 {
@@ -107,7 +107,7 @@ impl PairParts {
         Ok((spilled, offset))
     }
 
-    /// Takes the pairs of a part away.
+    /// Takes the pairs of a part.
     pub(super) fn take(&self, number: usize) -> Taken {
         let Part { held, written } = std::mem::take(&mut *lock(&self.parts[number]));
         let file = lock(&self.file).0.clone();
@@ -128,15 +128,15 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// How many there are.
+    /// Number of pairs.
     pub(super) fn len(&self) -> usize {
         self.written.iter().map(|&(_, count)| count).sum::<usize>() + self.held.len()
     }
 
-    /// Returns all of them.
+    /// Returns all pairs.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`] if the file cannot be read.
     pub(super) fn all(mut self) -> Result<Vec<Pair>, Error> {
         let num_written = self.len() - self.held.len();
         if num_written == 0 {
@@ -153,10 +153,10 @@ impl Taken {
         Ok(pairs)
     }
 
-    /// Calls `take` with some at a time, about [`PAIRS_AT_ONCE`] if there are as many, until all came or it fails.
+    /// Calls `take` with batches of about [`PAIRS_AT_ONCE`] pairs, until all are passed or it fails.
     ///
     /// # Errors
-    /// [`Error::Io`]; those of `take`.
+    /// Returns [`Error::Io`], or the errors of `take`.
     pub(super) fn for_each_piece(
         &self,
         mut take: impl FnMut(&[Pair]) -> Result<(), Error>,
@@ -184,7 +184,7 @@ impl Taken {
     }
 }
 
-/// What another thread left half done ends in its own error; the pairs here are whole.
+/// Locks even a poisoned mutex: a thread that panicked reports its own error, and the pairs are whole.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()

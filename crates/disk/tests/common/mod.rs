@@ -11,7 +11,7 @@ pub fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// A file of that name with these bytes, open for reading.
+/// Creates a file with this name and these bytes, open for reading.
 pub fn file(name: &str, bytes: &[u8]) -> File {
     File::create(path(name)).unwrap().write_all(bytes).unwrap();
     File::open(path(name)).unwrap()

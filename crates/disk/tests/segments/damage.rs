@@ -9,9 +9,10 @@ use likewise_disk::store::LiveSegment;
 
 use super::model::{FINGERPRINTS, Folder, Model, SIGNATURES, open};
 
-/// Replaces a file, opens the segment and asks it everything; tells whether the damage was found. A wrong answer fails the test.
+/// Replaces a file, opens the segment and queries everything; returns whether the damage was found. A wrong answer
+/// fails the test.
 fn is_found(dir: &Path, live: &LiveSegment, model: &Model, name: &str, bytes: &[u8]) -> bool {
-    // Never written in place: the one before may still be mapped.
+    // Never written in place: the previous file may still be mapped.
     let path = dir.join(name);
     fs::remove_file(&path).unwrap();
     fs::write(&path, bytes).unwrap();
@@ -27,12 +28,12 @@ fn is_found(dir: &Path, live: &LiveSegment, model: &Model, name: &str, bytes: &[
     if !lazily {
         return false;
     }
-    // What is found when it is used is found at once by who asks for it.
+    // Damage that lookups find is also found on opening with verification.
     assert!(matches!(open(dir, live, true), Err(Error::Damaged { .. })));
     true
 }
 
-/// Bytes that may be anything: between sections.
+/// Padding bytes between sections, which may have any value.
 fn padding(bytes: &[u8]) -> usize {
     bytes.iter().filter(|&&byte| byte == 0).count()
 }
@@ -70,7 +71,7 @@ fn a_file_that_is_cut_anywhere_is_refused() {
             for len in (0..whole.len()).step_by(step) {
                 assert!(is_found(&dir, &live, &model, name, &whole[..len]), "{len}");
             }
-            // What is not there reads as zeros, and more than was there.
+            // Missing bytes read as zeros, and extra bytes.
             let mut longer = whole.clone();
             longer.extend([0; 64]);
             assert!(is_found(&dir, &live, &model, name, &longer));
@@ -96,7 +97,7 @@ fn damage_is_named_and_told_from_then_on() {
     let live = model.build(&dir, &PlainFiles, 0..3000, 0).unwrap();
     let path = dir.join(format!("{}.lws", live.name));
     let mut bytes = fs::read(&path).unwrap();
-    // Bits of rows come first.
+    // The bits of rows come first.
     bytes[64 + 100] ^= 4;
     fs::remove_file(&path).unwrap();
     fs::write(&path, &bytes).unwrap();

@@ -1,4 +1,4 @@
-//! What does a build leave when files fail or the power goes?
+//! What does a build leave behind when files fail or power is lost?
 
 use likewise_disk::Error;
 use likewise_disk::environment::PlainFiles;
@@ -57,7 +57,7 @@ fn each_operation_may_fail_and_leaves_an_error_and_nothing_else() {
                     if !for_ever {
                         assert!(folder.names().is_empty(), "{at}: {:?}", folder.names());
                     }
-                    // The next writer deletes what is left and builds it anew.
+                    // The next writer deletes the leftovers and rebuilds the segment.
                     delete_orphans(&folder.segments(), &PlainFiles, &[]).unwrap();
                     assert!(folder.names().is_empty(), "{at}: {:?}", folder.names());
                     let live = model
@@ -100,12 +100,12 @@ fn what_a_loss_of_power_leaves_of_a_build_is_deleted_by_the_next() {
             let dir = folder.segments();
             let first = model.build(&dir, &PlainFiles, 0..20, 1 << 20).unwrap();
             let files = FaultyFiles::default();
-            // What was there before is durable.
+            // The previous state is durable.
             likewise_disk::environment::Files::sync_dir(&files, &dir).unwrap();
             let failing = FaultyFiles::failing(at, Fault::Device, true);
             was_built = model.build(&dir, &failing, 20..50, 1 << 20).is_ok();
             failing.lose_power_after(&files, &dir, luck);
-            // The repair is cut short as well.
+            // The repair is interrupted as well.
             let _ = delete_orphans(
                 &dir,
                 &FaultyFiles::failing(1, Fault::Device, true),

@@ -1,4 +1,4 @@
-//! Files that fail when told to, and forget what was not synced when the power goes.
+//! Files that fail on demand, and lose what was not synced at a power loss.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,16 +30,16 @@ impl Fault {
     }
 }
 
-/// What survives a loss of power beside what was synced.
+/// What survives a power loss in addition to what was synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Luck {
     /// Nothing.
     None,
-    /// Names, but of files no byte that was not synced.
+    /// Names, but no unsynced bytes of files.
     Names,
-    /// Names, and bytes of files as zeros.
+    /// Names, and unsynced bytes of files as zeros.
     Zeros,
-    /// All.
+    /// Everything.
     All,
 }
 
@@ -47,20 +47,20 @@ pub enum Luck {
 struct State {
     /// Operations so far, by name.
     log: Vec<String>,
-    /// The operation that fails, and whether all after it do.
+    /// The operation that fails, and whether all later ones fail too.
     fault: Option<(usize, Fault, bool)>,
-    /// Files whose bytes were not synced.
+    /// Files with unsynced bytes.
     dirty: BTreeSet<PathBuf>,
-    /// Names that stood when their directory was last synced, and what file each was of.
+    /// Names at the last sync of their directory, and the contents of each file.
     durable: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// The system's files behind a record of all operations.
+/// The system's files, with a record of all operations.
 #[derive(Debug, Clone, Default)]
 pub struct FaultyFiles(Arc<Mutex<State>>);
 
 impl FaultyFiles {
-    /// Operation number `at`, from 0, fails; with `for_ever` all after it too.
+    /// Makes operation number `at`, from 0, fail; with `for_ever`, all later ones too.
     pub fn failing(at: usize, fault: Fault, for_ever: bool) -> Self {
         let files = FaultyFiles::default();
         files.0.lock().unwrap().fault = Some((at, fault, for_ever));
@@ -82,7 +82,7 @@ impl FaultyFiles {
         }
     }
 
-    /// As [`lose_power`](Self::lose_power), with what another layer made durable before.
+    /// Same as [`lose_power`](Self::lose_power), including what another layer made durable before.
     pub fn lose_power_after(&self, before: &FaultyFiles, dir: &Path, luck: Luck) {
         let durable = before.0.lock().unwrap().durable.clone();
         let mut state = self.0.lock().unwrap();
@@ -93,7 +93,7 @@ impl FaultyFiles {
         self.lose_power(dir, luck);
     }
 
-    /// Makes of a directory what a loss of power leaves of it.
+    /// Reduces a directory to what a power loss leaves of it.
     pub fn lose_power(&self, dir: &Path, luck: Luck) {
         let state = self.0.lock().unwrap();
         let now: Vec<PathBuf> = match fs::read_dir(dir) {
@@ -117,7 +117,7 @@ impl FaultyFiles {
             }
         }
         if luck == Luck::None {
-            // Names that were taken away or given to others are back.
+            // Names that were removed or reused are restored.
             for (path, bytes) in &state.durable {
                 if !path.exists() {
                     fs::write(path, bytes).unwrap();
@@ -127,7 +127,7 @@ impl FaultyFiles {
     }
 }
 
-/// Names that tests compare: without the random part.
+/// Returns the name that tests compare: without the random part.
 fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap().to_string_lossy();
     let hidden = if name.starts_with('.') { "." } else { "" };

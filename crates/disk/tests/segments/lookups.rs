@@ -1,4 +1,4 @@
-//! Does a segment find what the plain list holds, and is it that of its database?
+//! Does a segment find what the plain list holds, and does it belong to its database?
 
 use likewise_disk::Error;
 use likewise_disk::environment::PlainFiles;
@@ -16,7 +16,7 @@ use super::model::{
 fn all_that_is_asked_is_answered_as_by_the_plain_list() {
     for plan in [SIGNATURES, FINGERPRINTS] {
         let model = Model::new(plan, 500);
-        // Ranges that begin at 0 and later, of one row and of all; in one pass and in one for each table.
+        // Ranges that begin at 0 and later, of one row and of all; in one pass, and in one pass per table.
         for (rows, memory) in [
             (0..500, 0),
             (130..433, 1 << 20),
@@ -144,7 +144,7 @@ fn what_belongs_elsewhere_is_refused() {
     for (i, result) in refused.into_iter().enumerate() {
         assert!(matches!(result, Err(Error::Damaged { .. })), "{i}");
     }
-    // Fingerprints of another segment in place of its own.
+    // Fingerprints of another segment replace its own.
     let wider = model.build(&dir, &PlainFiles, 0..60, 0).unwrap();
     std::fs::rename(
         dir.join(format!("{}.hamming", wider.name)),
@@ -220,7 +220,7 @@ fn files_that_the_store_does_not_name_are_deleted_and_others_stay() {
     ];
     expected.sort();
     assert_eq!(folder.names(), expected);
-    // An open segment answers on after its files are deleted.
+    // An open segment continues to answer after its files are deleted.
     let segment = open(&dir, &live, false).unwrap();
     unlink_segments(&dir, &PlainFiles, &[old.name, live.name]).unwrap();
     #[cfg(unix)]
@@ -257,7 +257,7 @@ fn segments_are_joined_so_that_there_are_few_and_a_row_is_seldom_built_again() {
     // Tiers of 100, 400, 1,600, 6,400, 25,600 and 102,400 rows.
     assert!(most <= 3 * 6, "{most}");
     assert!(num_built <= 6 * num as usize, "{num_built}");
-    // A lost segment is built again alone; rows at the end wait.
+    // A lost segment is rebuilt alone; rows at the end wait.
     let (built, open) = (|rows| piece(rows, true), |rows| piece(rows, false));
     let due = |pieces: &[Piece]| next_build(pieces, 100);
     let lost = [
@@ -274,7 +274,7 @@ fn segments_are_joined_so_that_there_are_few_and_a_row_is_seldom_built_again() {
     assert_eq!(due(&[open(0..99)]), None);
     assert_eq!(due(&[open(0..40), open(40..101)]), Some(0..101));
     assert_eq!(due(&[open(0..5), built(5..200)]), Some(0..5));
-    // What is gone does not count: old segments of which little is left go with small ones.
+    // Gone rows do not count: old segments with few remaining rows are joined with small ones.
     let worn = |rows: std::ops::Range<u32>, num_live| Piece {
         num_live,
         ..built(rows)
@@ -299,7 +299,7 @@ fn rows_that_are_gone_or_were_dropped_are_not_held() {
         for (row, document) in model.documents.iter_mut().enumerate() {
             document.is_gone |= row < 30 || (100..350).contains(&row);
         }
-        // In one pass and in as many as there are tables.
+        // In one pass, and in as many passes as there are tables.
         for memory_bytes in [1 << 30, 0] {
             let folder = Folder::new();
             let dir = folder.segments();

@@ -1,4 +1,4 @@
-//! Segments against plain maps, damage of every byte, and files that fail.
+//! Segments compared with plain maps, damage of every byte, and files that fail.
 
 mod damage;
 mod faults;

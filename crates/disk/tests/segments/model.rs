@@ -1,4 +1,4 @@
-//! Documents in a plain list, and what a segment of them must answer.
+//! Documents in a plain list, and what a segment of them must return.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -65,8 +65,8 @@ pub const FINGERPRINTS: SegmentPlan = SegmentPlan {
 };
 
 impl Model {
-    /// Documents of which one in four was removed because of an earlier or later one, one in nine is gone, some are not found by their
-    /// sketches; slots of few values, so that buckets hold many.
+    /// Creates documents: one in four was removed because of an earlier or later one, one in nine is gone, and some
+    /// cannot be found by their sketches. Slots have few values, so that buckets hold many documents.
     pub fn new(plan: SegmentPlan, num: u32) -> Self {
         let documents = (0..num).map(|row| {
             let random = |i: u64| mix64(u64::from(row) * 64 + i);
@@ -74,7 +74,7 @@ impl Model {
                 Some(bands) => (0..u64::from(bands.num_slots))
                     .flat_map(|slot| ((random(slot) % 40) as u16).to_le_bytes())
                     .collect(),
-                // Neighbors of few bits.
+                // Neighbors that differ in few bits.
                 None => (mix64(u64::from(row) / 3) ^ 1 << (random(0) % 64))
                     .to_le_bytes()
                     .to_vec(),
@@ -86,7 +86,7 @@ impl Model {
                 .filter(|&band| random(30 + u64::from(band)).is_multiple_of(6))
                 .map(|band| (band, 1 + (random(40 + u64::from(band)) % 3) as u8));
             Document {
-                // Some ids come twice: the first was removed by the user.
+                // Some ids occur twice: the first document was removed by the user.
                 id: format!("document {}", row - u32::from(row % 50 == 49)),
                 sketch,
                 leader,
@@ -130,7 +130,7 @@ impl Model {
         build_segment(dir, files, self, rows, &self.plan, building)
     }
 
-    /// Asks the segment all there is to ask: each answer is right or an error, which is returned.
+    /// Makes all possible queries: each answer must be right, or an error, which is returned.
     pub fn ask(&self, segment: &Segment) -> Result<(), Error> {
         let rows = segment.rows();
         let mut out = Vec::new();
@@ -234,7 +234,7 @@ impl Model {
     }
 }
 
-/// The key under which a document stands in a band, if it does.
+/// Returns the key of a document in a band, if it has one.
 pub fn key_of(document: &Document, band: u32) -> Option<u64> {
     let level = document
         .levels
@@ -319,7 +319,7 @@ pub fn open(dir: &Path, live: &LiveSegment, verify: bool) -> Result<Segment, Err
     Segment::open(dir, &PlainFiles, live, &expected, verify, &STOP)
 }
 
-/// A directory that is deleted when the test ends well.
+/// A directory that is deleted when the test succeeds.
 pub struct Folder(pub PathBuf);
 
 impl Folder {

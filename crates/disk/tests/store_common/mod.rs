@@ -1,4 +1,4 @@
-//! Documents for the tests of the store, and a plain list that says what must be there.
+//! Documents for the tests of the store, and a plain list of the expected contents.
 #![allow(dead_code, missing_docs)]
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use likewise_disk::store::{
     Store,
 };
 
-/// An empty directory of that name.
+/// Creates an empty directory with this name.
 pub fn folder(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("store-{name}"));
     let _ = fs::remove_dir_all(&path);
@@ -40,7 +40,7 @@ pub fn create(name: &str, sketch_bytes: u32, keeps: Keeps) -> Store {
     .unwrap()
 }
 
-/// A small generator: equal numbers on every system.
+/// A small generator that yields equal numbers on every system.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -58,21 +58,21 @@ impl Dice {
     }
 }
 
-/// What must be there.
+/// The expected contents.
 #[derive(Debug, Default, Clone)]
 pub struct Model {
     pub rows: Vec<Row>,
     pub contents: Vec<Content>,
     pub events: Vec<Event>,
     pub expired_below: u32,
-    /// Rows whose records were dropped.
+    /// Rows with dropped records.
     pub dropped: BTreeSet<u32>,
-    /// Whether texts and feature sets have digests; else the dice say it for each batch.
+    /// Whether texts and feature sets have digests; if `None`, chosen at random for each batch.
     pub digests: Option<(bool, bool)>,
 }
 
 impl Model {
-    /// Appends `count` documents that the dice make to the store and to the list.
+    /// Appends `count` random documents to the store and to the list.
     pub fn append(
         &mut self,
         store: &mut Store,
@@ -186,7 +186,7 @@ impl Model {
         found
     }
 
-    /// That the store has all of it, by every way of reading.
+    /// Checks that the store has all of it, by every way of reading.
     pub fn check(&self, store: &Store) -> Result<(), Error> {
         let num_rows = self.rows.len() as u32;
         assert_eq!(store.num_rows(), num_rows);

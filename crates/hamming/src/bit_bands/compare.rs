@@ -1,4 +1,4 @@
-//! Which members of a bucket lie near each other?
+//! Which members of a bucket are near each other?
 
 use super::sorted::Buckets;
 use crate::distance::distance;
@@ -7,15 +7,15 @@ use crate::kernels::{Kernel, LANES};
 /// Later codes compared with each vector of earlier ones.
 const NUM_QUERIES: usize = 4;
 
-/// What is asked of every bucket.
+/// The query for every bucket.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Question<'a> {
     pub(super) within: u32,
-    /// Only the first so many members of a bucket are compared with those behind them.
+    /// Only this many leading members of a bucket are compared with the later ones.
     pub(super) num_members: u32,
-    /// Only pairs whose later position is this or more.
+    /// Only pairs whose later position is at least this.
     pub(super) low: u32,
-    /// Pairs that agree in all bits of one of these masks are left out.
+    /// Pairs that agree in all bits of one of these masks are omitted.
     pub(super) before: &'a [[u64; 4]],
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Near {
 /// Appends the near pairs of all buckets of a part.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(super) unsafe fn compare_buckets<K: Kernel, const W: usize>(
     buckets: &Buckets,
@@ -41,7 +41,7 @@ pub(super) unsafe fn compare_buckets<K: Kernel, const W: usize>(
     for &(start, end) in &buckets.ranges {
         let (start, end) = (start as usize, end as usize);
         let end_of_members = end.min(start.saturating_add(question.num_members as usize));
-        // Positions ascend in a bucket.
+        // Positions ascend within a bucket.
         let first_asked = match buckets.positions[start] < question.low {
             false => start,
             true => {
@@ -52,12 +52,13 @@ pub(super) unsafe fn compare_buckets<K: Kernel, const W: usize>(
         };
         for first in (first_asked..end).step_by(NUM_QUERIES) {
             let last = (first + NUM_QUERIES).min(end) - 1;
-            // Places beyond the last one repeat it and are not looked at.
+            // Places beyond the last one repeat it and are ignored.
             let queries: [[u64; W]; NUM_QUERIES] =
                 std::array::from_fn(|i| codes.get::<W>((first + i).min(last)));
             for index in (start..last.min(end_of_members)).step_by(LANES) {
                 let eight = codes.data()[index..].as_ptr();
-                // SAFETY: `index` is below the length of the planes, which are padded by LANES words each; the rest is passed on.
+                // SAFETY: `index` is below the length of the planes, which are padded by LANES words each; the rest is
+                // guaranteed by the caller.
                 if !unsafe { K::any_within8(eight, codes.stride(), &queries, question.within) } {
                     continue;
                 }

@@ -1,7 +1,8 @@
-//! Which earlier positions does a later one look at, where buckets hold their first members only?
+//! Which earlier positions does a later one look at, if buckets hold only their first members?
 //!
-//! The bucket levels of MinHash bands, keyed by bits of the fingerprint: so what is compared depends on fingerprints, bands and order
-//! alone, stays bounded on piles of templates, and an index that takes documents one by one finds the same.
+//! The bucket levels of MinHash bands, keyed by bits of the fingerprint. So what is compared depends only on
+//! fingerprints, bands and order, stays bounded on collections of templates, and is the same in an index that adds
+//! documents one by one.
 //!
 //! All bands are searched at once for many documents, and only pairs within the radius are kept, since the buckets of
 //! hundreds of bands would not fit in memory.
@@ -25,7 +26,7 @@ use likewise_core::error::Error;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 
-/// Fingerprints in order of priority, and the bands that bring them together.
+/// Fingerprints in order of priority, and the bands that group them.
 #[derive(Debug)]
 pub struct BitBandBuckets {
     codes: CodePlanes,
@@ -34,7 +35,7 @@ pub struct BitBandBuckets {
     within: u32,
 }
 
-/// What the bands of one call share.
+/// State shared by the bands of one call.
 struct Shared<'a> {
     /// Pairs `later << 32 | earlier`, sorted and distinct up to `num_sorted`.
     pairs: Mutex<(Vec<u64>, usize)>,
@@ -77,10 +78,10 @@ struct Scratch {
 }
 
 impl BitBandBuckets {
-    /// Lays out the fingerprints `order[0], order[1], ...` for bands of `rows` bits.
+    /// Arranges the fingerprints `order[0], order[1], ...` for bands of `rows` bits.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the shapes do not fit or a value is outside its range.
+    /// Returns [`Error::InvalidParameter`] if the shapes do not fit or a value is out of range.
     pub fn build(
         fingerprints: Fingerprints<'_>,
         order: &[u32],
@@ -125,20 +126,21 @@ impl BitBandBuckets {
         self.codes.len()
     }
 
-    /// Whether there is no position.
+    /// Whether there are no positions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Pairs at distance `within` or less whose later position lies in `range` and looks at the earlier one in some band, sorted by
-    /// (later, earlier), each once; and how often a position of the range met a full last level. `None` where there are more than
-    /// `max_pairs`: ask for a shorter range.
+    /// Returns the pairs at distance `within` or less whose later position is in `range` and looks at the earlier one
+    /// in some band, each once and sorted by (later, earlier), and how many times a position of the range met a full
+    /// last level. Returns `None` if there are more than `max_pairs`: request a shorter range.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where `range` does not fit; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if `range` does not fit, or [`Error::Canceled`].
     ///
     /// # Cost
-    /// Every band is sorted anew up to the end of the range: about 20 ns a position and band on one core, however short the range.
+    /// Every band is sorted again up to the end of the range: about 20 ns per position and band on one core, however
+    /// short the range.
     pub fn pairs(
         &self,
         range: Range<u32>,
@@ -258,7 +260,7 @@ impl BitBandBuckets {
         near.clear();
     }
 
-    /// Positions that agree in all bits of a mask, two or more, each run ascending.
+    /// Groups positions that agree in all bits of a mask, in ascending runs of two or more.
     fn grouped(&self, mask: &[u64; 4], positions: &mut [u32]) -> Vec<Vec<u32>> {
         let bits_of = |position: u32| -> [u64; 4] {
             std::array::from_fn(|word| match word < self.codes.num_words() {
@@ -274,7 +276,7 @@ impl BitBandBuckets {
             .collect()
     }
 
-    /// Compares the members of buckets with those behind them; the latter, beyond [`BUCKET_SIZE`], go to `overflow`.
+    /// Compares the leading members of buckets with later ones; members beyond [`BUCKET_SIZE`] are added to `overflow`.
     fn compare(
         &self,
         buckets: &Buckets,

@@ -1,9 +1,10 @@
 //! Which pairs agree in some band of sampled bits?
 //!
-//! Where the radius is so wide that no exact plan pays: a band is a set of bit positions drawn at random (bit sampling: Indyk, Motwani,
-//! Approximate nearest neighbors, STOC 1998), and pairs that agree in all bits of a band are compared. The positions depend on the seed
-//! alone, so P(found) is the same for every pair at one distance, whatever the fingerprints are. Bands come in partitions: a random
-//! permutation of the positions is cut into disjoint bands, which find more than as many independent ones.
+//! Used if the radius is so wide that no exact plan pays. A band is a set of bit positions drawn at random (bit
+//! sampling: Indyk, Motwani, Approximate nearest neighbors, STOC 1998), and pairs that agree in all bits of a band are
+//! compared. The positions depend only on the seed, so P(found) is the same for all pairs at the same distance,
+//! whatever the fingerprints are. Bands come in partitions: a random permutation of the positions is cut into disjoint
+//! bands, which find more pairs than as many independent ones.
 //!
 //! A recipe fixes the number and the width of its bands, so the pairs that a run compares are a function of the recipe.
 //! `hamming_pairs` states no recall in advance and chooses its bands by cost.
@@ -22,7 +23,7 @@ pub use levels::BitBandBuckets;
 pub use pairs::{BitBandPairs, bit_band_pairs};
 pub use recall::{BitBandPlan, bit_band_recall, plan_bit_bands};
 
-/// Most bits of a band.
+/// Maximum number of bits per band.
 pub const MAX_ROWS: u32 = 24;
 
 /// Bands of bit positions.
@@ -30,22 +31,23 @@ pub const MAX_ROWS: u32 = 24;
 pub struct BitBands {
     bits: u32,
     rows: u32,
-    /// For each partition the positions in their random order.
+    /// The positions of each partition, in random order.
     orders: Vec<Vec<u32>>,
     num_bands: u32,
 }
 
-/// Bands that one partition of the positions gives.
+/// Number of bands per partition of the positions.
 fn bands_a_partition(bits: u32, rows: u32) -> u32 {
     bits / rows
 }
 
 impl BitBands {
-    /// The first `num_bands` bands of `rows` positions that follow from the seed.
+    /// Creates the first `num_bands` bands of `rows` positions that are determined by the seed.
     ///
-    /// Band `i` takes positions `(i mod p) * rows` and up of permutation `i div p`, where `p = bits div rows`. Permutation `t` is the
-    /// shuffle of Fisher and Yates: for `j = bits - 1, ..., 1` places `j` and `floor(x * (j + 1) / 2^64)` are exchanged, where
-    /// `x = mix(k + j * 0x9E3779B97F4A7C15)` and `k = mix((t + 1) * 0x9E3779B97F4A7C15 ^ seed)`.
+    /// Band `i` takes positions `(i mod p) * rows` and up of permutation `i div p`, where `p = bits div rows`.
+    /// Permutation `t` is the Fisher-Yates shuffle: for `j = bits - 1, ..., 1`, places `j` and
+    /// `floor(x * (j + 1) / 2^64)` are exchanged, where `x = mix(k + j * 0x9E3779B97F4A7C15)` and
+    /// `k = mix((t + 1) * 0x9E3779B97F4A7C15 ^ seed)`.
     pub fn new(bits: u32, rows: u32, num_bands: u32, seed: u64) -> Self {
         let num_orders = num_bands.div_ceil(bands_a_partition(bits, rows));
         let orders = (0..u64::from(num_orders))
@@ -64,12 +66,13 @@ impl BitBands {
         self.num_bands as usize
     }
 
-    /// Whether there is none.
+    /// Whether there are no bands.
     pub fn is_empty(&self) -> bool {
         self.num_bands == 0
     }
 
-    /// Positions of band `band` at `level`, as a mask: `min(bits, rows * 2^level)`, taken cyclically from the permutation.
+    /// Returns the positions of band `band` at `level`, as a mask: `min(bits, rows * 2^level)` positions, taken
+    /// cyclically from the permutation.
     pub fn mask(&self, band: usize, level: u32) -> [u64; 4] {
         let a_partition = bands_a_partition(self.bits, self.rows) as usize;
         let order = &self.orders[band / a_partition];

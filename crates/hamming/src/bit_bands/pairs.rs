@@ -1,4 +1,4 @@
-//! Which pairs of one set do bands find, nothing left out?
+//! Which pairs of one set do bands find if buckets are not capped?
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,41 +16,42 @@ use likewise_core::error::Error;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 
-/// Fingerprints looked at to tell how full buckets are.
+/// Number of fingerprints sampled to estimate the sizes of buckets.
 const NUM_SAMPLED: usize = 1 << 16;
-/// Bands looked at.
+/// Number of bands sampled.
 const NUM_SAMPLED_BANDS: u32 = 3;
-/// Most bands that are worth their cost.
+/// Maximum number of bands that are worth their cost.
 const MAX_BANDS: u32 = 1 << 16;
-/// Nanoseconds of one core for bringing a word of a fingerprint into its bucket, and for comparing a word of a pair.
+/// Nanoseconds on one core for sorting a word of a fingerprint into its bucket, and for comparing a word of a pair.
 const SORT_NS: f64 = 10.0;
 const PAIR_NS: f64 = 0.07;
 
-/// Pairs found, by (left, right), each once.
+/// Pairs that were found, by (left, right), each once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BitBandPairs {
     /// Smaller row.
     pub left: Vec<u32>,
     /// Larger row.
     pub right: Vec<u32>,
-    /// Differing bits.
+    /// Number of differing bits.
     pub distance: Vec<u32>,
-    /// Bands, bits a band, P(found) at the radius.
+    /// Number of bands, bits per band, and P(found) at the radius.
     pub plan: BitBandPlan,
 }
 
-/// Pairs of `order` at distance `within` or less, each found with a probability of `recall` or more over the seeds.
+/// Returns the pairs of `order` at distance `within` or less. Each is found with a probability of at least `recall`
+/// over the seeds.
 ///
-/// Buckets are not capped: a pair is found if, and only if, it agrees in a band. How many bits a band has is a matter of the cost that a
-/// sample of the fingerprints foretells.
+/// Buckets are not capped: a pair is found if and only if it agrees in a band. The number of bits per band minimizes
+/// the cost estimated from a sample of the fingerprints.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where the shapes do not fit, a value is outside its range or no bands reach the recall;
-/// [`Error::Canceled`].
+/// Returns [`Error::InvalidParameter`] if the shapes do not fit, a value is out of range or no bands reach the recall,
+/// or [`Error::Canceled`].
 ///
 /// # Cost
-/// 10^7 fingerprints of 128 bits within 32 at .95: about 400 bands of 16 bits, a quarter of a second each. Memory: 28 bytes a fingerprint of
-/// 128 bits for each thread, beside the fingerprints.
+/// 10^7 fingerprints of 128 bits within 32 at .95: about 400 bands of 16 bits, a quarter of a second each. Memory: for
+/// each thread 28 bytes per fingerprint of 128 bits, in addition to the fingerprints.
 #[allow(clippy::too_many_arguments)]
 pub fn bit_band_pairs(
     fingerprints: Fingerprints<'_>,
@@ -116,7 +117,7 @@ pub fn bit_band_pairs(
     if cancel.load(Ordering::Relaxed) {
         return Err(Error::Canceled);
     }
-    // Positions become rows; `order` need not rise.
+    // Positions are converted to rows; `order` need not ascend.
     let mut found: Vec<(u32, u32, u32)> = parts
         .into_iter()
         .flatten()
@@ -134,7 +135,7 @@ pub fn bit_band_pairs(
     })
 }
 
-/// The bands of least estimated cost that reach the recall.
+/// Returns the bands with the least estimated cost that reach the recall.
 fn cheapest(
     codes: &CodePlanes,
     bits: u32,
@@ -167,7 +168,7 @@ fn cheapest(
     })
 }
 
-/// Pairs that agree in a band of `rows` bits, from a sample.
+/// Estimates from a sample how many pairs agree in a band of `rows` bits.
 fn pairs_a_band(codes: &CodePlanes, bits: u32, rows: u32, seed: u64) -> f64 {
     let step = codes.len().div_ceil(NUM_SAMPLED).max(1);
     let num_bands = NUM_SAMPLED_BANDS.min(super::bands_a_partition(bits, rows));

@@ -1,28 +1,30 @@
-//! With what probability is a pair found, and which bands reach a probability?
+//! With what probability is a pair found, and which bands reach a given probability?
 
 use super::bands_a_partition;
 use likewise_core::error::Error;
 
-/// Bits of a band that a recipe takes: buckets of ten among 10^7 unlike fingerprints.
+/// Bits per band in a recipe: buckets of ten among 10^7 dissimilar fingerprints.
 const ROWS: u32 = 20;
-/// Most bands that a recipe takes.
+/// Maximum number of bands in a recipe.
 const MAX_BANDS: u32 = 4096;
 
-/// Bands and their bits, and the recall they reach at the radius.
+/// Number and width of bands, and their recall at the radius.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BitBandPlan {
     /// Number of bands.
     pub bands: u32,
-    /// Bits a band.
+    /// Bits per band.
     pub rows: u32,
-    /// Probability that a pair at a distance of exactly the radius agrees in a band; nearer ones have a higher one.
+    /// Probability that a pair at exactly the radius agrees in a band; it is higher for nearer pairs.
     pub recall: f64,
 }
 
-/// Probability, over the seeds, that two fingerprints at a distance of exactly `distance` agree in some band.
+/// Returns the probability, over the seeds, that two fingerprints at a distance of exactly `distance` agree in some
+/// band.
 ///
-/// Exact: in one partition the errors are a random set of that size, and `C(bits, d)` sets less those that touch all of its bands, which
-/// number the coefficient of `x^d` in `((1+x)^rows - 1)^bands * (1+x)^(bits - bands*rows)`, are found. Partitions are independent.
+/// Exact: in one partition, the errors are a random set of that size. Of the `C(bits, d)` sets, those that touch all
+/// bands are missed; their number is the coefficient of `x^d` in `((1+x)^rows - 1)^bands * (1+x)^(bits - bands*rows)`.
+/// Partitions are independent.
 pub fn bit_band_recall(bits: u32, distance: u32, bands: u32, rows: u32) -> f64 {
     let a_partition = bands_a_partition(bits, rows);
     let full = libm::pow(
@@ -32,10 +34,10 @@ pub fn bit_band_recall(bits: u32, distance: u32, bands: u32, rows: u32) -> f64 {
     1.0 - full * miss(bits, distance, bands % a_partition, rows)
 }
 
-/// Probability that `distance` errors touch each of `num_bands` disjoint bands.
+/// Returns the probability that `distance` errors touch each of `num_bands` disjoint bands.
 fn miss(bits: u32, distance: u32, num_bands: u32, rows: u32) -> f64 {
     let degree = distance as usize;
-    // All terms are positive: sums and products lose nothing.
+    // All terms are positive, so sums and products lose no precision.
     let mut ways = vec![0.0; degree + 1];
     ways[0] = 1.0;
     for band in 0..=num_bands {
@@ -55,7 +57,7 @@ fn miss(bits: u32, distance: u32, num_bands: u32, rows: u32) -> f64 {
     ways[degree] / choose(bits, distance)
 }
 
-/// Number of sets of `chosen` among `num`, at most `C(256, 128) < 10^76`.
+/// Number of subsets of size `chosen` among `num`, at most `C(256, 128) < 10^76`.
 fn choose(num: u32, chosen: u32) -> f64 {
     let chosen = chosen.min(num - chosen.min(num));
     (0..chosen).fold(1.0, |product, i| {
@@ -63,7 +65,7 @@ fn choose(num: u32, chosen: u32) -> f64 {
     })
 }
 
-/// Fewest bands of `rows` bits that reach `recall`, where `max_bands` do.
+/// Returns the smallest number of bands of `rows` bits that reaches `recall`, if `max_bands` does.
 pub(super) fn bands_needed(
     bits: u32,
     within: u32,
@@ -80,7 +82,7 @@ pub(super) fn bands_needed(
     if missed >= 1.0 || !reached(max_bands) {
         return None;
     }
-    // The number of partitions follows from a logarithm; the steps beside it are checked one by one.
+    // The number of partitions follows from a logarithm; the numbers next to it are checked one by one.
     let partitions = libm::log1p(-recall) / libm::log(missed.max(1e-300));
     let mut bands = ((partitions as u32).saturating_sub(1) * a_partition).min(max_bands);
     while bands > 0 && reached(bands) {
@@ -92,7 +94,7 @@ pub(super) fn bands_needed(
     Some(bands)
 }
 
-/// Refuses what no bands can be planned for.
+/// Rejects parameters for which no bands can be planned.
 pub(super) fn check(bits: u32, within: u32, recall: f64) -> Result<(), Error> {
     if within > bits {
         return Err(Error::invalid(
@@ -119,10 +121,10 @@ pub(super) fn out_of_reach(bits: u32, within: u32, recall: f64) -> Error {
     )
 }
 
-/// The bands of a recipe: as many bits a band as [`MAX_BANDS`] bands allow, at most [`ROWS`].
+/// Returns the bands of a recipe: as many bits per band as [`MAX_BANDS`] bands allow, at most [`ROWS`].
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where a value is outside its range, or even bands of one bit miss the recall.
+/// Returns [`Error::InvalidParameter`] if a value is out of range, or even bands of one bit miss the recall.
 pub fn plan_bit_bands(bits: u32, within: u32, recall: f64) -> Result<BitBandPlan, Error> {
     check(bits, within, recall)?;
     for rows in (1..=ROWS).rev() {

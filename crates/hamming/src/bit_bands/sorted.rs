@@ -1,29 +1,29 @@
-//! How are fingerprints brought together that agree in a band?
+//! How are fingerprints grouped that agree in a band?
 
 use crate::code_planes::CodePlanes;
 use crate::kernels::run_kernel;
 use crate::stream::{BitKernel, KeyValue};
 use likewise_core::isa::Isa;
 
-/// Bits of the first pass: so many stretches can be written to at once.
+/// Bits of the first pass, limited by the number of streams that can be written at once.
 const FIRST_BITS: u32 = 8;
 const NUM_PARTS: usize = 1 << FIRST_BITS;
 
-/// Fingerprints of one part, in order of band value; buckets of two or more.
+/// Fingerprints of one part in order of band value, and its buckets of two or more.
 #[derive(Debug)]
 pub(super) struct Buckets {
     pub(super) codes: CodePlanes,
     /// Positions, ascending within a bucket.
     pub(super) positions: Vec<u32>,
-    /// First and end of each bucket.
+    /// Start and end of each bucket.
     pub(super) ranges: Vec<(u32, u32)>,
 }
 
-/// Room for sorting by one band: 4 bytes and a fingerprint, and 8 more, for each position.
+/// Memory for sorting by one band: for each position, one fingerprint and 12 bytes.
 #[derive(Debug)]
 pub(super) struct Sorter {
     values: Vec<u32>,
-    /// Values, positions and codes by part.
+    /// Values, positions and codes, by part.
     part_values: Vec<u32>,
     part_positions: Vec<u32>,
     part_codes: CodePlanes,
@@ -45,7 +45,7 @@ impl Sorter {
         }
     }
 
-    /// Parts the first `num_codes` codes by the upper bits of the value of a key of `rows` bits.
+    /// Partitions the first `num_codes` codes by the upper bits of their value of a key of `rows` bits.
     pub(super) fn load(
         &mut self,
         codes: &CodePlanes,
@@ -70,7 +70,7 @@ impl Sorter {
             total += std::mem::replace(slot, total);
         }
         self.starts.push(total);
-        // One pass a word keeps few stretches open at a time.
+        // One pass per word keeps few streams open at a time.
         let first = next;
         for (position, &value) in self.values.iter().enumerate() {
             let slot = &mut next[(value >> low_bits) as usize % NUM_PARTS];
@@ -94,7 +94,7 @@ impl Sorter {
         NUM_PARTS
     }
 
-    /// The buckets of a part, put into `buckets`.
+    /// Computes the buckets of a part into `buckets`.
     pub(super) fn buckets(&mut self, part: usize, buckets: &mut Buckets) {
         let range = self.starts[part] as usize..self.starts[part + 1] as usize;
         let len = range.len();
@@ -117,7 +117,7 @@ impl Sorter {
         buckets.positions.clear();
         buckets.positions.resize(len, 0);
         buckets.codes.resize(len);
-        // Where each goes is noted first, then positions and words follow.
+        // The targets are recorded first, then positions and words are moved.
         let slots: Vec<u32> = values
             .iter()
             .map(|&value| {
@@ -148,7 +148,7 @@ impl Buckets {
         }
     }
 
-    /// One bucket of these positions, which ascend.
+    /// Fills one bucket with these positions, which must ascend.
     pub(super) fn fill(&mut self, codes: &CodePlanes, positions: &[u32]) {
         self.codes.resize(positions.len());
         for word in 0..codes.num_words() {
@@ -165,10 +165,10 @@ impl Buckets {
     }
 }
 
-/// Values of a key of at most 32 bits in the first codes.
+/// Computes the values of a key of at most 32 bits for the first codes.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 unsafe fn key_values<K: BitKernel, const W: usize>(
     codes: &CodePlanes,
@@ -177,7 +177,7 @@ unsafe fn key_values<K: BitKernel, const W: usize>(
     values: &mut Vec<u32>,
 ) {
     for index in 0..num_codes {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         values.push(unsafe { key.of::<K, W>(&codes.get::<W>(index)) } as u32);
     }
 }

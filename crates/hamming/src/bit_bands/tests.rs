@@ -184,7 +184,8 @@ fn all_pairs_are_those_that_agree_in_a_band() {
     }
 }
 
-/// Levels by dictionaries, fed one position at a time: what each looks at, and how often it was capped.
+/// Levels by dictionaries, filled one position at a time: what each position looks at, and how many times it was
+/// capped.
 fn looked_at(
     words: &[u64],
     bits: u32,

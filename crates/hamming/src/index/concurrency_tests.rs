@@ -1,4 +1,5 @@
-//! Threads search a set while others insert and remove: nothing that was there all the time is missed, nothing that was gone comes back.
+//! Threads search a set while others insert and remove: rows present throughout are never missed, and removed rows
+//! never return.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,20 +13,20 @@ use likewise_core::isa::Isa;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 static LINGERS: AtomicBool = AtomicBool::new(false);
-/// Long enough that a search comes between two changes that should have been one.
+/// Long enough for a search between two changes that should have been one.
 const PAUSE: Duration = Duration::from_micros(500);
-/// Enough that the tail becomes a segment, and segments one, several times.
+/// Enough that the tail becomes a segment, and segments are merged, several times.
 const NUM_ROWS: usize = 30_000;
 const NUM_AT_ONCE: usize = 700;
 
-/// What every change of a set ends with while the test below runs.
+/// Called at the end of every change of a set while the test below runs.
 pub(super) fn linger() {
     if LINGERS.load(Ordering::Relaxed) {
         std::thread::sleep(PAUSE);
     }
 }
 
-/// Few free bits, so that queries find many rows and not only their own.
+/// Few free bits, so that queries also find rows other than their own.
 fn code_of(row: usize) -> u64 {
     mix64(row as u64) & 0xffff_0000_0000_fffe
 }
@@ -45,7 +46,7 @@ fn searches_run_while_rows_come_and_go() {
     LINGERS.store(true, Ordering::Relaxed);
     let keys = (0..4).map(|i| Key::of_bits(16 * i..16 * i + 16, 0));
     let set = HammingSet::new(SearchPlan::new(64, 3, keys.collect()).unwrap()).unwrap();
-    // Rows below are inserted; every fifth is removed again, those of the list surely.
+    // Rows below are inserted. Every fifth is removed again; those in the list certainly are.
     let num_inserted = AtomicUsize::new(0);
     let removed = Mutex::new(Vec::new());
     let num_searches = AtomicUsize::new(0);
@@ -86,7 +87,7 @@ fn searches_run_while_rows_come_and_go() {
                         check(set, round, num, inserted, &gone);
                         num_searches.fetch_add(1, Ordering::SeqCst);
                     }
-                    // On a busy machine the changes may be over before there were many searches.
+                    // On a busy machine, the changes may end before there were many searches.
                     if gone.len() == NUM_ROWS / 5 && num_searches.load(Ordering::SeqCst) > 10 {
                         break;
                     }

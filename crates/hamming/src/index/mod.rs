@@ -1,11 +1,12 @@
-//! Which of a billion fingerprints lie within `within` bits of this one, exactly?
+//! Which of a billion fingerprints are within `within` bits of a given one, exactly?
 //!
-//! The space of plans of [`super::plan`], laid out to cost the fewest bytes and cache misses. For each key of the plan one table: the
-//! distinct codes sorted with the key's bits on top, a directory over the first bits, and of each code only the bits that remain, packed.
-//! The first table also knows the rows of each code; a code found in another table is rebuilt from directory and remaining bits and looked
-//! up there. A probe that flips a bit within a line of the directory, or a bit of the key behind the prefix, costs no further miss.
+//! The plans of [`super::plan`], laid out to cost the fewest bytes and cache misses. There is one table for each key of
+//! the plan: the distinct codes sorted with the key's bits on top, a directory over the first bits, and for each code
+//! only the remaining bits, packed. The first table also stores the rows of each code; a code found in another table is
+//! reconstructed from directory and remaining bits and looked up there. A probe that flips a bit within a line of the
+//! directory, or a bit of the key after the prefix, costs no further miss.
 //!
-//! Two tables of this kind take 10 bytes a fingerprint of 64 bits.
+//! Two such tables take 10 bytes per fingerprint of 64 bits.
 
 #[cfg(test)]
 mod concurrency_tests;

@@ -1,4 +1,4 @@
-//! What the tables find is compared with what one comparison after the other finds.
+//! The results of table searches are compared with brute force.
 
 use std::sync::atomic::AtomicBool;
 
@@ -138,7 +138,7 @@ fn finds_what_brute_force_finds() {
     }
 }
 
-/// A segment of `codes(kind, ...)` and as many queries, every other one with a bit changed.
+/// A segment of `codes(kind, ...)`, and as many queries, every other one with a bit changed.
 fn segment_and_queries(
     kind: &str,
     n: usize,
@@ -153,7 +153,7 @@ fn segment_and_queries(
         let bit = mix64(i as u64) % u64::from(bits);
         query[bit as usize / 64] ^= 1 << (bit % 64);
     }
-    // Neighbors in the data are not to be neighbors among the queries.
+    // Neighbors in the data should not be neighbors among the queries.
     let mut shuffled: Vec<&[u64]> = queries.chunks(num_words).collect();
     shuffled.sort_by_key(|query| mix64(query[0]));
     let queries = shuffled.concat();
@@ -241,13 +241,13 @@ fn sorting_is_for_large_batches_on_large_tables() {
     assert!(!is_sorted(0, 2, 1 << 30));
     assert!(is_sorted(1 << 20, 2, 1 << 30));
     assert_eq!(Pieces::choose(3 << 20, 2, 1 << 30).len, (3 << 20) / 4);
-    // As many as make them lie close: 256 bytes of the table each.
+    // Enough queries to be close together: 256 bytes of the table each.
     assert_eq!(Pieces::choose(1 << 20, 1, 1 << 26).len, 1 << 18);
 }
 
 #[test]
 fn the_most_candidates_of_a_query_are_counted() {
-    // One table of 8-bit keys: of each key as many codes as it says, and each query meets those of its own key.
+    // One table of 8-bit keys: each key has as many codes as its value, and each query meets those of its own key.
     let words: Vec<u64> = (0..256_u64)
         .flat_map(|key| (0..=key).map(move |i| key << 56 | mix64(key * 256 + i) >> 8))
         .collect();

@@ -1,25 +1,26 @@
-//! How do codes lie in memory while they are joined?
+//! How are codes laid out in memory during a join?
 
 use crate::kernels::LANES;
 
-/// Codes by word, each with the number it goes by; room is kept from one use to the next.
+/// Codes by word, each with an identifying number; memory is reused.
 #[derive(Debug, Default)]
 pub(super) struct Codes {
     data: Vec<u64>,
-    /// Words from one plane to the next: at least the length and [`LANES`], so that a full vector may be read at any index.
+    /// Distance between planes in words: at least the length and [`LANES`], so that a full vector can be read at any
+    /// index.
     stride: usize,
     len: usize,
     ids: Vec<u32>,
 }
 
 impl Codes {
-    /// Makes room for `len` codes of `num_words` words. What stands there is unspecified.
+    /// Resizes to `len` codes of `num_words` words with unspecified contents.
     pub(super) fn reset(&mut self, len: usize, num_words: usize) {
         self.len = len;
         self.stride = len + LANES;
         let needed = self.stride * num_words;
         if self.data.len() < needed {
-            // Not `resize`: what was there need not be moved, and fresh zeros cost nothing.
+            // Not `resize`: old contents need not be moved, and fresh zeros are free.
             self.data = vec![0; needed];
         }
         if self.ids.len() < len {
@@ -31,12 +32,12 @@ impl Codes {
         self.len
     }
 
-    /// Forgets the codes from `len` on.
+    /// Drops the codes from `len` on.
     pub(super) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// All codes, the first of which goes by `first` and the others by the numbers behind it.
+    /// Returns all codes, numbered consecutively from `first`.
     pub(super) fn counted_from(&self, first: u32) -> View<'_> {
         View {
             data: &self.data,
@@ -46,12 +47,12 @@ impl Codes {
         }
     }
 
-    /// All planes, and the words from one to the next.
+    /// Returns all planes, their distance in words, and the numbers.
     pub(super) fn planes_mut(&mut self) -> (&mut [u64], usize, &mut [u32]) {
         (&mut self.data, self.stride, &mut self.ids)
     }
 
-    /// The codes from `start` to `end`.
+    /// Returns the codes from `start` to `end`.
     pub(super) fn view(&self, start: usize, end: usize) -> View<'_> {
         View {
             data: &self.data[start..],
@@ -62,16 +63,17 @@ impl Codes {
     }
 }
 
-/// What the codes of a view go by.
+/// The numbers that identify the codes of a view.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ids<'a> {
-    /// The first one's number; the others count on.
+    /// The number of the first code; the others are consecutive.
     From(u32),
-    /// Each one's.
+    /// The number of each code.
     Each(&'a [u32]),
 }
 
-/// Some codes. Word `w` of code `i` is `data[w * stride + i]`, and the [`LANES`] words behind each plane may be read.
+/// A view of codes. Word `w` of code `i` is `data[w * stride + i]`, and the [`LANES`] words after each plane are
+/// readable.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) data: &'a [u64],
@@ -81,7 +83,7 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Code `index`, of `W` words.
+    /// Returns code `index`, of `W` words.
     #[inline(always)]
     pub(super) fn get<const W: usize>(&self, index: usize) -> [u64; W] {
         std::array::from_fn(|word| self.data[word * self.stride + index])
@@ -95,7 +97,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The part from `start` to `end`.
+    /// Returns the part from `start` to `end`.
     pub(super) fn part(&self, start: usize, end: usize) -> View<'a> {
         View {
             data: &self.data[start..],

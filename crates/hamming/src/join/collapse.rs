@@ -1,7 +1,8 @@
 //! Which rows have equal fingerprints?
 //!
-//! Equal fingerprints become one before any pair is looked for, so that ten thousand copies of one page are one code. Rows
-//! are spread by a hash of their code into parts that fit the cache, and each part is collapsed by a table of its own.
+//! Equal fingerprints are collapsed before pairs are searched, so that ten thousand copies of one page are one code.
+//! Rows are partitioned by a hash of their code into parts that fit in the cache, and each part is collapsed by its own
+//! table.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,28 +13,28 @@ use likewise_core::error::Error;
 use likewise_core::hash::{GOLDEN, mix64};
 use likewise_core::parallel::map_ranges;
 
-/// Codes of a part, about: their table fits the second cache.
+/// Approximate number of codes per part: their table fits in the L2 cache.
 const PART_LEN: usize = 1 << 15;
-/// Bits of the hash that choose the part, at most.
+/// Maximum number of hash bits that select the part.
 const MAX_PART_BITS: u32 = 11;
-/// Numbers between two entries of the table that leads from a number to its part.
+/// Numbers between two entries of the table that maps a number to its part, as a power of two.
 const HINT_SHIFT: u32 = 10;
 
 /// Distinct codes, numbered from 0, and the rows of each.
 pub(super) struct Collapsed {
     parts: Vec<Part>,
-    /// Number of the first code of each part, and behind the last.
+    /// Number of the first code of each part, and the end of the last.
     first_ids: Vec<u32>,
     /// Part of every 1024th number.
     hints: Vec<u32>,
 }
 
-/// Codes whose hashes begin alike.
+/// Codes whose hashes have the same first bits.
 struct Part {
     codes: Codes,
-    /// Rows, those of one code together, ascending.
+    /// Rows, grouped by code and ascending within each.
     rows: Vec<u32>,
-    /// Code `i` has `rows[starts[i]..starts[i + 1]]`; empty where each has one row.
+    /// Code `i` has `rows[starts[i]..starts[i + 1]]`; empty if each code has one row.
     starts: Vec<u32>,
 }
 
@@ -44,7 +45,7 @@ pub(super) fn hash_of<const W: usize>(code: &[u64; W]) -> u64 {
 }
 
 impl Collapsed {
-    /// Collapses one side of codes of `W` words; gives also tables whose memory may be used again.
+    /// Collapses one side of codes of `W` words; also returns tables whose memory may be reused.
     pub(super) fn new<const W: usize>(
         side: &JoinSide<'_>,
         threads: usize,
@@ -96,7 +97,7 @@ impl Collapsed {
         Ok((codes, pieces))
     }
 
-    /// All codes, in stretches.
+    /// Returns all codes, in contiguous views.
     pub(super) fn views(&self) -> Vec<View<'_>> {
         self.parts
             .iter()
@@ -105,7 +106,7 @@ impl Collapsed {
             .collect()
     }
 
-    /// Rows of code `id`, ascending.
+    /// Returns the rows of code `id`, ascending.
     #[inline]
     pub(super) fn rows_of(&self, id: u32) -> &[u32] {
         let mut part = self.hints[(id >> HINT_SHIFT) as usize] as usize;
@@ -121,7 +122,7 @@ impl Collapsed {
         }
     }
 
-    /// The rows of each code that has several.
+    /// Returns the rows of each code that has several.
     pub(super) fn shared(&self) -> impl Iterator<Item = &[u32]> {
         self.parts.iter().flat_map(|part| {
             part.starts
@@ -132,7 +133,8 @@ impl Collapsed {
     }
 }
 
-/// Spreads the fingerprints from `start` to `end` by the first bits of their hashes; those of empty texts are left out.
+/// Partitions the fingerprints from `start` to `end` by the first bits of their hashes; those of empty texts are
+/// omitted.
 fn spread<const W: usize>(side: &JoinSide<'_>, start: usize, end: usize, part_bits: u32) -> Table {
     let code = |index: usize| side.code::<W>(index);
     let part_of = |code: &[u64; W]| (u128::from(hash_of(code)) << part_bits >> 64) as usize;
@@ -161,16 +163,16 @@ fn spread<const W: usize>(side: &JoinSide<'_>, start: usize, end: usize, part_bi
     Table::of(codes, offsets)
 }
 
-/// Scratch space of one thread.
+/// Scratch space of a thread.
 #[derive(Default)]
 struct Scratch {
-    /// By hash, with open addressing: number of a code in its part and one, or 0.
+    /// Open-addressing hash table: number of a code in its part + 1, or 0.
     slots: Vec<u32>,
     /// Number of each row's code in its part.
     numbers: Vec<u32>,
 }
 
-/// Brings equal codes of one part of all pieces together.
+/// Groups the equal codes of one part of all pieces.
 fn collapse<const W: usize>(pieces: &[Table], part: usize, scratch: &mut Scratch) -> Part {
     let runs = || pieces.iter().map(|piece| piece.bucket(part));
     let len = runs().map(|run| run.len).sum::<usize>();

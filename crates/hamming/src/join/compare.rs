@@ -1,4 +1,4 @@
-//! How are the codes of a bucket compared with one another, or with those of another bucket?
+//! How are the codes of a bucket compared with each other, or with those of another bucket?
 
 use super::codes::View;
 use super::partition::Table;
@@ -6,29 +6,29 @@ use super::stretches::{across_range, inside_range};
 use super::wanted::{Hit, Wanted};
 use crate::kernels::{Kernel, run_kernel};
 
-/// Words of the other side that stay in the first cache while the queries pass over them.
+/// Words of the other side that stay in the L1 cache while the queries pass over them.
 const TILE_WORDS: usize = 2048;
-/// Hits after which a loop over buckets pauses, so that they can be passed on.
+/// Number of hits after which a loop over buckets pauses, so that they can be passed on.
 const MANY_HITS: usize = 1 << 16;
 
 /// A loop over buckets that can pause.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Next bucket.
+    /// The next bucket.
     pub(super) next: usize,
     /// Buckets too large to be compared here.
     pub(super) large: Vec<u32>,
 }
 
 impl Wanted<'_> {
-    /// All pairs inside each bucket, until the hits are many or the buckets are done.
+    /// Finds all pairs inside each bucket, until there are many hits or the buckets are done.
     pub(super) fn in_buckets(&self, table: &Table, progress: &mut Progress, hits: &mut Vec<Hit>) {
         let (isa, num_words, wanted) = (self.isa, self.num_words, self);
         run_kernel!(isa, num_words, in_buckets, (wanted: &Wanted<'_>, table: &Table, progress: &mut Progress, hits: &mut Vec<Hit>));
     }
 
-    /// All pairs of bucket `v` of `left` with bucket `v ^ flip` of `right`, `how` being `(flip, half)`, until the hits are many or the buckets are done. With
-    /// `half`, those alone whose `v` is the lesser.
+    /// Finds all pairs of bucket `v` of `left` with bucket `v ^ flip` of `right`, where `how` is `(flip, half)`, until
+    /// there are many hits or the buckets are done. With `half`, only those whose `v` is the smaller one.
     pub(super) fn across_buckets(
         &self,
         (left, right): (&Table, &Table),
@@ -41,13 +41,13 @@ impl Wanted<'_> {
             (wanted: &Wanted<'_>, left: &Table, right: &Table, how: (usize, bool), progress: &mut Progress, hits: &mut Vec<Hit>));
     }
 
-    /// All pairs inside a view. The hits are bounded by its length only.
+    /// Finds all pairs inside a view. Only its length limits the number of hits.
     pub(super) fn inside(&self, view: View<'_>, hits: &mut Vec<Hit>) {
         let (isa, num_words, wanted) = (self.isa, self.num_words, self);
         run_kernel!(isa, num_words, inside, (wanted: &Wanted<'_>, view: View<'_>, hits: &mut Vec<Hit>));
     }
 
-    /// All pairs of a code of `left` with one of `right`. The hits are bounded by their lengths only.
+    /// Finds all pairs of a code of `left` with one of `right`. Only their lengths limit the number of hits.
     pub(super) fn across(&self, left: View<'_>, right: View<'_>, hits: &mut Vec<Hit>) {
         let (isa, num_words, wanted) = (self.isa, self.num_words, self);
         run_kernel!(isa, num_words, across, (wanted: &Wanted<'_>, left: View<'_>, right: View<'_>, hits: &mut Vec<Hit>));
@@ -55,7 +55,7 @@ impl Wanted<'_> {
 }
 
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 unsafe fn in_buckets<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -71,7 +71,7 @@ unsafe fn in_buckets<K: Kernel, const W: usize>(
         if len * len > 2 * wanted.large_pairs {
             progress.large.push(value as u32);
         } else if len > 1 {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             unsafe { inside_range::<K, W>(wanted, (&all, parts), start, end, hits) };
         }
         value += 1;
@@ -80,7 +80,7 @@ unsafe fn in_buckets<K: Kernel, const W: usize>(
 }
 
 /// # Safety
-/// As [`in_buckets`].
+/// Same as [`in_buckets`].
 #[inline(always)]
 unsafe fn across_buckets<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -99,7 +99,7 @@ unsafe fn across_buckets<K: Kernel, const W: usize>(
             if (end - start) * (other_end - other_start) > wanted.large_pairs {
                 progress.large.push(value as u32);
             } else if other_start < other_end {
-                // SAFETY: passed on from the caller.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     across_range::<K, W>(
                         wanted,
@@ -116,19 +116,19 @@ unsafe fn across_buckets<K: Kernel, const W: usize>(
 }
 
 /// # Safety
-/// As [`in_buckets`].
+/// Same as [`in_buckets`].
 #[inline(always)]
 unsafe fn inside<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
     view: View<'_>,
     hits: &mut Vec<Hit>,
 ) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe { inside_range::<K, W>(wanted, (&view, &[]), 0, view.len, hits) };
 }
 
 /// # Safety
-/// As [`in_buckets`].
+/// Same as [`in_buckets`].
 #[inline(always)]
 unsafe fn across<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -139,7 +139,7 @@ unsafe fn across<K: Kernel, const W: usize>(
     let tile_len = TILE_WORDS / W;
     for tile in (0..right.len).step_by(tile_len) {
         let tile_end = (tile + tile_len).min(right.len);
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             across_range::<K, W>(
                 wanted,

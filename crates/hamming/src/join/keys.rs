@@ -1,53 +1,56 @@
-//! On which keys is a set of codes joined?
+//! By which keys is a set of codes joined?
 //!
-//! Disjoint keys whose `radius + 1` sum to more than the radius of the join find every pair (generalized pigeonhole: else the keys
-//! alone would hold that many differing bits). Which bits make a key is chosen by what they tell apart in the codes at hand: where
-//! all codes agree a bit is worth nothing, and shared words or templates make many such bits.
+//! Disjoint keys whose `radius + 1` sum to more than the radius of the join find every pair (generalized pigeonhole
+//! principle: otherwise the keys alone would contain that many differing bits). The bits of a key are chosen by their
+//! selectivity in the given codes: a bit in which all codes agree is useless, and shared words or templates produce
+//! many such bits.
 
 use super::codes::View;
 use super::wanted::Search;
 use crate::plan::Key;
 
-/// Keys of one set of codes, at most.
+/// Maximum number of keys of one set of codes.
 const MAX_NUM_KEYS: u32 = 12;
-/// Widest key searched exactly, and widest whose neighbors are searched: each value costs a few bytes of directory.
+/// Maximum width of a key searched exactly, and of one whose neighbors are searched: each value costs a few bytes of
+/// directory.
 const MAX_WIDTH: u32 = 24;
 const MAX_WIDTH_WITH_NEIGHBORS: u32 = 21;
-/// Narrowest key that is worth a pass over the codes.
+/// Minimum width of a key that is worth a pass over the codes.
 const MIN_WIDTH: u32 = 3;
-/// Bits of a part, how much they must tell, and the radius up to which codes near in them are rarely near by chance.
+/// Number of bits of a part, their minimum total selectivity, and the radius up to which codes are rarely near in them
+/// by chance.
 const PART_BITS: usize = 32;
 const MIN_PART_TOLD: f64 = 24.0;
 const MAX_PART_WITHIN: u32 = 6;
-/// Codes looked at to learn what a bit tells apart, at most and at most one of four.
+/// Maximum number of codes sampled to measure the selectivity of bits; at most one in four is sampled.
 const NUM_SAMPLED: usize = 1 << 10;
 
-/// Nanoseconds for bringing one code of one word to its bucket.
+/// Nanoseconds for moving a one-word code to its bucket.
 const PLACE_NS: f64 = 4.0;
-/// Nanoseconds for looking at a bucket, and at one of its neighbors.
+/// Nanoseconds for visiting a bucket, and one of its neighbors.
 const BUCKET_NS: f64 = 2.0;
 const NEIGHBOR_NS: f64 = 10.0;
-/// Nanoseconds for taking up four codes of a bucket.
+/// Nanoseconds for loading four codes of a bucket.
 const GROUP_NS: f64 = 4.0;
-/// Nanoseconds for comparing four codes of one word with eight, or 32 bits of four with sixteen.
+/// Nanoseconds for comparing four one-word codes with eight, or 32 bits of four with sixteen.
 const STEP_NS: f64 = 3.0;
 
-/// Bits on which codes may still be told apart, the most telling first.
+/// Bits in which codes may still differ, the most selective first.
 #[derive(Debug, Clone)]
 pub(super) struct FreeBits {
-    /// Position, and how much the bit tells: 1 where half of the pairs of codes differ in it, 0 where none does.
+    /// Position and selectivity of each bit: 1 if half of the pairs of codes differ in it, 0 if none does.
     bits: Vec<(u32, f64)>,
 }
 
 impl FreeBits {
-    /// All bits of a width, equally telling.
+    /// All bits of a width, equally selective.
     pub(super) fn all(num_bits: u32) -> Self {
         FreeBits {
             bits: (0..num_bits).map(|bit| (bit, 1.0)).collect(),
         }
     }
 
-    /// Those outside a key.
+    /// Returns the bits outside a key.
     pub(super) fn without(&self, key: &Key) -> Self {
         FreeBits {
             bits: self
@@ -59,7 +62,7 @@ impl FreeBits {
         }
     }
 
-    /// The 32 most telling bits outside a key, where so many tell enough to spare comparing the others.
+    /// Returns the 32 most selective bits outside a key, if they are selective enough to avoid comparing the others.
     pub(super) fn part_mask(&self, key: &Key, within: u32) -> Option<[u64; 4]> {
         let bits: Vec<(u32, f64)> = self
             .bits
@@ -73,7 +76,7 @@ impl FreeBits {
             .then(|| Key::of_bits(bits.iter().map(|bit| bit.0), 0).mask)
     }
 
-    /// The same bits ordered by what they tell apart in a sample of these codes.
+    /// Returns the same bits, ordered by their selectivity in a sample of these codes.
     pub(super) fn measured(&self, views: &[View<'_>]) -> Self {
         let len: usize = views.iter().map(|view| view.len).sum();
         let step = len.div_ceil(NUM_SAMPLED).max(4);
@@ -97,7 +100,7 @@ impl FreeBits {
             .zip(counts)
             .map(|(&(bit, _), count)| {
                 let ones = f64::from(count) / f64::from(num_sampled.max(1));
-                // Rounded, so that chance does not tear neighboring bits apart where all tell the same.
+                // Rounded, so that chance does not separate neighboring bits that are equally selective.
                 let tells = (4.0 * ones * (1.0 - ones) * 16.0 + 0.5).floor() / 16.0;
                 (bit, tells)
             })
@@ -106,8 +109,8 @@ impl FreeBits {
         FreeBits { bits }
     }
 
-    /// The cheapest complete keys for finding the pairs within `within` in these bits of `num_left` codes, among themselves or with
-    /// `num_right` others; none where comparing all is cheaper.
+    /// Returns the cheapest complete keys for finding the pairs within `within` in these bits of `num_left` codes,
+    /// among themselves or with `num_right` others; none if comparing all pairs is cheaper.
     pub(super) fn keys(
         &self,
         (num_left, num_right): (usize, Option<usize>),
@@ -161,7 +164,7 @@ impl FreeBits {
         }
     }
 
-    /// Keys of `width` bits each, the first ones with the greater radius.
+    /// Returns keys of `width` bits each, the first ones with the greater radius.
     fn deal(&self, num_keys: u32, width: u32, within: u32) -> Vec<Key> {
         let mut chosen: Vec<(u32, f64)> = self.bits[..(num_keys * width) as usize].to_vec();
         let is_even = chosen.iter().all(|bit| bit.1 == chosen[0].1);
@@ -186,13 +189,13 @@ impl FreeBits {
     }
 }
 
-/// What a join costs, in nanoseconds on one core.
+/// The size of a join, from which its cost in nanoseconds on one core is computed.
 struct JoinSize {
     left: f64,
     right: f64,
     is_self: bool,
     num_words: f64,
-    /// Whether buckets are compared by parts of 32 bits first.
+    /// Whether buckets are first compared by parts of 32 bits.
     by_parts: bool,
 }
 
@@ -205,7 +208,7 @@ impl JoinSize {
         self.left * self.right * self.halved() / 32.0 * STEP_NS * self.num_words
     }
 
-    /// Cost of a key of `width` bits, of which uniform codes would need `tells` to be told apart as well.
+    /// Returns the cost of a key of `width` bits that is as selective as `tells` bits of uniform codes.
     fn key_ns(&self, width: u32, tells: f64, radius: u32) -> f64 {
         let num_buckets = f64::from(1_u32 << width);
         let num_values = libm::exp2(tells);
@@ -215,7 +218,7 @@ impl JoinSize {
             term *= f64::from(width - j) / f64::from(j + 1);
             probes += term;
         }
-        // In its own bucket a code meets half of the others.
+        // In its own bucket, a code meets half of the others.
         let inside = if self.is_self { 0.5 } else { 1.0 };
         let met = if self.is_self {
             (probes - 1.0) * 0.5
@@ -233,7 +236,7 @@ impl JoinSize {
         } else {
             (8.0, self.num_words)
         };
-        // Buckets are compared four codes by eight or sixteen, the last of each half full.
+        // Buckets are compared four codes by eight or sixteen; the last group of each is half full.
         let groups = (inside * 2.0 * GROUP_NS + met * GROUP_NS)
             * (self.left / 4.0 + num_values.min(self.left) / 2.0);
         let steps = pairs / (4.0 * lanes)

@@ -1,4 +1,4 @@
-//! How are the codes of a side laid out for the search?
+//! How are the codes of a side arranged for the search?
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use likewise_core::error::Error;
 use likewise_core::hash::mix64;
 use likewise_core::parallel::map_ranges;
 
-/// Rows looked at to learn whether many are equal.
+/// Number of rows sampled to detect whether many are equal.
 const NUM_SAMPLED: usize = 1 << 14;
 
-/// Rows that one task copies.
+/// Number of rows that one task copies.
 const COPY_LEN: usize = 1 << 16;
 
-/// The codes of one side as they are searched, and the rows that they stand for.
+/// The codes of one side as they are searched, and their rows.
 pub(super) struct Laid<'a> {
     codes: LaidCodes<'a>,
     /// Rows of empty texts, ascending; their fingerprints are not searched.
@@ -25,16 +25,16 @@ pub(super) struct Laid<'a> {
 }
 
 enum LaidCodes<'a> {
-    /// As they were given.
+    /// As given by the caller.
     Given(View<'a>),
-    /// By word, without those of empty texts.
+    /// Copied by word, without those of empty texts.
     Copied(Vec<Codes>),
-    /// Equal ones collapsed.
+    /// With equal codes collapsed.
     Collapsed(Collapsed),
 }
 
 impl<'a> Laid<'a> {
-    /// Lays out one side; gives also tables whose memory may be used again.
+    /// Arranges one side; also returns tables whose memory may be reused.
     pub(super) fn new(
         side: &JoinSide<'a>,
         many_equal: f64,
@@ -79,7 +79,7 @@ impl<'a> Laid<'a> {
         Ok((Laid { codes, empty_rows }, spare))
     }
 
-    /// All codes, in stretches.
+    /// Returns all codes, in contiguous views.
     pub(super) fn views(&self) -> Vec<View<'_>> {
         match &self.codes {
             LaidCodes::Given(view) => vec![*view],
@@ -88,7 +88,7 @@ impl<'a> Laid<'a> {
         }
     }
 
-    /// Rows of the code that goes by `id`, ascending.
+    /// Returns the rows of the code with number `id`, ascending.
     #[inline(always)]
     pub(super) fn rows_of<'s>(&'s self, id: &'s u32) -> &'s [u32] {
         match &self.codes {
@@ -97,7 +97,7 @@ impl<'a> Laid<'a> {
         }
     }
 
-    /// The rows of each code that was collapsed from several.
+    /// Returns the rows of each code that was collapsed from several.
     pub(super) fn shared(&self) -> impl Iterator<Item = &[u32]> {
         let collapsed = match &self.codes {
             LaidCodes::Collapsed(collapsed) => Some(collapsed),
@@ -107,7 +107,7 @@ impl<'a> Laid<'a> {
     }
 }
 
-/// Whether a row has several equal ones on the average, by a sample. Where it has not, equal codes cost no more than near ones.
+/// Whether, by a sample, a row has several equal ones on average. If not, equal codes cost no more than near ones.
 fn has_many_equal<const W: usize>(side: &JoinSide<'_>, many_equal: f64) -> bool {
     let len = side.fingerprints.len();
     let num_sampled = len.min(NUM_SAMPLED);
@@ -122,11 +122,11 @@ fn has_many_equal<const W: usize>(side: &JoinSide<'_>, many_equal: f64) -> bool 
         .chunk_by(|a, b| a == b)
         .map(|group| group.len() * (group.len() - 1))
         .sum();
-    // Of a row's equal ones the sample holds the share `num_sampled / len`.
+    // The sample contains the fraction `num_sampled / len` of the rows equal to a row.
     equal as f64 * len as f64 >= many_equal * (num_sampled * num_sampled) as f64 && equal > 0
 }
 
-/// Codes of a part of the rows by word, without those of empty texts.
+/// Copies the codes of a range of rows by word, without those of empty texts.
 fn copy<const W: usize>(side: &JoinSide<'_>, range: Range<usize>) -> Codes {
     let mut codes = Codes::default();
     codes.reset(range.len(), W);

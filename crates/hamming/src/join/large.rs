@@ -1,8 +1,8 @@
 //! How is a large set of codes joined on all threads?
 //!
-//! For each key the codes are brought to their buckets in two steps that both stay in the caches: pieces of the input by the key's
-//! upper bits, then, for one value of these at a time, all pieces by the lower ones. What the second step makes is compared
-//! at once, unless neighboring buckets are searched too: then it is kept.
+//! For each key, the codes are moved to their buckets in two steps that both stay in the caches: pieces of the input by
+//! the key's upper bits, then, for one value of these at a time, all pieces by the lower ones. The result of the second
+//! step is compared at once, unless neighboring buckets are searched too: then it is kept.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -18,23 +18,24 @@ use crate::plan::Key;
 use likewise_core::error::Error;
 use likewise_core::parallel::map_ranges;
 
-/// Bytes of codes with one value of the upper bits, about: they fit the second cache with their scattered copy.
+/// Approximate size of the codes with one value of the upper bits, in bytes: they fit in the L2 cache together with
+/// their scattered copy.
 const PART_BYTES: usize = 384 << 10;
-/// Upper bits of a key.
+/// Minimum and maximum number of upper bits of a key.
 const MIN_UPPER: u32 = 5;
 const MAX_UPPER: u32 = 11;
 
-/// What all phases of a join share.
+/// State shared by all phases of a join.
 pub(super) struct Join<'j, 'o> {
     pub(super) search: Search,
     pub(super) threads: usize,
     pub(super) cancel: &'j AtomicBool,
     pub(super) output: &'j Output<'o>,
-    /// Tables that are free for use again.
+    /// Tables that may be reused.
     pub(super) spare: Mutex<Vec<Table>>,
 }
 
-/// Codes that are joined, in stretches: a set with itself, or one with another.
+/// Codes to join, in contiguous views: a set with itself, or with another.
 pub(super) struct Source<'a> {
     pub(super) left: Vec<View<'a>>,
     pub(super) right: Option<Vec<View<'a>>>,
@@ -71,7 +72,7 @@ impl<'a> Source<'a> {
 }
 
 impl Join<'_, '_> {
-    /// Finds all pairs of the source that the task asks for.
+    /// Finds all pairs of the source within the task.
     pub(super) fn join(&self, source: &Source<'_>, mut task: Task) -> Result<(), Stopped> {
         let num_left = len_of(&source.left);
         let num_right = source.right.as_ref().map(|views| len_of(views));
@@ -161,7 +162,7 @@ impl Join<'_, '_> {
         }
     }
 
-    /// Pieces of the source by a digit.
+    /// Partitions the source into pieces by a digit.
     fn spread(&self, views: &[View<'_>], digit: Digit) -> Result<Vec<Table>, Stopped> {
         let piece_len = (len_of(views) / 8).clamp(1 << 13, 1 << 18);
         let mut pieces: Vec<Vec<View<'_>>> = Vec::new();
@@ -202,7 +203,7 @@ impl Join<'_, '_> {
         Ok(tables)
     }
 
-    /// All codes in one stretch.
+    /// Copies all codes into one table.
     fn flattened(&self, views: &[View<'_>]) -> Table {
         let mut table = self.spare_table();
         let nothing = Digit {
@@ -232,14 +233,14 @@ fn sides_of<'t>(left: &'t Table, right: Option<&'t Table>) -> Sides<'t> {
     }
 }
 
-/// Buckets too large for one thread: the part of each side and the values.
+/// Buckets too large for one thread: the part of each side and the value.
 struct Deferred {
     flip: Flip,
     parts: (usize, usize),
     value: usize,
 }
 
-/// Two buckets too large for one thread, copied.
+/// Copies of two buckets that are too large for one thread.
 struct Copied {
     left: Table,
     right: Option<Table>,
@@ -256,7 +257,7 @@ struct KeyRun<'k, 'j, 'o> {
     part_mask: Option<[u64; 4]>,
 }
 
-/// What a thread keeps from one part to the next.
+/// The state that a thread reuses for every part.
 #[derive(Default)]
 struct KeyState {
     joiner: Joiner,
@@ -266,7 +267,7 @@ struct KeyState {
 }
 
 impl KeyRun<'_, '_, '_> {
-    /// The codes of all pieces with value `part` of the upper bits, by the lower ones.
+    /// Collects the codes of all pieces with value `part` of the upper bits, by the lower ones.
     fn gather(&self, pieces: &[Table], part: usize, table: &mut Table) {
         let runs: Vec<View<'_>> = pieces.iter().map(|piece| piece.bucket(part)).collect();
         let search = &self.join.search;
@@ -279,7 +280,7 @@ impl KeyRun<'_, '_, '_> {
         );
     }
 
-    /// Joins the buckets of equal values as they are made.
+    /// Joins the buckets of equal values as soon as they are built.
     fn exactly(&self, left: Vec<Table>, right: Option<Vec<Table>>) -> Result<(), Stopped> {
         let join = self.join;
         let owners = self.task.owners_of(self.keys, self.index);
@@ -351,7 +352,7 @@ impl KeyRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Makes all buckets, then joins each with those within the key's radius.
+    /// Builds all buckets, then joins each with those within the key's radius.
     fn with_neighbors(&self, left: Vec<Table>, right: Option<Vec<Table>>) -> Result<(), Stopped> {
         let join = self.join;
         let is_self = right.is_none();
@@ -432,7 +433,7 @@ impl KeyRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// One table for each value of the upper bits.
+    /// Returns one table for each value of the upper bits.
     fn gathered(&self, pieces: Vec<Table>) -> Result<Vec<Table>, Stopped> {
         let join = self.join;
         let num_parts = 1 << self.upper.width;

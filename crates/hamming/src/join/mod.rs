@@ -1,12 +1,13 @@
 //! Which pairs of one set, or of two, differ in at most `within` bits?
 //!
-//! All of them, each once, for any width and any radius. Equal fingerprints are collapsed; the distinct codes are brought together
-//! by keys whose radii are complete by the generalized pigeonhole principle, buckets are compared four codes by eight, and
-//! buckets that are too large are split by the bits that remain (Manku, Jain, Das Sarma: Detecting near-duplicates for
-//! web crawling, WWW 2007, section 3, for the recursion). The first key that finds a pair owns it. Where no keys pay, all pairs are compared.
+//! Returns all of them, each once, for any width and any radius. Equal fingerprints are collapsed. The distinct codes
+//! are grouped by keys whose radii are complete by the generalized pigeonhole principle, buckets are compared four
+//! codes by eight, and buckets that are too large are split by the remaining bits (Manku, Jain, Das Sarma: Detecting
+//! near-duplicates for web crawling, WWW 2007, section 3, for the recursion). The first key that finds a pair owns it.
+//! If no keys pay, all pairs are compared.
 //!
-//! Tasks are numbered and their pairs are returned in that order, so the output does not depend on threads. Because of
-//! the owner, no set of pairs already found is kept.
+//! Tasks are numbered and their pairs are returned in that order, so the output does not depend on threads. Because
+//! each pair has an owner, the set of pairs found so far need not be stored.
 
 mod codes;
 mod collapse;
@@ -42,30 +43,33 @@ use node::Task;
 use output::{Output, Stopped};
 use wanted::{Limits, Search};
 
-/// How a join runs. Nothing here but `within` changes the pairs.
+/// Options of a join. Only `within` affects the pairs.
 #[derive(Debug, Clone, Copy)]
 pub struct JoinOptions<'a> {
     /// Radius in bits.
     pub within: u32,
     /// Instruction set of the kernels.
     pub isa: Isa,
-    /// Threads of the call.
+    /// Number of threads.
     pub threads: usize,
-    /// Set to end it early.
+    /// Cancels the join when set.
     pub cancel: &'a AtomicBool,
 }
 
-/// Gives every pair of rows of one set at distance `within` or less to `consumer`, each once, the lesser row left.
+/// Passes every pair of rows of one set at distance `within` or less to `consumer`, each once, with the smaller row on
+/// the left.
 ///
-/// Pairs come in batches of at most 65,536, in an order that depends on the fingerprints alone; `false` from `consumer` ends the join.
-/// Two rows of empty texts have distance 0, and an empty text pairs with no other.
+/// Pairs arrive in batches of at most 65,536, in an order that depends only on the fingerprints; `consumer` returns
+/// `false` to end the join. Two rows of empty texts have distance 0, and an empty text does not pair with any other
+/// text.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where the shapes do not fit, `within` is above the width or there are more than 2^31 rows;
-/// [`Error::Canceled`], also where `consumer` wanted no more.
+/// Returns [`Error::InvalidParameter`] if the shapes do not fit, `within` is above the width or there are more than
+/// 2^31 rows, or [`Error::Canceled`], also if `consumer` ended the join.
 ///
 /// # Cost
-/// Memory: about 2.5 times `8 * words + 4` bytes a row and some megabytes a thread, whatever the number of pairs.
+/// Memory: about 2.5 times `8 * words + 4` bytes per row and some megabytes per thread, regardless of the number of
+/// pairs.
 pub fn join_self(
     side: &JoinSide<'_>,
     options: &JoinOptions<'_>,
@@ -82,12 +86,12 @@ pub fn join_self(
     )
 }
 
-/// Gives every pair of a row of `left` and a row of `right` at distance `within` or less to `consumer`, each once.
+/// Passes every pair of a row of `left` and a row of `right` at distance `within` or less to `consumer`, each once.
 ///
-/// Otherwise as [`join_self`].
+/// Otherwise the same as [`join_self`].
 ///
 /// # Errors
-/// As [`join_self`], and where the widths differ.
+/// Returns the errors of [`join_self`], and [`Error::InvalidParameter`] if the widths differ.
 pub fn join_two(
     left: &JoinSide<'_>,
     right: &JoinSide<'_>,
@@ -113,7 +117,8 @@ fn whole_task(bits: u32, within: u32) -> Task {
     }
 }
 
-/// Lays out the sides, gives the pairs of equal codes and of empty texts where `equal` asks for them, and leaves the others to `search`.
+/// Arranges the sides, emits the pairs of equal codes and of empty texts if `equal` is set, and leaves the others to
+/// `search`.
 fn with_join(
     left: &JoinSide<'_>,
     right: Option<&JoinSide<'_>>,

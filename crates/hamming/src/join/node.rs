@@ -1,7 +1,8 @@
 //! How are the pairs of one bucket found, however large and skewed it is?
 //!
-//! Codes that agree in a key must lie within the radius in the other bits, which is the same task again: so a large bucket is split
-//! by keys of its remaining bits, a bucket of that by the bits that remain there, and so on, until comparing all is cheaper.
+//! Codes that agree in a key must be within the radius in the other bits, which is the same task again. So a large
+//! bucket is split by keys of its remaining bits, its buckets by the bits that remain there, and so on, until comparing
+//! all pairs is cheaper.
 
 use super::codes::View;
 use super::compare::Progress;
@@ -11,11 +12,11 @@ use super::partition::{Digit, Table};
 use super::wanted::{Hit, Search, Wanted};
 use crate::plan::Key;
 
-/// Codes of a side that are compared without a pause: bounds the hits of one call.
+/// Codes of a side that are compared without a pause, which limits the hits of a call.
 pub(super) const PIECE_LEN: usize = 256;
 const OTHER_PIECE_LEN: usize = 8192;
 
-/// Codes that are joined: a set with itself, or one with another.
+/// Codes to join: a set with itself, or with another.
 #[derive(Clone, Copy)]
 pub(super) enum Sides<'a> {
     Same(View<'a>),
@@ -23,7 +24,7 @@ pub(super) enum Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// Codes of the larger side.
+    /// Number of codes of the larger side.
     pub(super) fn max_len(&self) -> usize {
         match self {
             Sides::Same(view) => view.len,
@@ -32,18 +33,18 @@ impl Sides<'_> {
     }
 }
 
-/// What remains to be searched among some codes.
+/// The remaining search among some codes.
 #[derive(Clone)]
 pub(super) struct Task {
     pub(super) free: FreeBits,
-    /// Differing bits allowed in the free ones.
+    /// Number of differing bits allowed in the free ones.
     pub(super) within: u32,
-    /// Keys that were searched before: what they find is theirs.
+    /// Keys that were searched before: they own the pairs that they find.
     pub(super) owners: Vec<Key>,
 }
 
 impl Task {
-    /// What remains in two buckets of key `keys[index]` that differ there in `num_errors` bits.
+    /// Returns the remaining task for two buckets of key `keys[index]` that differ there in `num_errors` bits.
     pub(super) fn behind(&self, keys: &[Key], index: usize, num_errors: u32) -> Task {
         Task {
             free: self.free.without(&keys[index]),
@@ -56,10 +57,10 @@ impl Task {
         [&self.owners[..], &keys[..index]].concat()
     }
 
-    /// The keys for these codes, and the task with its bits as measured there.
+    /// Returns the keys for these codes, and measures the bits of the task in them.
     pub(super) fn keys_for(&mut self, sides: &Sides<'_>, search: &Search) -> Vec<Key> {
-        // Always anew: codes that agree in one key may agree in many bits that told others apart, and splitting by such bits would
-        // repeat the same work for each key.
+        // Always measured again: codes that agree in one key may agree in many bits that distinguished others, and
+        // splitting by such bits would repeat the same work for each key.
         self.free = match sides {
             Sides::Same(view) => self.free.measured(&[*view]),
             Sides::Two(left, right) => self.free.measured(&[*left, *right]),
@@ -72,7 +73,7 @@ impl Task {
     }
 }
 
-/// Scratch space of one level.
+/// Scratch space of one level of recursion.
 #[derive(Default)]
 struct Level {
     left: Table,
@@ -89,7 +90,7 @@ pub(super) struct Joiner {
 }
 
 impl Joiner {
-    /// Finds all pairs of `sides` that the task asks for.
+    /// Finds all pairs of `sides` within the task.
     pub(super) fn join(
         &mut self,
         search: Search,
@@ -159,7 +160,7 @@ impl Joiner {
         Ok(())
     }
 
-    /// Compares the codes of all buckets that are not too large; those that are stay in `progress`.
+    /// Compares the codes of all buckets that are not too large; the large ones remain in `progress`.
     pub(super) fn compare_buckets(
         &mut self,
         wanted: &Wanted<'_>,
@@ -201,7 +202,8 @@ impl Joiner {
         Ok(())
     }
 
-    /// Compares the codes of the left side from `start` on, [`PIECE_LEN`] at most, with all of the right side, or with all behind them.
+    /// Compares up to [`PIECE_LEN`] codes of the left side, from `start` on, with all of the right side or with all
+    /// later ones.
     pub(super) fn compare_piece(
         &mut self,
         search: Search,
@@ -233,12 +235,12 @@ impl Joiner {
     }
 }
 
-/// Which bucket of the right table meets a bucket of the left one.
+/// Which bucket of the right table is compared with a bucket of the left one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Flip {
-    /// What is XORed to its value.
+    /// The mask that is XORed to its value.
     pub(super) flip: usize,
-    /// Whether both tables are the same, so that each pair of buckets is met once only.
+    /// Whether both tables are the same, so that each pair of buckets is visited only once.
     pub(super) is_self: bool,
 }
 
@@ -252,7 +254,7 @@ impl Flip {
     }
 }
 
-/// All values of `width` bits with at most `radius` ones, 0 first, then ascending.
+/// Returns all values of `width` bits with at most `radius` ones, 0 first, then ascending.
 pub(super) fn flips_within(width: u32, radius: u32, flips: &mut Vec<u32>) {
     flips.clear();
     flips.push(0);
@@ -261,7 +263,7 @@ pub(super) fn flips_within(width: u32, radius: u32, flips: &mut Vec<u32>) {
         let end = flips.len();
         for index in first_of_weight..end {
             let flip = flips[index];
-            // Ones are added above the highest only, so that each value comes once.
+            // Ones are added only above the highest, so that each value is produced once.
             for bit in flip.checked_ilog2().map_or(0, |top| top + 1)..width {
                 flips.push(flip | 1 << bit);
             }

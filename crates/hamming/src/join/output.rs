@@ -1,4 +1,4 @@
-//! How do hits of several threads become rows, in one order and in bounded memory?
+//! How are the hits of several threads converted to rows, in one order and in bounded memory?
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,21 +8,21 @@ use std::time::Duration;
 use super::laid::Laid;
 use super::wanted::Hit;
 
-/// Pairs in one batch, at most.
+/// Maximum number of pairs in a batch.
 pub(super) const BATCH_LEN: usize = 1 << 16;
-/// Batches that wait for their turn, at most.
+/// Maximum number of batches that wait for their turn.
 const MAX_WAITING: usize = 256;
-/// How often a waiting thread looks whether it should stop.
+/// How often a waiting thread checks whether it should stop.
 const WAIT: Duration = Duration::from_millis(50);
 
-/// Some pairs of rows at distance `within` or less.
+/// Pairs of rows at distance `within` or less.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PairBatch {
-    /// The lesser row of each pair; in a join of two sets the row of the left one.
+    /// The smaller row of each pair; in a join of two sets, the row of the left one.
     pub left: Vec<u32>,
-    /// The greater row; in a join of two sets the row of the right one.
+    /// The greater row; in a join of two sets, the row of the right one.
     pub right: Vec<u32>,
-    /// Differing bits.
+    /// Number of differing bits.
     pub distance: Vec<u16>,
 }
 
@@ -32,7 +32,7 @@ impl PairBatch {
         self.left.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.left.is_empty()
     }
@@ -45,20 +45,20 @@ impl PairBatch {
     }
 }
 
-/// The caller wants no more, or a thread failed.
+/// The caller ended the join, or a thread failed.
 #[derive(Debug)]
 pub(super) struct Stopped;
 
-/// Takes batches; `false` ends the join.
+/// Receives batches; `false` ends the join.
 pub(super) type Consumer<'a> = &'a mut (dyn FnMut(PairBatch) -> bool + Send);
 
-/// Where all threads bring their pairs. Tasks of one phase are numbered, and all of one task comes before all of the next, so that
-/// the order does not depend on the threads.
+/// The destination of the pairs of all threads. Tasks of a phase are numbered, and the pairs of each task precede those
+/// of the next, so that the order does not depend on the threads.
 pub(super) struct Output<'a> {
     queue: Mutex<Queue<'a>>,
     turn: Condvar,
     cancel: &'a AtomicBool,
-    /// Set where the consumer wants no more or a task has failed.
+    /// Set if the consumer ended the join or a task has failed.
     stopped: AtomicBool,
     left: &'a Laid<'a>,
     right: Option<&'a Laid<'a>>,
@@ -72,7 +72,7 @@ struct Queue<'a> {
     num_waiting: usize,
 }
 
-/// What a task before its turn has brought.
+/// The output of a task before its turn.
 #[derive(Default)]
 struct Waiting {
     batches: Vec<PairBatch>,
@@ -102,7 +102,7 @@ impl<'a> Output<'a> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue<'a>> {
-        // A panic of the consumer stops every thread below, so what it left behind is not used.
+        // A panic of the consumer stops every thread below, so a state that it left behind is not used.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,7 +122,7 @@ impl<'a> Output<'a> {
         writer.finish()
     }
 
-    /// Begins a phase: its tasks are numbered from 0. The tasks of the phase before are done.
+    /// Begins a phase, whose tasks are numbered from 0. The tasks of the previous phase must be done.
     pub(super) fn begin_phase(&self) {
         let mut queue = self.lock();
         queue.next = 0;
@@ -130,7 +130,7 @@ impl<'a> Output<'a> {
         queue.num_waiting = 0;
     }
 
-    /// Where task `number` of this phase writes.
+    /// Returns the writer of task `number` of this phase.
     pub(super) fn writer(&self, number: usize) -> Writer<'_, 'a> {
         Writer {
             output: self,
@@ -166,7 +166,7 @@ impl<'a> Output<'a> {
                 queue.waiting.entry(number).or_default().batches.push(batch);
                 return Ok(());
             }
-            // The task whose turn it is never waits, so the turn comes.
+            // The task whose turn it is never waits, so every turn comes.
             queue = match self.turn.wait_timeout(queue, WAIT) {
                 Ok((queue, _)) => queue,
                 Err(poisoned) => poisoned.into_inner().0,
@@ -177,7 +177,7 @@ impl<'a> Output<'a> {
     fn finish(&self, number: usize) {
         let mut queue = self.lock();
         queue.waiting.entry(number).or_default().is_done = true;
-        // What the task whose turn it is has brought is passed on, and goes on while tasks are done.
+        // Passes on the output of the task whose turn it is, and continues with the next ones while tasks are done.
         loop {
             let turn = queue.next;
             let Some(waiting) = queue.waiting.remove(&turn) else {
@@ -210,7 +210,7 @@ impl Writer<'_, '_> {
         self.output.is_stopped()
     }
 
-    /// Adds the rows of all hits and forgets them.
+    /// Adds the rows of all hits and clears the hits.
     pub(super) fn drain(&mut self, hits: &mut Vec<Hit>) -> Result<(), Stopped> {
         let output = self.output;
         for hit in hits.drain(..) {
@@ -229,7 +229,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// Adds each of `left` with each of `right`.
+    /// Adds each pair of a row of `left` and a row of `right`.
     pub(super) fn add_across(
         &mut self,
         left: &[u32],
@@ -244,7 +244,7 @@ impl Writer<'_, '_> {
         Ok(())
     }
 
-    /// Adds every pair of `rows`, which ascend, at distance 0.
+    /// Adds every pair of `rows`, which must ascend, at distance 0.
     pub(super) fn add_inside(&mut self, rows: &[u32]) -> Result<(), Stopped> {
         for (index, &a) in rows.iter().enumerate() {
             for &b in &rows[index + 1..] {
@@ -272,7 +272,7 @@ impl Writer<'_, '_> {
         self.output.send(self.number, batch)
     }
 
-    /// Passes on what is left; the next task's turn comes.
+    /// Passes on the remaining pairs and ends the turn of the task.
     pub(super) fn finish(mut self) -> Result<(), Stopped> {
         self.flush()?;
         self.output.finish(self.number);
@@ -282,7 +282,7 @@ impl Writer<'_, '_> {
 }
 
 impl Drop for Writer<'_, '_> {
-    /// A task that ends early, by a panic or by request, must not keep others waiting for its turn.
+    /// A task that ends early, by a panic or on request, must not keep others waiting.
     fn drop(&mut self) {
         if !self.is_done {
             self.output.stopped.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! How do codes with the same value of a key come to lie together?
+//! How are codes with the same value of a key grouped?
 
 use super::codes::{Codes, Ids, View};
 use crate::kernels::{Kernel, PART_LANES, run_kernel};
@@ -9,14 +9,14 @@ use likewise_core::isa::Isa;
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) codes: Codes,
-    /// Bucket of value `v` is `offsets[v]..offsets[v + 1]`; one more entry than that needs.
+    /// Bucket of value `v` is `offsets[v]..offsets[v + 1]`; there is one additional entry.
     offsets: Vec<u32>,
     num_buckets: usize,
-    /// 32 bits of each code, where they were asked for, and padding.
+    /// 32 bits of each code, if requested, and padding.
     pub(super) parts: Vec<u32>,
 }
 
-/// Which bits of a key make the value: `width` of them from bit `shift` of the gathered key on.
+/// The bits of a key that determine the value: `width` of them from bit `shift` of the gathered key on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Digit {
     pub(super) mask: [u64; 4],
@@ -34,7 +34,7 @@ impl Digit {
         }
     }
 
-    /// The key's upper `upper` bits, and those below.
+    /// Returns the key's upper `upper` bits, and those below.
     pub(super) fn split(key: &Key, upper: u32) -> (Self, Self) {
         let lower = key.width() - upper;
         let digit = |shift, width| Digit {
@@ -45,7 +45,7 @@ impl Digit {
         (digit(lower, upper), digit(0, lower))
     }
 
-    /// The bits themselves as a key.
+    /// Returns the bits themselves as a key.
     pub(super) fn key(&self, radius: u32) -> Key {
         let positions = (0..256).filter(|&bit| self.mask[bit as usize / 64] >> (bit % 64) & 1 == 1);
         Key::of_bits(
@@ -57,14 +57,14 @@ impl Digit {
     }
 
     /// # Safety
-    /// The processor has the kernel's instruction set.
+    /// The processor must have the kernel's instruction set.
     #[inline(always)]
     pub(super) unsafe fn value<K: Kernel, const W: usize>(&self, code: &[u64; W]) -> usize {
-        // SAFETY: passed on from the caller, whose processor has the instruction set.
+        // SAFETY: guaranteed by the caller, whose processor has the instruction set.
         let mut value = unsafe { K::gather(code[0], self.mask[0]) };
         let mut num_bits = self.mask[0].count_ones();
         for (word, mask) in code.iter().zip(&self.mask).skip(1) {
-            // SAFETY: as above. Keys hold at most 32 bits, so nothing is shifted out.
+            // SAFETY: as above. Keys have at most 32 bits, so nothing is shifted out.
             value |= unsafe { K::gather(*word, *mask) } << (num_bits % 64);
             num_bits += mask.count_ones();
         }
@@ -73,7 +73,8 @@ impl Digit {
 }
 
 impl Table {
-    /// Codes that lie by value already; bucket `v` is `offsets[v]..offsets[v + 1]`, and one entry follows the last end.
+    /// Creates a table of codes that are already sorted by value; bucket `v` is `offsets[v]..offsets[v + 1]`, and one
+    /// entry follows the last end.
     pub(super) fn of(codes: Codes, offsets: Vec<u32>) -> Self {
         Table {
             num_buckets: offsets.len() - 2,
@@ -83,7 +84,8 @@ impl Table {
         }
     }
 
-    /// Takes in the codes of `views`, in their order within each bucket, and the bits under `part_mask` of each, where given.
+    /// Fills the table with the codes of `views`, keeping their order within each bucket, and with the bits under
+    /// `part_mask` of each, if given.
     pub(super) fn fill(
         &mut self,
         isa: Isa,
@@ -122,7 +124,7 @@ impl Table {
         self.num_buckets
     }
 
-    /// Where the bucket of value `value` begins and ends.
+    /// Returns the start and end of the bucket of `value`.
     #[inline(always)]
     pub(super) fn bounds(&self, value: usize) -> (usize, usize) {
         (
@@ -142,19 +144,19 @@ impl Table {
 }
 
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 unsafe fn fill_table<K: Kernel, const W: usize>(
     table: &mut Table,
     views: &[View<'_>],
     digit: &Digit,
 ) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe { fill_any::<K, W, false>(table, views, digit, digit) };
 }
 
 /// # Safety
-/// As [`fill_table`].
+/// Same as [`fill_table`].
 #[inline(always)]
 unsafe fn fill_table_with_parts<K: Kernel, const W: usize>(
     table: &mut Table,
@@ -162,12 +164,12 @@ unsafe fn fill_table_with_parts<K: Kernel, const W: usize>(
     digit: &Digit,
     part: &Digit,
 ) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     unsafe { fill_any::<K, W, true>(table, views, digit, part) };
 }
 
 /// # Safety
-/// As [`fill_table`].
+/// Same as [`fill_table`].
 #[inline(always)]
 unsafe fn fill_any<K: Kernel, const W: usize, const WITH_PARTS: bool>(
     table: &mut Table,
@@ -175,11 +177,12 @@ unsafe fn fill_any<K: Kernel, const W: usize, const WITH_PARTS: bool>(
     digit: &Digit,
     part: &Digit,
 ) {
-    // Counted two places on, so that after the sums place `v + 1` is where bucket `v` begins, and after the scatter where it ends.
+    // Counted two places ahead, so that place `v + 1` is the start of bucket `v` after the sums, and its end after the
+    // scatter.
     let offsets = &mut table.offsets[..];
     for view in views {
         for index in 0..view.len {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             let value = unsafe { digit.value::<K, W>(&view.get::<W>(index)) };
             offsets[value + 2] += 1;
         }
@@ -194,7 +197,7 @@ unsafe fn fill_any<K: Kernel, const W: usize, const WITH_PARTS: bool>(
     for view in views {
         for index in 0..view.len {
             let code = view.get::<W>(index);
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             let value = unsafe { digit.value::<K, W>(&code) };
             let slot = offsets[value + 1] as usize;
             offsets[value + 1] += 1;
@@ -202,7 +205,7 @@ unsafe fn fill_any<K: Kernel, const W: usize, const WITH_PARTS: bool>(
                 data[w * stride + slot] = word;
             }
             if WITH_PARTS {
-                // SAFETY: passed on from the caller.
+                // SAFETY: guaranteed by the caller.
                 parts[slot] = unsafe { part.value::<K, W>(&code) } as u32;
             }
             ids[slot] = match view.ids {

@@ -1,7 +1,8 @@
-//! How is a join cut into parts that fit in memory?
+//! How is a join divided into parts that fit in memory?
 //!
-//! Codes are spread by the first bits of a key, and two parts whose bits differ in no more than the key's radius are joined by the
-//! rest of it. The keys are chosen once, so that a pair is owned by the same key in whatever part it is found.
+//! Codes are partitioned by the first bits of a key, and two parts whose bits differ by at most the key's radius are
+//! joined by the rest of the key. The keys are chosen once, so that a pair is owned by the same key regardless of the
+//! parts in which it is found.
 
 use super::keys::FreeBits;
 use super::laid::Laid;
@@ -15,13 +16,13 @@ use crate::kernels::Plain;
 use crate::plan::{Key, SearchPlan};
 use likewise_core::error::Error;
 
-/// Keys for a join of sets too large to be held, complete within the radius.
+/// Returns keys for a join of sets too large for memory, complete within the radius.
 ///
-/// `sample` are some of the fingerprints: they tell which bits are worth something. A plan without keys means that every pair is to
-/// be compared.
+/// `sample` holds some of the fingerprints, which show how selective bits are. A plan without keys means that every
+/// pair must be compared.
 ///
 /// # Errors
-/// As [`join_self`](super::join_self).
+/// Returns the errors of [`join_self`](super::join_self).
 pub fn plan_parts(
     sample: Fingerprints<'_>,
     num_left: usize,
@@ -37,21 +38,21 @@ pub fn plan_parts(
     SearchPlan::new(sample.bits, options.within, keys)
 }
 
-/// Which part of the rows a fingerprint belongs to: the value of the first bits of a key.
+/// Assigns a fingerprint to a part: the value of the first bits of a key.
 #[derive(Debug, Clone, Copy)]
 pub struct PartOf {
     digit: Digit,
 }
 
 impl PartOf {
-    /// Parts by the first `num_bits` bits of a key, at most as many as it has.
+    /// Creates parts by the first `num_bits` bits of a key, or by all of them if the key has fewer.
     pub fn new(key: &Key, num_bits: u32) -> Self {
         PartOf {
             digit: Digit::split(key, num_bits).0,
         }
     }
 
-    /// The part of a fingerprint of `W` words, from 0 to `2^num_bits - 1`.
+    /// Returns the part of a fingerprint of `W` words, from 0 to `2^num_bits - 1`.
     #[inline]
     pub fn part<const W: usize>(&self, code: &[u64; W]) -> usize {
         // SAFETY: the plain kernel needs no instruction set.
@@ -64,21 +65,23 @@ impl PartOf {
 pub struct PartPair<'a> {
     /// The plan.
     pub plan: &'a SearchPlan,
-    /// The key by which the rows were spread, by its place in the plan.
+    /// Index in the plan of the key by which the rows were partitioned.
     pub key: usize,
-    /// First bits of it that chose the part.
+    /// Number of its first bits that select the part.
     pub num_bits: u32,
-    /// How many of these differ between the two parts.
+    /// Number of these bits that differ between the two parts.
     pub num_errors: u32,
 }
 
-/// Gives every pair of two parts (of one, where `right` is `None`) that the plan's key finds and no key before it to `consumer`.
+/// Passes every pair of two parts (of one, if `right` is `None`) that the plan's key finds, and no earlier key, to
+/// `consumer`.
 ///
-/// Taken over all keys and all pairs of parts that differ in at most the key's radius, this is every pair once, but for pairs of
-/// empty texts, which belong to no part. A part may also be joined in pieces, each with itself and each two with one another.
+/// Over all keys and all pairs of parts that differ by at most the key's radius, this yields every pair once, except
+/// for pairs of empty texts, which belong to no part. A part may also be joined in pieces: each with itself, and each
+/// two with one another.
 ///
 /// # Errors
-/// As [`join_self`](super::join_self) and [`join_two`](super::join_two).
+/// Returns the errors of [`join_self`](super::join_self) and [`join_two`](super::join_two).
 pub fn join_parts(
     left: &JoinSide<'_>,
     right: Option<&JoinSide<'_>>,

@@ -1,4 +1,4 @@
-//! What is joined?
+//! What is the input of a join?
 
 use crate::distance::Fingerprints;
 use crate::plan::MAX_JOINED;
@@ -9,14 +9,14 @@ use likewise_core::error::Error;
 pub struct JoinSide<'a> {
     /// The fingerprints.
     pub fingerprints: Fingerprints<'a>,
-    /// The row that each of them is; their positions where `None`.
+    /// The row of each fingerprint; `None` if rows are positions.
     pub rows: Option<&'a [u32]>,
-    /// Not 0 where the text was empty: such rows pair with such rows only. None is empty where `None`.
+    /// Nonzero if the text was empty: such rows pair only with each other. `None` if no text is empty.
     pub is_empty: Option<&'a [u8]>,
 }
 
 impl<'a> JoinSide<'a> {
-    /// Fingerprints that are rows 0, 1, ..., of texts that are not empty.
+    /// Creates a side whose fingerprints are rows 0, 1, ..., of nonempty texts.
     pub fn of(fingerprints: Fingerprints<'a>) -> Self {
         JoinSide {
             fingerprints,
@@ -56,7 +56,7 @@ impl<'a> JoinSide<'a> {
         self.is_empty.is_some_and(|is_empty| is_empty[index] != 0)
     }
 
-    /// Fingerprint `index`, bits beyond the width cleared.
+    /// Returns fingerprint `index`, with bits beyond the width cleared.
     #[inline(always)]
     pub(super) fn code<const W: usize>(&self, index: usize) -> [u64; W] {
         let words = &self.fingerprints.words[index * W..][..W];

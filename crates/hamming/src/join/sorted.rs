@@ -6,26 +6,26 @@ use super::output::PairBatch;
 use likewise_core::error::Error;
 use likewise_core::parallel::map_ranges;
 
-/// Pairs of one stretch of left rows, about: they fit the second cache.
+/// Approximate number of pairs per stretch of left rows: they fit in the L2 cache.
 const STRETCH_LEN: usize = 1 << 15;
 const MAX_STRETCHES: usize = 1 << 12;
 
 /// Pairs by left row, then right row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SortedPairs {
-    /// Left and right row of the first pair, of the second, and so on.
+    /// Left and right row of each pair, consecutively.
     pub rows: Vec<i64>,
-    /// Differing bits of each.
+    /// Number of differing bits of each pair.
     pub distance: Vec<u16>,
 }
 
-/// The pairs of all batches, sorted by left row, then right row.
+/// Returns the pairs of all batches, sorted by left row, then right row.
 ///
 /// # Errors
-/// [`Error::Canceled`].
+/// Returns [`Error::Canceled`] when `cancel` is set.
 ///
 /// # Cost
-/// 12 bytes a pair beside the batches and the result.
+/// 12 bytes per pair in addition to the batches and the result.
 pub fn sort_pairs(
     batches: Vec<PairBatch>,
     threads: usize,

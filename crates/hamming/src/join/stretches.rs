@@ -1,4 +1,4 @@
-//! How is a stretch of codes compared with itself, or with another?
+//! How is a run of codes compared with itself, or with another?
 
 use super::codes::View;
 use super::wanted::{Hit, Wanted};
@@ -7,7 +7,7 @@ use crate::kernels::{Kernel, LANES, PART_LANES};
 
 /// Codes compared with each vector of others, so that a vector is loaded once.
 const NUM_QUERIES: usize = 4;
-/// The codes from `first` on as queries; places beyond the last one repeat it.
+/// Returns the codes from `first` on as queries; places beyond the last one repeat it.
 #[inline(always)]
 fn queries_at<const W: usize>(
     view: &View<'_>,
@@ -17,14 +17,14 @@ fn queries_at<const W: usize>(
     std::array::from_fn(|i| view.get::<W>((first + i).min(last)))
 }
 
-/// The parts of the same codes.
+/// Returns the parts of the same codes.
 #[inline(always)]
 fn parts_at(parts: &[u32], first: usize, last: usize) -> [u32; NUM_QUERIES] {
     std::array::from_fn(|i| parts[(first + i).min(last)])
 }
 
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(super) unsafe fn inside_range<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -36,7 +36,7 @@ pub(super) unsafe fn inside_range<K: Kernel, const W: usize>(
     for first in (start..end).step_by(NUM_QUERIES) {
         let last = (first + NUM_QUERIES).min(end) - 1;
         let queries = queries_at::<W>(view, first, last);
-        // The queries among themselves; a vector that holds them would always have hits.
+        // Compares the queries with each other; a vector that holds them would always have hits.
         let mut least = u32::MAX;
         for i in 1..NUM_QUERIES {
             for j in 0..i {
@@ -47,7 +47,7 @@ pub(super) unsafe fn inside_range<K: Kernel, const W: usize>(
         if least <= wanted.within {
             report_queries::<W>(wanted, view, first, last, hits);
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if let Some(within) = wanted.part_within {
                 let query_parts = parts_at(parts, first, last);
@@ -72,7 +72,7 @@ pub(super) unsafe fn inside_range<K: Kernel, const W: usize>(
 }
 
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(super) unsafe fn across_range<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -82,7 +82,7 @@ pub(super) unsafe fn across_range<K: Kernel, const W: usize>(
 ) {
     for first in (start..end).step_by(NUM_QUERIES) {
         let last = (first + NUM_QUERIES).min(end) - 1;
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             if let Some(within) = wanted.part_within {
                 let query_parts = parts_at(left_parts, first, last);
@@ -107,10 +107,11 @@ pub(super) unsafe fn across_range<K: Kernel, const W: usize>(
     }
 }
 
-/// As [`compare_queries`], by parts of 32 bits first: twice as many fit a vector, and on few bits nearly none is near by chance.
+/// Same as [`compare_queries`], but first by parts of 32 bits: twice as many fit in a vector, and on few bits almost
+/// none are near by chance.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 unsafe fn compare_parts<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -122,7 +123,8 @@ unsafe fn compare_parts<K: Kernel, const W: usize>(
     debug_assert!(end <= view.len && parts.len() >= view.len + PART_LANES);
     let mut index = start;
     while index < end {
-        // SAFETY: `index` is below the number of parts, behind which PART_LANES may be read; the rest is passed on.
+        // SAFETY: `index` is below the number of parts, after which PART_LANES are readable; the rest is guaranteed by
+        // the caller.
         unsafe {
             let sixteen = parts.as_ptr().add(index);
             if K::any_part_within16(sixteen, queries, within) {
@@ -148,7 +150,7 @@ unsafe fn compare_parts<K: Kernel, const W: usize>(
 }
 
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 unsafe fn compare_queries<K: Kernel, const W: usize>(
     wanted: &Wanted<'_>,
@@ -160,7 +162,8 @@ unsafe fn compare_queries<K: Kernel, const W: usize>(
     debug_assert!(end <= view.len && view.data.len() >= (W - 1) * view.stride + view.len + LANES);
     let mut index = start;
     while index < end {
-        // SAFETY: `index` is below the length of the planes, behind each of which LANES words may be read; the rest is passed on.
+        // SAFETY: `index` is below the length of the planes, after each of which LANES words are readable; the rest is
+        // guaranteed by the caller.
         unsafe {
             let eight = view.data.as_ptr().add(index);
             if K::any_within8(eight, view.stride, queries, wanted.within) {
@@ -185,7 +188,7 @@ unsafe fn compare_queries<K: Kernel, const W: usize>(
     }
 }
 
-/// Keeps those of the pairs of a query with the codes at `index` and behind that are near and that no earlier key finds.
+/// Keeps the pairs of a query with the codes from `index` on that are near and that no earlier key finds.
 #[inline(never)]
 fn report<const W: usize>(
     wanted: &Wanted<'_>,
@@ -201,7 +204,7 @@ fn report<const W: usize>(
     }
 }
 
-/// As [`report`], for the queries of one group among themselves.
+/// Same as [`report`], for the queries of one group among themselves.
 #[inline(never)]
 fn report_queries<const W: usize>(
     wanted: &Wanted<'_>,

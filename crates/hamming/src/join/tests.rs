@@ -1,4 +1,4 @@
-//! Every pair is compared here, one by one, bit for bit; the joins must list the same, each once.
+//! The joins must list the same pairs as brute force, each once.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,7 +12,7 @@ fn random(a: u64, b: u64) -> u64 {
     mix64(mix64(a.wrapping_add(0x1234_5678)) ^ b.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Codes of several kinds of skew, bits beyond the width dirty.
+/// Codes with several kinds of skew, and arbitrary bits beyond the width.
 fn codes(kind: &str, n: usize, bits: u32, seed: u64) -> Vec<u64> {
     let num_words = bits.div_ceil(64) as u64;
     let mut words = Vec::new();
@@ -23,7 +23,7 @@ fn codes(kind: &str, n: usize, bits: u32, seed: u64) -> Vec<u64> {
             "clustered" => random(seed + w, i % 61),
             "templated" => 0x1234_5678_9abc_0000 | random(seed + w, i) & 0xffff,
             "sparse" => 1 << (random(seed + w, i) % 64) | 1 << (random(seed + 7 + w, i) % 64),
-            // Half of the codes share all but a few bits, the others are anything.
+            // Half of the codes share all but a few bits; the others are random.
             _ if i % 2 == 0 => random(seed + w, i),
             _ => random(seed + w, 0) ^ (random(seed + w, i) & 0x0101_0101_0101_0101),
         }));
@@ -74,7 +74,7 @@ fn options(within: u32, isa: Isa, threads: usize) -> JoinOptions<'static> {
     }
 }
 
-/// All pairs in the order in which they came.
+/// Returns all pairs in the order in which they arrived.
 fn pairs_of(
     join: impl FnOnce(&mut (dyn FnMut(PairBatch) -> bool + Send)) -> Result<(), Error>,
 ) -> Vec<(u32, u32, u16)> {
@@ -87,7 +87,7 @@ fn pairs_of(
     pairs
 }
 
-/// Every way of searching is taken by few codes.
+/// Limits for which few codes take every search path.
 fn tight() -> Limits {
     Limits {
         few_codes: 100,
@@ -114,7 +114,7 @@ fn side(words: &[u64], bits: u32) -> JoinSide<'_> {
     JoinSide::of(Fingerprints { words, bits })
 }
 
-/// All pairs in the order in which they came.
+/// Returns all pairs in the order in which they arrived.
 fn joined(
     left: &JoinSide<'_>,
     right: Option<&JoinSide<'_>>,
@@ -157,7 +157,7 @@ fn one_set_lists_what_brute_force_lists() {
                     if isa != Isa::best() && ![0, 3, 7, 16].contains(&within) {
                         continue;
                     }
-                    // Wide radii are compared pair by pair; split by keys they would take forever.
+                    // Wide radii are compared pair by pair; splitting by keys would take forever.
                     let ways = if within > bits / 8 { 1 } else { 4 };
                     for limits in all_limits().into_iter().take(ways) {
                         let options = options(within, isa, 2);

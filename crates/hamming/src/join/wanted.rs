@@ -1,20 +1,22 @@
-//! What is looked for, and what is kept of all that is compared?
+//! Which pairs does a join search, and which does it keep?
 
 use crate::plan::Key;
 use likewise_core::isa::Isa;
 
-/// Sizes at which the way of searching changes. No pair depends on them; tests set them so that few codes take every way.
+/// Sizes at which the search method changes. Pairs do not depend on them; tests set them so that few codes use every
+/// method.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Codes up to which one thread is enough.
+    /// Maximum number of codes for which one thread is enough.
     pub(super) few_codes: usize,
-    /// Codes of a bucket above which all threads share it.
+    /// Number of codes of a bucket above which all threads share it.
     pub(super) many_codes: usize,
-    /// Pairs of two buckets that are compared at once, at most; above, the buckets are split. Inside one bucket it is half as many.
+    /// Maximum number of pairs of two buckets that are compared at once; above, the buckets are split. Inside one
+    /// bucket, half as many.
     pub(super) large_pairs: usize,
-    /// Rows equal to a row, on the average, from which collapsing them pays.
+    /// Average number of rows equal to a row from which collapsing them pays.
     pub(super) many_equal: f64,
-    /// What comparing every pair is thought to cost, beside what it does.
+    /// Factor by which the estimated cost of comparing every pair is multiplied.
     pub(super) scan_factor: f64,
 }
 
@@ -30,7 +32,7 @@ impl Default for Limits {
     }
 }
 
-/// What all parts of a join share.
+/// Parameters shared by all parts of a join.
 #[derive(Clone, Copy)]
 pub(super) struct Search {
     pub(super) isa: Isa,
@@ -52,21 +54,21 @@ impl Search {
     }
 }
 
-/// What is kept of all that is compared.
+/// The conditions for keeping a pair.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) isa: Isa,
     pub(super) num_words: usize,
     pub(super) within: u32,
-    /// Keys that were searched before: what they find is theirs.
+    /// Keys that were searched before: they own the pairs that they find.
     pub(super) owners: &'a [Key],
-    /// Differing bits allowed in the parts of 32 bits that the tables keep; `None` where they keep none.
+    /// Number of differing bits allowed in the parts of 32 bits that the tables store; `None` if they store none.
     pub(super) part_within: Option<u32>,
-    /// Pairs of two buckets above which the caller is told of them instead.
+    /// Number of pairs of two buckets above which the buckets are reported to the caller instead.
     pub(super) large_pairs: usize,
 }
 
-/// Two codes near each other, by the numbers they go by.
+/// Two codes near each other, by their numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hit {
     pub(super) a: u32,

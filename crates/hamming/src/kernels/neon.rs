@@ -1,32 +1,32 @@
 //! How does NEON compare fingerprints?
 //!
-//! It counts the ones of bytes; sums of neighbors bring the counts of eight codes into one register.
+//! It counts the ones of bytes; pairwise sums reduce the counts of eight codes to one register.
 
 use super::{Kernel, LANES, PART_LANES, Plain};
 use std::arch::aarch64::*;
 
-/// Popcount of bytes.
+/// Kernel with the popcount of bytes.
 pub struct Neon;
 
-/// The ones of each of eight words, given those of their bytes: at most 32 a byte.
+/// Returns the number of ones in each of eight words, given those of their bytes, which are at most 32.
 ///
 /// # Safety
-/// The processor has NEON.
+/// The processor must have NEON.
 #[inline(always)]
 pub(crate) unsafe fn sums_of_words(bytes: [uint8x16_t; 4]) -> uint16x8_t {
     // SAFETY: the caller's processor has NEON.
     unsafe {
-        // Four bytes a word, then two, of at most 128 each.
+        // Four bytes per word, then two, of at most 128 each.
         let low = vpaddq_u8(bytes[0], bytes[1]);
         let high = vpaddq_u8(bytes[2], bytes[3]);
         vpaddlq_u8(vpaddq_u8(low, high))
     }
 }
 
-/// Bit `i` is set if number `i` is `limit` or less.
+/// Returns a mask in which bit `i` is set if number `i` is `limit` or less.
 ///
 /// # Safety
-/// The processor has NEON.
+/// The processor must have NEON.
 #[inline(always)]
 pub(crate) unsafe fn mask_within(numbers: uint16x8_t, limit: u32) -> u8 {
     const BITS: [u16; LANES] = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -39,10 +39,10 @@ pub(crate) unsafe fn mask_within(numbers: uint16x8_t, limit: u32) -> u8 {
 }
 
 impl Neon {
-    /// Distances of eight codes.
+    /// Returns the distances of eight codes.
     ///
     /// # Safety
-    /// As [`Kernel::within8`].
+    /// Same as [`Kernel::within8`].
     #[inline(always)]
     unsafe fn distances8<const W: usize>(
         codes: *const u64,
@@ -63,10 +63,10 @@ impl Neon {
         }
     }
 
-    /// Distances of sixteen parts.
+    /// Returns the distances of sixteen parts.
     ///
     /// # Safety
-    /// As [`Kernel::parts_within16`].
+    /// Same as [`Kernel::parts_within16`].
     #[inline(always)]
     unsafe fn part_distances16(parts: *const u32, query: u32) -> uint8x16_t {
         // SAFETY: the caller's processor has NEON and the parts are readable.
@@ -77,7 +77,7 @@ impl Neon {
                 let differing = veorq_u32(vld1q_u32(parts.add(4 * i)), query);
                 *bytes = vcntq_u8(vreinterpretq_u8_u32(differing));
             }
-            // Two bytes a part, then one, of at most 32.
+            // Two bytes per part, then one, of at most 32.
             let low = vpaddq_u8(bytes[0], bytes[1]);
             let high = vpaddq_u8(bytes[2], bytes[3]);
             vpaddq_u8(low, high)
@@ -89,7 +89,7 @@ impl Kernel for Neon {
     #[inline(always)]
     unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16 {
         const BITS: [u8; PART_LANES] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
-        // SAFETY: passed on from the caller; sixteen numbers are read.
+        // SAFETY: guaranteed by the caller; sixteen numbers are read.
         unsafe {
             let distances = Self::part_distances16(parts, query);
             let near = vcleq_u8(distances, vdupq_n_u8(within.min(255) as u8));
@@ -108,7 +108,7 @@ impl Kernel for Neon {
         queries: &[u32; Q],
         within: u32,
     ) -> bool {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut least = vdupq_n_u8(u8::MAX);
             for &query in queries {
@@ -118,7 +118,7 @@ impl Kernel for Neon {
         }
     }
 
-    // There is no PEXT.
+    // NEON has no PEXT.
     #[inline(always)]
     unsafe fn gather(word: u64, mask: u64) -> u64 {
         // SAFETY: portable.
@@ -132,7 +132,7 @@ impl Kernel for Neon {
         query: &[u64; W],
         within: u32,
     ) -> u8 {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { mask_within(Self::distances8(codes, stride, query), within) }
     }
 
@@ -143,7 +143,7 @@ impl Kernel for Neon {
         queries: &[[u64; W]; Q],
         within: u32,
     ) -> bool {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut least = vdupq_n_u16(u16::MAX);
             for query in queries {

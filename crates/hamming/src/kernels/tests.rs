@@ -1,4 +1,4 @@
-//! The kernels of all instruction sets against the plain one.
+//! The kernels of all instruction sets must agree with the plain one.
 
 use super::*;
 use likewise_core::isa::Isa;
@@ -7,7 +7,7 @@ use likewise_core::testing::Random;
 const STRIDE: usize = 3 * LANES;
 const NUM_QUERIES: usize = 3;
 
-/// What a kernel says of codes of `W` words and of parts, from every place on.
+/// Returns a kernel's results for codes of `W` words and for parts, from every place on.
 fn describe<K: Kernel, const W: usize>(
     codes: &[u64],
     queries: &[[u64; W]; NUM_QUERIES],
@@ -17,7 +17,7 @@ fn describe<K: Kernel, const W: usize>(
     let parts: Vec<u32> = codes.iter().map(|&code| code as u32).collect();
     let wanted = queries.map(|query| query[0] as u32);
     let places = 0..=STRIDE - PART_LANES;
-    // SAFETY: from each place on there are sixteen codes of each word; the caller asks the processor.
+    // SAFETY: from each place on, there are sixteen codes of each word; the caller checks the processor.
     let describe = |at: usize| unsafe {
         let (code, part) = (codes.as_ptr().add(at), parts.as_ptr().add(at));
         (
@@ -35,7 +35,7 @@ fn kernels_agree<const W: usize>(random: &mut Random) {
         0 => std::array::from_fn(|_| [0, u64::MAX, random.next()][random.below(3)]),
         _ => std::array::from_fn(|_| random.next()),
     });
-    // Codes that equal the first query, are its opposite, lie near it, or anywhere.
+    // Codes that equal the first query, are its complement, are near it, or are random.
     let kinds: Vec<usize> = (0..STRIDE).map(|_| random.below(4)).collect();
     let codes: Vec<u64> = (0..W * STRIDE)
         .map(|i| {

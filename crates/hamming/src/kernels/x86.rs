@@ -3,14 +3,14 @@
 use super::Kernel;
 use std::arch::x86_64::*;
 
-/// Popcount by table look-up of nibbles.
+/// Kernel with popcount by table lookup of nibbles.
 pub struct Avx2;
 
 impl Avx2 {
-    /// Distances of four codes as 64-bit numbers.
+    /// Returns the distances of four codes as 64-bit numbers.
     ///
     /// # Safety
-    /// As [`Kernel::within8`], for four codes.
+    /// Same as [`Kernel::within8`], for four codes.
     #[inline(always)]
     unsafe fn distances4<const W: usize>(
         codes: *const u64,
@@ -24,7 +24,7 @@ impl Avx2 {
                 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,
             );
             let low = _mm256_set1_epi8(0x0f);
-            // Bytes hold at most 8 a word, 32 in all.
+            // Bytes hold at most 8 per word, 32 in total.
             let mut bytes = _mm256_setzero_si256();
             for (w, &word) in query.iter().enumerate() {
                 let code = _mm256_loadu_si256(codes.add(w * stride).cast());
@@ -40,10 +40,10 @@ impl Avx2 {
 }
 
 impl Avx2 {
-    /// Distances of eight parts as 32-bit numbers.
+    /// Returns the distances of eight parts as 32-bit numbers.
     ///
     /// # Safety
-    /// As [`Kernel::parts_within16`], for eight parts.
+    /// Same as [`Kernel::parts_within16`], for eight parts.
     #[inline(always)]
     unsafe fn part_distances8(parts: *const u32, query: u32) -> __m256i {
         // SAFETY: the caller's processor has AVX2 and the parts are readable.
@@ -70,7 +70,7 @@ impl Avx2 {
 impl Kernel for Avx2 {
     #[inline(always)]
     unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16 {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let limit = _mm256_set1_epi32(within as i32);
             let first = _mm256_cmpgt_epi32(Self::part_distances8(parts, query), limit);
@@ -87,7 +87,7 @@ impl Kernel for Avx2 {
         queries: &[u32; Q],
         within: u32,
     ) -> bool {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut least = Self::part_distances8(parts, queries[0]);
             for &query in queries {
@@ -113,7 +113,7 @@ impl Kernel for Avx2 {
         query: &[u64; W],
         within: u32,
     ) -> u8 {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let limit = _mm256_set1_epi64x(i64::from(within));
             let first = _mm256_cmpgt_epi64(Self::distances4(codes, stride, query), limit);
@@ -124,7 +124,7 @@ impl Kernel for Avx2 {
         }
     }
 
-    // Distances fit 32 bits and the upper halves are 0, so the least of all is taken before one comparison.
+    // Distances fit in 32 bits and the upper halves are 0, so the minimum is taken before one comparison.
     #[inline(always)]
     unsafe fn any_within8<const W: usize, const Q: usize>(
         codes: *const u64,
@@ -132,7 +132,7 @@ impl Kernel for Avx2 {
         queries: &[[u64; W]; Q],
         within: u32,
     ) -> bool {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut least = Self::distances4(codes, stride, &queries[0]);
             for query in queries {
@@ -146,14 +146,14 @@ impl Kernel for Avx2 {
     }
 }
 
-/// Popcount by VPOPCNTDQ.
+/// Kernel with VPOPCNTDQ.
 pub struct Avx512;
 
 impl Avx512 {
-    /// Distances of eight codes as 64-bit numbers.
+    /// Returns the distances of eight codes as 64-bit numbers.
     ///
     /// # Safety
-    /// As [`Kernel::within8`].
+    /// Same as [`Kernel::within8`].
     #[inline(always)]
     unsafe fn distances8<const W: usize>(
         codes: *const u64,
@@ -174,10 +174,10 @@ impl Avx512 {
 }
 
 impl Avx512 {
-    /// Distances of sixteen parts as 32-bit numbers.
+    /// Returns the distances of sixteen parts as 32-bit numbers.
     ///
     /// # Safety
-    /// As [`Kernel::parts_within16`].
+    /// Same as [`Kernel::parts_within16`].
     #[inline(always)]
     unsafe fn part_distances16(parts: *const u32, query: u32) -> __m512i {
         // SAFETY: the caller's processor has the instructions and the parts are readable.
@@ -191,7 +191,7 @@ impl Avx512 {
 impl Kernel for Avx512 {
     #[inline(always)]
     unsafe fn parts_within16(parts: *const u32, query: u32, within: u32) -> u16 {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let limit = _mm512_set1_epi32(within as i32);
             _mm512_cmple_epu32_mask(Self::part_distances16(parts, query), limit)
@@ -204,7 +204,7 @@ impl Kernel for Avx512 {
         queries: &[u32; Q],
         within: u32,
     ) -> bool {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut least = Self::part_distances16(parts, queries[0]);
             for &query in &queries[1..] {
@@ -228,7 +228,7 @@ impl Kernel for Avx512 {
         query: &[u64; W],
         within: u32,
     ) -> u8 {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let limit = _mm512_set1_epi64(i64::from(within));
             _mm512_cmple_epu64_mask(Self::distances8(codes, stride, query), limit)
@@ -243,7 +243,7 @@ impl Kernel for Avx512 {
         queries: &[[u64; W]; Q],
         within: u32,
     ) -> bool {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut least = Self::distances8(codes, stride, &queries[0]);
             for query in &queries[1..] {

@@ -1,22 +1,23 @@
-//! Which blocks are searched within which radius, and when is a scan cheaper?
+//! Which blocks are searched with which radius, and when is a scan cheaper?
 //!
-//! Generalized pigeonhole: if the used blocks' radii satisfy `sum of (radius + 1) > within`, then two codes at distance `within` or
-//! less differ in some used block by its radius or less; else the blocks alone would hold `sum of (radius + 1)` differing bits. On
-//! uniform codes the best split is the even one (`within = m*r + a`: `a + 1` of `m` blocks at radius r, the others at r - 1). Real
-//! fingerprints are skewed, so the split is chosen by what the blocks really hold: one on which all codes agree is worth nothing.
+//! Generalized pigeonhole principle: if the radii of the used blocks satisfy `sum of (radius + 1) > within`, then two
+//! codes at distance `within` or less differ in some used block by at most its radius; otherwise the blocks alone would
+//! contain `sum of (radius + 1)` differing bits. On uniform codes the best split is the even one (`within = m*r + a`:
+//! `a + 1` of `m` blocks at radius r, the others at r - 1). Real fingerprints are skewed, so the split depends on the
+//! actual contents of the blocks: one in which all codes agree is useless.
 
 use crate::{BLOCK_BITS, NUM_BLOCK_VALUES};
 
 const NUM_WEIGHTS: usize = BLOCK_BITS as usize + 1;
 
-/// Nanoseconds for comparing one word of one code in a bucket.
+/// Nanoseconds for comparing a word of a code in a bucket.
 const CANDIDATE_NS: f64 = 0.2;
-/// Nanoseconds for putting one code into one table.
+/// Nanoseconds for adding a code to a table.
 const BUILD_NS: f64 = 10.0;
-/// Nanoseconds for comparing one word of one pair in a scan.
+/// Nanoseconds for comparing a word of a pair in a scan.
 const SCAN_NS: f64 = 0.08;
 
-/// Nanoseconds for looking up one bucket: a cache miss once the tables outgrow the caches.
+/// Returns the nanoseconds for looking up a bucket: a cache miss once the tables outgrow the caches.
 fn probe_ns(num_codes: usize) -> f64 {
     match num_codes {
         ..200_000 => 7.0,
@@ -25,25 +26,25 @@ fn probe_ns(num_codes: usize) -> f64 {
     }
 }
 
-/// Estimated nanoseconds on one core of finding all pairs by a scan.
+/// Estimates the nanoseconds on one core for finding all pairs by a scan.
 pub(crate) fn scan_cost(num_codes: usize, num_words: usize) -> f64 {
     let n = num_codes as f64;
     n * n / 2.0 * SCAN_NS * num_words as f64
 }
 
-/// A radius for each used block.
+/// The radius of each used block.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct BlockPlan {
     /// (block, radius) of the used blocks, in order of block.
     pub(crate) radii: Vec<(u32, u32)>,
-    /// Estimated nanoseconds on one core of finding all pairs.
+    /// Estimated nanoseconds on one core for finding all pairs.
     pub(crate) cost: f64,
 }
 
-/// The cheapest complete plan for codes whose blocks hold these numbers of codes by value.
+/// Returns the cheapest complete plan for codes with these histograms of block values.
 ///
 /// # Cost
-/// About half a millisecond a block.
+/// About half a millisecond per block.
 pub(crate) fn plan_blocks(
     histograms: &[Vec<u32>],
     num_codes: usize,
@@ -51,7 +52,7 @@ pub(crate) fn plan_blocks(
     within: u32,
 ) -> BlockPlan {
     let needed = within as usize + 1;
-    // cheapest[u]: least cost of blocks so far whose (radius + 1) sum to u or more, and their shares.
+    // cheapest[u]: least cost of the blocks so far whose (radius + 1) sum to u or more, and their shares.
     let mut cheapest: Vec<(f64, Vec<u32>)> = vec![(f64::INFINITY, Vec::new()); needed + 1];
     cheapest[0].0 = 0.0;
     for histogram in histograms {
@@ -61,7 +62,7 @@ pub(crate) fn plan_blocks(
             if cost.is_infinite() {
                 continue;
             }
-            // A share of 0 leaves the block out; a share of s searches it within radius s - 1.
+            // A share of 0 omits the block; a share of s searches it within radius s - 1.
             for share in 0..=NUM_WEIGHTS {
                 let cost = cost + if share == 0 { 0.0 } else { costs[share - 1] };
                 let target = (covered + share).min(needed);
@@ -88,14 +89,14 @@ pub(crate) fn plan_blocks(
     }
 }
 
-/// Estimated nanoseconds of searching one block within radius 0, 1, ..., 16.
+/// Estimates the nanoseconds for searching one block within radius 0, 1, ..., 16.
 fn block_costs(histogram: &[u32], num_codes: usize, num_words: usize) -> [f64; NUM_WEIGHTS] {
     let n = num_codes as f64;
     let pairs = pairs_by_weight(histogram);
     let mut cost = n * BUILD_NS;
     let mut num_masks = 1.0;
     std::array::from_fn(|radius| {
-        // In its own bucket a code is compared with the earlier ones only.
+        // In its own bucket, a code is compared only with earlier ones.
         let candidates = pairs[radius] * if radius == 0 { 0.5 } else { 1.0 };
         cost += num_masks * n * probe_ns(num_codes) + candidates * CANDIDATE_NS * num_words as f64;
         num_masks *= (BLOCK_BITS as usize - radius) as f64 / (radius + 1) as f64;
@@ -103,10 +104,10 @@ fn block_costs(histogram: &[u32], num_codes: usize, num_words: usize) -> [f64; N
     })
 }
 
-/// Number of ordered pairs of codes whose blocks differ in 0, 1, ..., 16 bits.
+/// Returns the number of ordered pairs of codes whose blocks differ in 0, 1, ..., 16 bits.
 ///
-/// By the MacWilliams identity: the distance distribution is the Krawtchouk transform of the squared Walsh-Hadamard spectrum summed by weight,
-/// a million additions instead of four thousand million look-ups.
+/// By the MacWilliams identity, the distance distribution is the Krawtchouk transform of the squared Walsh-Hadamard
+/// spectrum summed by weight: a million additions instead of four billion lookups.
 fn pairs_by_weight(histogram: &[u32]) -> [f64; NUM_WEIGHTS] {
     let mut spectrum: Vec<f64> = histogram.iter().map(|&count| f64::from(count)).collect();
     let mut half = 1;
@@ -131,7 +132,7 @@ fn pairs_by_weight(histogram: &[u32]) -> [f64; NUM_WEIGHTS] {
     })
 }
 
-/// Coefficient of `z^weight` in `(1 - z)^x * (1 + z)^(16 - x)`.
+/// Returns the coefficient of `z^weight` in `(1 - z)^x * (1 + z)^(16 - x)`.
 fn krawtchouk(weight: usize, x: usize) -> f64 {
     let mut coefficients = [0_i64; NUM_WEIGHTS];
     coefficients[0] = 1;

@@ -3,19 +3,19 @@
 use super::Key;
 use super::statistics::{BitStatistics, mismatch};
 
-/// How positions are dealt to blocks.
+/// How positions are assigned to blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Division {
     /// Runs of neighboring positions.
     Contiguous,
-    /// One position to each block in turn: bit i to block i mod m where the blocks are equal.
+    /// One position to each block in turn: bit i belongs to block i mod m if the blocks are equal.
     Interleaved,
-    /// By the share of ones at each position of the data: every block gets its part of what tells codes apart.
+    /// By the fraction of ones at each position of the data, so that blocks are about equally selective.
     Balanced(BitStatistics),
 }
 
 impl Division {
-    /// P(two codes of the data differ) at each of `bits` positions: 2 p (1 - p), and 1/2 where nothing is known.
+    /// Returns P(two codes of the data differ) at each of `bits` positions: 2 p (1 - p), or 1/2 if nothing is known.
     pub fn mismatch(&self, bits: u32) -> Vec<f64> {
         match self {
             Division::Balanced(known) => mismatch(&known.ones),
@@ -23,7 +23,7 @@ impl Division {
         }
     }
 
-    /// Mean correlation of two positions' being different; 0 where nothing is known.
+    /// Mean correlation between two positions being different; 0 if nothing is known.
     pub fn dependence(&self) -> f64 {
         match self {
             Division::Balanced(known) => known.dependence,
@@ -31,7 +31,7 @@ impl Division {
         }
     }
 
-    /// The positions of blocks of these widths, which sum to the number of positions.
+    /// Returns the positions of blocks with these widths, which must sum to the number of positions.
     pub fn deal(&self, widths: &[u32]) -> Vec<Vec<u32>> {
         let bits: u32 = widths.iter().sum();
         let mut blocks: Vec<Vec<u32>> = vec![Vec::new(); widths.len()];
@@ -58,10 +58,11 @@ impl Division {
         blocks
     }
 
-    /// The most telling positions first, each to the block that is furthest behind its part (longest processing time first).
+    /// Assigns the most selective positions first, each to the block that is furthest behind its share (longest
+    /// processing time first).
     fn deal_balanced(&self, widths: &[u32], blocks: &mut [Vec<u32>]) {
         let bits: u32 = widths.iter().sum();
-        // Bits of collision entropy: what a position takes off the size of a bucket.
+        // Bits of collision entropy: how much a position reduces the size of a bucket.
         let information: Vec<f64> = self
             .mismatch(bits)
             .iter()
@@ -86,14 +87,14 @@ impl Division {
     }
 }
 
-/// Widths of `num_blocks` blocks as equal as can be, the wider first.
+/// Returns the widths of `num_blocks` blocks, as equal as possible, the wider first.
 pub fn even_widths(bits: u32, num_blocks: u32) -> Vec<u32> {
     (0..num_blocks)
         .map(|block| bits / num_blocks + u32::from(block < bits % num_blocks))
         .collect()
 }
 
-/// The key of several blocks.
+/// Returns the key of several blocks.
 pub(super) fn key_of_blocks<'a>(
     blocks: impl IntoIterator<Item = &'a Vec<u32>>,
     radius: u32,

@@ -1,9 +1,9 @@
-//! Can few errors leave every key?
+//! Can a few errors make every key miss?
 //!
-//! Positions that lie in the same keys are interchangeable: they form a class. A pattern of errors is then a number for each class, at
-//! most its size. It escapes a key if the classes of the key sum to more than the key's radius. The least total that escapes all
-//! keys is an integer program over a few dozen classes, solved exactly by branch and bound. Sets that a count settles
-//! ([`super::evidence`]) need none of it.
+//! Positions in the same keys are interchangeable: they form a class. A pattern of errors is then a number for each
+//! class, at most its size. It escapes a key if the classes of the key sum to more than the key's radius. The least
+//! total that escapes all keys is an integer program over a few dozen classes, solved exactly by branch and bound. The
+//! search is skipped for sets that a counting argument settles ([`super::evidence`]).
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::evidence::is_evident;
 use super::{Key, MAX_BITS, MAX_KEYS};
 use likewise_core::error::Error;
 
-/// Steps after which the search is given up.
+/// Number of steps after which the search is abandoned.
 const MAX_STEPS: u64 = 1 << 20;
 
-/// Positions of errors.
+/// The positions of errors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Errors {
     pub(super) mask: [u64; 4],
@@ -29,14 +29,15 @@ impl Errors {
 /// Interchangeable positions.
 struct Class {
     bits: Vec<u32>,
-    /// Ranks of the keys that hold them.
+    /// Indexes of the keys that contain them.
     keys: Vec<usize>,
 }
 
-/// At most `within` errors that every key misses; `None` where there are none such, which is what makes a plan complete.
+/// Returns at most `within` errors that every key misses, or `None` if there are none, which means that the plan is
+/// complete.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where the keys are more than [`MAX_KEYS`] or the search is given up.
+/// Returns [`Error::InvalidParameter`] if there are more than [`MAX_KEYS`] keys or the search is abandoned.
 pub(super) fn escape(within: u32, keys: &[Key]) -> Result<Option<Errors>, Error> {
     if keys.len() > MAX_KEYS {
         return Err(Error::invalid(
@@ -57,7 +58,7 @@ pub(super) fn escape(within: u32, keys: &[Key]) -> Result<Option<Errors>, Error>
     escape_by_search(within, keys)
 }
 
-/// As [`escape`], by search alone; every key is wider than its radius.
+/// Same as [`escape`], by search alone; every key must be wider than its radius.
 pub(super) fn escape_by_search(within: u32, keys: &[Key]) -> Result<Option<Errors>, Error> {
     let classes = classes(within, keys);
     let mut search = Search {
@@ -87,7 +88,7 @@ pub(super) fn escape_by_search(within: u32, keys: &[Key]) -> Result<Option<Error
     Ok(Some(Errors { mask }))
 }
 
-/// The classes worth an error, without those that another one of room enough can always stand for.
+/// Returns the classes worth an error, without those that can always be replaced by another class that is large enough.
 fn classes(within: u32, keys: &[Key]) -> Vec<Class> {
     let mut by_keys: BTreeMap<Vec<usize>, Vec<u32>> = BTreeMap::new();
     for bit in 0..MAX_BITS {
@@ -124,18 +125,18 @@ fn classes(within: u32, keys: &[Key]) -> Vec<Class> {
 struct Search {
     keys: usize,
     classes: Vec<Class>,
-    /// Classes of each key.
+    /// The classes of each key.
     of_key: Vec<Vec<usize>>,
-    /// Errors each key still wants before it misses; 0 or less: it misses.
+    /// Number of errors that each key still needs before it misses; it misses at 0 or less.
     need: Vec<i64>,
-    /// Positions of each class that may still hold an error.
+    /// Number of positions of each class that may still hold an error.
     left: Vec<usize>,
     placed: Vec<usize>,
     num_steps: u64,
 }
 
 impl Search {
-    /// Whether `budget` more errors can make every key miss; if so they stand in `placed`.
+    /// Returns whether `budget` more errors can make every key miss; if so, they are in `placed`.
     fn run(&mut self, budget: u32) -> Result<bool, Error> {
         self.num_steps += 1;
         if self.num_steps > MAX_STEPS {
@@ -175,7 +176,7 @@ impl Search {
             self.place(class, -1);
             self.left[class] += 1;
             self.placed[class] -= 1;
-            // Every pattern with one more error in this class has been seen; the next branches have none.
+            // Every pattern with one more error in this class has been visited; the next branches have none.
             closed.push((class, self.left[class]));
             self.left[class] = 0;
         }
@@ -191,13 +192,13 @@ impl Search {
         }
     }
 
-    /// Keys that an error in the class would bring nearer to missing.
+    /// Number of keys that an error in the class would bring closer to missing.
     fn num_unmet(&self, class: usize) -> usize {
         let keys = &self.classes[class].keys;
         keys.iter().filter(|&&key| self.need[key] > 0).count()
     }
 
-    /// The unmet key with the fewest open classes; `None` where some key cannot be met any more.
+    /// Returns the unmet key with the fewest open classes, or `None` if some key can no longer be met.
     fn narrowest_key(&self) -> Option<usize> {
         let mut best = None;
         for key in (0..self.keys).filter(|&key| self.need[key] > 0) {
@@ -217,7 +218,8 @@ impl Search {
         best.map(|(_, key)| key)
     }
 
-    /// A lower bound of the errors still needed: no error serves two of a set of disjoint keys, nor more keys than its class lies in.
+    /// Returns a lower bound on the errors still needed: no error serves two of a set of disjoint keys, nor more keys
+    /// than its class is in.
     fn least_errors(&self) -> i64 {
         let mut unmet: Vec<usize> = (0..self.keys).filter(|&key| self.need[key] > 0).collect();
         unmet.sort_by_key(|&key| -self.need[key]);

@@ -1,45 +1,45 @@
-//! What do the primitive steps of a search cost on a machine?
+//! What do the basic steps of a search cost on a machine?
 //!
-//! Measured outside the core, which has no clock: [`super::exercise`] holds the work to be timed.
+//! The costs are measured outside the core, which has no clock; [`super::exercise`] contains the work to be timed.
 
 use likewise_core::error::Error;
 
 /// Random reads from a working set of a given size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryCost {
-    /// Bytes read from at random.
+    /// Size of the working set in bytes.
     pub num_bytes: f64,
-    /// Nanoseconds of a read that the next one waits for.
+    /// Nanoseconds per read if the next one depends on it.
     pub latency_ns: f64,
-    /// Nanoseconds of a read among many that were asked for ahead.
+    /// Nanoseconds per read among many that are prefetched.
     pub overlapped_ns: f64,
 }
 
-/// Nanoseconds of the steps that a search is made of, on one core.
+/// Nanoseconds of the basic steps of a search, on one core.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Costs {
     /// Random reads by size of the working set, ascending.
     pub memory: Vec<MemoryCost>,
-    /// What a query alone costs more than one of many.
+    /// Additional cost of a single query, compared with one of many.
     pub query_ns: f64,
-    /// Asking one table: the permuted code of the query.
+    /// Searching one table: permuting the code of the query.
     pub table_ns: f64,
-    /// What that costs more for codes of several words.
+    /// The additional cost of that for codes of several words.
     pub wide_ns: f64,
-    /// Finding the bucket of one value near the query's, and going through it.
+    /// Finding the bucket of one value near the query's, and iterating over it.
     pub bucket_ns: f64,
-    /// Comparing one word of one code in a bucket, beside reading it.
+    /// Comparing a word of a code in a bucket, in addition to reading it.
     pub compare_ns: f64,
-    /// Comparing one word of one code with one of many queries in a blocked scan.
+    /// Comparing a word of a code with one of many queries in a blocked scan.
     pub scan_ns: f64,
-    /// Comparing one word of one code with a single query, read from memory in order.
+    /// Comparing a word of a code with a single query, read sequentially from memory.
     pub stream_ns: f64,
-    /// Moving one word of one code in one pass of a sort.
+    /// Moving a word of a code in one pass of a sort.
     pub sort_ns: f64,
 }
 
 impl Default for Costs {
-    /// A virtual server core with AVX-512, 1 MiB of own cache and a share of 32 MiB.
+    /// Returns the costs of a virtual server core with AVX-512, 1 MiB of private cache and a share of 32 MiB.
     fn default() -> Self {
         let memory = [
             (15, 3.1, 1.55),
@@ -73,7 +73,7 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// The steps other than reads, by name.
+    /// Returns the costs other than reads, by name.
     pub fn steps(&self) -> [(&'static str, f64); 8] {
         [
             ("query_ns", self.query_ns),
@@ -87,7 +87,7 @@ impl Costs {
         ]
     }
 
-    /// The step of that name.
+    /// Returns the cost with this name.
     pub fn step_mut(&mut self, name: &str) -> Option<&mut f64> {
         match name {
             "query_ns" => Some(&mut self.query_ns),
@@ -102,10 +102,10 @@ impl Costs {
         }
     }
 
-    /// Refuses costs that are not positive and finite, or sizes that do not ascend.
+    /// Rejects costs that are not positive and finite, or sizes that do not ascend.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] that names the value.
+    /// Returns [`Error::InvalidParameter`], which names the value.
     pub fn check(&self) -> Result<(), Error> {
         let reads = self.memory.iter().flat_map(|read| {
             [
@@ -131,9 +131,10 @@ impl Costs {
         Ok(())
     }
 
-    /// Nanoseconds of a read from a working set of this size: (one that is waited for, one of many asked for ahead).
+    /// Returns the nanoseconds of a read from a working set of this size: (a dependent read, one of many prefetched
+    /// reads).
     ///
-    /// Linear in the logarithm of the size between the measured sizes and beyond the last of them.
+    /// Linear in the logarithm of the size between the measured sizes, and extrapolated beyond the last.
     pub fn read_ns(&self, num_bytes: f64) -> (f64, f64) {
         let last = self.memory.len() - 1;
         let upper = self

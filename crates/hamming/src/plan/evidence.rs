@@ -1,7 +1,8 @@
-//! Which sets of keys are complete at a glance?
+//! Which sets of keys are complete by a simple argument?
 //!
-//! Three arguments of counting that settle every family that the planner proposes, each on the keys as they are and whatever they were made
-//! from. A set that none of them settles may be complete all the same: that is for the search of [`super::completeness`] to say.
+//! Three counting arguments cover every family that the planner proposes. Each is applied to the keys themselves,
+//! regardless of how they were made. A set that none of them covers may still be complete: the search of
+//! [`super::completeness`] decides that.
 
 use super::Key;
 use super::layout::choose;
@@ -11,8 +12,9 @@ pub(super) fn is_evident(within: u32, keys: &[Key]) -> bool {
     is_counted(within, keys) || is_every_choice(within, keys) || is_sunflowers(within, keys)
 }
 
-/// A pattern that escapes has `radius + 1` errors in every key; an error counts in as many keys as hold its position. So it has at least
-/// the sum of `radius + 1` over the greatest number of keys that share a position: for disjoint keys the generalized pigeonhole, for windows of a ring the mean.
+/// An escaping pattern has at least `radius + 1` errors in every key, and an error counts in as many keys as contain
+/// its position. So the pattern has at least the sum of `radius + 1` divided by the maximum number of keys that share a
+/// position. For disjoint keys this is the generalized pigeonhole principle, for windows of a ring the mean.
 fn is_counted(within: u32, keys: &[Key]) -> bool {
     let needed: u64 = keys.iter().map(|key| u64::from(key.radius) + 1).sum();
     let most_shared = (0..super::MAX_BITS)
@@ -22,8 +24,9 @@ fn is_counted(within: u32, keys: &[Key]) -> bool {
     needed > most_shared * u64::from(within)
 }
 
-/// Keys that are all choices of j out of m disjoint blocks, of one radius. The j blocks of fewest errors hold `radius + 1` or more in a pattern that escapes, so the fullest
-/// of them `(radius + 1) / j`, and each of the other `m - j` at least as many.
+/// Applies to keys that are all choices of j out of m disjoint blocks, with one radius. In an escaping pattern, the j
+/// blocks with the fewest errors contain at least `radius + 1`, so the fullest of them contains at least
+/// `(radius + 1) / j`, and each of the other `m - j` at least as many.
 fn is_every_choice(within: u32, keys: &[Key]) -> bool {
     let Some(radius) = keys.first().map(|key| key.radius) else {
         return false;
@@ -42,7 +45,7 @@ fn is_every_choice(within: u32, keys: &[Key]) -> bool {
     let mut masks: Vec<[u64; 4]> = keys.iter().map(|key| key.mask).collect();
     masks.sort_unstable();
     masks.dedup();
-    // Distinct unions of `chosen` blocks, as many as there are choices: every choice is among them.
+    // There are as many distinct unions of `chosen` blocks as choices, so every choice is among them.
     if masks.len() as f64 != choose(blocks.len() as u32, chosen as u32)
         || keys.iter().any(|key| held(key) != chosen)
     {
@@ -52,8 +55,9 @@ fn is_every_choice(within: u32, keys: &[Key]) -> bool {
     least > within
 }
 
-/// Groups of `within + 1` keys in a row with a common core, disjoint beside it: a pattern that leaves the core alone cannot fill all of the group's petals, so
-/// the group finds it. If the cores cannot all be hit by `within` errors, some group finds every pattern. Blocks that are cut again are such groups.
+/// Applies to groups of `within + 1` consecutive keys with a common core and otherwise disjoint. A pattern without
+/// errors in the core cannot have one in each of the group's petals, so the group finds it. If `within` errors cannot
+/// hit all cores, some group finds every pattern. Nested blocks are such groups.
 fn is_sunflowers(within: u32, keys: &[Key]) -> bool {
     let mut cores = Vec::new();
     for group in keys.chunks(within as usize + 1) {
@@ -78,7 +82,7 @@ fn is_sunflowers(within: u32, keys: &[Key]) -> bool {
     !cores.is_empty() && is_counted(within, &cores)
 }
 
-/// The coarsest disjoint sets of which every key is a union.
+/// Returns the coarsest disjoint sets such that every key is a union of some of them.
 fn blocks_of(keys: &[Key]) -> Vec<[u64; 4]> {
     let mut blocks = Vec::new();
     let mut seen = [0; 4];
@@ -116,7 +120,7 @@ mod tests {
     use super::*;
     use likewise_core::testing::Random;
 
-    /// Whether some pattern of at most `within` errors escapes all keys: by looking at every pattern.
+    /// Returns by brute force whether some pattern of at most `within` errors escapes all keys.
     fn escapes(bits: u32, within: u32, keys: &[Key]) -> bool {
         (0_u64..1 << bits)
             .filter(|pattern| pattern.count_ones() <= within)
@@ -139,7 +143,7 @@ mod tests {
                 1 => chosen_blocks(&division, bits, num_blocks, chosen, radius).keys,
                 _ => nested_blocks(&division, bits, 1 + designed % 2).keys,
             };
-            // Half of them are spoilt: a key missing, doubled, of another radius, or of another position.
+            // Half of them are broken: a key is missing, duplicated, or has another radius or position.
             if random.below(2) == 0 {
                 let place = random.below(keys.len());
                 match random.below(4) {

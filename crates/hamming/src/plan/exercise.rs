@@ -1,4 +1,4 @@
-//! Work of a known amount, for a caller with a clock to learn what a step costs.
+//! A known amount of work, which a caller with a clock can time to measure the costs of steps.
 
 use likewise_core::hash::{GOLDEN, mix64};
 use likewise_core::isa::Isa;
@@ -6,23 +6,23 @@ use likewise_core::prefetch::prefetch_read;
 
 use crate::kernels::{Kernel, LANES, run_kernel};
 
-/// Reads asked for before the first of them is used.
+/// Number of reads prefetched before the first of them is used.
 const NUM_PENDING: usize = 64;
 /// Queries compared with each vector of codes in a blocked scan.
 const NUM_QUERIES: usize = 4;
-/// Codes that stay in the first cache in a blocked scan.
+/// Number of codes that stay in the L1 cache in a blocked scan.
 const TILE_LEN: usize = 2048;
 
-/// Memory to read from.
+/// A buffer to read from.
 #[derive(Debug)]
 pub struct Exercise {
-    /// As many words as were asked for, and padding for a full vector.
+    /// The requested number of words, and padding for a full vector.
     words: Vec<u64>,
     len: usize,
 }
 
 impl Exercise {
-    /// Memory of about `num_bytes`, a power of two of words, at least eight.
+    /// Allocates about `num_bytes`: a power of two of words, at least eight.
     pub fn new(num_bytes: usize) -> Self {
         let len = 1_usize << (num_bytes / 8).max(LANES).ilog2();
         Exercise {
@@ -31,25 +31,25 @@ impl Exercise {
         }
     }
 
-    /// Bytes that reads are spread over.
+    /// Number of bytes over which reads are distributed.
     pub fn num_bytes(&self) -> usize {
         self.len * 8
     }
 
-    /// Reads at random places, each named by the one before; gives a number made of all.
+    /// Reads at random places, each determined by the previous read; returns a number computed from all.
     ///
-    /// Another seed leads to other places: what was just read is cached.
+    /// A different seed leads to other places: recently read ones are cached.
     pub fn wait(&self, num_reads: usize, seed: u64) -> u64 {
         let mut state = mix64(seed ^ GOLDEN);
         for _ in 0..num_reads {
-            // One multiplication between the reads, a few cycles.
+            // A single multiplication between the reads takes a few cycles.
             let place = (state.wrapping_mul(GOLDEN) >> 32) as usize & (self.len - 1);
             state = state.rotate_left(5) ^ self.words[place];
         }
         state
     }
 
-    /// Reads at random places, others for another seed, that are asked for some dozens ahead.
+    /// Reads at random places, which depend on the seed and are prefetched several dozen ahead.
     pub fn ask(&self, num_reads: usize, seed: u64) -> u64 {
         let first = mix64(seed);
         let mut sum = 0_u64;
@@ -67,7 +67,7 @@ impl Exercise {
         sum
     }
 
-    /// Compares one query with every word, in order; gives the number within the radius.
+    /// Compares one query with every word, in order; returns the number within the radius.
     pub fn stream(&self, within: u32, isa: Isa) -> u64 {
         let mut found = 0;
         let (words, len, count) = (self.words.as_slice(), self.len, &mut found);
@@ -75,8 +75,8 @@ impl Exercise {
         found
     }
 
-    /// Compares `num_queries` queries (rounded up to a multiple of four) with every word, in tiles; gives the number of vectors of four
-    /// queries and eight words that hold a pair within the radius.
+    /// Compares `num_queries` queries (rounded up to a multiple of four) with every word, in tiles; returns the number
+    /// of vectors of four queries and eight words that contain a pair within the radius.
     pub fn scan(&self, num_queries: usize, within: u32, isa: Isa) -> u64 {
         let mut found = 0;
         let (words, len, count) = (self.words.as_slice(), self.len, &mut found);
@@ -91,7 +91,7 @@ impl Exercise {
 }
 
 /// # Safety
-/// The processor has the kernel's instruction set; `words` has [`LANES`] words more than `len`.
+/// The processor must have the kernel's instruction set, and `words` must have [`LANES`] words more than `len`.
 #[inline(always)]
 unsafe fn stream<K: Kernel, const W: usize>(
     words: &[u64],
@@ -101,14 +101,14 @@ unsafe fn stream<K: Kernel, const W: usize>(
 ) {
     let query = [0x5555_5555_5555_5555; W];
     for index in (0..len).step_by(LANES) {
-        // SAFETY: eight words are readable from every index below `len`; with one word a code the stride is not used.
+        // SAFETY: eight words are readable from every index below `len`; with one-word codes, the stride is not used.
         let near = unsafe { K::within8::<W>(words[index..].as_ptr(), 0, &query, within) };
         *count += u64::from(near.count_ones());
     }
 }
 
 /// # Safety
-/// As [`stream`].
+/// Same as [`stream`].
 #[inline(always)]
 unsafe fn scan<K: Kernel, const W: usize>(
     words: &[u64],

@@ -1,34 +1,35 @@
-//! How do keys come from blocks?
+//! How are keys made from blocks?
 //!
-//! Sources: exact blocks and chosen blocks, Manku, Jain, Das Sarma (WWW 2007); windows of a ring, Qin and Xiao (pigeonring, VLDB 2018).
+//! Sources: exact blocks and chosen blocks, Manku, Jain, Das Sarma (WWW 2007); windows of a ring, Qin and Xiao
+//! (pigeonring, VLDB 2018).
 
 use super::Key;
 use super::blocks::{Division, even_widths, key_of_blocks};
 
-/// Numbers that are listed one by one.
+/// Maximum number of values that are listed individually.
 const MAX_LISTED: usize = 4;
 
 /// The family a plan belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Every code is compared.
+    /// All codes are compared.
     Scan,
     /// One key of all bits: every neighbor of the query is looked up.
     ProbedNeighbors,
-    /// Every neighbor of every code is stored, and the query is looked up once. Priced, not built.
+    /// Every neighbor of every code is stored, and the query is looked up once. Priced, but not built.
     StoredNeighbors,
-    /// Disjoint blocks, each with its radius.
+    /// Disjoint blocks, each with a radius.
     Blocks,
     /// Every choice of some of the blocks is a key.
     ChosenBlocks,
-    /// Every block, followed by every block of what is left, is a key.
+    /// Every block, combined with every block of the remaining bits, is a key.
     NestedBlocks,
     /// Every run of neighboring blocks on a ring is a key.
     Ring,
 }
 
 impl Family {
-    /// Name in lower case.
+    /// Returns the name in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Family::Scan => "scan",
@@ -42,7 +43,7 @@ impl Family {
     }
 }
 
-/// Keys, and how they came about.
+/// A set of keys and its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Design {
     pub(super) family: Family,
@@ -50,7 +51,7 @@ pub(super) struct Design {
     pub(super) keys: Vec<Key>,
 }
 
-/// One key of all bits.
+/// Returns a single key of all bits.
 pub(super) fn probed_neighbors(bits: u32, within: u32) -> Design {
     Design {
         family: Family::ProbedNeighbors,
@@ -59,7 +60,7 @@ pub(super) fn probed_neighbors(bits: u32, within: u32) -> Design {
     }
 }
 
-/// Every choice of `chosen` of the blocks, within one radius.
+/// Returns the keys for every choice of `chosen` of the blocks, with one radius.
 pub(super) fn chosen_blocks(
     division: &Division,
     bits: u32,
@@ -99,7 +100,7 @@ pub(super) fn chosen_blocks(
     }
 }
 
-/// Every block of `within + 1`, followed by every one of `within + 1` blocks of the other bits; exact.
+/// Returns each of `within + 1` blocks combined with each of `within + 1` blocks of the other bits, with radius 0.
 pub(super) fn nested_blocks(division: &Division, bits: u32, within: u32) -> Design {
     let num_blocks = within + 1;
     let blocks = division.deal(&even_widths(bits, num_blocks));
@@ -128,7 +129,8 @@ pub(super) fn nested_blocks(division: &Division, bits: u32, within: u32) -> Desi
     }
 }
 
-/// Windows of `chosen` neighboring blocks; each block lies in `chosen` of them, so that some window holds at most the mean of the errors.
+/// Returns the windows of `chosen` neighboring blocks. Each block is in `chosen` windows, so some window has at most
+/// the mean number of errors.
 pub(super) fn ring(
     division: &Division,
     bits: u32,
@@ -155,21 +157,22 @@ pub(super) fn ring(
     }
 }
 
-/// The mean number of errors of a window, rounded down.
+/// Returns the mean number of errors of a window, rounded down.
 pub(super) fn ring_radius(num_blocks: u32, chosen: u32, within: u32) -> u32 {
     within * chosen / num_blocks
 }
 
-/// The least radius at which every choice of `chosen` of the blocks finds all pairs.
+/// Returns the least radius at which all choices of `chosen` of the blocks together find all pairs.
 ///
-/// To escape all of them the `chosen` blocks of fewest errors must hold radius + 1, and each other block at least as many as the fullest of these.
+/// To escape all of them, the `chosen` blocks with the fewest errors must contain radius + 1, and each other block at
+/// least as many as the fullest of these.
 pub(super) fn chosen_radius(num_blocks: u32, chosen: u32, within: u32) -> u32 {
     (0..=within)
         .find(|radius| radius + 1 + (num_blocks - chosen) * (radius + 1).div_ceil(chosen) > within)
         .unwrap_or(within)
 }
 
-/// A number of tables, in words.
+/// Formats a number of tables in words.
 pub(super) fn tables(number: usize) -> String {
     match number {
         1 => "1 table".to_owned(),
@@ -177,7 +180,7 @@ pub(super) fn tables(number: usize) -> String {
     }
 }
 
-/// Numbers in a row, repetitions of many said once: 17+17+16 and 3x14+5x13.
+/// Formats consecutive numbers, abbreviating long repetitions: 17+17+16 and 3x14+5x13.
 pub(super) fn list(values: &[u32]) -> String {
     let runs: Vec<String> = values
         .chunk_by(|a, b| a == b)

@@ -1,13 +1,14 @@
-//! The searches of the literature, as designs and as the figures of the textbook.
+//! The searches of the literature, as designs and with the textbook's figures.
 
 use super::blocks::{Division, even_widths};
 use super::families::{Design, Family, chosen_blocks, nested_blocks, probed_neighbors};
 use super::layout::{ball, choose, power_of_two};
 
-/// Tables up to which a historical design is priced table by table.
+/// Maximum number of tables for which a historical design is priced table by table.
 const MAX_LISTED: f64 = 1024.0;
 
-/// Scan, all neighbors probed, all neighbors stored, and the tables of Manku et al. 2007: 4, 10, 16 and 20 of them for k = 3.
+/// Returns the scan, probing and storing all neighbors, and the tables of Manku et al. 2007: 4, 10, 16 and 20 of them
+/// for k = 3.
 pub(super) fn historical_designs(bits: u32, within: u32, division: &Division) -> Vec<Design> {
     let bare = |family, name: &str| Design {
         family,
@@ -39,38 +40,39 @@ pub(super) fn historical_designs(bits: u32, within: u32, division: &Division) ->
     found
 }
 
-/// Whether what is left beside the widest block can be cut again.
+/// Whether the bits outside the widest block can be divided again.
 fn is_nestable(bits: u32, within: u32) -> bool {
     let num_blocks = within + 1;
     num_blocks <= bits && bits - bits.div_ceil(num_blocks) >= num_blocks
 }
 
-/// What a historical search costs by the textbook: plain sorted tables, uniform codes.
+/// The textbook cost of a historical search: plain sorted tables, uniform codes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextbookRow {
-    /// The search.
+    /// The family of the search.
     pub family: Family,
     /// What it does, in words.
     pub name: String,
-    /// Tables.
+    /// Number of tables.
     pub num_tables: f64,
-    /// Least and greatest number of bits that are looked up.
+    /// Minimum and maximum number of bits that are looked up.
     pub key_bits: (u32, u32),
-    /// Look-ups at exactly the radius.
+    /// Number of lookups at exactly the radius.
     pub num_probes_exactly: f64,
-    /// Look-ups in all tables.
+    /// Number of lookups in all tables.
     pub num_probes: f64,
-    /// Candidates in the table of the narrowest key.
+    /// Number of candidates in the table of the narrowest key.
     pub num_candidates_a_table: f64,
-    /// Candidates in all tables.
+    /// Number of candidates in all tables.
     pub num_candidates: f64,
-    /// Fingerprints stored, as a multiple of their number.
+    /// Number of stored fingerprints, relative to the size of the set.
     pub num_copies: f64,
-    /// Bytes of these without compression.
+    /// Size of these in bytes, without compression.
     pub num_bytes: f64,
 }
 
-/// The historical searches for `n` fingerprints by the textbook's arithmetic: matching p of the bits leaves n / 2^p candidates.
+/// Returns the textbook costs of the historical searches for `n` fingerprints: matching p of the bits leaves n / 2^p
+/// candidates.
 pub fn textbook(num_fingerprints: u64, bits: u32, within: u32) -> Vec<TextbookRow> {
     let n = num_fingerprints as f64;
     let code_bytes = f64::from(bits) / 8.0;
@@ -148,7 +150,7 @@ pub fn textbook(num_fingerprints: u64, bits: u32, within: u32) -> Vec<TextbookRo
     rows
 }
 
-/// Number of choices and their width, by how many of the wider blocks they hold.
+/// Returns the number and width of the choices, by how many of the wider blocks they contain.
 fn chosen_groups(bits: u32, num_blocks: u32, chosen: u32) -> Vec<(f64, u32)> {
     let num_wide = bits % num_blocks;
     (0..=chosen)

@@ -1,41 +1,44 @@
-//! What does an index of tables hold, and what does a query read of it?
+//! What does an index of tables store, and what does a query read from it?
 //!
-//! A table is sorted by its key. A directory over the leading bits of the key, the prefix, names the bucket; of the first word only the
-//! bits behind the prefix are stored, the residual. Where buckets are small the directory is made of cache lines with one bit a bucket
-//! and one an entry, so that neighbors that differ in the low bits of the prefix share a line; where they are large it is the
-//! plain list of their starts. Values that differ behind the prefix lie in the same bucket. Ids are stored once.
+//! A table is sorted by its key. A directory over the leading bits of the key, the prefix, gives the bucket; of the
+//! first word only the bits after the prefix are stored, the residual. If buckets are small, the directory consists of
+//! cache lines with one bit per bucket and one per entry, so that neighbors that differ in the low bits of the prefix
+//! share a line; if they are large, it is the plain list of their starts. Values that differ after the prefix are in
+//! the same bucket. Ids are stored once.
 
 use super::costs::Costs;
 use super::statistics::within_probability;
 
-/// Buckets and entries that a line of the directory holds.
+/// Number of buckets and entries that fit in a line of the directory.
 const LINE_CAPACITY: f64 = 478.0;
-/// Bytes of a line.
+/// Size of a line in bytes.
 const LINE_BYTES: f64 = 64.0;
-/// Most bits of a prefix.
+/// Maximum number of bits of a prefix.
 pub(super) const MAX_PREFIX_BITS: u32 = 36;
-/// Plain starts of so few bits stay in the caches.
+/// Maximum number of prefix bits for which plain starts stay in the caches.
 const FEW_PREFIX_BITS: u32 = 16;
-/// Bytes of a plain start, and base-2 logarithm of those in a cache line.
+/// Size of a plain start in bytes, and base-2 logarithm of the number of starts in a cache line.
 const START_BYTES: f64 = 4.0;
 const STARTS_SHIFT: u32 = 4;
-/// Mean number of entries from which buckets are large.
+/// Mean number of entries from which buckets count as large.
 const LARGE_BUCKET: f64 = 3.0;
-/// Bytes that reading one more occupied bucket is worth when the prefix is chosen.
+/// Bytes that avoiding the read of one more occupied bucket is worth when the prefix is chosen.
 const OCCUPIED_BYTES: f64 = 0.3;
-/// Reads asked for ahead that a line of the directory costs, and the first line of a bucket: the next step waits for the group. The lines behind come in order, for less.
-/// Like the built-in costs, fitted to measured times of the index: some 80 plans, 10^5 to 10^8 fingerprints, uniform and real.
+/// Cost, in prefetched reads, of a line of the directory and of the first line of a bucket, for which the next step
+/// waits as a group, and of each later line, which is read in order. Like the built-in costs, these were fitted to
+/// measured times of the index: about 80 plans, 10^5 to 10^8 fingerprints, uniform and real.
 pub(super) const FIRST_LINE: f64 = 2.5;
 const NEXT_LINE: f64 = 0.9;
-/// Share of that in a large batch, whose queries are searched in the order of each table.
+/// Fraction of that cost in a large batch, whose queries are searched in the order of each table.
 const SORTED: f64 = 0.55;
-/// Time that a batch is taken to fill, and its least number of queries and bytes of a table for which they are sorted, as in `index/batch.rs`.
+/// Duration that a batch is assumed to fill, and the minimum number of queries and table size for which they are
+/// sorted, as in `index/search/batch.rs`.
 const BATCH_NS: f64 = 1e9;
 const MIN_SORTED: f64 = 4096.0;
 const UNCACHED_BYTES: f64 = (1 << 20) as f64;
-/// What finding a bucket costs where its start stands in a list, as a share of finding it in a line.
+/// Cost of finding a bucket with a listed start, relative to finding it in a line.
 const LISTED_BUCKET: f64 = 0.1;
-/// Residuals of this many bits and more take whole words.
+/// Residuals of at least this many bits take whole words.
 const WIDE_RESIDUAL: u32 = 58;
 
 /// The set that is searched.
@@ -43,9 +46,9 @@ const WIDE_RESIDUAL: u32 = 58;
 pub struct Collection {
     /// Number of fingerprints.
     pub num_fingerprints: u64,
-    /// Bits of a fingerprint.
+    /// Width of a fingerprint in bits.
     pub bits: u32,
-    /// Bits stored for the id of a fingerprint; 0 where a fingerprint is an answer of its own.
+    /// Number of bits stored for the id of a fingerprint; 0 if fingerprints themselves are returned.
     pub id_bits: u32,
 }
 
@@ -53,15 +56,15 @@ pub struct Collection {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Shape {
     pub(super) prefix_bits: u32,
-    /// Lines hold `2^line_shift` buckets.
+    /// A line holds `2^line_shift` buckets.
     pub(super) line_shift: u32,
-    /// Whether it is the plain list of the starts of buckets.
+    /// Whether it is the plain list of bucket starts.
     is_list: bool,
     pub(super) num_bytes: f64,
 }
 
 impl Shape {
-    /// Finding a bucket whose line has been read.
+    /// Nanoseconds for finding a bucket whose line has been read.
     fn bucket_ns(&self, costs: &Costs) -> f64 {
         match self.is_list {
             true => LISTED_BUCKET * costs.bucket_ns,
@@ -71,7 +74,8 @@ impl Shape {
 }
 
 impl Collection {
-    /// The set with the row of each fingerprint for an id, and a bit to tell a row from a group of equal fingerprints.
+    /// Creates a set with the row of each fingerprint as its id, and a bit to distinguish a row from a group of equal
+    /// fingerprints.
     pub fn with_rows(num_fingerprints: u64, bits: u32) -> Self {
         Collection {
             num_fingerprints,
@@ -84,7 +88,8 @@ impl Collection {
         f64::from(self.bits.div_ceil(64))
     }
 
-    /// The directory of a key of this width: of those prefixes whose lines do not overflow, the one of fewest bytes.
+    /// Returns the directory for a key of this width: among the prefixes whose lines do not overflow, the one with the
+    /// fewest bytes.
     pub(super) fn shape(&self, width: u32) -> Shape {
         let top_bits = self.bits.min(64);
         let log2 = self.num_fingerprints.max(1).ilog2();
@@ -112,7 +117,7 @@ impl Collection {
             let load = n / power_of_two(prefix_bits);
             let fits = |shift: u32| {
                 let buckets = power_of_two(shift);
-                // Lines overflow rarely: the number of entries of a line is Poisson.
+                // Lines should rarely overflow: the number of entries of a line has a Poisson distribution.
                 buckets * (1.0 + load) + 2.3 * (buckets * load).sqrt() <= LINE_CAPACITY
             };
             let Some(line_shift) = (0..=8.min(prefix_bits)).rev().find(|&shift| fits(shift)) else {
@@ -137,7 +142,7 @@ impl Collection {
         best.1
     }
 
-    /// Bytes of the codes of a table without what the prefix of this many bits says.
+    /// Size of the codes of a table in bytes, without the prefix of this many bits.
     pub(super) fn residual_bytes(&self, prefix_bits: u32) -> f64 {
         let top_bits = self.bits.min(64);
         let residual_bits = match top_bits - prefix_bits {
@@ -148,65 +153,67 @@ impl Collection {
             * self.num_fingerprints as f64
     }
 
-    /// Bytes of a table of this key width, without ids.
+    /// Size of a table with this key width in bytes, without ids.
     pub(super) fn table_bytes(&self, width: u32) -> f64 {
         let shape = self.shape(width);
         shape.num_bytes + self.residual_bytes(shape.prefix_bits)
     }
 
-    /// Bytes of the ids.
+    /// Size of the ids in bytes.
     pub(super) fn id_bytes(&self) -> f64 {
         f64::from(self.id_bits) / 8.0 * self.num_fingerprints as f64
     }
 
-    /// Bytes of the fingerprints as they are.
+    /// Size of the uncompressed fingerprints in bytes.
     pub(super) fn plain_bytes(&self) -> f64 {
         f64::from(self.bits) / 8.0 * self.num_fingerprints as f64
     }
 
-    /// Nanoseconds of a scan: (one query alone, one of many).
+    /// Nanoseconds of a scan: (for a single query, for one of many).
     pub(super) fn scan_ns(&self, costs: &Costs) -> (f64, f64) {
         let words = self.num_fingerprints as f64 * self.num_words();
         (words * costs.stream_ns, words * costs.scan_ns)
     }
 
-    /// Nanoseconds of building one table: a sort by the permuted code, byte by byte over the prefix and a little behind it.
+    /// Nanoseconds for building a table: a sort by the permuted code, byte by byte over the prefix and slightly beyond
+    /// it.
     fn build_ns(&self, prefix_bits: u32, costs: &Costs) -> f64 {
         let passes = prefix_bits.div_ceil(8) + 1;
         f64::from(passes) * costs.sort_ns * self.num_words() * self.num_fingerprints as f64
     }
 }
 
-/// What searching one key costs.
+/// The cost of searching one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KeyCost {
-    /// Values of the key within its radius.
+    /// Number of key values within the radius.
     pub num_probes: f64,
-    /// Codes whose key lies within the radius.
+    /// Number of codes whose key is within the radius.
     pub num_candidates: f64,
-    /// Buckets asked for: values of the prefix within the radius.
+    /// Number of buckets visited: prefix values within the radius.
     pub num_buckets: f64,
-    /// Codes in those buckets.
+    /// Number of codes in those buckets.
     pub num_compared: f64,
-    /// Bytes of the table, without ids.
+    /// Size of the table in bytes, without ids.
     pub num_bytes: f64,
-    /// Nanoseconds for one query alone.
+    /// Nanoseconds for a single query.
     pub single_ns: f64,
     /// Nanoseconds for one query of a batch that fills a second.
     pub batch_ns: f64,
-    /// Nanoseconds of building the table.
+    /// Nanoseconds for building the table.
     pub build_ns: f64,
 }
 
-/// Nanoseconds that searching a key takes at least, in a moment: what asking for its buckets takes.
+/// Returns a quickly computed lower bound for searching a key, in nanoseconds: the cost of its bucket lookups.
 pub(super) fn least_key_ns(collection: &Collection, width: u32, radius: u32, costs: &Costs) -> f64 {
     let shape = collection.shape(width);
     costs.table_ns + ball(shape.prefix_bits, radius) * shape.bucket_ns(costs)
 }
 
-/// What searching a key costs in an index of `num_tables` such tables, which share the caches.
+/// Returns the cost of searching a key in an index of `num_tables` such tables, which share the caches.
 ///
-/// `mismatch` is the probability that two codes differ, for each bit of the key, leading bit first; `dependence` the correlation of two of them.
+/// `mismatch` is the probability that two codes differ, for each bit of the key, leading bit first; `dependence` is the
+/// correlation of two of these.
 pub(super) fn key_cost(
     collection: &Collection,
     mismatch: &[f64],
@@ -222,10 +229,10 @@ pub(super) fn key_cost(
     let num_buckets = ball(shape.prefix_bits, radius);
     let leading = &mismatch[..shape.prefix_bits as usize];
     let num_compared = n * within_probability(leading, dependence, radius);
-    // Buckets are filled as by chance.
+    // Buckets are assumed to be filled at random.
     let num_occupied = num_buckets * (1.0 - libm::exp(-num_compared / num_buckets));
     let residual_bytes = collection.residual_bytes(shape.prefix_bits);
-    // Directories and entries of all tables go through the same caches.
+    // The directories and entries of all tables share the same caches.
     let num_bytes = shape.num_bytes + residual_bytes;
     let (latency_ns, read_ns) = costs.read_ns(num_tables as f64 * num_bytes);
     let lines_of_entries = num_compared * residual_bytes / n.max(1.0) / LINE_BYTES;
@@ -249,21 +256,21 @@ pub(super) fn key_cost(
         num_buckets,
         num_compared,
         num_bytes,
-        // The first line and the first bucket are waited for; the others were asked for meanwhile.
+        // The first line and the first bucket are waited for; the others are prefetched meanwhile.
         single_ns: alone_ns + 2.0 * latency_ns,
         batch_ns,
         build_ns: collection.build_ns(shape.prefix_bits, costs),
     }
 }
 
-/// Number of values of `width` bits within `radius` of one: the sum of `C(width, j)`.
+/// Returns the number of values of `width` bits within `radius` of one: the sum of `C(width, j)`.
 pub fn ball(width: u32, radius: u32) -> f64 {
     (0..=radius.min(width))
         .map(|errors| choose(width, errors))
         .sum()
 }
 
-/// `C(n, k)`; 0 where k is above n.
+/// Returns `C(n, k)`; 0 if k is above n.
 pub fn choose(n: u32, k: u32) -> f64 {
     let k = if k > n { return 0.0 } else { k.min(n - k) };
     // Every partial product is a whole number, exact below 2^53.
@@ -308,7 +315,7 @@ mod tests {
         assert_eq!(collection.id_bits, 31);
         let shape = collection.shape(32);
         let prefix = shape.prefix_bits;
-        // A bit a bucket and a bit an entry, and little room left free.
+        // A bit per bucket and a bit per entry, and little unused space.
         let bits = 8.0 * shape.num_bytes / (1e9 + power_of_two(prefix));
         assert!(
             (27..=31).contains(&prefix) && (1.0..1.6).contains(&bits),

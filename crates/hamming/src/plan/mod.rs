@@ -1,8 +1,9 @@
 //! Which keys together find every pair within a radius, and what do they cost?
 //!
-//! A key is a set of bit positions, searched within a radius of its own around the query's value. Scan, neighbor probing,
-//! permuted tables (Manku, Jain, Das Sarma: Detecting near-duplicates for web crawling, WWW 2007) and multi-index hashing
-//! (Norouzi, Punjani, Fleet, PAMI 2014) are points in the space of such sets. A [`SearchPlan`] is a set that has been checked.
+//! A key is a set of bit positions, searched within its own radius around the query's value. Scans, neighbor probing,
+//! permuted tables (Manku, Jain, Das Sarma: Detecting near-duplicates for web crawling, WWW 2007) and multi-index
+//! hashing (Norouzi, Punjani, Fleet, PAMI 2014) are special cases of such sets. A [`SearchPlan`] is a set that has been
+//! checked.
 
 pub(crate) mod block_radii;
 mod blocks;
@@ -37,13 +38,13 @@ pub use price::{PricedPlan, SurveyRequest};
 pub use statistics::{BitStatistics, MAX_DEPENDENCE, bit_frequencies, bit_statistics};
 pub use survey::{Survey, SurveyWork, choose_plan, survey};
 
-/// Greatest width of a fingerprint.
+/// Maximum width of a fingerprint in bits.
 pub const MAX_BITS: u32 = 256;
-/// Fingerprints that one index holds: rows are numbers of 32 bits.
+/// Maximum number of fingerprints in an index: rows are 32-bit numbers.
 pub const MAX_INDEXED: u64 = u32::MAX as u64 - 1;
-/// Rows of a set that are joined at once.
+/// Maximum number of rows of a set in one join.
 pub const MAX_JOINED: u64 = 1 << 31;
-/// Keys a plan may have; more are not checked but refused.
+/// Maximum number of keys of a plan; larger sets are rejected unchecked.
 pub const MAX_KEYS: usize = 1024;
 
 /// A key: a set of bit positions (bit i is bit i % 64 of word i / 64), and the radius searched around its value.
@@ -51,12 +52,12 @@ pub const MAX_KEYS: usize = 1024;
 pub struct Key {
     /// The positions.
     pub mask: [u64; 4],
-    /// Errors inside the key up to which it is searched; 0 is an exact look-up.
+    /// Maximum number of errors inside the key for which it is searched; 0 is an exact lookup.
     pub radius: u32,
 }
 
 impl Key {
-    /// The key of these positions, each below 256.
+    /// Creates the key of these positions, each below 256.
     pub fn of_bits(positions: impl IntoIterator<Item = u32>, radius: u32) -> Self {
         let mut mask = [0; 4];
         for bit in positions {
@@ -70,12 +71,12 @@ impl Key {
         self.mask.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Whether it holds the position.
+    /// Whether it contains the position.
     pub fn contains(&self, bit: u32) -> bool {
         self.mask[bit as usize / 64] >> (bit % 64) & 1 == 1
     }
 
-    /// Errors inside the key of codes that differ in these bits.
+    /// Number of errors inside the key for codes that differ in these bits.
     pub fn num_errors(&self, differing: &[u64; 4]) -> u32 {
         self.mask
             .iter()
@@ -84,12 +85,12 @@ impl Key {
             .sum()
     }
 
-    /// Whether codes that differ in these bits are found by this key.
+    /// Whether this key finds codes that differ in these bits.
     pub fn finds(&self, differing: &[u64; 4]) -> bool {
         self.num_errors(differing) <= self.radius
     }
 
-    /// Values within the radius of a value: the sum of `C(width, j)` for j up to the radius.
+    /// Number of values within the radius of a value: the sum of `C(width, j)` for j up to the radius.
     pub fn num_probes(&self) -> f64 {
         let width = f64::from(self.width());
         let mut term = 1.0;
@@ -102,7 +103,7 @@ impl Key {
     }
 }
 
-/// Keys that together find every pair within `within`: checked, not believed.
+/// Keys that together find every pair within `within`, which has been checked.
 ///
 /// A plan without keys is the scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,15 +114,16 @@ pub struct SearchPlan {
 }
 
 impl SearchPlan {
-    /// The plan of these keys for fingerprints of `bits` bits; no key at all is the scan.
+    /// Creates the plan with these keys for fingerprints of `bits` bits; without keys, it is a scan.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where a pattern of at most `within` errors escapes every key (the message names one), where a key is
-    /// empty or reaches beyond `bits`, where its radius is above its width, and where the set is too large to be checked.
+    /// Returns [`Error::InvalidParameter`] if a pattern of at most `within` errors escapes every key (the message names
+    /// one), a key is empty or extends beyond `bits`, its radius is above its width, or the set is too large to be
+    /// checked.
     ///
     /// # Cost
-    /// Microseconds for disjoint keys; for overlapping ones an exact search over the sets of positions that lie in the same keys,
-    /// given up after a million steps.
+    /// Microseconds for disjoint keys; for overlapping ones, an exact search over the sets of positions in the same
+    /// keys, which is abandoned after a million steps.
     pub fn new(bits: u32, within: u32, keys: Vec<Key>) -> Result<Self, Error> {
         if !(1..=MAX_BITS).contains(&bits) {
             return Err(Error::invalid("bits", format!("{bits} is outside 1..=256")));
@@ -176,7 +178,7 @@ impl SearchPlan {
         &self.keys
     }
 
-    /// Bits of a fingerprint.
+    /// Width of a fingerprint in bits.
     pub fn bits(&self) -> u32 {
         self.bits
     }
@@ -186,10 +188,11 @@ impl SearchPlan {
         self.within
     }
 
-    /// Radii of the keys that are enough within another radius, in order of the keys; `None` where a key need not be asked.
+    /// Returns radii of the keys that suffice for another radius, in order of the keys; `None` if a key need not be
+    /// searched.
     ///
-    /// Below the plan's own radius the dearest probes are left out while the rest stays complete; above it the cheapest are added
-    /// until it is. A plan without keys stays a scan.
+    /// Below the plan's own radius, the most expensive probes are omitted as long as the rest is complete; above it,
+    /// the cheapest are added until it is complete. A plan without keys remains a scan.
     pub fn radii_at(&self, within: u32) -> Vec<Option<u32>> {
         let mut radii: Vec<Option<u32>> = self.keys.iter().map(|key| Some(key.radius)).collect();
         if self.keys.is_empty() || within == self.within {
@@ -237,7 +240,7 @@ impl SearchPlan {
         radii
     }
 
-    /// Values at exactly the radius from a value of key `index`.
+    /// Number of values at exactly the radius from a value of key `index`.
     fn shell(&self, index: usize, radius: Option<u32>) -> f64 {
         let key = self.keys[index];
         match radius {

@@ -8,22 +8,22 @@ use super::costs::Costs;
 use super::families::{Design, Family};
 use super::layout::{Collection, FIRST_LINE, KeyCost, ball, key_cost, least_key_ns, power_of_two};
 
-/// What is to be planned.
+/// The input of the planner.
 #[derive(Clone, Debug)]
 pub struct SurveyRequest {
     /// The set that is searched.
     pub collection: Collection,
-    /// Radius within which every pair is to be found.
+    /// Radius within which every pair must be found.
     pub within: u32,
-    /// Bytes that the tables and ids may take; four times the fingerprints and the ids where None.
+    /// Maximum size of tables and ids in bytes; if `None`, four times the fingerprints, and the ids.
     pub memory_bytes: Option<f64>,
-    /// How blocks are cut.
+    /// How positions are assigned to blocks.
     pub division: Division,
     /// Costs of the machine.
     pub costs: Costs,
 }
 
-/// A plan and its price.
+/// A plan and its cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PricedPlan {
     /// The family it belongs to.
@@ -32,37 +32,37 @@ pub struct PricedPlan {
     pub name: String,
     /// Its keys; none for the scan and for stored neighbors.
     pub keys: Vec<Key>,
-    /// Tables.
+    /// Number of tables.
     pub num_tables: usize,
-    /// Probes, candidates, times and bytes of all tables; bytes with ids.
+    /// Probes, candidates, times and bytes of all tables; bytes include ids.
     pub cost: KeyCost,
     /// Whether it is one of the searches of the literature.
     pub is_historical: bool,
-    /// Whether every smaller plan is slower by a twentieth or more.
+    /// Whether every smaller plan is slower by at least a twentieth.
     pub is_on_frontier: bool,
-    /// Whether it fits the memory.
+    /// Whether it fits in the memory.
     pub fits: bool,
 }
 
 impl PricedPlan {
-    /// Whether an index of it can be built; all but stored neighbors.
+    /// Whether an index can be built for it; true except for stored neighbors.
     pub fn is_searchable(&self) -> bool {
         self.family != Family::StoredNeighbors
     }
 }
 
-/// Prices plans of one collection, and remembers the keys.
+/// Prices plans of one collection, and caches the costs of keys.
 pub(super) struct Pricer<'a> {
     request: &'a SurveyRequest,
     /// P(two codes differ) at each bit.
     mismatch: Vec<f64>,
-    /// Costs by width, radius and number of tables, where all bits are alike.
+    /// Costs by width, radius and number of tables, if all bits are equivalent.
     by_width: Option<HashMap<(u32, u32, usize), KeyCost>>,
-    /// Bytes of a table, and the least time of a query in it, by width and radius.
+    /// Size of a table, and the minimum time of a query in it, by width and radius.
     outlines: HashMap<(u32, u32), (f64, f64)>,
-    /// Plans priced to the last key.
+    /// Number of fully priced plans.
     pub(super) num_plans: usize,
-    /// Keys priced anew.
+    /// Number of priced keys, without cached ones.
     pub(super) num_keys: usize,
 }
 
@@ -80,9 +80,10 @@ impl<'a> Pricer<'a> {
         }
     }
 
-    /// The design with its cost; None where one of `others` is no larger and no slower.
+    /// Returns the priced design, or `None` if one of `others` is neither larger nor slower.
     ///
-    /// A plan that is left out so stands on no frontier: whatever keeps the other one off it, being hardly faster than a smaller one, keeps this one off too.
+    /// An omitted plan is not on the frontier: a smaller plan that keeps the other one off it, because the other is
+    /// hardly faster, also keeps this one off.
     pub(super) fn price_unless_beaten(
         &mut self,
         design: Design,
@@ -106,7 +107,7 @@ impl<'a> Pricer<'a> {
         }
     }
 
-    /// Bytes of a table, and the nanoseconds that asking for its buckets takes.
+    /// Returns the size of a table in bytes, and the nanoseconds for its bucket lookups.
     fn outline(&mut self, width: u32, radius: u32) -> (f64, f64) {
         let SurveyRequest {
             collection, costs, ..
@@ -119,7 +120,7 @@ impl<'a> Pricer<'a> {
         })
     }
 
-    /// The design with its cost; None where a query of many takes `limit_ns` or more.
+    /// Returns the priced design, or `None` if a query in a batch takes `limit_ns` or more.
     pub(super) fn price(&mut self, design: Design, limit_ns: f64) -> Option<PricedPlan> {
         let num_tables = match design.family {
             Family::StoredNeighbors => 1,
@@ -157,7 +158,7 @@ impl<'a> Pricer<'a> {
         }
     }
 
-    /// A hash table of the neighbors: the code and the id, and one entry in three free.
+    /// The cost of a hash table of the neighbors, with the code and the id, and one in three slots free.
     fn stored_neighbors(&self) -> KeyCost {
         let SurveyRequest {
             collection,
@@ -183,7 +184,7 @@ impl<'a> Pricer<'a> {
         }
     }
 
-    /// The sum over the tables, and the ids; None as soon as it reaches the limit.
+    /// Returns the sum over the tables, including ids, or `None` as soon as it reaches the limit.
     fn tables(&mut self, keys: &[Key], limit_ns: f64) -> Option<KeyCost> {
         let SurveyRequest {
             collection, costs, ..

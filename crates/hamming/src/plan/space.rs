@@ -1,7 +1,7 @@
-//! Which sets of keys are worth a look?
+//! Which sets of keys are worth considering?
 //!
-//! Sources: one radius a block, Norouzi, Punjani, Fleet (PAMI 2014); radii that need only sum to k - m + 1, Qin et al. (GPH, ICDE 2018,
-//! TKDE 2021); the other families stand in [`super::families`].
+//! Sources: one radius per block, Norouzi, Punjani, Fleet (PAMI 2014); radii that only need to sum to k - m + 1, Qin et
+//! al. (GPH, ICDE 2018, TKDE 2021); the other families are in [`super::families`].
 
 use std::collections::HashMap;
 
@@ -13,20 +13,20 @@ use super::families::{
 use super::layout::{Collection, MAX_PREFIX_BITS, choose, key_cost, least_key_ns};
 use likewise_core::error::Error;
 
-/// Tables of a plan that is proposed by itself.
+/// Maximum number of tables of a plan proposed by default.
 const MAX_TABLES: u32 = 32;
-/// Blocks of a plan without chosen sets.
+/// Maximum number of blocks of a plan without chosen sets.
 const MAX_BLOCKS: u32 = 16;
-/// How far the radii of blocks may lie from their mean, where the blocks are few, and where they are many.
+/// Maximum deviation of block radii from their mean, for few and for many blocks.
 const SPREAD: [u32; 2] = [3, 1];
-/// Gain for which a bit is moved from one block to another, as a share of the whole.
+/// Minimum gain for moving a bit from one block to another, as a fraction of the total.
 const WORTH_A_BIT: f64 = 0.005;
-/// Blocks up to which they are few.
+/// Maximum number of blocks that counts as few.
 const FEW_BLOCKS: u32 = 4;
-/// Width from which a wider key reads no less: the most bits of a prefix.
+/// Width from which a wider key does not reduce reads: the maximum number of prefix bits.
 const PREFIX_SETTLED: usize = MAX_PREFIX_BITS as usize;
 
-/// Proposes the designs for the collection that may take less than `limit_ns` a query, until `propose` refuses.
+/// Proposes the designs for the collection whose queries may take less than `limit_ns`, until `propose` refuses.
 pub(super) fn propose_designs(
     collection: &Collection,
     within: u32,
@@ -52,7 +52,7 @@ pub(super) fn propose_designs(
     }
     for num_blocks in 3..=MAX_TABLES.min(bits / 4) {
         for chosen in 2..num_blocks {
-            // The narrowest key, asked for its buckets alone.
+            // The lower bound for the narrowest key, from its bucket lookups alone.
             let width = bits / num_blocks * chosen;
             let least = |radius| least_key_ns(collection, width, radius, costs);
             let num_tables = choose(num_blocks, chosen);
@@ -71,7 +71,7 @@ pub(super) fn propose_designs(
     Ok(())
 }
 
-/// Non-increasing radii of the blocks that sum to within - blocks + 1 and lie near their mean.
+/// Returns the non-increasing radii of the blocks that sum to within - blocks + 1 and are close to their mean.
 fn radii_of_blocks(num_blocks: u32, within: u32) -> Vec<Vec<u32>> {
     let sum = within + 1 - num_blocks;
     let spread = SPREAD[usize::from(num_blocks > FEW_BLOCKS)];
@@ -106,14 +106,14 @@ fn extend_radii(
     }
 }
 
-/// Widths of blocks with given radii at which a query is cheapest.
+/// The search for the block widths, for given radii, at which a query is cheapest.
 struct WidthSearch<'a> {
     collection: &'a Collection,
     division: &'a Division,
     costs: &'a Costs,
     /// Mean probability that a bit differs, by collision entropy.
     mismatch: f64,
-    /// Cost by number of tables and radius: of each width, NaN where not yet known, and the least of all.
+    /// Costs by number of tables and radius: the cost for each width, NaN if not yet known, and the minimum.
     known: HashMap<(usize, u32), (Vec<f64>, f64)>,
 }
 
@@ -133,7 +133,7 @@ impl<'a> WidthSearch<'a> {
         }
     }
 
-    /// Cost of a block by width, and the least of them.
+    /// Returns the cost of a block by width, and the minimum.
     fn costs_of(&mut self, radius: u32, num_tables: usize) -> &(Vec<f64>, f64) {
         let (collection, costs, mismatch) = (self.collection, self.costs, self.mismatch);
         let dependence = self.division.dependence();
@@ -141,7 +141,7 @@ impl<'a> WidthSearch<'a> {
             let bits = collection.bits as usize;
             let mut by_width = vec![f64::INFINITY; bits + 1];
             for width in radius as usize + 1..=bits {
-                // What a query reads is settled by the leading bits: wider keys cost the same.
+                // The leading bits determine what a query reads: wider keys cost the same.
                 by_width[width] =
                     match width > PREFIX_SETTLED && by_width[width - 1] < f64::INFINITY {
                         true => by_width[width - 1],
@@ -163,7 +163,7 @@ impl<'a> WidthSearch<'a> {
         })
     }
 
-    /// What blocks of these radii cost at least, whatever their widths.
+    /// Returns a lower bound of the cost of blocks with these radii, for any widths.
     fn least_ns(&mut self, radii: &[u32]) -> f64 {
         let num_tables = radii.len();
         radii
@@ -172,7 +172,7 @@ impl<'a> WidthSearch<'a> {
             .sum()
     }
 
-    /// From equal widths, one bit at a time from one block to another while that pays.
+    /// Starts from equal widths and moves one bit at a time between blocks while that pays.
     fn design(&mut self, radii: &[u32]) -> Design {
         let num_tables = radii.len();
         let mut widths: Vec<usize> = even_widths(self.collection.bits, num_tables as u32)
@@ -187,7 +187,7 @@ impl<'a> WidthSearch<'a> {
             let total: f64 = (0..num_tables)
                 .map(|block| costs[block][widths[block]])
                 .sum();
-            // What a bit less costs a block, and what one more saves.
+            // The cost of removing a bit from a block, and the gain from adding one.
             let change =
                 |block: usize, width: usize| costs[block][width] - costs[block][widths[block]];
             let mut best = (-WORTH_A_BIT * total, None);

@@ -1,24 +1,24 @@
-//! How do the bits of the data agree?
+//! How are the bits of the data distributed and correlated?
 
 use super::MAX_BITS;
 
-/// Distances, in positions of the sample, of the pairs that are compared.
+/// Distances between the compared pairs, in positions of the sample.
 const OFFSETS: [usize; 16] = [1, 2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47];
 
-/// What is known of the bits of a set of fingerprints.
+/// Statistics of the bits of a set of fingerprints.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BitStatistics {
-    /// Share of ones at each position.
+    /// Fraction of ones at each position.
     pub ones: Vec<f64>,
-    /// Mean correlation of two positions' being different in a pair of fingerprints; 0 where positions are independent. Texts that share words agree in
-    /// more positions than chance has it, so buckets are larger.
+    /// Mean correlation between two positions being different in a pair of fingerprints; 0 if positions are
+    /// independent. Texts that share words agree in more positions than expected by chance, so buckets are larger.
     pub dependence: f64,
 }
 
-/// Statistics of fingerprints. Words as in [`crate::Fingerprints`].
+/// Returns statistics of fingerprints. Words as in [`crate::Fingerprints`].
 ///
 /// # Cost
-/// About a nanosecond a bit and sixteen a fingerprint; a sample of ten thousand from all over the set is enough.
+/// About a nanosecond per bit and sixteen per fingerprint; a sample of ten thousand from the whole set is enough.
 pub fn bit_statistics(words: &[u64], bits: u32) -> BitStatistics {
     let ones = bit_frequencies(words, bits);
     let deviations: Vec<f64> = mismatch(&ones)
@@ -44,7 +44,7 @@ pub fn bit_statistics(words: &[u64], bits: u32) -> BitStatistics {
             squares += f64::from(distance * distance);
         }
     }
-    // The variance of the distance is that of independent positions and the covariance of every two.
+    // The variance of the distance is that of independent positions, plus the covariance of every two.
     let room = total * total - independent;
     let dependence = match num_pairs > 0.0 && room > 0.0 {
         true => (squares / num_pairs - (sum / num_pairs) * (sum / num_pairs) - independent) / room,
@@ -56,20 +56,21 @@ pub fn bit_statistics(words: &[u64], bits: u32) -> BitStatistics {
     }
 }
 
-/// Most that a dependence is taken for.
+/// Maximum value used for a dependence.
 pub const MAX_DEPENDENCE: f64 = 0.5;
 
-/// P(two fingerprints differ) at each position: 2 p (1 - p).
+/// Returns P(two fingerprints differ) at each position: 2 p (1 - p).
 pub(super) fn mismatch(ones: &[f64]) -> Vec<f64> {
     ones.iter()
         .map(|share| 2.0 * share * (1.0 - share))
         .collect()
 }
 
-/// Share of fingerprints that have a one at each of `bits` positions. Words as in [`crate::Fingerprints`].
+/// Returns the fraction of fingerprints that have a one at each of `bits` positions. Words as in
+/// [`crate::Fingerprints`].
 ///
 /// # Cost
-/// About a nanosecond a bit; a sample of ten thousand is enough.
+/// About a nanosecond per bit; a sample of ten thousand is enough.
 pub fn bit_frequencies(words: &[u64], bits: u32) -> Vec<f64> {
     let num_words = bits.min(MAX_BITS).div_ceil(64) as usize;
     let num_codes = (words.len() / num_words.max(1)).max(1);
@@ -85,9 +86,11 @@ pub fn bit_frequencies(words: &[u64], bits: u32) -> Vec<f64> {
         .collect()
 }
 
-/// P(at most `radius` of the bits differ), each with its own probability and every two correlated by `dependence`.
+/// Returns P(at most `radius` of the bits differ), each with its own probability and every two correlated by
+/// `dependence`.
 ///
-/// Exact for independent bits; dependent ones find more by as much as a beta-binomial number of errors of that correlation and the mean probability does.
+/// Exact for independent bits. For dependent bits, the result is scaled by the ratio for a beta-binomial number of
+/// errors with that correlation and the mean probability.
 pub(super) fn within_probability(mismatch: &[f64], dependence: f64, radius: u32) -> f64 {
     if radius as usize >= mismatch.len() {
         return 1.0;
@@ -115,7 +118,8 @@ pub(super) fn within_probability(mismatch: &[f64], dependence: f64, radius: u32)
     (independent * more).min(1.0)
 }
 
-/// P(a beta-binomial number of `width` bits, of this mean and correlation, is at most `radius`); binomial where the correlation is 0.
+/// Returns P(a beta-binomial number of `width` bits, with this mean and correlation, is at most `radius`); binomial if
+/// the correlation is 0.
 fn errors_within(width: u32, mean: f64, correlation: f64, radius: u32) -> f64 {
     // Pólya's urn: each draw adds `step` balls of its color to `mean` and `1 - mean`.
     let step = correlation / (1.0 - correlation);
@@ -157,7 +161,8 @@ mod tests {
 
     #[test]
     fn dependent_bits_are_seen_and_find_as_much_more() {
-        // Each fingerprint is one of two sources by its own taste: the closer the tastes, the more bits agree.
+        // Each bit of a fingerprint comes from one of two sources, by a preference of its own: the closer the
+        // preferences, the more bits agree.
         let mut random = Random::new(17);
         let [first, second] = [random.next(), random.next()];
         let codes: Vec<u64> = (0..20_000)
@@ -173,7 +178,7 @@ mod tests {
             .collect();
         let found = bit_statistics(&codes, 64);
         assert!(found.dependence > 0.01, "{}", found.dependence);
-        // The 16 lowest of the positions in which the sources differ: counted, and foretold.
+        // The 16 lowest positions in which the sources differ: counted and predicted.
         let mut key = first ^ second;
         while key.count_ones() > 16 {
             key &= !(1 << key.ilog2());

@@ -1,4 +1,4 @@
-//! Which plan is the cheapest that fits the memory, and what are the others?
+//! Which plan is the cheapest that fits in the memory, and what are the others?
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,42 +13,44 @@ use super::space::propose_designs;
 use super::statistics::MAX_DEPENDENCE;
 use likewise_core::error::Error;
 
-/// Plans this much slower than the fastest are as good: the smallest of them is taken.
+/// Plans within this factor of the fastest are equivalent: the smallest of them is chosen.
 const AS_GOOD: f64 = 1.1;
-/// A larger plan must be faster by this factor to stand on the frontier.
+/// A larger plan must be faster by this factor to be on the frontier.
 const WORTH_ITS_BYTES: f64 = 1.05;
-/// Bytes that a plan may take where nothing is said, as a multiple of the fingerprints': the four tables of the least of the 2007 paper's plans.
+/// Default memory for a plan, as a multiple of the fingerprints' size: the four tables of the smallest plan in the 2007
+/// paper.
 const DEFAULT_COPIES: f64 = 4.0;
 
-/// The frontier of plans and the historical ones, by size.
+/// The plans on the frontier and the historical ones, by size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
-    /// The plans, in order of bytes.
+    /// The plans, in order of size.
     pub plans: Vec<PricedPlan>,
-    /// The plan that is taken: of those that fit and are at most a tenth slower than the fastest of these, the smallest. None where none fits.
+    /// The chosen plan: of those that fit and are at most a tenth slower than the fastest of these, the smallest.
+    /// `None` if none fits.
     pub chosen: Option<usize>,
-    /// What it took to find out.
+    /// The work that the survey took.
     pub work: SurveyWork,
 }
 
-/// What a survey did, by count.
+/// Counters of the work of a survey.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SurveyWork {
-    /// Plans that were priced to the last key.
+    /// Number of fully priced plans.
     pub num_plans_priced: usize,
-    /// Keys that were priced, each of the same bits, radius and number of tables once.
+    /// Number of priced keys; each combination of bits, radius and number of tables counts once.
     pub num_keys_priced: usize,
-    /// Plans whose completeness was checked.
+    /// Number of plans whose completeness was checked.
     pub num_plans_checked: usize,
 }
 
 /// Prices the plans for a collection and chooses one.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where bits, radius, frequencies or costs are out of range; [`Error::Canceled`].
+/// Returns [`Error::InvalidParameter`] if bits, radius, frequencies or costs are out of range, or [`Error::Canceled`].
 ///
 /// # Cost
-/// Milliseconds, some dozens at wide radii ([`SurveyWork`] counts the steps). `cancel` is looked at between plans.
+/// Milliseconds, several dozen at wide radii ([`SurveyWork`] counts the steps). `cancel` is checked between plans.
 pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey, Error> {
     check(request)?;
     let SurveyRequest {
@@ -67,7 +69,7 @@ pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey, Er
             ..plan
         }));
     }
-    // The scan is the smallest plan of all: what is slower is never taken.
+    // The scan is the smallest plan of all: slower plans are never chosen.
     let (_, scan_ns) = collection.scan_ns(costs);
     let mut propose = |design: Design| {
         stop_if(cancel)?;
@@ -112,9 +114,11 @@ pub fn survey(request: &SurveyRequest, cancel: &AtomicBool) -> Result<Survey, Er
     })
 }
 
-/// Keeps, of plans in order of bytes, the historical ones and those that are faster than every smaller one by what their bytes are worth.
+/// From plans in order of size, keeps the historical ones and those that are sufficiently faster than every smaller
+/// one.
 ///
-/// A plan that no count shows complete is not offered: completeness is never believed, and a search for an escape may take seconds.
+/// A plan that no counting argument shows complete is not offered: completeness is always checked, and a search for an
+/// escape may take seconds.
 fn keep_complete(plans: &mut Vec<PricedPlan>, within: u32, work: &mut SurveyWork) {
     let mut fastest = f64::INFINITY;
     plans.retain_mut(|plan| {
@@ -139,10 +143,10 @@ fn keep_complete(plans: &mut Vec<PricedPlan>, within: u32, work: &mut SurveyWork
     });
 }
 
-/// The plan that is taken for a collection; None where nothing fits the memory.
+/// Returns the plan chosen for a collection, or `None` if nothing fits in the memory.
 ///
 /// # Errors
-/// As [`survey`].
+/// Returns the errors of [`survey`].
 pub fn choose_plan(
     request: &SurveyRequest,
     cancel: &AtomicBool,

@@ -42,7 +42,7 @@ fn chosen(request: &SurveyRequest) -> PricedPlan {
 
 #[test]
 fn more_fingerprints_want_fewer_tables() {
-    // Four exact blocks while buckets are small, halves at last.
+    // Four exact blocks while buckets are small, and finally halves.
     for (n, num_tables, radii) in [
         (1_000_000, 4, vec![0, 0, 0, 0]),
         (1_000_000_000, 2, vec![1, 1]),
@@ -123,7 +123,7 @@ fn the_frontier_falls_and_holds_the_searches_of_the_literature() {
 
 #[test]
 fn skew_is_priced_and_balanced_blocks_pay() {
-    // Every other position is nearly constant in the lower half of the code.
+    // Every other position is almost constant in the lower half of the code.
     let ones: Vec<f64> = (0..64)
         .map(|bit| if bit < 32 { 0.02 } else { 0.5 })
         .collect();
@@ -142,7 +142,7 @@ fn skew_is_priced_and_balanced_blocks_pay() {
     let plain = four(&survey(&request(10_000_000, 64, 3)).unwrap().plans);
     assert!(four(&balanced.plans) > 5.0 * plain);
     assert!(balanced.plans[balanced.chosen.unwrap()].cost.batch_ns > uniform.cost.batch_ns);
-    // Contiguous blocks of the same data: two hold next to nothing.
+    // Contiguous blocks of the same data: two are almost useless.
     let contiguous = key_cost(
         &skewed.collection,
         &[2.0 * 0.02 * 0.98; 16],
@@ -156,7 +156,8 @@ fn skew_is_priced_and_balanced_blocks_pay() {
 
 #[test]
 fn dependent_bits_find_more_and_want_narrower_blocks_with_fewer_flips() {
-    // The statistics of fingerprints of real paragraphs: 3 tables of 22 bits look good until it is known how full their buckets are.
+    // The statistics of fingerprints of real paragraphs: 3 tables of 22 bits look good unless the sizes of their
+    // buckets are known.
     let known = |dependence| {
         Division::Balanced(BitStatistics {
             ones: (0..64)
@@ -214,7 +215,8 @@ fn what_makes_no_sense_is_refused() {
     }
 }
 
-/// Fingerprints, bits, (width, radius) of each key, and microseconds of a query of many, measured on the machine of the built-in costs.
+/// Fingerprints, bits, (width, radius) of each key, and microseconds per query of a batch, measured on the machine of
+/// the built-in costs.
 type Measured = (f64, u32, &'static [(u32, u32)], f64);
 
 #[test]
@@ -260,7 +262,7 @@ fn predictions_lie_within_a_factor_of_two_of_measured_times() {
 
 #[test]
 fn bytes_are_those_of_the_tables() {
-    // Bytes a fingerprint of tables that were built, without ids.
+    // Measured bytes per fingerprint of tables, without ids.
     for (n, bits, keys, measured) in [
         (1e5, 64, vec![16; 4], 34.489),
         (1e6, 64, vec![22, 21, 21], 17.698),
@@ -322,7 +324,7 @@ fn a_survey_is_a_bounded_number_of_steps_at_any_radius() {
             }
         }
     }
-    // Where the scan is the cheapest by far, hardly anything else is looked at.
+    // If the scan is the cheapest by far, hardly any other plan is priced.
     let work = survey(&request(1_000_000, 128, 24)).unwrap().work;
     assert!(work.num_plans_priced <= 20, "{work:?}");
 }

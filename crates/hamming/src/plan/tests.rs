@@ -1,17 +1,17 @@
-//! Plans against every pattern of errors.
+//! Plans compared with every pattern of errors.
 
 use super::completeness::escape;
 use super::{Key, SearchPlan};
 use likewise_core::testing::Random;
 
-/// Whether some pattern of at most `within` errors escapes all keys: by looking at every pattern of a small width.
+/// Returns by brute force whether some pattern of at most `within` errors of a small width escapes all keys.
 fn escapes_by_enumeration(bits: u32, within: u32, keys: &[Key]) -> bool {
     (0_u64..1 << bits)
         .filter(|pattern| pattern.count_ones() <= within)
         .any(|pattern| !keys.iter().any(|key| key.finds(&[pattern, 0, 0, 0])))
 }
 
-/// A pattern of exactly `weight` errors.
+/// Returns a pattern of exactly `weight` errors.
 fn random_errors(random: &mut Random, bits: u32, weight: u32) -> [u64; 4] {
     let mut mask = [0_u64; 4];
     let mut placed = 0;
@@ -37,7 +37,7 @@ fn blocks(sizes: &[u32], radii: &[u32]) -> Vec<Key> {
         .collect()
 }
 
-/// Keys of `chosen` of equal blocks, exact.
+/// Keys for every choice of `chosen` of equal blocks, with radius 0.
 fn choose_blocks(bits: u32, num_blocks: u32, chosen: u32) -> Vec<Key> {
     (0_u32..1 << num_blocks)
         .filter(|set| set.count_ones() == chosen)
@@ -99,7 +99,7 @@ fn random_sets_are_judged_as_enumeration_judges_them() {
 
 #[test]
 fn many_small_overlapping_keys_are_judged_as_enumeration_judges_them() {
-    // Hitting all of a dozen triples or quadruples takes several errors: a search that goes back many times.
+    // Hitting all of a dozen triples or quadruples takes several errors, so the search backtracks often.
     let mut random = Random::new(5);
     let (mut complete, mut incomplete) = (0, 0);
     for _ in 0..600 {

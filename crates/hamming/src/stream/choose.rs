@@ -1,7 +1,7 @@
 //! Which keys cost least for these queries and this stream?
 //!
-//! Every plan tried is complete; a sample of the stream is looked up among a sample of the queries to see what its buckets really hold,
-//! since real fingerprints are skewed.
+//! Every plan tried is complete. A sample of the stream is looked up in a sample of the queries to measure the actual
+//! sizes of buckets, since real fingerprints are skewed.
 
 use super::key_value::KeyValue;
 use super::table::neighbors;
@@ -11,22 +11,22 @@ use crate::plan::{Key, SearchPlan};
 use likewise_core::error::Error;
 use likewise_core::hash::mix64;
 
-/// Queries and codes looked at.
+/// Numbers of queries and codes sampled.
 const NUM_SAMPLED_QUERIES: usize = 1 << 17;
 const NUM_SAMPLED_CODES: usize = 256;
-/// Look-ups of sampled codes in one key.
+/// Number of lookups of sampled codes in one key.
 const NUM_SAMPLED_PROBES: usize = 1 << 18;
-/// Widest key.
+/// Maximum width of a key in bits.
 const MAX_WIDTH: u32 = 64;
-/// Most look-ups of a code in one key.
+/// Maximum number of lookups of a code in one key.
 const MAX_PROBES: f64 = 65_536.0;
-/// Most keys made by choosing blocks.
+/// Maximum number of keys made by choosing blocks.
 const MAX_CHOSEN: usize = 64;
-/// Share of ones in a bit beyond which the fingerprints are skewed: this far from one half.
+/// Deviation of the fraction of ones in a bit from one half beyond which the fingerprints are skewed.
 const SKEW: f64 = 0.02;
 
-/// Nanoseconds of one core: for taking a key out of a code; for a look-up; more where the directory, and where the bucket, is not in the
-/// second cache or not in the third; for a code of a bucket; for a word of a query in a scan.
+/// Nanoseconds on one core: for extracting a key from a code; for a lookup; in addition, if the directory or the bucket
+/// is not in the L2 cache, or not in the L3 cache; for a code of a bucket; for a word of a query in a scan.
 const KEY_NS: f64 = 1.5;
 const PROBE_NS: f64 = 2.5;
 const SECOND_CACHE_NS: f64 = 2.0;
@@ -34,7 +34,7 @@ const THIRD_CACHE_NS: f64 = 8.0;
 const CANDIDATE_NS: f64 = 0.08;
 const SCAN_NS: f64 = 0.06;
 
-/// The cheapest complete plan found.
+/// Returns the cheapest complete plan found.
 pub(super) fn choose_plan(
     queries: &CodePlanes,
     sample: &Fingerprints<'_>,
@@ -49,7 +49,7 @@ pub(super) fn choose_plan(
     orders.extend(order_by_information(queries, bits));
     for order in &orders {
         for keys in families(order, within) {
-            // What is known to be dearer than the best so far is not looked at closely.
+            // Plans known to be more expensive than the best so far are skipped.
             let least: f64 = keys
                 .iter()
                 .map(|key| KEY_NS + PROBE_NS * key.num_probes())
@@ -65,12 +65,13 @@ pub(super) fn choose_plan(
     SearchPlan::new(bits, within, best.1)
 }
 
-/// Plans on equal blocks of the positions dealt out in this order: one key a block with neighbors, or exact keys of several blocks.
+/// Returns plans on equal blocks of the positions in this order: one key per block with neighbors, or exact keys of
+/// several blocks.
 fn families(order: &[u32], within: u32) -> Vec<Vec<Key>> {
     let bits = order.len() as u32;
     let mut plans = Vec::new();
     for num_blocks in 1..=(within + 1).min(bits) {
-        // within = m*r + a: a + 1 blocks at radius r, the others at r - 1; blocks at radius -1 are not asked.
+        // within = m*r + a: a + 1 blocks at radius r, the others at r - 1; blocks at radius -1 are not searched.
         let radius = within / num_blocks;
         let num_higher = within % num_blocks + 1;
         let mut keys = Vec::new();
@@ -92,7 +93,7 @@ fn families(order: &[u32], within: u32) -> Vec<Vec<Key>> {
         }
     }
     for chosen in 2..=4 {
-        // Errors touch at most `within` blocks, so `chosen` others are clean.
+        // Errors hit at most `within` blocks, so `chosen` others are error-free.
         let num_blocks = within + chosen;
         if num_blocks > bits || num_blocks > 24 {
             break;
@@ -118,13 +119,13 @@ fn families(order: &[u32], within: u32) -> Vec<Vec<Key>> {
     plans
 }
 
-/// Positions of one of `num_blocks` equal runs of the order.
+/// Returns the positions of one of `num_blocks` equal runs of the order.
 fn dealt(order: &[u32], num_blocks: u32, block: u32) -> impl Iterator<Item = u32> {
     let start = |block: u32| order.len() * block as usize / num_blocks as usize;
     order[start(block)..start(block + 1)].iter().copied()
 }
 
-/// Positions in an order whose equal runs tell about as much each; none where all bits do anyway.
+/// Returns positions in an order whose equal runs are about equally selective, or `None` if all bits are.
 fn order_by_information(queries: &CodePlanes, bits: u32) -> Option<Vec<u32>> {
     let step = queries.len().div_ceil(1 << 14).max(1);
     let num_seen = queries.len().div_ceil(step).max(1) as f64;
@@ -143,7 +144,7 @@ fn order_by_information(queries: &CodePlanes, bits: u32) -> Option<Vec<u32>> {
     }
     let mut by_bias: Vec<u32> = (0..bits).collect();
     by_bias.sort_by(|&a, &b| biases[a as usize].total_cmp(&biases[b as usize]));
-    // A step prime to the width visits all ranks and spreads any run of them over best and worst.
+    // A step coprime to the width visits all ranks and distributes any run of them over best and worst.
     let stride = (1..)
         .map(|i| bits * 3 / 8 + i)
         .find(|&s| gcd(s, bits) == 1)?;
@@ -158,7 +159,7 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Estimated nanoseconds a code of the stream.
+/// Estimates the nanoseconds per code of the stream.
 fn cost(queries: &CodePlanes, sample: &Fingerprints<'_>, keys: &[Key]) -> f64 {
     let num_queries = queries.len() as f64;
     let buckets_bytes = 4.0 * num_queries * keys.len() as f64;
@@ -188,7 +189,7 @@ fn cache_ns(num_bytes: f64) -> f64 {
     }
 }
 
-/// Queries that one code of the stream is compared with, on average.
+/// Average number of queries with which one code of the stream is compared.
 fn num_candidates(
     queries: &CodePlanes,
     sample: &Fingerprints<'_>,
@@ -225,7 +226,7 @@ fn num_candidates(
     num_met as f64 * step as f64 / num_codes as f64
 }
 
-/// How often each value was added: open addressing.
+/// Counts of added values, with open addressing.
 struct Counts {
     slots: Vec<(u64, u32)>,
 }
@@ -255,7 +256,7 @@ impl Counts {
     }
 }
 
-/// The plans that are tried on bits without skew, for the tests.
+/// The plans that are tried on unskewed bits, for the tests.
 #[cfg(test)]
 pub(super) fn plans_tried(bits: u32, within: u32) -> Vec<Vec<Key>> {
     families(&(0..bits).collect::<Vec<_>>(), within)

@@ -1,27 +1,27 @@
-//! Which of the codes of a bucket are worth a look?
+//! Which codes of a bucket need a closer comparison?
 
 use crate::kernels::{Kernel, LANES, Plain};
 
-/// Codes of a bucket that are compared in one step.
+/// Number of codes of a bucket that are compared in one step.
 pub(super) const STEP: usize = 32;
 
-/// One instruction set's way to compare the check words of a bucket.
+/// An implementation of the comparison of check words for one instruction set.
 pub(crate) trait CheckKernel: Kernel {
-    /// Bit `i` is set if `checks[i]` differs from `check` in at most `within` bits.
+    /// Returns a mask in which bit `i` is set if `checks[i]` differs from `check` in at most `within` bits.
     ///
     /// # Safety
-    /// [`STEP`] values are readable; the processor has the instruction set.
+    /// [`STEP`] values must be readable, and the processor must have the instruction set.
     unsafe fn near_narrow(checks: *const u32, check: u32, within: u32) -> u32;
 
-    /// As [`CheckKernel::near_narrow`], for check words of 64 bits.
+    /// Same as [`CheckKernel::near_narrow`], for check words of 64 bits.
     ///
     /// # Safety
-    /// As [`CheckKernel::near_narrow`].
+    /// Same as [`CheckKernel::near_narrow`].
     #[inline(always)]
     unsafe fn near_wide(checks: *const u64, check: u64, within: u32) -> u32 {
         let mut near = 0;
         for group in 0..STEP / LANES {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             let eight =
                 unsafe { Self::within8::<1>(checks.add(group * LANES), 0, &[check], within) };
             near |= u32::from(eight) << (group * LANES);
@@ -29,14 +29,14 @@ pub(crate) trait CheckKernel: Kernel {
         near
     }
 
-    /// The bits of `word` where `mask` is 1, moved together.
+    /// Returns the bits of `word` at which `mask` is 1, packed together.
     ///
     /// # Safety
-    /// The processor has the instruction set.
+    /// The processor must have the instruction set.
     unsafe fn extract(word: u64, mask: u64) -> u64;
 }
 
-/// The bits of `word` where `mask` is 1, moved together: PEXT in plain steps, one for each run of ones.
+/// Returns the bits of `word` at which `mask` is 1, packed together: PEXT in plain steps, one for each run of ones.
 pub(super) fn extract_plain(word: u64, mut mask: u64) -> u64 {
     let (mut value, mut shift) = (0, 0);
     while mask != 0 {
@@ -108,7 +108,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn extract(word: u64, mask: u64) -> u64 {
-            // SAFETY: `Isa::Avx2` stands for BMI2 too.
+            // SAFETY: `Isa::Avx2` implies BMI2.
             unsafe { _pext_u64(word, mask) }
         }
     }
@@ -130,7 +130,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn extract(word: u64, mask: u64) -> u64 {
-            // SAFETY: `Isa::Avx512` stands for BMI2 too.
+            // SAFETY: `Isa::Avx512` implies BMI2.
             unsafe { _pext_u64(word, mask) }
         }
     }
@@ -154,7 +154,7 @@ mod neon {
             u32::from(low) | u32::from(high) << PART_LANES
         }
 
-        // There is no PEXT.
+        // NEON has no PEXT.
         #[inline(always)]
         unsafe fn extract(word: u64, mask: u64) -> u64 {
             extract_plain(word, mask)

@@ -5,7 +5,7 @@ use crate::code_planes::CodePlanes;
 use crate::kernels::Plain;
 use crate::plan::Key;
 
-/// Bits of one word that belong to a key, and where they go in its value.
+/// Bits of one word that belong to a key, and their place in its value.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     word: usize,
@@ -13,7 +13,7 @@ struct Part {
     shift: u32,
 }
 
-/// Takes the bits of a key out of a code: those of word 0 lowest, in order of position.
+/// Extracts the bits of a key from a code: those of word 0 lowest, in order of position.
 #[derive(Debug)]
 pub(crate) struct KeyValue {
     parts: Vec<Part>,
@@ -22,7 +22,7 @@ pub(crate) struct KeyValue {
 }
 
 impl KeyValue {
-    /// The key is at most 64 bits wide.
+    /// Creates the extractor of a key of at most 64 bits.
     pub(crate) fn new(key: &Key) -> Self {
         let mut shift = 0;
         let mut parts = Vec::new();
@@ -39,21 +39,21 @@ impl KeyValue {
         }
     }
 
-    /// Value of the key.
+    /// Returns the value of the key.
     ///
     /// # Safety
-    /// The processor has the kernel's instruction set.
+    /// The processor must have the kernel's instruction set.
     #[inline(always)]
     pub(crate) unsafe fn of<K: CheckKernel, const W: usize>(&self, code: &[u64; W]) -> u64 {
         let mut value = 0;
         for part in &self.parts {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             value |= unsafe { K::extract(code[part.word % W], part.mask) } << part.shift;
         }
         value
     }
 
-    /// Value of the key in one of several codes.
+    /// Returns the value of the key in one of several codes.
     pub(crate) fn of_row(&self, codes: &CodePlanes, row: usize) -> u64 {
         let code: [u64; 4] = std::array::from_fn(|word| {
             if word < codes.num_words() {

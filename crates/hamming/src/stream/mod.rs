@@ -1,8 +1,9 @@
-//! Which of a small set of queries lie near the codes of a huge collection that is read once, in order?
+//! Which of a small set of queries are near the codes of a huge collection that is read once, in order?
 //!
-//! The batch problem of Manku, Jain, Das Sarma (Detecting near-duplicates for web crawling, WWW 2007, section 3.3) turned about: tables
-//! stand on the small side and stay in the caches, the big side streams past them. A table has one bucket for each value of a key; a
-//! bucket holds 32 or 64 bits of each of its codes, which tell nearly every chance meeting apart with one vector compare.
+//! The batch problem of Manku, Jain, Das Sarma (Detecting near-duplicates for web crawling, WWW 2007, section 3.3)
+//! reversed: tables are built for the small side and stay in the caches while the large side streams past them. A table
+//! has one bucket for each value of a key; a bucket holds 32 or 64 bits of each of its codes, which reject nearly every
+//! chance match with one vector comparison.
 
 mod choose;
 mod kernels;
@@ -29,9 +30,10 @@ use scan::scan_block;
 use search::{Scratch, search_block};
 use table::KeyTable;
 
-/// Codes searched at once: so many that each stretch of a table is read for hundreds of them. At most 2^18, so that a look-up packs.
+/// Number of codes searched at once: enough that each range of a table is read for hundreds of them. At most 2^18, so
+/// that a lookup can be packed.
 const BLOCK_LEN: usize = 1 << 18;
-/// Codes in one piece of work of [`StreamTables::search`].
+/// Number of codes in one piece of work of [`StreamTables::search`].
 const GRAIN: usize = 1 << 18;
 
 /// A query and a code of the stream within the radius.
@@ -41,42 +43,42 @@ pub struct StreamHit {
     pub row: u64,
     /// Row of the query.
     pub query: u32,
-    /// Differing bits.
+    /// Number of differing bits.
     pub distance: u32,
 }
 
-/// Hits in order of (row, query), and how far they reach.
+/// Hits in order of (row, query), and how many codes they cover.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamHits {
     /// Every hit of the codes searched.
     pub hits: Vec<StreamHit>,
-    /// Codes searched, from the first on: all, or fewer where the hits reached their limit.
+    /// Number of codes searched, from the first on: all, or fewer if the hits reached their limit.
     pub num_rows: usize,
 }
 
-/// Queries laid out for codes that stream past. Exact for any width and radius.
+/// Queries arranged for codes that stream past. Exact for any width and radius.
 ///
-/// Memory: 8 bytes a word of a query, and for each key 8 or 12 bytes a query and a directory of at most 4 bytes for each of 4 buckets a
-/// query.
+/// Memory: 8 bytes per word of a query, and for each key 8 or 12 bytes per query and a directory of at most 4 buckets
+/// per query, with 4 bytes each.
 #[derive(Debug)]
 pub struct StreamTables {
     /// Bits beyond the width are 0.
     queries: CodePlanes,
     plan: SearchPlan,
-    /// One for each key of the plan; empty for a scan.
+    /// One table for each key of the plan; empty for a scan.
     tables: Vec<KeyTable>,
 }
 
 impl StreamTables {
-    /// Lays out the queries by the cheapest plan for a stream of which `sample` shows some codes; where that is empty the queries
-    /// themselves stand for it.
+    /// Arranges the queries by the cheapest plan for a stream of which `sample` contains some codes; if it is empty,
+    /// the queries themselves are used as the sample.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the shapes do not fit, bits beyond the width are set or `within` is above the width;
-    /// [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if the shapes do not fit, bits beyond the width are set or `within` is above
+    /// the width, or [`Error::Canceled`].
     ///
     /// # Cost
-    /// About 20 ns a query and key, and a tenth of a second to choose the keys.
+    /// About 20 ns per query and key, and a tenth of a second to choose the keys.
     pub fn build(
         queries: Fingerprints<'_>,
         sample: &[u64],
@@ -98,10 +100,11 @@ impl StreamTables {
         Self::build_tables(codes, plan, threads, cancel)
     }
 
-    /// [`StreamTables::build`] by a plan that is given. A key is at most 64 bits wide.
+    /// Same as [`StreamTables::build`], with a given plan. A key must be at most 64 bits wide.
     ///
     /// # Errors
-    /// As [`StreamTables::build`], and where the plan is for another width or a key is wider than 64 bits.
+    /// Returns the errors of [`StreamTables::build`], and [`Error::InvalidParameter`] if the plan is for another width
+    /// or a key is wider than 64 bits.
     pub fn build_for(
         queries: Fingerprints<'_>,
         plan: SearchPlan,
@@ -149,7 +152,7 @@ impl StreamTables {
         })
     }
 
-    /// Keys in use; none where every query is compared with every code.
+    /// The keys in use; none if every query is compared with every code.
     pub fn plan(&self) -> &SearchPlan {
         &self.plan
     }
@@ -159,23 +162,24 @@ impl StreamTables {
         self.queries.len()
     }
 
-    /// 64-bit words of a fingerprint.
+    /// Number of 64-bit words of a fingerprint.
     pub fn num_words(&self) -> usize {
         self.queries.num_words()
     }
 
-    /// Bytes held.
+    /// Size in bytes.
     pub fn num_bytes(&self) -> usize {
         let tables: usize = self.tables.iter().map(KeyTable::num_bytes).sum();
         8 * self.queries.data().len() + tables
     }
 
-    /// Every hit of the codes, the first of which is row `first_row` of the stream.
+    /// Returns every hit of the codes, the first of which is row `first_row` of the stream.
     ///
-    /// Stops early, after a whole code, where more than `max_hits` are found; one code's hits are never cut.
+    /// Stops early, after a whole code, if more than `max_hits` are found; the hits of one code are never divided.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the words are not whole codes, or bits beyond the width are set; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if the words are not whole codes, or bits beyond the width are set, or
+    /// [`Error::Canceled`].
     pub fn search(
         &self,
         words: &[u64],
@@ -193,7 +197,7 @@ impl StreamTables {
         .check()?;
         let num_codes = words.len() / num_words;
         let mut found = StreamHits::default();
-        // Pieces beyond a full one are thrown away, so few are begun at a time.
+        // Pieces after the limit are discarded, so only a few are started at a time.
         let wave_len = 4 * threads.max(1) * GRAIN;
         while found.num_rows < num_codes && found.hits.len() <= max_hits {
             let start = found.num_rows;
@@ -223,10 +227,10 @@ impl StreamTables {
         Ok(found)
     }
 
-    /// [`StreamTables::search`] on this thread alone.
+    /// Same as [`StreamTables::search`], on this thread only.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where bits beyond the width are set.
+    /// Returns [`Error::InvalidParameter`] if bits beyond the width are set.
     pub fn search_piece(
         &self,
         words: &[u64],
@@ -259,7 +263,7 @@ impl StreamTables {
                 run_kernel!(isa, num_words, search_block, (tables: &StreamTables, codes: &[u64], limit: usize, scratch: &mut Scratch, out: &mut Vec<u64>));
             }
             if packed.len() > limit {
-                // Too many to hold: what was found is dropped and fewer codes are asked.
+                // Too many to hold: the hits are dropped and fewer codes are searched.
                 packed = Vec::new();
                 block_len = (end - start) / 2;
                 continue;
@@ -275,7 +279,8 @@ impl StreamTables {
     }
 }
 
-/// A hit, ordered by (code, query): code counted from the start of the block (18 bits), query (32), distance (9).
+/// Packs a hit so that hits are ordered by (code, query): code relative to the start of the block (18 bits), query
+/// (32), distance (9).
 #[inline(always)]
 fn pack_hit(code: u32, query: u32, distance: u32) -> u64 {
     u64::from(code) << 41 | u64::from(query) << 9 | u64::from(distance)
@@ -289,7 +294,7 @@ fn unpack_hit(first_row: u64, hit: u64) -> StreamHit {
     }
 }
 
-/// Refuses codes with bits beyond the width.
+/// Rejects codes with bits beyond the width.
 fn check_width(name: &'static str, words: &[u64], bits: u32, first_row: u64) -> Result<(), Error> {
     let num_words = bits.div_ceil(64) as usize;
     if bits.is_multiple_of(64) {

@@ -6,7 +6,7 @@ use crate::kernels::{Kernel, LANES};
 
 /// Codes compared with each vector of queries, so that a vector is loaded once.
 const NUM_CODES: usize = 4;
-/// Words of queries that stay in the first cache while the codes of a block pass over them.
+/// Words of queries that stay in the L1 cache while the codes of a block pass over them.
 const TILE_WORDS: usize = 2048;
 
 /// Packs the hits of the codes of a block; stops once there are more than `limit`.
@@ -27,14 +27,15 @@ pub(super) unsafe fn scan_block<K: Kernel, const W: usize>(
     for tile in (0..queries.len()).step_by(tile_len) {
         for first in (0..num_codes).step_by(NUM_CODES) {
             let last = (first + NUM_CODES).min(num_codes) - 1;
-            // Places beyond the last one repeat it and are not looked at.
+            // Places beyond the last one repeat it and are ignored.
             let group: [[u64; W]; NUM_CODES] = std::array::from_fn(|i| {
                 let index = (first + i).min(last);
                 std::array::from_fn(|word| codes[index * W + word])
             });
             for index in (tile..(tile + tile_len).min(queries.len())).step_by(LANES) {
                 let eight = queries.data()[index..].as_ptr();
-                // SAFETY: `index` is below the length of the planes, which are padded by LANES words each; the rest is passed on.
+                // SAFETY: `index` is below the length of the planes, which are padded by LANES words each; the rest is
+                // guaranteed by the caller.
                 if unsafe { K::any_within8(eight, queries.stride(), &group, within) } {
                     for (place, code) in (first..=last).zip(&group) {
                         // SAFETY: as above.

@@ -1,7 +1,7 @@
-//! How are the tables asked for the codes of a block?
+//! How are the tables searched for the codes of a block?
 //!
-//! Look-ups are gathered by the thousand and brought into order of their bucket's region first: a region stays in the nearest caches
-//! while all look-ups of it pass, and a bucket that was never asked for before costs no wait.
+//! Lookups are collected by the thousand and first sorted by the region of their bucket: a region stays in the nearest
+//! caches while all its lookups are processed, and prefetching hides the cost of a bucket that was not read before.
 
 use std::ops::Range;
 
@@ -11,19 +11,19 @@ use super::{BLOCK_LEN, StreamTables, pack_hit};
 use crate::distance::distance;
 use likewise_core::prefetch::prefetch_read;
 
-/// Regions of a table.
+/// Number of regions of a table.
 const REGION_BITS: u32 = 8;
 const NUM_REGIONS: usize = 1 << REGION_BITS;
-/// Buckets asked for before the first of them is compared.
+/// Number of buckets prefetched before the first of them is compared.
 const NUM_PENDING: usize = 32;
-/// Check words of 32 bits in a cache line.
+/// Number of 32-bit check words in a cache line.
 const NARROW_LINE: usize = 16;
 
-/// A look-up. Its bucket (28 bits), the code of the block (18), and which neighbor of its value (18).
+/// A lookup: its bucket (28 bits), the code of the block (18), and the number of the neighbor of its value (18).
 #[derive(Debug, Clone, Copy, Default)]
 struct Probe {
     packed: u64,
-    /// The code, folded.
+    /// The folded code.
     check: u64,
 }
 
@@ -47,7 +47,7 @@ impl Probe {
     }
 }
 
-/// Room for the look-ups of a batch.
+/// Memory for the lookups of a batch.
 #[derive(Default)]
 pub(super) struct Scratch {
     probes: Vec<Probe>,
@@ -75,10 +75,10 @@ pub(super) unsafe fn search_block<K: CheckKernel, const W: usize>(
         let batch_len = (BLOCK_LEN / table.neighbors.len()).max(1);
         for start in (0..num_codes).step_by(batch_len) {
             let batch = start..(start + batch_len).min(num_codes);
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             unsafe { sort_by_region::<K, W>(table, codes, batch, scratch) };
             for probes in scratch.probes.chunks(NUM_PENDING) {
-                // SAFETY: passed on from the caller.
+                // SAFETY: guaranteed by the caller.
                 unsafe { compare_buckets::<K, W>(tables, rank, codes, probes, hits) };
                 if hits.len() > limit {
                     return;
@@ -88,10 +88,10 @@ pub(super) unsafe fn search_block<K: CheckKernel, const W: usize>(
     }
 }
 
-/// The look-ups of some codes in one table, in order of the region of their bucket.
+/// Collects the lookups of some codes in one table, sorted by the region of their bucket.
 ///
 /// # Safety
-/// As [`search_block`].
+/// Same as [`search_block`].
 #[inline(always)]
 unsafe fn sort_by_region<K: CheckKernel, const W: usize>(
     table: &KeyTable,
@@ -102,7 +102,7 @@ unsafe fn sort_by_region<K: CheckKernel, const W: usize>(
     let shift = table.num_bucket_bits().saturating_sub(REGION_BITS);
     let mut next = [0_u32; NUM_REGIONS];
     for index in batch.clone() {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         let value = unsafe { table.key.of::<K, W>(&code_at(codes, index)) };
         for &mask in &table.neighbors {
             next[(table.bucket(value ^ mask) >> shift) % NUM_REGIONS] += 1;
@@ -115,7 +115,7 @@ unsafe fn sort_by_region<K: CheckKernel, const W: usize>(
     scratch.probes.resize(total as usize, Probe::default());
     for index in batch {
         let code = code_at(codes, index);
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         let value = unsafe { table.key.of::<K, W>(&code) };
         let check = fold(&code);
         for (neighbor, &mask) in table.neighbors.iter().enumerate() {
@@ -135,7 +135,7 @@ unsafe fn sort_by_region<K: CheckKernel, const W: usize>(
 /// Compares a few buckets of table `rank`.
 ///
 /// # Safety
-/// As [`search_block`]; the look-ups are of that table and block.
+/// Same as [`search_block`]; the lookups must belong to that table and block.
 #[inline(always)]
 unsafe fn compare_buckets<K: CheckKernel, const W: usize>(
     tables: &StreamTables,
@@ -163,9 +163,10 @@ unsafe fn compare_buckets<K: CheckKernel, const W: usize>(
     }
     for (&(start, end), probe) in ranges.iter().zip(probes) {
         let mut at = start;
-        // The first step is made even for an empty bucket: whether it is empty cannot be foretold.
+        // The first step is also done for an empty bucket: whether it is empty cannot be predicted.
         loop {
-            // SAFETY: `at` is at most the number of queries and STEP words of padding follow them; the rest is passed on.
+            // SAFETY: `at` is at most the number of queries and STEP words of padding follow them; the rest is
+            // guaranteed by the caller.
             let near = unsafe {
                 match &table.checks {
                     Checks::Narrow(checks) => {
@@ -179,7 +180,7 @@ unsafe fn compare_buckets<K: CheckKernel, const W: usize>(
             };
             let live = ((1_u64 << (end - at).min(STEP as u32)) - 1) as u32;
             if near & live != 0 {
-                // SAFETY: passed on from the caller.
+                // SAFETY: guaranteed by the caller.
                 unsafe { report::<K, W>(tables, rank, codes, *probe, at, near & live, hits) };
             }
             if end - at <= STEP as u32 {
@@ -193,7 +194,7 @@ unsafe fn compare_buckets<K: CheckKernel, const W: usize>(
 /// Keeps those of the near check words at `at` whose codes are near, each in the first table that finds it.
 ///
 /// # Safety
-/// As [`search_block`].
+/// Same as [`search_block`].
 #[inline(always)]
 unsafe fn report<K: CheckKernel, const W: usize>(
     tables: &StreamTables,
@@ -207,7 +208,7 @@ unsafe fn report<K: CheckKernel, const W: usize>(
     let (before, rest) = tables.tables.split_at(rank);
     let table: &KeyTable = &rest[0];
     let code: [u64; W] = code_at(codes, probe.code());
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     let value = unsafe { table.key.of::<K, W>(&code) };
     let asked = value ^ table.neighbors[probe.neighbor()];
     while near != 0 {
@@ -218,8 +219,9 @@ unsafe fn report<K: CheckKernel, const W: usize>(
         if between > tables.plan.within() {
             continue;
         }
-        // Values that are wider than the directory share buckets: this one may be another's, and come again with its own.
-        // SAFETY: passed on from the caller.
+        // Values wider than the directory share buckets: this query may belong to another value, for which it is found
+        // again.
+        // SAFETY: guaranteed by the caller.
         if unsafe { table.key.of::<K, W>(&query) } != asked {
             continue;
         }

@@ -1,4 +1,4 @@
-//! How do the queries lie in the buckets of a key?
+//! How are the queries stored in the buckets of a key?
 
 use super::kernels::STEP;
 use super::key_value::KeyValue;
@@ -6,7 +6,7 @@ use crate::code_planes::CodePlanes;
 use crate::plan::Key;
 use likewise_core::hash::GOLDEN;
 
-/// Radius up to which 32 bits of a code tell chance meetings apart well enough: a pair of random words is that near in one of a
+/// Maximum radius at which 32 bits of a code reject chance matches well enough: random words are that near in one of a
 /// thousand cases.
 const MAX_NARROW_RADIUS: u32 = 7;
 
@@ -23,28 +23,28 @@ pub(super) enum Checks {
 #[derive(Debug)]
 pub(super) struct KeyTable {
     pub(super) key: KeyValue,
-    /// What is XORed to a value to reach all values within the radius, 0 first.
+    /// Masks that turn a value into all values within the radius by XOR, 0 first.
     pub(super) neighbors: Vec<u64>,
     directory: Directory,
     /// Bucket `b` is `offsets[b]..offsets[b + 1]`.
     pub(super) offsets: Vec<u32>,
-    /// In order of bucket, and [`STEP`] more to be read beyond the last.
+    /// In order of bucket, with [`STEP`] more readable after the last.
     pub(super) checks: Checks,
     /// Rows of the queries, ascending within a bucket.
     pub(super) rows: Vec<u32>,
 }
 
-/// From the value of a key to its bucket.
+/// Maps the value of a key to its bucket.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Directory {
-    /// 1, or an odd multiplier that spreads values that are wider than the directory.
+    /// 1, or an odd multiplier that distributes values wider than the directory.
     multiplier: u64,
     shift: u32,
     bits: u32,
 }
 
 impl Directory {
-    /// A bucket a value, or up to four a query where the key has more values than that.
+    /// Creates a bucket per value, or up to four per query if the key has more values than that.
     pub(super) fn new(width: u32, num_queries: usize) -> Self {
         let bits = width.min(num_queries.max(2).ilog2() + 2).min(28);
         let (multiplier, shift) = match bits < width {
@@ -63,7 +63,7 @@ impl Directory {
         1 << self.bits
     }
 
-    /// Bucket of a value.
+    /// Returns the bucket of a value.
     #[inline(always)]
     pub(super) fn bucket(self, value: u64) -> usize {
         (value.wrapping_mul(self.multiplier) >> self.shift) as usize
@@ -114,7 +114,7 @@ impl KeyTable {
         self.directory.bucket(value)
     }
 
-    /// Logarithm of the number of buckets.
+    /// Base-2 logarithm of the number of buckets.
     pub(super) fn num_bucket_bits(&self) -> u32 {
         self.directory.bits
     }
@@ -128,13 +128,13 @@ impl KeyTable {
     }
 }
 
-/// A code of one word that differs from another in no more bits than the codes do.
+/// Returns a one-word code; folded codes differ in no more bits than the original codes.
 #[inline(always)]
 pub(super) fn fold<const W: usize>(code: &[u64; W]) -> u64 {
     code.iter().fold(0, |folded, word| folded ^ word)
 }
 
-/// The same in 32 bits.
+/// Folds it to 32 bits.
 #[inline(always)]
 pub(super) fn fold_narrow(folded: u64) -> u32 {
     (folded ^ folded >> 32) as u32
@@ -144,7 +144,7 @@ fn fold_row(queries: &CodePlanes, row: usize) -> u64 {
     (0..queries.num_words()).fold(0, |folded, word| folded ^ queries.plane(word)[row])
 }
 
-/// All values of `width` bits with at most `radius` ones, in order of their number.
+/// Returns all values of `width` bits with at most `radius` ones, in ascending order.
 pub(super) fn neighbors(width: u32, radius: u32) -> Vec<u64> {
     let mut all = vec![0_u64];
     let mut shell_start = 0;

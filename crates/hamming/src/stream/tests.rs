@@ -5,7 +5,7 @@ use likewise_core::testing::Random;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Codes: uniform, in clusters, or alike in most bits.
+/// Codes that are uniform, in clusters, or equal in most bits.
 fn codes(kind: &str, num: usize, bits: u32, random: &mut Random) -> Vec<u64> {
     let num_words = bits.div_ceil(64) as usize;
     let live = |word: usize| match bits as usize - 64 * word {

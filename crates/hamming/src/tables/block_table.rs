@@ -1,4 +1,4 @@
-//! Which codes have a value in one block, and which values lie near it?
+//! Which codes have a value in one block, and which values are near it?
 
 use crate::code_planes::CodePlanes;
 use crate::{BLOCK_BITS, NUM_BLOCK_VALUES};
@@ -12,18 +12,18 @@ pub(super) struct BlockTable {
     pub(super) radius: u32,
     /// Bucket of value `v` is `offsets[v]..offsets[v + 1]`.
     pub(super) offsets: Vec<u32>,
-    /// Where a position stands: the members of its bucket before it are the earlier ones.
+    /// Index of each position: the members of its bucket before it are the earlier ones.
     pub(super) slots: Vec<u32>,
     /// Positions, ascending within a bucket.
     pub(super) positions: Vec<u32>,
-    /// Codes of `positions`, so that comparing a bucket reads memory in one stretch.
+    /// Codes of `positions`, so that comparing a bucket reads consecutive memory.
     pub(super) codes: CodePlanes,
 }
 
-/// What is XORed to a block to reach all values near it.
+/// Masks that turn a block value into all values near it by XOR.
 #[derive(Debug)]
 pub(super) struct Neighbors {
-    /// Values by weight; the first is 0.
+    /// Masks by weight; the first is 0.
     masks: Vec<u16>,
     /// Number of masks of weight `radius` or less.
     ends: Vec<usize>,
@@ -45,7 +45,7 @@ impl Neighbors {
         Neighbors { masks, ends }
     }
 
-    /// Masks of weight 0 to `radius`, 0 first.
+    /// Returns the masks of weight 0 to `radius`, 0 first.
     pub(super) fn within(&self, radius: u32) -> &[u16] {
         &self.masks[..self.ends[radius as usize]]
     }
@@ -98,7 +98,7 @@ impl BlockTable {
         (code[self.word % W] >> self.shift) as u16
     }
 
-    /// Whether two codes lie within the radius in this block.
+    /// Whether two codes are within the radius in this block.
     #[inline(always)]
     pub(super) fn finds<const W: usize>(&self, differing: &[u64; W]) -> bool {
         self.block_of(differing).count_ones() <= self.radius

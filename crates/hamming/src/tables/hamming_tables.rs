@@ -1,4 +1,4 @@
-//! Which earlier fingerprints lie near a later one?
+//! Which earlier fingerprints are near a later one?
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -17,21 +17,21 @@ use likewise_core::error::Error;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 
-/// Later positions in one piece of work.
+/// Number of later positions in one piece of work.
 const GRAIN: usize = 128;
 /// Estimated nanoseconds below which starting a thread costs more than it saves.
 const WORTH_A_THREAD: f64 = 200_000.0;
-/// Number of codes up to which a scan (about a millisecond) is not worth planning around.
+/// Maximum number of codes for which a scan (about a millisecond) does not justify planning.
 const FEW_CODES: usize = 4096;
 
-/// How the pairs are found. The pairs are the same.
+/// How pairs are found. It does not affect the pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// Whichever of the others has the lower estimated cost.
+    /// The strategy with the lowest estimated cost.
     Cheapest,
-    /// Tables on blocks of 16 bits, neighbors probed.
+    /// Tables on blocks of 16 bits whose neighbors are probed.
     Blocks,
-    /// Every pair compared.
+    /// Comparing every pair.
     Scan,
 }
 
@@ -42,32 +42,33 @@ pub struct HammingPairs {
     pub later: Vec<u32>,
     /// The document of higher priority of each pair; smaller than its `later`.
     pub earlier: Vec<u32>,
-    /// Differing bits.
+    /// Number of differing bits.
     pub distance: Vec<u32>,
-    /// Later positions from here on were not looked at.
+    /// Later positions from here on were not searched.
     pub end: u32,
 }
 
 /// Everything needed to find the pairs at distance `within` or less.
 ///
-/// Documents are *positions*, `0..order.len()`, in order of priority. Memory is 8 bytes a word of a fingerprint, and for each used
-/// block the same again with 8 bytes a fingerprint and 256 KiB.
+/// Documents are *positions*, `0..order.len()`, in order of priority. Memory is 8 bytes per word of a fingerprint and,
+/// for each used block, the same again with 8 bytes per fingerprint and 256 KiB.
 #[derive(Debug)]
 pub struct HammingTables {
     pub(super) codes: CodePlanes,
     pub(super) within: u32,
-    /// Empty where every pair is compared.
+    /// Empty if every pair is compared.
     pub(super) tables: Vec<BlockTable>,
     pub(super) neighbors: Neighbors,
-    /// Estimated nanoseconds a position on one core.
+    /// Estimated nanoseconds per position on one core.
     cost: f64,
 }
 
 impl HammingTables {
-    /// Lays out the fingerprints `order[0], order[1], ...` for search by the cheapest strategy.
+    /// Arranges the fingerprints `order[0], order[1], ...` for search by the cheapest strategy.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the shapes do not fit or `within` is above `bits`; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if the shapes do not fit or `within` is above `bits`, or
+    /// [`Error::Canceled`].
     pub fn build(
         fingerprints: Fingerprints<'_>,
         order: &[u32],
@@ -85,10 +86,10 @@ impl HammingTables {
         )
     }
 
-    /// [`HammingTables::build`] with the strategy given, for tests and benchmarks.
+    /// Same as [`HammingTables::build`] with a given strategy, for tests and benchmarks.
     ///
     /// # Errors
-    /// As [`HammingTables::build`].
+    /// Returns the errors of [`HammingTables::build`].
     pub fn build_for(
         strategy: Strategy,
         fingerprints: Fingerprints<'_>,
@@ -145,17 +146,17 @@ impl HammingTables {
         self.codes.len()
     }
 
-    /// Whether there is no position.
+    /// Whether there are no positions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Estimated seconds of one core for finding all pairs.
+    /// Estimated seconds on one core for finding all pairs.
     pub fn predicted_seconds(&self) -> f64 {
         self.cost * self.len() as f64 / 1e9
     }
 
-    /// Strategy in use: [`Strategy::Blocks`] or [`Strategy::Scan`].
+    /// The strategy in use: [`Strategy::Blocks`] or [`Strategy::Scan`].
     pub fn strategy(&self) -> Strategy {
         if self.tables.is_empty() {
             Strategy::Scan
@@ -164,12 +165,13 @@ impl HammingTables {
         }
     }
 
-    /// Every pair at distance `within` or less whose later position lies in `range`, sorted by (later, earlier), each once.
+    /// Returns every pair at distance `within` or less whose later position is in `range`, sorted by (later, earlier),
+    /// each once.
     ///
-    /// Left out are pairs with `states[earlier] == REMOVED`.
+    /// Pairs with `states[earlier] == REMOVED` are omitted.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where `range` or `states` do not fit the positions; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if `range` or `states` do not fit the positions, or [`Error::Canceled`].
     pub fn candidates(
         &self,
         range: Range<u32>,
@@ -181,15 +183,16 @@ impl HammingTables {
         self.candidates_up_to(usize::MAX, range, states, isa, threads, cancel)
     }
 
-    /// The same, up to about the position with which there are `max_pairs` or more: [`HammingPairs::end`] says how far it came, at least
-    /// one position (of an empty range none). All pairs of a position come together.
+    /// Same as [`HammingTables::candidates`], up to about the position that brings the number of pairs to `max_pairs`:
+    /// [`HammingPairs::end`] is the end of the searched positions, at least one (for an empty range, none). All pairs
+    /// of a position are returned together.
     ///
     /// # Errors
-    /// As [`HammingTables::candidates`].
+    /// Returns the errors of [`HammingTables::candidates`].
     ///
     /// # Cost
-    /// Up to seven times that of the pairs which one thread may hold, where they stand denser than that. Held are at most about
-    /// `2 * max_pairs` pairs, and those of one position or one bucket a thread.
+    /// If pairs are denser than one thread may hold, up to seven times the cost of the pairs that it may hold. At most
+    /// about `2 * max_pairs` pairs are held, plus those of one position or one bucket per thread.
     pub fn candidates_up_to(
         &self,
         max_pairs: usize,
@@ -246,7 +249,8 @@ impl HammingTables {
 }
 
 impl Request<'_> {
-    /// Sorted hits of a piece of the range, or of its first part where they stand too dense, and the end of that.
+    /// Returns the sorted hits of a piece of the range, or of its first part if they are too dense, and the end of that
+    /// part.
     fn hits_of(&self, mut piece: Range<u32>, isa: Isa) -> (Vec<u64>, u32) {
         let mut hits = Vec::new();
         let (request, num_words) = (self, self.codes.num_words());
@@ -266,9 +270,10 @@ impl Request<'_> {
     }
 }
 
-/// The hits of a piece in ascending order.
+/// Returns the hits of a piece in ascending order.
 ///
-/// Counted into order of the later position first: the hits of one position come nearly sorted, those of a piece do not.
+/// Starts with a counting sort by the later position: the hits of one position arrive nearly sorted, those of a piece
+/// do not.
 fn sort_hits(hits: &[u64]) -> Vec<u64> {
     let mut next = [0; GRAIN];
     for hit in hits {

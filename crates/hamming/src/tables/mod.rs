@@ -1,7 +1,8 @@
-//! Which earlier positions lie near each later one?
+//! Which earlier positions are near each later one?
 //!
-//! Two plans stand behind [`HammingTables`]: tables on blocks of 16 bits whose neighbors are probed (generalized pigeonhole; Manku et
-//! al. 2007, Norouzi et al. 2014), and a blocked scan. Which one runs is a matter of cost, never of the result.
+//! [`HammingTables`] uses one of two plans: tables on blocks of 16 bits whose neighbors are probed (generalized
+//! pigeonhole principle; Manku et al. 2007, Norouzi et al. 2014), and a blocked scan. The choice depends on cost and
+//! never affects the result.
 
 mod block_table;
 mod hamming_tables;

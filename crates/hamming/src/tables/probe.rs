@@ -9,7 +9,7 @@ use crate::kernels::{Kernel, LANES};
 use likewise_core::prefetch::prefetch_read;
 use likewise_core::states::REMOVED;
 
-/// Buckets asked for before the first of them is compared.
+/// Number of buckets prefetched before the first of them is compared.
 const NUM_PENDING: usize = 64;
 /// Size from which finding the end of the earlier members beats comparing all.
 const LARGE_BUCKET: u32 = 64;
@@ -22,14 +22,14 @@ struct Probe {
     end: u32,
 }
 
-/// Buckets that were asked for and not compared yet.
+/// Buckets that were prefetched and not compared yet.
 struct Pending {
     probes: [Probe; NUM_PENDING],
     len: usize,
 }
 
 impl Pending {
-    /// Takes a bucket in; an empty one is dropped. Returns whether there is no room for another.
+    /// Adds a bucket; an empty one is dropped. Returns whether the list is full.
     #[inline(always)]
     fn push<const W: usize>(&mut self, table: &BlockTable, probe: Probe) -> bool {
         self.probes[self.len] = probe;
@@ -48,7 +48,7 @@ impl Pending {
 /// Searches all tables for the positions of `piece`.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(super) unsafe fn probe_range<K: Kernel, const W: usize>(
     request: &Request<'_>,
@@ -67,14 +67,14 @@ pub(super) unsafe fn probe_range<K: Kernel, const W: usize>(
             for &mask in masks {
                 let near = usize::from(value ^ mask);
                 let start = table.offsets[near];
-                // In its own bucket the earlier ones stand before it.
+                // In its own bucket, the earlier positions precede it.
                 let end = if mask == 0 {
                     table.slots[later as usize]
                 } else {
                     table.offsets[near + 1]
                 };
                 if pending.push::<W>(table, Probe { later, start, end }) {
-                    // SAFETY: passed on from the caller.
+                    // SAFETY: guaranteed by the caller.
                     unsafe {
                         compare_buckets::<K, W>(request, rank, &pending.probes, &piece, hits);
                     }
@@ -85,7 +85,7 @@ pub(super) unsafe fn probe_range<K: Kernel, const W: usize>(
                 }
             }
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let probes = &pending.probes[..pending.len];
             compare_buckets::<K, W>(request, rank, probes, &piece, hits);
@@ -94,10 +94,11 @@ pub(super) unsafe fn probe_range<K: Kernel, const W: usize>(
     }
 }
 
-/// Compares buckets of table `rank` and keeps the pairs that this table owns: the first one that finds a pair reports it.
+/// Compares buckets of table `rank` and keeps the pairs that this table owns: the first table that finds a pair reports
+/// it.
 ///
 /// # Safety
-/// As [`probe_range`]; the probes are of that table.
+/// Same as [`probe_range`]; the probes must belong to that table.
 #[inline(always)]
 unsafe fn compare_buckets<K: Kernel, const W: usize>(
     request: &Request<'_>,
@@ -118,7 +119,7 @@ unsafe fn compare_buckets<K: Kernel, const W: usize>(
     {
         let query = request.codes.get::<W>(later as usize);
         if end - start > LARGE_BUCKET {
-            // Small buckets are counted when all that were asked for are compared.
+            // Small buckets are counted when all prefetched ones have been compared.
             if request.is_too_dense(piece, hits.len()) {
                 return;
             }
@@ -128,7 +129,8 @@ unsafe fn compare_buckets<K: Kernel, const W: usize>(
         let mut index = start as usize;
         while index < end as usize {
             let codes = &table.codes.data()[index..];
-            // SAFETY: `index` is below the length of the planes, which are padded by LANES words each; the rest is passed on.
+            // SAFETY: `index` is below the length of the planes, which are padded by LANES words each; the rest is
+            // guaranteed by the caller.
             let mut near = unsafe { K::within8::<W>(codes.as_ptr(), stride, &query, within) };
             let left = end as usize - index;
             if left < LANES {

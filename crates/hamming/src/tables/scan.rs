@@ -7,15 +7,15 @@ use crate::distance::distance;
 use crate::kernels::{Kernel, LANES};
 use likewise_core::states::REMOVED;
 
-/// Later codes compared with each vector of earlier ones, so that a vector is loaded once.
+/// Number of later codes compared with each vector of earlier ones, so that a vector is loaded once.
 const NUM_QUERIES: usize = 4;
-/// Words of earlier codes that stay in the first cache while the later ones of a piece pass over them.
+/// Words of earlier codes that stay in the L1 cache while the later ones of a piece pass over them.
 const TILE_WORDS: usize = 2048;
 
 /// Compares the positions of `piece` with all before them.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(super) unsafe fn scan_range<K: Kernel, const W: usize>(
     request: &Request<'_>,
@@ -28,13 +28,14 @@ pub(super) unsafe fn scan_range<K: Kernel, const W: usize>(
     for tile in (0..piece.end as usize).step_by(tile_len) {
         for first in piece.clone().step_by(NUM_QUERIES) {
             let last = (first + NUM_QUERIES as u32 - 1).min(piece.end - 1);
-            // Places beyond the last one repeat it and are not looked at.
+            // Places beyond the last one repeat it and are ignored.
             let queries: [[u64; W]; NUM_QUERIES] =
                 std::array::from_fn(|i| codes.get::<W>((first as usize + i).min(last as usize)));
             // Tiles begin and end at multiples of LANES, so no code is compared twice.
             for index in (tile..(tile + tile_len).min(last as usize)).step_by(LANES) {
                 let eight = codes.data()[index..].as_ptr();
-                // SAFETY: `index` is below the length of the planes, which are padded by LANES words each; the rest is passed on.
+                // SAFETY: `index` is below the length of the planes, which are padded by LANES words each; the rest is
+                // guaranteed by the caller.
                 if unsafe { K::any_within8(eight, codes.stride(), &queries, within) } {
                     for (later, query) in (first..=last).zip(&queries) {
                         // SAFETY: as above.

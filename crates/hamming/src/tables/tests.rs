@@ -1,4 +1,4 @@
-//! Every pair is compared here, one by one, with the definition of the distance; the tables must list the same.
+//! The tables must list the same pairs as brute force by the definition of the distance.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,7 +11,7 @@ use likewise_core::states::{KEPT, REMOVED, UNDECIDED};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Codes of several kinds of skew; `kind` picks one.
+/// Codes with several kinds of skew; `kind` selects one.
 fn codes(kind: &str, n: usize, bits: u32, seed: u64) -> Vec<u64> {
     let num_words = bits.div_ceil(64) as usize;
     let random = |i: usize, salt: u64| {
@@ -19,7 +19,7 @@ fn codes(kind: &str, n: usize, bits: u32, seed: u64) -> Vec<u64> {
     };
     let mut words = Vec::new();
     for i in 0..n {
-        // Bits beyond the width are left dirty on purpose.
+        // Bits beyond the width are deliberately arbitrary.
         let base: Vec<u64> = (0..num_words)
             .map(|w| match kind {
                 "random" => random(i, w as u64),
@@ -27,7 +27,7 @@ fn codes(kind: &str, n: usize, bits: u32, seed: u64) -> Vec<u64> {
                 "clustered" => random(i % 37, w as u64),
                 // All but the last 16 bits of each word agree.
                 "templated" => 0x1234_5678_9abc_0000 | random(i, w as u64) & 0xffff,
-                // Two words of every four bits set: blocks of few values.
+                // Up to two bits of each word are set: blocks with few values.
                 "sparse" => 1 << (random(i, w as u64) % 64) | 1 << (random(i, 7 + w as u64) % 64),
                 _ => 42,
             })
@@ -48,7 +48,7 @@ fn bit(words: &[u64], row: usize, bits: u32, i: u32) -> bool {
     words[row * bits.div_ceil(64) as usize + i as usize / 64] >> (i % 64) & 1 == 1
 }
 
-/// (later, earlier, distance) of all pairs, distances by counting bit for bit.
+/// Returns (later, earlier, distance) of all pairs, with distances counted bit by bit.
 fn all_pairs(words: &[u64], bits: u32, order: &[u32], within: u32) -> Vec<(u32, u32, u32)> {
     let rows: Vec<Vec<bool>> = order
         .iter()
@@ -107,7 +107,7 @@ fn both_strategies_list_what_brute_force_lists() {
                     .filter(|&(_, _, distance)| distance <= within)
                     .collect();
                 for strategy in [Strategy::Blocks, Strategy::Scan] {
-                    // Neighbors of a wide radius are nearly all 65,536 values; a few widths of it are enough.
+                    // Neighbors within a wide radius are almost all 65,536 values; a few widths are enough.
                     if strategy == Strategy::Blocks && within * 16 > 4 * bits && within != 16 {
                         continue;
                     }
@@ -209,7 +209,7 @@ fn ranges_and_threads_change_nothing_and_removed_ones_are_left_out() {
 #[test]
 fn a_bound_cuts_between_positions_and_changes_nothing() {
     let n = 2000;
-    // Two in three are of one cluster: nearly a million pairs, all in one bucket of every block.
+    // Two in three are in one cluster: nearly a million pairs, all in one bucket of every block.
     let words: Vec<u64> = (0..n)
         .map(|i| {
             if i % 3 == 0 {

@@ -1,10 +1,10 @@
-//! How is an index file built of more fingerprints than memory holds?
+//! How is an index file built from more fingerprints than memory holds?
 //!
-//! One table after the other. The fingerprints are counted by cell, then read again as often as memory is too small for all of them: each time
-//! the entries of some cells are brought together, sorted, packed, and written behind those before. What is written is what a set in
-//! memory would be saved as, byte for byte.
+//! Tables are built one after another. The fingerprints are counted by cell and then read again, several times if
+//! memory cannot hold all of them. In each pass the entries of some cells are collected, sorted, packed and appended.
+//! The result is byte for byte the file that a set in memory would be saved as.
 //!
-//! Spreading the fingerprints into files first would read less where memory is very small, but would write all of them
+//! Partitioning the fingerprints into files first would read less if memory is very small, but would write all of them
 //! once more.
 
 mod schedule;
@@ -30,33 +30,33 @@ use crate::whole::write_whole;
 use schedule::Schedule;
 use table::write_table;
 
-/// An index file to be.
+/// The parameters of an index file to be built.
 pub struct HammingBuild<'a> {
     /// The fingerprints.
     pub source: &'a IndexSource,
-    /// Keys of the tables; there is one at least.
+    /// Keys of the tables; at least one.
     pub plan: SearchPlan,
-    /// Whether rows are kept.
+    /// Whether row numbers are stored.
     pub with_rows: bool,
-    /// Ids as they are put beside the tables.
+    /// Ids to store with the tables.
     pub ids: Option<&'a [u8]>,
-    /// Text as it is put beside the tables.
+    /// Text to store with the tables.
     pub extra: &'a str,
-    /// Bytes of anonymous memory, about.
+    /// Approximate limit of anonymous memory, in bytes.
     pub memory_bytes: usize,
-    /// Threads that work.
+    /// Number of threads.
     pub threads: usize,
     /// Instruction set.
     pub isa: Isa,
-    /// Ends the work when set.
+    /// Cancels the work when set.
     pub cancel: &'a AtomicBool,
 }
 
-/// Told how many fingerprint passes are done, of how many.
+/// Receives the number of completed passes over the fingerprints, and their total.
 pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 
 impl HammingBuild<'_> {
-    /// Bytes of the file, about, and of what stands beside it while it is built.
+    /// Returns the approximate size in bytes of the file, and of the temporary files during the build.
     pub fn num_bytes(&self) -> (u64, u64) {
         let num = self.source.num_fingerprints();
         let max_row = self.source.last_row().unwrap_or(0);
@@ -74,14 +74,14 @@ impl HammingBuild<'_> {
         (bytes, beside)
     }
 
-    /// Writes the file: complete and synced under its name, or not at all.
+    /// Writes the file, which is complete and synced under its name, or absent.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the memory is too small or a fingerprint is too wide; [`Error::Io`]; [`Error::Changed`];
-    /// [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if there is too little memory or a fingerprint is too wide, [`Error::Io`],
+    /// [`Error::Changed`], or [`Error::Canceled`].
     ///
     /// # Cost
-    /// For each table one reading of the fingerprints to count them, and one for each `memory_bytes` of entries.
+    /// For each table, one pass over the fingerprints to count them, and one for each `memory_bytes` of entries.
     pub fn write(&self, path: &Path, progress: Progress<'_>) -> Result<(), Error> {
         if self.plan.keys().is_empty() || self.plan.bits() != self.source.bits() {
             return Err(Error::invalid(

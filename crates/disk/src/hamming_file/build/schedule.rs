@@ -1,4 +1,4 @@
-//! Which cells of a table are brought together at once?
+//! Which cells of a table are processed together?
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,15 +12,15 @@ use super::HammingBuild;
 use crate::error::Error;
 use crate::hamming_file::source::MAX_READ_ROWS;
 
-/// Cells by which fingerprints are counted, at first and at most: more where one would be too large.
+/// Bits of the cells by which fingerprints are counted; the number grows if a cell would be too large.
 const CELL_BITS: [u32; 3] = [14, 18, 22];
-/// Memory of a thread's reading, and of writing.
+/// Memory that a thread needs for reading and for writing.
 const BUFFER_BYTES: usize = 8 << 20;
-/// Rows counted by a thread at once: whole readings, so that their checksums are those of every pass.
+/// Rows counted by a thread at once: whole reads, so that the checksums are the same in every pass.
 const COUNT_ROWS: usize = 1 << 22;
 /// Entries packed at once, unless a cell has more.
 pub(super) const MIN_PACKED: usize = 1 << 16;
-/// Pieces packed before they are written, for each thread.
+/// Pieces per thread that are packed before they are written.
 pub(super) const PIECES_A_THREAD: usize = 4;
 const _: () = assert!(COUNT_ROWS.is_multiple_of(MAX_READ_ROWS));
 
@@ -30,21 +30,21 @@ pub(super) struct Slice {
     pub(super) num_entries: usize,
 }
 
-/// How the cells of a table are gone through.
+/// The order in which the cells of a table are processed.
 pub(super) struct Schedule {
-    /// Fingerprints of each cell.
+    /// Number of fingerprints of each cell.
     pub(super) counts: Vec<u32>,
-    /// A slice for each thread; those of one wave are held at once.
+    /// A slice for each thread; the slices of one wave are in memory together.
     pub(super) waves: Vec<Vec<Slice>>,
 }
 
 impl Schedule {
-    /// Readings of the fingerprints, the one that counts them included.
+    /// Number of passes over the fingerprints, including the one that counts them.
     pub(super) fn num_passes(&self) -> usize {
         1 + self.waves.len()
     }
 
-    /// Counts the fingerprints by cell and deals the cells out to waves.
+    /// Counts the fingerprints by cell and assigns the cells to waves.
     pub(super) fn make(
         build: &HammingBuild<'_>,
         key: &Key,
@@ -59,7 +59,7 @@ impl Schedule {
             let counts = count(build, &builder)?;
             let largest = counts.iter().copied().max().unwrap_or(0) as usize;
             let entry_bytes = 8 * builder.entry_words();
-            // What is packed stands there as it was, as it is sorted, and as a piece, and waits as one.
+            // Entries being packed exist in their original order, sorted, and as a piece, and then wait as a piece.
             let packing =
                 6 * PIECES_A_THREAD * MIN_PACKED.min(build.source.len()).max(1) + 4 * largest;
             let fixed =
@@ -85,7 +85,7 @@ impl Schedule {
     }
 }
 
-/// Fingerprints of each cell.
+/// Counts the fingerprints of each cell.
 fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>, Error> {
     let source = build.source;
     let total = Mutex::new(vec![0_u32; builder.num_cells()]);
@@ -117,7 +117,7 @@ fn count(build: &HammingBuild<'_>, builder: &TableBuilder) -> Result<Vec<u32>, E
     Ok(total.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Neighboring cells of at most `most` entries, a slice for each thread of each wave.
+/// Divides the cells into slices of neighboring cells with at most `most` entries, one for each thread of each wave.
 fn waves(counts: &[u32], most: usize, threads: usize) -> Vec<Vec<Slice>> {
     let total: usize = counts.iter().map(|&count| count as usize).sum();
     // Equal waves of equal slices.

@@ -1,4 +1,4 @@
-//! How does one table come into the file?
+//! How is one table written to the file?
 
 use std::fs::File;
 use std::ops::Range;
@@ -17,10 +17,10 @@ use crate::hamming_file::layout::TableEntry;
 use crate::hamming_file::section::{SectionWriter, Spool, section_bytes};
 use crate::hamming_file::source::changed;
 
-/// Words of directory packed at once, unless a cell has more: half a megabyte, as many as the entries have.
+/// Directory words packed at once, unless a cell has more: half a megabyte, as for the entries.
 const MAX_LINE_WORDS: usize = 1 << 16;
 
-/// Rows that wait to be written behind the tables.
+/// Row numbers that are written after the tables.
 pub(super) struct WaitingRows {
     pub(super) numbers: Spool,
     pub(super) group_ends: Spool,
@@ -34,7 +34,7 @@ pub(super) struct WrittenTable {
     pub(super) rows: Option<WaitingRows>,
 }
 
-/// Where the words of a table go.
+/// The destination of the words of a table.
 struct Output<'a> {
     stream: TableStream<'a>,
     sections: Sections<'a>,
@@ -75,7 +75,7 @@ impl Output<'_> {
     }
 }
 
-/// Writes a table from byte `at` of the file on; gives it and the byte behind it.
+/// Writes a table at byte `at` of the file; returns its entry and the end position.
 pub(super) fn write_table(
     build: &HammingBuild<'_>,
     builder: &TableBuilder,
@@ -179,7 +179,7 @@ pub(super) fn write_table(
     Ok((WrittenTable { entry, rows }, at))
 }
 
-/// Brings the entries of a slice together, each in its cell.
+/// Collects the entries of a slice, each in its cell.
 fn fill(
     build: &HammingBuild<'_>,
     builder: &TableBuilder,
@@ -230,7 +230,7 @@ fn cut<'a>(
     builder: &TableBuilder,
 ) -> Vec<Group<'a>> {
     let entry_words = builder.entry_words();
-    // Cells without entries have lines of the directory too.
+    // Cells without entries also have directory lines.
     let most_cells = (MAX_LINE_WORDS * builder.num_cells() / builder.num_line_words()).max(1);
     let mut groups = Vec::new();
     let (mut start, mut num) = (slice.cells.start, 0);
@@ -248,7 +248,7 @@ fn cut<'a>(
     groups
 }
 
-/// Packs groups in order, some at a time; those packed before are written meanwhile.
+/// Packs the groups in order, some at a time, while those packed before are written.
 fn pack(
     build: &HammingBuild<'_>,
     builder: &TableBuilder,

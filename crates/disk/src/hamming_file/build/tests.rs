@@ -1,4 +1,4 @@
-//! A file that is built in little memory is the file that a set in memory is saved as.
+//! A file built with little memory must equal the file that a set in memory is saved as.
 
 use std::fs::{File, OpenOptions};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Every third code is one of few, so that there are groups of rows; skewed ones begin alike.
+/// Every third code is one of a few, so that there are groups of rows; skewed codes share their first bits.
 fn codes(len: u64, num_words: u64, is_skewed: bool) -> Vec<u64> {
     let code = |row: u64, word: u64| {
         let row = if row.is_multiple_of(3) { row % 50 } else { row };
@@ -56,7 +56,7 @@ impl Case {
         SearchPlan::new(self.bits, 1, self.keys.clone()).unwrap()
     }
 
-    /// What a set in memory is saved as.
+    /// Returns the file that a set in memory is saved as.
     fn expected(&self, folder: &Path) -> Vec<u8> {
         let num_words = self.num_words();
         let len = (self.words.len() / num_words) as u32;
@@ -112,7 +112,7 @@ impl Case {
         Ok(last.0 / source.len().max(1) as u64)
     }
 
-    /// Also that in little memory the fingerprints are read so often at least.
+    /// Also checks that with little memory the fingerprints are read at least this many times.
     fn check(&self, name: &str, least_passes: u64) {
         let folder = folder(name);
         let expected = self.expected(&folder);
@@ -139,7 +139,7 @@ impl Case {
         let path = folder.join("built");
         let mut most_passes = 0;
         for (threads, isa) in [(1, Isa::Plain), (3, Isa::best())] {
-            // Each table tells what it needs when its turn comes.
+            // The error for each table states how much memory it needs.
             let mut needed: usize = 1;
             while let Err(error) = self.build(&source, &path, needed, (threads, isa)) {
                 let error = error.to_string();
@@ -185,7 +185,7 @@ fn codes_of_one_word() {
                 empty_rows: Vec::new(),
                 with_rows,
             };
-            // Skewed ones fill few cells, which need the memory of nearly all of them.
+            // Skewed codes fill few cells, which need the memory of nearly all codes.
             let least_passes = if is_skewed { 4 } else { 6 };
             case.check(&format!("one-{number}{other}"), least_passes);
         }
@@ -257,7 +257,7 @@ fn what_cannot_be_built_is_refused() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// Changed behind the back of size and time too: what was counted by bits that stay the same is told by the checksum alone.
+/// The size and time of the source do not change either: only the checksum detects changes that keep the counted bits.
 #[test]
 fn a_source_that_changes_between_passes_is_refused() {
     use std::os::unix::fs::FileExt;
@@ -294,7 +294,7 @@ fn a_source_that_changes_between_passes_is_refused() {
             let built = build.write(&folder.join("built"), &mut |_, _| {
                 num_steps += 1;
                 if num_steps == change_at {
-                    // The row whose words are changed keeps its first bits under either key.
+                    // The row with changed words keeps its first bits under both keys.
                     file.write_all_at(&[bytes[8003] ^ 4], 8003).unwrap();
                     let time = if is_dated {
                         written + std::time::Duration::from_secs(9)

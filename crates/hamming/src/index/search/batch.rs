@@ -1,13 +1,13 @@
 //! How is a large batch of queries searched?
 //!
-//! Queries in any order touch a table here and there, and every touch misses the caches. In the order of the table's own prefixes they walk
-//! through directory and entries from begin to end: neighbors share cache lines, pages and buckets, and a flip of a bit of the prefix
-//! moves all of them to another place they walk through. So the queries are sorted anew for each table, and what was found is
-//! brought back into their order at the end.
+//! Queries in arbitrary order access a table at scattered places, and every access misses the caches. In the order of
+//! the table's own prefixes, they traverse directory and entries from start to end: neighbors share cache lines, pages
+//! and buckets, and flipping a bit of the prefix moves all of them to another place that they traverse in order. So the
+//! queries are sorted separately for each table, and at the end the results are brought back into the original order.
 //!
-//! From 1e7 fingerprints on this answers two to three times as many queries a second. Small batches, and tables that
-//! fit the caches, are searched query by query. Matches are the same either way, and each piece keeps at most a fixed
-//! number of hits.
+//! From 1e7 fingerprints on, this answers two to three times as many queries per second. Small batches, and tables that
+//! fit in the caches, are searched query by query. Matches are the same either way, and each piece keeps at most a
+//! fixed number of hits.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,40 +19,41 @@ use crate::index::table::kernel::TableKernel;
 use crate::index::table::sort::sort;
 use crate::index::table::table::Table;
 
-/// Queries sorted together at most; their codes and names take 40 bytes each.
+/// Maximum number of queries that are sorted together; their codes and numbers take 40 bytes each.
 const MAX_SORTED: usize = 1 << 20;
-/// Bytes of a table between neighbors that are close enough: four cache lines. More queries would themselves leave the caches.
+/// Distance between neighbors in a table, in bytes, that is close enough: four cache lines. More queries would
+/// themselves leave the caches.
 const BYTES_A_QUERY: usize = 256;
-/// Queries from which sorting is worth its few nanoseconds a query.
+/// Number of queries from which sorting is worth its few nanoseconds per query.
 const MIN_SORTED: usize = 1 << 12;
-/// Bytes of a table from which queries miss the caches of a core.
+/// Size of a table in bytes from which queries miss the caches of a core.
 const UNCACHED_BYTES: usize = 1 << 20;
-/// Queries of a piece that is not sorted, at most.
+/// Maximum number of queries of an unsorted piece.
 pub(crate) const UNSORTED_LEN: usize = 2048;
-/// Queries searched between two looks at `cancel`.
+/// Queries searched between two checks of `cancel`.
 const BLOCK: usize = 2048;
-/// Hits of a piece that are kept at once: 100 MB of them.
+/// Maximum number of hits of a piece that are kept at once: 100 MB.
 const MANY_HITS: usize = 1 << 22;
-/// The same for a query of a piece of many.
+/// The same per query, for a piece of many queries.
 const HITS_A_QUERY: usize = 16;
-/// Most bits of a prefix that queries are sorted by.
+/// Maximum number of bits of a prefix by which queries are sorted.
 const MAX_KEY_BITS: u32 = 32;
 
 /// How a batch of queries is divided.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pieces {
-    /// Queries of each piece.
+    /// Number of queries per piece.
     pub(crate) len: usize,
-    /// Whether those of a piece are sorted.
+    /// Whether the queries of a piece are sorted.
     pub(crate) are_sorted: bool,
 }
 
 impl Pieces {
-    /// Pieces for `threads` threads and a table of so many bytes, sorted where that pays.
+    /// Returns pieces for `threads` threads and a table of `table_bytes` bytes, sorted if that pays.
     pub(crate) fn choose(num_queries: usize, threads: usize, table_bytes: usize) -> Self {
         let threads = threads.max(1);
         if table_bytes < UNCACHED_BYTES || num_queries.div_ceil(threads) < MIN_SORTED {
-            // Several pieces a thread only where threads share the work.
+            // Several pieces per thread only if threads share the work.
             let num_pieces = if threads == 1 { 1 } else { 4 * threads };
             return Pieces {
                 len: num_queries.div_ceil(num_pieces).clamp(64, UNSORTED_LEN),
@@ -68,16 +69,16 @@ impl Pieces {
     }
 }
 
-/// Hits kept at once for a piece of so many queries.
+/// Returns how many hits are kept at once for a piece of `num_queries` queries.
 pub(crate) fn most_hits(num_queries: usize) -> usize {
     MANY_HITS.max(HITS_A_QUERY * num_queries)
 }
 
-/// Searches the tables for the queries of a range, each table in its own order; hits name them from 0 on. Gives up where there are too many
-/// to be kept at once (`hits.is_crowded`), or when `cancel` is set.
+/// Searches the tables for the queries of a range, each table in its own order; hits number the queries from 0. Stops
+/// if there are too many hits to keep (`hits.is_crowded`), or when `cancel` is set.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(crate) unsafe fn search_sorted<K: TableKernel, const W: usize>(
     request: &Request<'_>,
@@ -97,7 +98,7 @@ pub(crate) unsafe fn search_sorted<K: TableKernel, const W: usize>(
             continue;
         }
         for (permuted, query) in permuted.iter_mut().zip(queries) {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             *permuted = unsafe { K::permute(&table.permutation, query) };
         }
         order.sort(table, &permuted);
@@ -126,7 +127,7 @@ pub(crate) unsafe fn search_sorted<K: TableKernel, const W: usize>(
     let Some(table) = request.tables.first() else {
         return;
     };
-    // Hits of the other tables are looked up in the first: in its order too.
+    // Hits of the other tables are looked up in the first one, also in its order.
     let (codes, _) = hits.codes.as_chunks::<W>();
     permuted.clear();
     permuted.extend(codes.iter().map(|code| {

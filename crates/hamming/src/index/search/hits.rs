@@ -1,31 +1,31 @@
-//! What does a search of the tables find?
+//! Which entries does a search of the tables find?
 
-/// Entries found.
+/// The entries that were found.
 #[derive(Default)]
 pub(crate) struct Hits {
-    /// In the first table.
+    /// Entries of the first table.
     pub(crate) first: Vec<FirstHit>,
-    /// In the others.
+    /// Entries of the other tables.
     pub(crate) other: Vec<OtherHit>,
-    /// Codes of those, `W` words each.
+    /// Codes of the latter, `W` words each.
     pub(crate) codes: Vec<u64>,
-    /// Entries compared.
+    /// Number of entries compared.
     pub(crate) num_candidates: u64,
-    /// Of them, with each query.
+    /// The same for each query.
     pub(crate) candidates: Vec<u32>,
-    /// Whether there are too many to be kept at once.
+    /// Whether there are too many hits to keep at once.
     pub(crate) is_crowded: bool,
-    /// Whether a directory named entries that are not there.
+    /// Whether a directory referred to entries that do not exist.
     pub(crate) is_damaged: bool,
 }
 
 impl Hits {
-    /// Entries found.
+    /// Number of entries that were found.
     pub(crate) fn len(&self) -> usize {
         self.first.len() + self.other.len()
     }
 
-    /// Forgets all, for the next piece of work.
+    /// Clears everything for the next piece of work.
     pub(crate) fn clear(&mut self) {
         self.first.clear();
         self.other.clear();

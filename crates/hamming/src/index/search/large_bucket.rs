@@ -4,13 +4,14 @@ use super::pass::{Pass, Probe};
 use crate::index::table::kernel::TableKernel;
 use crate::index::table::packed;
 
-/// Entries of a part that is compared at once.
+/// Number of entries of a part that is compared at once.
 const SMALL_PART: usize = 512;
 
 // Safety: the processor has the kernel's instruction set.
 impl<const W: usize> Pass<'_, '_, W> {
-    /// Compares the entries of a large bucket by parts. Entries are sorted, so those between two that begin with the same bits do so too:
-    /// where these bits alone differ from the query's in too many places, none is compared; else the part is cut at the next bit.
+    /// Compares the entries of a large bucket in parts. Entries are sorted, so all entries between two that begin with
+    /// the same bits begin with them too. If these bits alone differ from the query's in too many places, the part is
+    /// skipped; otherwise it is divided at the next bit.
     #[inline(always)]
     pub(crate) unsafe fn refine<K: TableKernel>(
         &mut self,
@@ -27,7 +28,7 @@ impl<const W: usize> Pass<'_, '_, W> {
         let mut waiting = vec![(start, end)];
         while let Some((low, high)) = waiting.pop() {
             if high - low < SMALL_PART {
-                // SAFETY: passed on from the caller; the part is of the bucket.
+                // SAFETY: guaranteed by the caller; the part is inside the bucket.
                 unsafe { self.compare_entries::<K>(probe, low, high) };
                 continue;
             }
@@ -38,7 +39,7 @@ impl<const W: usize> Pass<'_, '_, W> {
                 continue;
             }
             if num_open == 0 {
-                // Codes of several words that agree in the first.
+                // Codes of several words that agree in the first one.
                 // SAFETY: as above.
                 unsafe { self.compare_entries::<K>(probe, low, high) };
                 continue;

@@ -1,4 +1,4 @@
-//! In what form do matches leave a search?
+//! In which form does a search return matches?
 
 use super::hits::Hits;
 use super::scanned::NearCode;
@@ -6,26 +6,26 @@ use crate::index::table::rows::{Postings, Rows};
 use crate::index::table::table::Table;
 use likewise_core::error::Error;
 
-/// What was found for several queries: those of query `i` stand at `offsets[i]..offsets[i + 1]`, in ascending order of row (of code,
-/// where rows are not kept).
+/// The matches of several queries: those of query `i` are at `offsets[i]..offsets[i + 1]`, in ascending order of row
+/// (of code, if rows are not kept).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Matches {
-    /// One more than queries.
+    /// Number of queries + 1 offsets.
     pub offsets: Vec<i64>,
-    /// Rows; empty where they are not kept.
+    /// Rows; empty if they are not kept.
     pub rows: Vec<u32>,
-    /// Fingerprints, row-major; only where rows are not kept.
+    /// Fingerprints, row-major; only if rows are not kept.
     pub codes: Vec<u64>,
-    /// Differing bits.
+    /// Number of differing bits.
     pub distances: Vec<u16>,
-    /// Entries that were compared.
+    /// Number of entries that were compared.
     pub num_candidates: u64,
-    /// Most of them with one query.
+    /// Maximum number of entries that were compared with one query.
     pub max_candidates: u64,
 }
 
 impl Matches {
-    /// Those of no query.
+    /// The matches of no queries.
     pub(crate) fn of_none() -> Self {
         Matches {
             offsets: vec![0],
@@ -33,7 +33,7 @@ impl Matches {
         }
     }
 
-    /// Puts the matches of further queries behind.
+    /// Appends the matches of further queries.
     pub(crate) fn append(&mut self, other: Matches) {
         let base = self.distances.len() as i64;
         self.offsets
@@ -56,10 +56,10 @@ pub(crate) struct Found {
     max_candidates: u64,
 }
 
-/// Numbers of rows asked for before the first is used.
+/// Number of row numbers prefetched ahead of use.
 const NUMBERS_AHEAD: usize = 16;
 
-/// The items by query: starts of each query's and the items in that order.
+/// Sorts items by query: returns the start of each query's items, and the items in that order.
 fn by_query<T: Copy + Default>(num_queries: usize, items: &[(u32, T)]) -> (Vec<u32>, Vec<T>) {
     let mut counts = vec![0_u32; num_queries];
     for (query, _) in items {
@@ -125,14 +125,14 @@ impl Found {
         Ok(found)
     }
 
-    /// With so many more comparisons in all, and with one query.
+    /// Adds comparisons, in total and with one query.
     pub(crate) fn with_more(mut self, num_candidates: u64, max_candidates: u64) -> Self {
         self.num_candidates += num_candidates;
         self.max_candidates += max_candidates;
         self
     }
 
-    /// Nothing but the counts of comparisons.
+    /// Only the counts of comparisons.
     fn counted(hits: &Hits) -> Self {
         Found {
             counts: Vec::new(),
@@ -185,7 +185,7 @@ impl Found {
     }
 }
 
-/// A code with a default.
+/// A code with a default value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Code<const W: usize>([u64; W]);
 
@@ -205,7 +205,7 @@ fn sort_each<T: Ord>(counts: &[u32], mut items: &mut [T]) {
     }
 }
 
-/// Puts the matches of all pieces together.
+/// Concatenates the matches of all pieces.
 pub(crate) fn concatenate(
     parts: impl IntoIterator<Item = Result<Found, Error>>,
 ) -> Result<Matches, Error> {

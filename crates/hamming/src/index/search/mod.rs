@@ -1,4 +1,4 @@
-//! What do tables, and what waits to become one, hold near a query?
+//! How are tables, and fingerprints not yet in a table, searched?
 
 pub(super) mod batch;
 pub(super) mod hits;

@@ -1,7 +1,8 @@
 //! How are the tables searched?
 //!
-//! A probe costs two cache misses, the line of the directory and the bucket's entries. So probes go in groups through three short loops: ask for
-//! the lines; find the buckets in them and ask for their entries; compare the entries. Each loop hides the misses of the one before.
+//! A probe costs two cache misses: the line of the directory and the bucket's entries. So probes are processed in
+//! groups by three short loops: prefetch the lines; find the buckets in them and prefetch their entries; compare the
+//! entries. Each loop hides the misses of the previous one.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -13,46 +14,46 @@ use crate::index::table::kernel::{Comparison, TableKernel};
 use crate::index::table::table::Table;
 use likewise_core::prefetch::prefetch_read;
 
-/// Lines asked for before the first is used.
+/// Lines prefetched before the first is used.
 pub(crate) const LINES_AHEAD: usize = 128;
-/// Buckets kept before they are compared.
+/// Buckets collected before they are compared.
 const MAX_BUCKETS: usize = 512;
-/// Cache lines of entries asked for before the first is compared.
+/// Cache lines of entries prefetched before the first is compared.
 const ENTRIES_AHEAD: usize = 192;
-/// Cache lines of one bucket asked for; those behind come in order, as the processor foresees.
+/// Cache lines of one bucket prefetched; the processor itself prefetches later ones in order.
 const BUCKET_AHEAD: usize = 20;
-/// Entries from which a bucket is compared by parts.
+/// Number of entries from which a bucket is compared in parts.
 const LARGE_BUCKET: u32 = 2048;
-/// Words of a cache line.
+/// Words per cache line.
 pub(crate) const CACHE_LINE_WORDS: usize = 8;
 
-/// What is searched for.
+/// The parameters of a search.
 pub(crate) struct Request<'a> {
     pub(crate) tables: &'a [Table],
-    /// Radius of each table; `None`: not asked.
+    /// Radius of each table; `None` if it is not searched.
     pub(crate) radii: &'a [Option<u32>],
     pub(crate) within: u32,
-    /// Hits of one piece that are kept at once; where there are more it is searched in smaller pieces.
+    /// Maximum number of hits of one piece that are kept at once; with more hits, it is searched in smaller pieces.
     pub(crate) most_hits: usize,
-    /// Codes, bits beyond the width cleared.
+    /// Codes, with bits beyond the width cleared.
     pub(crate) queries: &'a [u64],
 }
 
-/// A bucket to be compared with a query.
+/// A bucket to compare with a query.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Probe {
     pub(crate) prefix: u64,
     pub(crate) query: u32,
-    /// Bits of the query's prefix that differ from the bucket's.
+    /// Number of bits of the query's prefix that differ from the bucket's.
     pub(crate) errors: u32,
     pub(crate) start: u32,
     pub(crate) len: u32,
 }
 
-/// Searches the tables for the queries of a range; hits name them from 0 on.
+/// Searches the tables for the queries of a range; hits number them from 0.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(crate) unsafe fn search_range<K: TableKernel, const W: usize>(
     request: &Request<'_>,
@@ -68,15 +69,15 @@ pub(crate) unsafe fn search_range<K: TableKernel, const W: usize>(
             continue;
         }
         for (permuted, query) in permuted.iter_mut().zip(queries) {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             *permuted = unsafe { K::permute(&table.permutation, query) };
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { Pass::new(request, index, &permuted, None, hits).run::<K>() };
     }
 }
 
-/// One table being searched for all queries of a range.
+/// The search of one table for all queries of a range.
 pub(crate) struct Pass<'a, 'h, const W: usize> {
     pub(crate) request: &'a Request<'a>,
     pub(crate) table: &'a Table,
@@ -86,16 +87,17 @@ pub(crate) struct Pass<'a, 'h, const W: usize> {
     names: Option<&'a [u32]>,
     /// Whether parts of the table are checked when they are first read.
     is_guarded: bool,
-    /// The first `num_probes` of them are written. A single query would pay more for clearing them than for its search.
+    /// The first `num_probes` are initialized. For a single query, initializing all would cost more than the search.
     probes: [MaybeUninit<Probe>; MAX_BUCKETS],
     num_probes: usize,
-    /// Cache lines asked for since probes were compared.
+    /// Cache lines prefetched since probes were last compared.
     num_asked: usize,
     pub(crate) hits: &'h mut Hits,
 }
 
 impl<'a, 'h, const W: usize> Pass<'a, 'h, W> {
-    /// One table is searched for permuted codes. Hits name the codes by `names`, by position where there are none.
+    /// Prepares the search of one table for permuted codes. Hits identify the codes by `names`, or by position without
+    /// them.
     #[inline(always)]
     pub(crate) fn new(
         request: &'a Request<'a>,
@@ -122,7 +124,7 @@ impl<'a, 'h, const W: usize> Pass<'a, 'h, W> {
 
 // Safety of all: the processor has the kernel's instruction set.
 impl<const W: usize> Pass<'_, '_, W> {
-    /// Searches for one query after the other.
+    /// Searches for one query after another.
     #[inline(always)]
     pub(crate) unsafe fn run<K: TableKernel>(&mut self) {
         let table = self.table;
@@ -154,7 +156,7 @@ impl<const W: usize> Pass<'_, '_, W> {
                             errors: flip.weight,
                             ..Probe::default()
                         };
-                        // SAFETY: passed on from the caller.
+                        // SAFETY: guaranteed by the caller.
                         unsafe { self.find_buckets::<K>(probe) };
                     }
                 }
@@ -164,16 +166,16 @@ impl<const W: usize> Pass<'_, '_, W> {
         unsafe { self.compare::<K>() };
     }
 
-    /// Finds the buckets of a line within what is left of the radius.
+    /// Finds the buckets of a line within the remaining radius.
     #[inline(always)]
     pub(crate) unsafe fn find_buckets<K: TableKernel>(&mut self, probe: Probe) {
         let directory = &self.table.directory;
         let shape = directory.shape;
         let flips = self.table.bucket_flips.within(self.radius - probe.errors);
         let in_line = (1 << shape.line_shift) - 1;
-        // At most 256 buckets lie in a line.
+        // A line has at most 256 buckets.
         if self.num_probes + flips.len() > MAX_BUCKETS || self.num_asked > ENTRIES_AHEAD {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             unsafe { self.compare::<K>() };
         }
         if !shape.is_unary {
@@ -216,8 +218,8 @@ impl<const W: usize> Pass<'_, '_, W> {
         }
     }
 
-    /// Asks for the entries of a bucket and keeps it, unless it is empty: then the next overwrites it. About every second is, so a branch
-    /// would often be guessed wrong.
+    /// Prefetches the entries of a bucket and keeps it. An empty bucket is overwritten by the next; about half are
+    /// empty, so a branch would often be mispredicted.
     #[inline(always)]
     fn push(&mut self, probe: Probe, flip: Flip, start: u32, len: u32) {
         let table = self.table;
@@ -225,14 +227,14 @@ impl<const W: usize> Pass<'_, '_, W> {
             self.hits.is_damaged = true;
             return;
         }
-        // Of an empty bucket too: what a branch would save is less than what it costs when it is guessed wrong.
+        // Also for empty buckets: a branch would save less than its mispredictions cost.
         if self.is_guarded && !table.are_good_residuals(start as usize, len as usize) {
             self.hits.is_damaged = true;
             return;
         }
         let width = table.residual_bits as usize;
         let is_there = usize::from(len > 0);
-        // Empty buckets ask for what is surely in the caches.
+        // Empty buckets prefetch data that is certainly in the caches.
         let first = start as usize * width / 64 * is_there;
         let num_words = len as usize * width / 64;
         let entries = table.residuals.as_slice();
@@ -256,20 +258,20 @@ impl<const W: usize> Pass<'_, '_, W> {
         self.num_probes += is_there;
     }
 
-    /// The bucket kept at a place.
+    /// Returns the bucket at an index.
     #[inline(always)]
     fn probe(&self, place: usize) -> Probe {
-        // SAFETY: `push` writes a place before `num_probes` passes it, and every caller asks below `num_probes`.
+        // SAFETY: `push` writes a place before `num_probes` passes it, and every caller stays below `num_probes`.
         unsafe { self.probes[place].assume_init() }
     }
 
-    /// Compares the entries of all buckets kept.
+    /// Compares the entries of all collected buckets.
     #[inline(always)]
     pub(crate) unsafe fn compare<K: TableKernel>(&mut self) {
         if self.num_probes == 0 {
             return;
         }
-        // Probes of one query follow each other.
+        // Probes of one query are consecutive.
         let mut query = self.probe(0).query;
         let mut counted = self.hits.num_candidates;
         for i in 0..self.num_probes {
@@ -284,10 +286,10 @@ impl<const W: usize> Pass<'_, '_, W> {
                 probe.start as usize + probe.len as usize,
             );
             if probe.len >= LARGE_BUCKET {
-                // SAFETY: passed on from the caller.
+                // SAFETY: guaranteed by the caller.
                 unsafe { self.refine::<K>(&probe, start, end) };
             } else {
-                // SAFETY: passed on from the caller.
+                // SAFETY: guaranteed by the caller.
                 unsafe { self.compare_entries::<K>(&probe, start, end) };
             }
         }
@@ -296,7 +298,7 @@ impl<const W: usize> Pass<'_, '_, W> {
         self.num_asked = 0;
     }
 
-    /// Adds what was compared since `counted` to the count of a query.
+    /// Adds the comparisons since `counted` to the count of a query.
     #[inline(always)]
     fn count(&mut self, query: u32, counted: u64) {
         let num = u32::try_from(self.hits.num_candidates - counted).unwrap_or(u32::MAX);
@@ -306,13 +308,13 @@ impl<const W: usize> Pass<'_, '_, W> {
         }
     }
 
-    /// What hits call a query.
+    /// Returns the identifier of a query in hits.
     #[inline(always)]
     fn name(&self, query: u32) -> u32 {
         self.names.map_or(query, |names| names[query as usize])
     }
 
-    /// Compares neighboring entries of a bucket.
+    /// Compares consecutive entries of a bucket.
     #[inline(always)]
     pub(crate) unsafe fn compare_entries<K: TableKernel>(
         &mut self,
@@ -335,7 +337,7 @@ impl<const W: usize> Pass<'_, '_, W> {
         let mut done = 0;
         while done < len {
             let offset = first_bit / 8 + done / 8 * width;
-            // SAFETY: the entries were found to be there; behind the last one stand 64 bytes of padding.
+            // SAFETY: the entries exist, and 64 bytes of padding follow the last one.
             let near = unsafe { K::near8(base.add(offset), &comparison, len - done) };
             if near != 0 {
                 self.take_entries(probe, start + done, near);
@@ -344,7 +346,7 @@ impl<const W: usize> Pass<'_, '_, W> {
         }
     }
 
-    /// Keeps the entries whose first word is near, if the others are too and this table owns them.
+    /// Keeps the entries whose first word is near, if their other words are too and this table owns them.
     #[inline(never)]
     fn take_entries(&mut self, probe: &Probe, first: usize, mut near: u32) {
         while near != 0 {
@@ -371,8 +373,8 @@ impl<const W: usize> Pass<'_, '_, W> {
         let mut keys = self.request.tables[..=self.index]
             .iter()
             .zip(self.request.radii);
-        // The first table whose radius holds the errors owns the pair. This one may have come upon it by chance, in the bits of the
-        // key behind the prefix.
+        // The first table whose radius covers the errors owns the pair. This table may have found it by chance, through
+        // the bits of the key after the prefix.
         let owner = keys.position(|(table, radius)| {
             radius.is_some_and(|radius| table.key.num_errors(&errors) <= radius)
         });

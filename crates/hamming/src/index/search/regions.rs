@@ -1,10 +1,10 @@
-//! In what order are the places of a table that many queries ask for visited?
+//! In what order are the places of a table visited that many queries need?
 //!
-//! Neighbors of one query within the radius lie all over a table, and those of many queries touch each part of it many times. So the probes are
-//! dealt out by region, a part of the table that fits the cache of a core, before any is made: then a region is fetched from memory once for
-//! all queries. What is dealt out is a query and the number of a flip.
+//! Neighbors of one query within the radius are scattered over a table, and those of many queries access each part of
+//! it many times. So the probes are first distributed by region, a part of the table that fits in the cache of a core:
+//! a region is then fetched from memory once for all queries. A distributed probe is a query and the number of a flip.
 //!
-//! At the wide radii of real data this doubles the rate of a sorted batch again.
+//! At the wide radii of real data, this doubles the rate of a sorted batch again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,25 +14,25 @@ use crate::index::table::kernel::TableKernel;
 use crate::index::table::table::Table;
 use likewise_core::prefetch::prefetch_read;
 
-/// Bytes of a region: the cache that a core has for itself holds several.
+/// Size of a region in bytes: the private cache of a core holds several.
 const REGION_BYTES: usize = 128 << 10;
-/// Most regions: so many places of writing stay in that cache.
+/// Maximum number of regions, as bits: this many write positions stay in that cache.
 const MAX_REGION_BITS: u32 = 12;
-/// Probes dealt out at once at most, unless one query has more; they take 8 bytes each.
+/// Maximum number of probes that are distributed at once, unless one query has more; they take 8 bytes each.
 const MAX_PROBES: usize = 1 << 21;
-/// Fewer probes a region are not worth dealing out.
+/// Minimum number of probes per region that is worth distributing.
 const MIN_PROBES_A_REGION: usize = 8;
 
-/// Probes of some queries, dealt out.
+/// The probes of some queries, by region.
 #[derive(Default)]
 pub(crate) struct Regions {
     /// End of each region's probes.
     ends: Vec<u32>,
-    /// Query above bit 32, number of the flip below.
+    /// Query in the upper 32 bits, number of the flip in the lower.
     probes: Vec<u64>,
 }
 
-/// Bits of a line's number that do not tell its region.
+/// Number of low bits of a line number that do not affect its region.
 fn region_shift(table: &Table) -> u32 {
     let shape = table.directory.shape;
     let line_bits = shape.prefix_bits - shape.line_shift;
@@ -40,7 +40,7 @@ fn region_shift(table: &Table) -> u32 {
     line_bits - num_regions.min(MAX_REGION_BITS).min(line_bits)
 }
 
-/// Whether so many queries, each with so many probes, are worth dealing out.
+/// Whether `num_queries` queries with the probes of this radius are worth distributing.
 pub(crate) fn is_worth_dealing(table: &Table, num_queries: usize, radius: u32) -> bool {
     let num_flips = table.line_flips.within(radius).len();
     let shape = table.directory.shape;
@@ -50,7 +50,8 @@ pub(crate) fn is_worth_dealing(table: &Table, num_queries: usize, radius: u32) -
 
 // Safety of all: the processor has the kernel's instruction set.
 impl<const W: usize> Pass<'_, '_, W> {
-    /// Makes the probes of all queries, region after region. Ends early when there are too many hits to be kept, or when `cancel` is set.
+    /// Makes the probes of all queries, region by region. Stops early if there are too many hits to keep, or when
+    /// `cancel` is set.
     #[inline(always)]
     pub(crate) unsafe fn run_by_region<K: TableKernel>(
         &mut self,
@@ -65,7 +66,7 @@ impl<const W: usize> Pass<'_, '_, W> {
             let mut from = 0;
             for place in 0..regions.ends.len() {
                 let to = regions.ends[place] as usize;
-                // SAFETY: passed on from the caller.
+                // SAFETY: guaranteed by the caller.
                 unsafe { self.run_region::<K>(&regions.probes[from..to]) };
                 self.hits.is_crowded = self.hits.len() > self.request.most_hits;
                 if self.hits.is_crowded || cancel.load(Ordering::Relaxed) {
@@ -102,7 +103,7 @@ impl<const W: usize> Pass<'_, '_, W> {
                 prefetch_read(lines, (prefix >> shape.line_shift) as usize * line_words);
             }
             for probe in &group[..probes.len()] {
-                // SAFETY: passed on from the caller.
+                // SAFETY: guaranteed by the caller.
                 unsafe { self.find_buckets::<K>(*probe) };
             }
         }
@@ -112,7 +113,7 @@ impl<const W: usize> Pass<'_, '_, W> {
 }
 
 impl Regions {
-    /// Deals out the probes of the queries of a range, in their order within each region.
+    /// Distributes the probes of the queries of a range, keeping their order within each region.
     fn deal<const W: usize>(
         &mut self,
         table: &Table,
@@ -135,7 +136,7 @@ impl Regions {
         }
         let mut total = 0;
         for end in &mut self.ends {
-            // The start of the region now, its end once all is written.
+            // Holds the start of the region, and its end once everything is written.
             total += std::mem::replace(end, total);
         }
         self.probes.clear();

@@ -1,4 +1,4 @@
-//! Which entry of the first table is a code found in another?
+//! Which entry of the first table is a code found in another table?
 
 use super::hits::{FirstHit, Hits};
 use crate::index::table::directory::{Directory, ESCAPED, FIRST_WORD, LINE_WORDS};
@@ -6,13 +6,13 @@ use crate::index::table::kernel::{Comparison, TableKernel};
 use crate::index::table::table::Table;
 use likewise_core::prefetch::prefetch_read;
 
-/// Codes looked up side by side, so that their cache misses overlap.
+/// Codes looked up together, so that their cache misses overlap.
 const GROUP: usize = 32;
 
-/// Moves the hits of other tables to those of the first: `hits.other` and `hits.codes` are empty afterwards.
+/// Converts the hits of other tables to hits of the first: `hits.other` and `hits.codes` are empty afterward.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(crate) unsafe fn resolve<K: TableKernel, const W: usize>(table: &Table, hits: &mut Hits) {
     let shift = table.prefix_shift();
@@ -24,7 +24,7 @@ pub(crate) unsafe fn resolve<K: TableKernel, const W: usize>(table: &Table, hits
     let mut buckets = [(0_usize, 0_usize); GROUP];
     for (codes, others) in codes.chunks(GROUP).zip(others.chunks(GROUP)) {
         for (permuted, code) in permuted.iter_mut().zip(codes) {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             *permuted = unsafe { K::permute(&table.permutation, code) };
             let (word, _) = place(directory, permuted[0] >> shift);
             prefetch_read(directory.lines.as_slice(), word);
@@ -41,7 +41,7 @@ pub(crate) unsafe fn resolve<K: TableKernel, const W: usize>(table: &Table, hits
                 && table.are_good_residuals(start, len.max(1))
                 && table.are_good_rest(start, len.max(1), W);
             let rank = match is_good {
-                // SAFETY: as above, and the entries are there.
+                // SAFETY: as above, and the entries exist.
                 true => unsafe { rank_of::<K, W>(table, permuted, start, len) },
                 false => None,
             };
@@ -58,7 +58,7 @@ pub(crate) unsafe fn resolve<K: TableKernel, const W: usize>(table: &Table, hits
     }
 }
 
-/// Word of the directory that tells the bucket of a prefix, and the bucket's number in its line.
+/// Returns the word of the directory that determines the bucket of a prefix, and the bucket's number in its line.
 #[inline(always)]
 fn place(directory: &Directory, prefix: u64) -> (usize, usize) {
     let shape = directory.shape;
@@ -71,10 +71,10 @@ fn place(directory: &Directory, prefix: u64) -> (usize, usize) {
     }
 }
 
-/// First entry and number of entries of a bucket.
+/// Returns the first entry and the number of entries of a bucket.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set.
+/// The processor must have the kernel's instruction set.
 #[inline(always)]
 pub(crate) unsafe fn bucket_of<K: TableKernel>(
     directory: &Directory,
@@ -96,7 +96,7 @@ pub(crate) unsafe fn bucket_of<K: TableKernel>(
         let (start, len) = directory.escaped_bucket(words, bucket);
         return (start as usize, len as usize);
     }
-    // SAFETY: passed on from the caller.
+    // SAFETY: guaranteed by the caller.
     let (before, len) = unsafe { K::bucket(&K::read_line(words), words, bucket as u32) };
     (
         (words[0] & !FIRST_WORD) as usize + before as usize,
@@ -104,10 +104,10 @@ pub(crate) unsafe fn bucket_of<K: TableKernel>(
     )
 }
 
-/// Rank of a code among the entries of its bucket.
+/// Returns the rank of a code among the entries of its bucket.
 ///
 /// # Safety
-/// As [`bucket_of`]; the entries are there.
+/// Same as [`bucket_of`], and the entries must exist.
 #[inline(always)]
 unsafe fn rank_of<K: TableKernel, const W: usize>(
     table: &Table,
@@ -116,7 +116,7 @@ unsafe fn rank_of<K: TableKernel, const W: usize>(
     len: usize,
 ) -> Option<usize> {
     let prefix = permuted[0] >> table.prefix_shift();
-    // Entries are sorted; few are compared at once.
+    // Entries are sorted; the last few are compared at once.
     let (mut low, mut high) = (start, start + len);
     while high - low > 16 {
         let middle = low.midpoint(high);
@@ -134,7 +134,7 @@ unsafe fn rank_of<K: TableKernel, const W: usize>(
             mask: u64::MAX >> (64 - table.prefix_shift()),
             limit: 0,
         };
-        // SAFETY: the entries are there, and padding stands behind the last.
+        // SAFETY: the entries exist, and padding follows the last one.
         let mut near = unsafe { K::near8(base.add(low * width / 8), &comparison, high - low) };
         while near != 0 {
             let rank = low + near.trailing_zeros() as usize;

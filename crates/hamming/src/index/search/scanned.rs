@@ -1,16 +1,16 @@
-//! How are fingerprints kept that no table holds yet, or that no table would help to find?
+//! How are fingerprints stored that are not yet in a table, or that no table would help to find?
 
 use crate::kernels::{Kernel, LANES, run_kernel};
 use likewise_core::error::Error;
 use likewise_core::isa::Isa;
 
-/// Codes compared with all queries before the next: they stay in the first cache.
+/// Codes compared with all queries before the next: they stay in the L1 cache.
 const BLOCK: usize = 1024;
 
-/// A few fingerprints by word, in order of arrival, and their rows.
+/// A few fingerprints by word, in order of insertion, and their rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Planes {
-    /// All words 0, then all words 1, ...; a vector may be read from any code on.
+    /// All words 0, then all words 1, and so on; a vector can be read from any code on.
     words: Vec<u64>,
     num_words: usize,
     capacity: usize,
@@ -38,7 +38,7 @@ impl Planes {
         self.rows.len()
     }
 
-    /// Codes that still fit.
+    /// Number of codes that still fit.
     pub(crate) fn room(&self) -> usize {
         self.capacity - self.rows.len()
     }
@@ -51,7 +51,7 @@ impl Planes {
         self.capacity + LANES
     }
 
-    /// Appends codes; there is room for them.
+    /// Appends codes, which must fit.
     pub(crate) fn extend(&mut self, codes: &[u64], rows: &[u32]) {
         let (stride, first) = (self.stride(), self.rows.len());
         for (i, code) in codes.chunks_exact(self.num_words).enumerate() {
@@ -69,7 +69,7 @@ impl Planes {
         }
     }
 
-    /// Appends the codes within the radius of each query.
+    /// Appends the codes within the radius of each query to `near`.
     pub(crate) fn search(&self, queries: &[u64], within: u32, isa: Isa, near: &mut Vec<NearCode>) {
         let planes = self;
         run_kernel!(isa, self.num_words, scan, (planes: &Planes, queries: &[u64], within: u32, near: &mut Vec<NearCode>));
@@ -79,7 +79,7 @@ impl Planes {
 /// Compares every code with every query.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 unsafe fn scan<K: Kernel, const W: usize>(
     planes: &Planes,
@@ -95,7 +95,7 @@ unsafe fn scan<K: Kernel, const W: usize>(
         for (index, query) in (0..).zip(queries) {
             let mut at = first;
             while at < end {
-                // SAFETY: padding stands behind the last code of every plane.
+                // SAFETY: padding follows the last code of every plane.
                 let mask = unsafe {
                     K::within8::<W>(planes.words.as_ptr().add(at), stride, query, within)
                 };
@@ -109,7 +109,7 @@ unsafe fn scan<K: Kernel, const W: usize>(
 }
 
 impl Planes {
-    /// Appends the codes of a mask, those before `end`.
+    /// Appends the codes of a mask that are before `end`.
     #[inline(never)]
     fn take(
         &self,
@@ -132,7 +132,7 @@ impl Planes {
     }
 }
 
-/// Refuses rows that do not ascend from `next_row` on.
+/// Rejects rows that do not ascend from `next_row` on.
 pub(crate) fn check_rows(rows: &[u32], len: usize, next_row: u64) -> Result<(), Error> {
     if rows.len() != len {
         return Err(Error::invalid(

@@ -1,4 +1,4 @@
-//! Which plan suits the fingerprints at hand?
+//! Which plan suits the given fingerprints?
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,20 +9,21 @@ use crate::plan::{
 };
 use likewise_core::error::Error;
 
-/// Fingerprints looked at to see whether their bits are skewed.
+/// Number of fingerprints sampled to detect skewed bits.
 const SAMPLE: usize = 10_000;
-/// A share of ones this far from a half is skew, far beyond chance in a sample.
+/// A fraction of ones this far from a half is skew, far beyond chance in a sample.
 const SKEW: f64 = 0.1;
-/// So much dependence is far beyond chance too.
+/// Dependence of this size is also far beyond chance.
 const DEPENDENCE: f64 = 0.0005;
-/// A set is planned for at least as many fingerprints, since it may grow.
+/// A set is planned for at least this many fingerprints, since it may grow.
 const MIN_PLANNED: usize = 100_000;
 
-/// The plan for a set that begins with these fingerprints: blocks of neighboring bits, or, where the bits are skewed, blocks that tell
-/// about as much apart each.
+/// Returns the plan for a set that begins with these fingerprints: blocks of neighboring bits or, if the bits are
+/// skewed, blocks of about equal selectivity.
 ///
 /// # Errors
-/// [`Error::InvalidParameter`] where `within` is above the width, or nothing fits the memory; [`Error::Canceled`].
+/// Returns [`Error::InvalidParameter`] if `within` is above the width, or nothing fits in the memory, or
+/// [`Error::Canceled`].
 pub fn plan_for(
     fingerprints: Fingerprints<'_>,
     within: u32,
@@ -46,15 +47,15 @@ pub fn plan_for(
     plan_for_sample(sample, len, within, with_rows, memory_bytes, cancel)
 }
 
-/// Every which fingerprint of so many is looked at.
+/// Returns the step of a sample of `len` fingerprints.
 pub fn sample_step(len: usize) -> usize {
     len.div_ceil(SAMPLE).max(1)
 }
 
-/// As [`plan_for`] of `len` fingerprints, of which `sample` holds every [`sample_step`]-th.
+/// Same as [`plan_for`] for `len` fingerprints, of which `sample` holds every [`sample_step`]-th.
 ///
 /// # Errors
-/// As [`plan_for`].
+/// Returns the errors of [`plan_for`].
 pub fn plan_for_sample(
     sample: Fingerprints<'_>,
     len: usize,
@@ -89,7 +90,7 @@ pub fn plan_for_sample(
     })
 }
 
-/// Statistics of `len` fingerprints by a sample of them; those of coins where there are too few to tell.
+/// Returns the statistics of `len` fingerprints from a sample, or those of fair coins if the sample is too small.
 fn sample_statistics(sample: Fingerprints<'_>, len: usize) -> BitStatistics {
     if len < SAMPLE / 10 {
         return BitStatistics {

@@ -1,8 +1,9 @@
-//! How do fingerprints come and go while others are looked for?
+//! How are fingerprints inserted and removed during searches?
 //!
-//! New ones wait in a tail that is scanned. A full tail becomes a segment, and segments of about the same size become one, so there are few of
-//! them and a fingerprint is moved a logarithmic number of times (Bentley, Saxe: Decomposable searching problems, 1980). A removal sets a bit;
-//! merging drops what it marks. Whoever searches holds what was there when the search began; whoever changes the set never waits for searches.
+//! New fingerprints are collected in a tail that is scanned. A full tail becomes a segment, and segments of about the
+//! same size are merged, so there are few of them and a fingerprint is moved a logarithmic number of times (Bentley,
+//! Saxe: Decomposable searching problems, 1980). A removal sets a bit; merging drops the marked fingerprints. A search
+//! uses the state at its start; changes never wait for searches.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -17,57 +18,57 @@ use crate::index::table::table::Table;
 use crate::plan::{MAX_INDEXED, SearchPlan};
 use likewise_core::error::Error;
 
-/// Fingerprints that wait to become a segment: half a microsecond of each query at most.
+/// Maximum length of the tail: it costs each query at most half a microsecond.
 const TAIL: usize = 4096;
-/// Fingerprints of a piece of a set that is only scanned.
+/// Fingerprints per piece of a set that is only scanned.
 const SCANNED: usize = 1 << 16;
-/// A segment takes in the one before it unless that is more than so many times larger.
+/// A new segment is merged with the previous one unless that is more than this many times larger.
 const RATIO: usize = 4;
-/// Bytes that sorting may take when segments are merged.
+/// Maximum number of bytes for sorting when segments are merged.
 const MERGE_BYTES: usize = 1 << 30;
 
-/// Fingerprints by row, found by distance, inserted and removed at any time by any thread.
+/// Fingerprints by row, searched by distance. Any thread may insert and remove at any time.
 #[derive(Debug)]
 pub struct HammingSet {
     pub(crate) plan: SearchPlan,
     state: RwLock<State>,
-    /// Held by whoever changes the set.
+    /// Held while the set is changed.
     change: Mutex<()>,
-    /// Most fingerprints that a query so far was compared with.
+    /// Maximum number of fingerprints that a query was compared with so far.
     most_candidates: AtomicU64,
 }
 
 /// Sizes of a set.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SetFacts {
-    /// Rows that can be found.
+    /// Number of rows that can be found.
     pub num_rows: usize,
-    /// Removed rows that still take room.
+    /// Number of removed rows that still take space.
     pub num_removed: usize,
-    /// Rows of each segment.
+    /// Number of rows of each segment.
     pub segments: Vec<usize>,
-    /// Distinct fingerprints of each.
+    /// Number of distinct fingerprints of each segment.
     pub distinct: Vec<usize>,
-    /// Rows that are scanned.
+    /// Number of rows that are scanned.
     pub num_scanned: usize,
-    /// Bytes of tables, and of the numbers of rows.
+    /// Size of tables and row numbers, in bytes.
     pub table_bytes: usize,
-    /// Bytes of the numbers of rows.
+    /// Size of the row numbers, in bytes.
     pub row_bytes: usize,
     /// One more than the greatest row ever inserted.
     pub next_row: u64,
-    /// Entries of the largest bucket.
+    /// Number of entries of the largest bucket.
     pub largest_bucket: usize,
-    /// Most fingerprints that one query so far was compared with, over all tables and what is scanned. Where there are several segments,
-    /// at most: the sum over them of the most that a query of the same piece of work met in each.
+    /// Maximum number of fingerprints that one query was compared with so far, over all tables and the scan. For
+    /// several segments, an upper bound: the sum over segments of the maximum for a query of the same piece of work.
     pub most_candidates: u64,
 }
 
 impl HammingSet {
-    /// An empty set searched by a plan.
+    /// Creates an empty set that is searched by a plan.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the width is not a multiple of 32 from 32 to 256.
+    /// Returns [`Error::InvalidParameter`] if the width is not a multiple of 32 from 32 to 256.
     pub fn new(plan: SearchPlan) -> Result<Self, Error> {
         Fingerprints {
             words: &[],
@@ -95,12 +96,13 @@ impl HammingSet {
         }
     }
 
-    /// The plan it is searched by.
+    /// The plan by which it is searched.
     pub fn plan(&self) -> &SearchPlan {
         &self.plan
     }
 
-    /// What is there now. A thread that panicked while it held the lock left it whole: each change is one assignment.
+    /// Returns the current state. A thread that panicked while it held the lock left it consistent: each change is one
+    /// assignment.
     pub(crate) fn state(&self) -> State {
         self.state
             .read()
@@ -118,7 +120,7 @@ impl HammingSet {
         crate::index::concurrency_tests::linger();
     }
 
-    /// Rows that can be found.
+    /// Number of rows that can be found.
     pub fn len(&self) -> usize {
         let state = self.state();
         state.num_rows - state.removed.num_present
@@ -134,7 +136,7 @@ impl HammingSet {
         self.state().next_row
     }
 
-    /// Sizes. Cost: goes over the directories of all tables for the largest bucket.
+    /// Returns the sizes of the set. Cost: reads the directories of all tables to find the largest bucket.
     pub fn facts(&self) -> SetFacts {
         let state = self.state();
         let bytes: Vec<(usize, usize)> = state.segments.iter().map(|s| s.num_bytes()).collect();
@@ -157,20 +159,20 @@ impl HammingSet {
         }
     }
 
-    /// Remembers the most candidates of a search.
+    /// Updates the maximum number of candidates after a search.
     pub(crate) fn note_candidates(&self, most: u64) {
         self.most_candidates.fetch_max(most, Ordering::Relaxed);
     }
 
-    /// Inserts fingerprints under rows that ascend and lie above all before; gives the first row above them.
-    /// Where `rows` is `None` they follow the greatest row so far.
+    /// Inserts fingerprints under ascending rows above all earlier ones; returns the last of these rows + 1. If `rows`
+    /// is `None`, they follow the greatest row so far.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where rows or width do not fit, or 2^32 rows are reached, or the set keeps no rows;
-    /// [`Error::Canceled`] and [`Error::OutOfMemory`] from merging: then everything was inserted.
+    /// Returns [`Error::InvalidParameter`] if rows or width do not fit, 2^32 rows are reached, or the set keeps no
+    /// rows. Returns [`Error::Canceled`] or [`Error::OutOfMemory`] from merging; everything was then inserted.
     ///
     /// # Cost
-    /// About a microsecond a fingerprint, most of it for merging, which is done by the caller it falls to.
+    /// About a microsecond per fingerprint, mostly for merging, which is done by the caller that triggers it.
     pub fn insert(
         &self,
         fingerprints: Fingerprints<'_>,
@@ -222,7 +224,7 @@ impl HammingSet {
         Ok(end)
     }
 
-    /// Appends to the tail.
+    /// Appends fingerprints to the tail.
     fn append(&self, fingerprints: Fingerprints<'_>, rows: &[u32], end: u64) {
         let num_words = fingerprints.num_words();
         let capacity = match self.plan.keys().is_empty() {
@@ -252,7 +254,7 @@ impl HammingSet {
         });
     }
 
-    /// Puts back a tail that was written down.
+    /// Restores a tail that was saved.
     pub(crate) fn restore_tail(&self, codes: &[u64], rows: &[u32]) {
         let state = self.state();
         let fingerprints = Fingerprints {
@@ -260,14 +262,14 @@ impl HammingSet {
             bits: self.plan.bits(),
         };
         self.append(fingerprints, rows, state.next_row);
-        // They were counted before, and the rows between them marked.
+        // They were counted before, and the rows between them are marked.
         self.update(|now| {
             now.removed = state.removed;
             now.num_rows = state.num_rows;
         });
     }
 
-    /// Makes a segment of new rows, the tail, and the segments that are not much larger.
+    /// Builds a segment from new rows, the tail, and the segments that are not much larger.
     fn merge(
         &self,
         state: State,
@@ -323,7 +325,7 @@ impl HammingSet {
         Ok(())
     }
 
-    /// Whether each of these rows is there: inserted, and not removed since; 1 or 0.
+    /// Returns 1 for each of these rows that was inserted and not removed since, otherwise 0.
     #[must_use]
     pub fn holds(&self, rows: &[u32]) -> Vec<u8> {
         let state = self.state();
@@ -331,7 +333,7 @@ impl HammingSet {
         rows.iter().map(|row| u8::from(is_held(row))).collect()
     }
 
-    /// The set as plain data; tables are shared, not copied.
+    /// Returns the set as plain data; tables are shared, not copied.
     pub fn parts(&self) -> SetParts {
         let state = self.state();
         let mut parts = SetParts {
@@ -357,10 +359,11 @@ impl HammingSet {
         parts
     }
 
-    /// The set of these parts.
+    /// Creates the set from these parts.
     ///
     /// # Errors
-    /// [`Error::Damaged`] where lengths contradict each other. What the tables say is checked when it is used.
+    /// Returns [`Error::Damaged`] if lengths contradict each other. The contents of tables are checked when they are
+    /// used.
     pub fn of_parts(parts: SetParts) -> Result<Self, Error> {
         let bits = parts.plan.bits();
         let mut segments = Vec::new();
@@ -416,10 +419,10 @@ impl HammingSet {
         Ok(set)
     }
 
-    /// Removes rows; gives how many there were. A row that is not there, or was removed before, counts for nothing.
+    /// Removes rows; returns how many of them were present. Absent and removed rows are ignored.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the set keeps no rows; [`Error::Damaged`].
+    /// Returns [`Error::InvalidParameter`] if the set keeps no rows, or [`Error::Damaged`].
     pub fn remove(&self, rows: &[u32]) -> Result<usize, Error> {
         let _changing = self.changing();
         let state = self.state();
@@ -440,10 +443,12 @@ impl HammingSet {
 }
 
 impl HammingSet {
-    /// A set of fingerprints known from the start, in one segment. `rows`, where given, ascend; else they are the positions.
+    /// Builds a set of fingerprints that are known in advance, as one segment. `rows` must ascend; without them, rows
+    /// are the positions.
     ///
     /// # Errors
-    /// As [`Segment::build`]; [`Error::InvalidParameter`] where rows do not ascend or are more than [`MAX_INDEXED`].
+    /// Returns the errors of [`Segment::build`], and [`Error::InvalidParameter`] if rows do not ascend or exceed
+    /// [`MAX_INDEXED`].
     pub fn build(
         fingerprints: Fingerprints<'_>,
         rows: Option<&[u32]>,
@@ -477,10 +482,12 @@ impl HammingSet {
         Ok(set)
     }
 
-    /// As [`build`](Self::build) of fingerprints that are read for each table of the plan, which has one at least, and never held as a whole.
+    /// Same as [`build`](Self::build), for fingerprints that are read again for each table of the plan, which must have
+    /// at least one, and never held as a whole.
     ///
     /// # Errors
-    /// As [`build`](Self::build), and those of `codes`; [`Error::Damaged`] where they are not the same each time.
+    /// Returns the errors of [`build`](Self::build) and of `codes`, and [`Error::Damaged`] if the fingerprints are not
+    /// the same each time.
     pub fn build_of(
         codes: &dyn Codes,
         plan: SearchPlan,

@@ -1,4 +1,4 @@
-//! What is a set of fingerprints that come and go while others are looked for?
+//! How is a set of fingerprints searched while it changes?
 
 pub(super) mod choice;
 pub(super) mod hamming_set;

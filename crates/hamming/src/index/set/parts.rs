@@ -1,4 +1,4 @@
-//! What does a set consist of, for whoever writes it to a file and reads it again?
+//! What are the parts of a set, for writing it to a file and reading it again?
 
 use crate::index::table::directory::{Directory, Shape};
 use crate::index::table::packed;
@@ -16,45 +16,45 @@ pub struct SetParts {
     pub plan: SearchPlan,
     /// Segments, oldest first.
     pub segments: Vec<SegmentParts>,
-    /// Fingerprints that are scanned, row-major, and their rows.
+    /// Fingerprints that are scanned, row-major.
     pub tail_codes: Vec<u64>,
-    /// Rows of those, ascending.
+    /// Rows of these, ascending.
     pub tail_rows: Vec<u32>,
-    /// A bit for each row that is not to be found.
+    /// A bit for each row that must not be found.
     pub removed: Vec<u64>,
-    /// Those of them that segments or tail still hold.
+    /// How many of these are still in segments or the tail.
     pub num_removed_present: usize,
-    /// Above all rows.
+    /// One more than the greatest row.
     pub next_row: u64,
 }
 
 /// A segment as plain data.
 #[derive(Debug, Clone)]
 pub struct SegmentParts {
-    /// In order of the keys.
+    /// Tables in order of the keys.
     pub tables: Vec<TableParts>,
-    /// Rows of the first table's entries, where they are kept.
+    /// Rows of the first table's entries, if they are kept.
     pub rows: Option<RowParts>,
 }
 
 /// A table as plain data.
 #[derive(Debug, Clone)]
 pub struct TableParts {
-    /// Bits of a prefix.
+    /// Number of bits of a prefix.
     pub prefix_bits: u32,
-    /// Lines hold `2^line_shift` buckets.
+    /// A line holds `2^line_shift` buckets.
     pub line_shift: u32,
-    /// Unary lines, or plain starts.
+    /// Whether lines are unary; otherwise the directory holds plain starts.
     pub is_unary: bool,
-    /// Distinct fingerprints.
+    /// Number of distinct fingerprints.
     pub num_entries: usize,
     /// Lines or starts.
     pub lines: Words,
-    /// Ends of the buckets of escaped lines.
+    /// Bucket ends of escaped lines.
     pub escapes: Words,
     /// Packed remaining bits.
     pub residuals: Words,
-    /// Other words.
+    /// The other words of each fingerprint.
     pub rest: Words,
 }
 
@@ -63,13 +63,13 @@ pub struct TableParts {
 pub struct RowParts {
     /// Packed numbers.
     pub numbers: Words,
-    /// Bits of one.
+    /// Number of bits of a packed number.
     pub width: u32,
-    /// Ends of the groups.
+    /// End of each group.
     pub group_ends: Words,
     /// Rows of the groups.
     pub group_rows: Words,
-    /// Rows in all.
+    /// Total number of rows.
     pub num_rows: usize,
 }
 

@@ -14,14 +14,16 @@ use likewise_core::error::Error;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 
-/// Queries that a thread takes at once.
+/// Queries that a thread takes at a time.
 const GRAIN: usize = 1024;
 
 impl HammingSet {
-    /// All rows at distance `within` or less of each query, in ascending order of row; of a set without rows, all fingerprints.
+    /// Returns all rows at distance `within` or less of each query, in ascending order of row; for a set without rows,
+    /// all fingerprints.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where `within` is above the plan's or the widths differ; [`Error::Damaged`]; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if `within` is above the plan's or the widths differ, [`Error::Damaged`], or
+    /// [`Error::Canceled`].
     pub fn search(
         &self,
         queries: Fingerprints<'_>,
@@ -66,7 +68,7 @@ impl HammingSet {
     }
 }
 
-/// A radius, and how a search is done.
+/// The radius of a search, and how it is run.
 #[derive(Clone, Copy)]
 struct Search<'a> {
     within: u32,
@@ -120,7 +122,7 @@ impl State {
         concatenate(parts)
     }
 
-    /// Searches the segments one after the other for many queries at once.
+    /// Searches the segments one after another for many queries at once.
     fn search_sorted(
         &self,
         queries: Fingerprints<'_>,
@@ -167,7 +169,8 @@ impl State {
             .collect()
     }
 
-    /// What the segments gave for the queries from `first` on, and what the tail holds, without what was removed.
+    /// Merges the matches of the segments, for the queries from `first` on, with those of the tail, without removed
+    /// rows.
     fn merge(
         &self,
         queries: Fingerprints<'_>,
@@ -208,7 +211,7 @@ fn part_of<'a>(queries: Fingerprints<'a>, range: &Range<usize>) -> Fingerprints<
     }
 }
 
-/// Entries compared in all segments, and at most with one query.
+/// Number of entries compared in all segments, and the maximum for one query.
 fn candidates(of_segments: &[Matches]) -> (u64, u64) {
     let all = of_segments.iter().map(|found| found.num_candidates).sum();
     let most = of_segments.iter().map(|found| found.max_candidates).sum();
@@ -216,13 +219,14 @@ fn candidates(of_segments: &[Matches]) -> (u64, u64) {
 }
 
 impl HammingSet {
-    /// The `num` rows nearest to each query, in ascending order of distance, then row; all rows, where there are no more.
+    /// Returns the `num` rows nearest to each query, in ascending order of distance, then row; all rows if there are
+    /// fewer.
     ///
     /// # Errors
-    /// As [`HammingSet::search`].
+    /// Returns the errors of [`HammingSet::search`].
     ///
     /// # Cost
-    /// For each query that of [`nearest_within`](Self::nearest_within); only where it finds too few, that of
+    /// For each query, that of [`nearest_within`](Self::nearest_within) and, only if that finds too few, that of
     /// [`nearest_of_all`](Self::nearest_of_all).
     pub fn nearest(
         &self,
@@ -258,10 +262,10 @@ impl HammingSet {
         Ok(all)
     }
 
-    /// As [`nearest`](Self::nearest) of one query, where they lie within the radius of the plan; else `None`.
+    /// Same as [`nearest`](Self::nearest) for one query, or `None` if they are not all within the radius of the plan.
     ///
     /// # Errors
-    /// As [`HammingSet::search`].
+    /// Returns the errors of [`HammingSet::search`].
     ///
     /// # Cost
     /// A search with growing radius up to the plan's.
@@ -285,7 +289,7 @@ impl HammingSet {
         }
         let num_words = self.plan().bits().div_ceil(64) as usize;
         let mut order: Vec<usize> = (0..found.distances.len()).collect();
-        // The order of equal distances, that of rows or fingerprints, is kept.
+        // The order within equal distances, by row or fingerprint, is kept.
         order.sort_by_key(|&i| found.distances[i]);
         order.truncate(num);
         let has_rows = !found.rows.is_empty();
@@ -306,13 +310,14 @@ impl HammingSet {
         }))
     }
 
-    /// As [`nearest`](Self::nearest) of one query, by comparing with everything.
+    /// Same as [`nearest`](Self::nearest) for one query, by comparing it with everything.
     ///
     /// # Errors
-    /// [`Error::Damaged`]; [`Error::Canceled`].
+    /// Returns [`Error::Damaged`] or [`Error::Canceled`].
     ///
     /// # Cost
-    /// Some nanoseconds a fingerprint on one core; 48 bytes of memory for each of `num`, however many fingerprints there are.
+    /// Some nanoseconds per fingerprint on one core; 48 bytes of memory for each of `num`, regardless of the number of
+    /// fingerprints.
     pub fn nearest_of_all(
         &self,
         query: Fingerprints<'_>,
@@ -373,11 +378,11 @@ impl HammingSet {
     }
 }
 
-/// One of the nearest so far; the farthest is the greatest.
+/// One of the nearest so far; the farthest compares greatest.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Near {
     distance: u16,
-    /// Its row; without rows its place in the order of the first table.
+    /// Its row; without rows, its place in the order of the first table.
     order: u64,
     code: [u64; 4],
 }
@@ -460,7 +465,7 @@ mod tests {
             let found = nearest(&set(true)).unwrap();
             let found: Vec<_> = found.distances.into_iter().zip(found.rows).collect();
             assert_eq!(found, expected[..num.min(LEN as usize)]);
-            // Each fingerprint stands in two rows.
+            // Each fingerprint is in two rows.
             let found = nearest(&set(false)).unwrap();
             let distances: Vec<u16> = expected.iter().step_by(2).map(|&(d, _)| d).collect();
             assert_eq!(found.distances, distances[..num.min(LEN as usize / 2)]);

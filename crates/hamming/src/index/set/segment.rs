@@ -1,4 +1,4 @@
-//! What is an immutable set of fingerprints that can be searched?
+//! How is an immutable set of fingerprints built and searched?
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,16 +19,16 @@ use likewise_core::error::Error;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 
-/// Words that are checked before the flag is looked at again.
+/// Words that are checked between two checks of the flag.
 const CHECKED_WORDS: usize = 1 << 20;
 
-/// Tables of the distinct fingerprints of a set, and the rows that hold each.
+/// Tables of the distinct fingerprints of a set, and the rows of each.
 #[derive(Debug)]
 pub struct Segment {
     pub(crate) plan: SearchPlan,
     pub(crate) tables: Vec<Table>,
     pub(crate) rows: Option<Rows>,
-    /// Radii of the tables for each radius of a query up to the plan's.
+    /// Radii of the tables for each query radius up to the plan's.
     pub(crate) radii: Vec<Vec<Option<u32>>>,
 }
 
@@ -37,25 +37,26 @@ pub struct Segment {
 pub struct Building<'a> {
     /// Instruction set.
     pub isa: Isa,
-    /// Threads of the call.
+    /// Number of threads.
     pub threads: usize,
-    /// Bytes that sorting may take beyond the segment itself.
+    /// Memory for sorting in addition to the segment itself, in bytes.
     pub memory_bytes: usize,
-    /// Whether rows are kept; without them fingerprints are found and not where they stand.
+    /// Whether rows are kept; without them, a search returns fingerprints instead of rows.
     pub with_rows: bool,
-    /// Ends the work when set.
+    /// Cancels the work when set.
     pub cancel: &'a AtomicBool,
 }
 
 impl Segment {
-    /// Tables for the keys of a plan. `rows` names the row of each fingerprint; its position where `None`.
+    /// Builds tables for the keys of a plan. `rows` holds the row of each fingerprint; if it is `None`, rows are
+    /// positions.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where plan, rows and fingerprints do not fit, or there are 2^32 fingerprints or more;
-    /// [`Error::OutOfMemory`]; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if plan, rows and fingerprints do not fit, or there are 2^32 fingerprints or
+    /// more; [`Error::OutOfMemory`]; or [`Error::Canceled`].
     ///
     /// # Cost
-    /// About 40 ns a fingerprint and table on one core.
+    /// About 40 ns per fingerprint and table on one core.
     pub fn build(
         fingerprints: Fingerprints<'_>,
         rows: Option<&[u32]>,
@@ -66,8 +67,8 @@ impl Segment {
         Segment::build_of(&fingerprints, fingerprints.bits, rows, plan, building)
     }
 
-    /// As [`build`](Self::build), of fingerprints of `bits` bits that are read for each table, once to count them and once for each
-    /// `memory_bytes` of entries.
+    /// Same as [`build`](Self::build), for fingerprints of `bits` bits that are read for each table: once to count them
+    /// and once for each `memory_bytes` of entries.
     pub(crate) fn build_of(
         codes: &dyn Codes,
         bits: u32,
@@ -92,7 +93,7 @@ impl Segment {
             let with_rows = building.with_rows && index == 0;
             let (table, rows) = build_table(source, *key, num_expected, with_rows, means)?;
             if num_expected != table.num_entries && index > 0 {
-                // Not the codes that the first table was built of.
+                // These are not the codes that the first table was built from.
                 return Err(Error::Damaged);
             }
             tables.push(table);
@@ -117,24 +118,24 @@ impl Segment {
         &self.plan
     }
 
-    /// Distinct fingerprints.
+    /// Number of distinct fingerprints.
     pub fn num_distinct(&self) -> usize {
         self.tables.first().map_or(0, |table| table.num_entries)
     }
 
-    /// Rows, where they are kept; else distinct fingerprints.
+    /// Number of rows if they are kept, otherwise of distinct fingerprints.
     pub fn len(&self) -> usize {
         self.rows
             .as_ref()
             .map_or(self.num_distinct(), |rows| rows.num_rows)
     }
 
-    /// Whether nothing is held.
+    /// Whether the segment is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of the tables, and of the rows.
+    /// Size of the tables and of the rows, in bytes.
     pub fn num_bytes(&self) -> (usize, usize) {
         (
             self.tables.iter().map(Table::num_bytes).sum(),
@@ -142,7 +143,7 @@ impl Segment {
         )
     }
 
-    /// Bytes of the largest table.
+    /// Size of the largest table, in bytes.
     pub(crate) fn largest_table_bytes(&self) -> usize {
         self.tables.iter().map(Table::num_bytes).max().unwrap_or(0)
     }
@@ -155,7 +156,7 @@ impl Segment {
         })
     }
 
-    /// Gives every fingerprint to `visit`, in the order of the first table, with each of its rows where they are kept.
+    /// Passes every fingerprint to `visit`, in the order of the first table, with each of its rows if they are kept.
     pub(crate) fn for_each_code(
         &self,
         cancel: &AtomicBool,
@@ -208,7 +209,7 @@ impl Segment {
         result
     }
 
-    /// Entries of the largest bucket of any table.
+    /// Number of entries of the largest bucket of any table.
     pub fn largest_bucket(&self) -> usize {
         let mut largest = 0;
         for table in &self.tables {
@@ -249,7 +250,7 @@ fn check(
     Ok(())
 }
 
-/// Refuses words that are not what was written.
+/// Rejects words that have been altered.
 fn check_good(words: &Words, cancel: &AtomicBool) -> Result<(), Error> {
     let len = words.as_slice().len();
     for start in (0..len).step_by(CHECKED_WORDS) {
@@ -263,15 +264,15 @@ fn check_good(words: &Words, cancel: &AtomicBool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Parts that a piece of work with too many hits is divided into.
+/// Number of parts into which a piece of work with too many hits is divided.
 const CROWDED_PARTS: usize = 8;
 
 impl Segment {
-    /// All fingerprints at distance `within` or less of each query.
+    /// Returns all fingerprints at distance `within` or less of each query.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where `within` is above the plan's or the widths differ; [`Error::Damaged`] where the tables
-    /// contradict themselves; [`Error::Canceled`].
+    /// Returns [`Error::InvalidParameter`] if `within` is above the plan's or the widths differ, [`Error::Damaged`] if
+    /// the tables are inconsistent, or [`Error::Canceled`].
     pub fn search(
         &self,
         queries: Fingerprints<'_>,
@@ -284,7 +285,7 @@ impl Segment {
         self.search_in(pieces, queries, within, isa, threads, cancel)
     }
 
-    /// The same in given pieces.
+    /// Same as [`search`](Self::search), in the given pieces.
     pub(crate) fn search_in(
         &self,
         pieces: Pieces,
@@ -316,7 +317,7 @@ impl Segment {
         concatenate(parts.into_iter().flatten())
     }
 
-    /// Searches a range in the order of each table, or, where that finds too much to be kept at once, in smaller pieces.
+    /// Searches a range in the order of each table or, if that finds too much to keep at once, in smaller pieces.
     pub(crate) fn search_sorted_part(
         &self,
         request: &Request<'_>,
@@ -366,7 +367,7 @@ impl Segment {
         self.found(num_queries, isa, hits)
     }
 
-    /// Rows or codes of what the tables gave.
+    /// Returns the rows or codes of hits.
     fn found(&self, num_queries: usize, isa: Isa, hits: &mut Hits) -> Result<Found, Error> {
         let num_words = self.plan.bits().div_ceil(64) as usize;
         let found = match &self.rows {

@@ -1,41 +1,41 @@
-//! What does a set of fingerprints consist of at one moment?
+//! What is the state of a set of fingerprints at one moment?
 
 use std::sync::Arc;
 
 use super::segment::Segment;
 use crate::index::search::scanned::Planes;
 
-/// What a search needs: cheap to copy.
+/// The data that a search needs: cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
     pub(crate) segments: Vec<Arc<Segment>>,
     pub(crate) tail: Vec<Arc<Planes>>,
     pub(crate) removed: Arc<Removed>,
-    /// Above all rows ever inserted.
+    /// One more than the greatest row ever inserted.
     pub(crate) next_row: u64,
-    /// Rows in segments and tail, removed ones included.
+    /// Number of rows in segments and tail, including removed ones.
     pub(crate) num_rows: usize,
 }
 
 impl State {
-    /// Marks the rows that new ones leave out.
+    /// Marks the rows that are missing among the new ones.
     pub(crate) fn skip(&mut self, rows: &[u32]) {
         if !are_dense(self.next_row, rows) {
             Arc::make_mut(&mut self.removed).skip(self.next_row, rows);
         }
     }
 
-    /// Fingerprints that wait.
+    /// Number of fingerprints in the tail.
     pub(crate) fn tail_len(&self) -> usize {
         self.tail.iter().map(|planes| planes.len()).sum()
     }
 }
 
-/// Rows below `next_row` that are not to be found: never inserted, or removed.
+/// Rows below `next_row` that must not be found: never inserted, or removed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Removed {
     pub(crate) bits: Vec<u64>,
-    /// Those of them that are still in a segment or the tail.
+    /// How many of them are still in a segment or the tail.
     pub(crate) num_present: usize,
 }
 
@@ -46,7 +46,7 @@ impl Removed {
             .is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
-    /// Whether the row was not marked yet.
+    /// Marks a row; returns whether it was unmarked.
     pub(crate) fn insert(&mut self, row: u32) -> bool {
         let word = row as usize / 64;
         if self.bits.len() <= word {
@@ -57,7 +57,7 @@ impl Removed {
         is_new
     }
 
-    /// Marks the rows from `next_row` on that ascending rows leave out.
+    /// Marks the rows from `next_row` on that are missing in ascending `rows`.
     pub(crate) fn skip(&mut self, next_row: u64, rows: &[u32]) {
         let mut expected = next_row as u32;
         for &row in rows {
@@ -69,13 +69,13 @@ impl Removed {
     }
 }
 
-/// Whether ascending rows leave out none from `next_row` on.
+/// Whether ascending rows are consecutive from `next_row` on.
 pub(crate) fn are_dense(next_row: u64, rows: &[u32]) -> bool {
     rows.last()
         .is_none_or(|&last| u64::from(last) + 1 == next_row + rows.len() as u64)
 }
 
-/// Drops removed rows and their codes; gives how many.
+/// Drops removed rows and their codes; returns how many.
 pub(crate) fn purge(
     codes: &mut Vec<u64>,
     rows: &mut Vec<u32>,

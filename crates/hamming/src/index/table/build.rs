@@ -1,9 +1,10 @@
 //! How is a table built?
 //!
-//! The range of prefixes is cut into slices of about equal numbers of codes. A slice is one piece of work for one thread: it goes over all
-//! codes and puts those of its range where their cells stand, which were counted before; then it sorts some cells at a time, drops
-//! repetitions, and packs. So threads share nothing, no order of writing has to be agreed on, what is sorted lies in the caches, and a
-//! table of more codes than fit in memory twice is built slice after slice from a mapped file.
+//! The range of prefixes is cut into slices with about equal numbers of codes. A slice is a piece of work for one
+//! thread: it reads all codes and copies those of its range into their cells, whose sizes were counted before; then it
+//! sorts some cells at a time, drops duplicates, and packs. So threads share nothing, no order of writes is needed,
+//! sorting stays in the caches, and a table of more codes than fit in memory twice is built slice by slice from a
+//! mapped file.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,16 +23,16 @@ use likewise_core::error::Error;
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
 
-/// Bits of the prefix by which codes are counted before slices are cut.
+/// Maximum number of prefix bits by which codes are counted before slices are cut.
 const MAX_CELL_BITS: u32 = 14;
-/// Codes counted by a thread at once.
+/// Codes counted by a thread at a time.
 const COUNT_GRAIN: usize = 1 << 18;
-/// Fewer codes are not worth a slice of their own.
+/// Minimum number of codes that is worth a slice.
 const MIN_SLICE: usize = 1 << 15;
-/// Codes that are sorted and packed at once, if they are of several cells.
+/// Codes that are sorted and packed together, if they belong to several cells.
 const PACKED_CODES: usize = 1 << 14;
 
-/// Fingerprints that are read as often as it takes.
+/// Fingerprints that can be read repeatedly.
 pub trait Codes: Sync {
     /// Number of fingerprints.
     fn len(&self) -> usize;
@@ -41,10 +42,10 @@ pub trait Codes: Sync {
         self.len() == 0
     }
 
-    /// Words of the fingerprints of a range, row-major; `buffer` is there to hold them.
+    /// Returns the words of the fingerprints of a range, row-major; `buffer` may be used to hold them.
     ///
     /// # Errors
-    /// Those of whoever reads; the build ends with it.
+    /// Returns the errors of the reader, which end the build.
     fn read<'a>(
         &'a self,
         range: Range<usize>,
@@ -63,26 +64,26 @@ impl Codes for Fingerprints<'_> {
     }
 }
 
-/// What tables are built from.
+/// The input of tables.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) codes: &'a dyn Codes,
     pub(crate) bits: u32,
-    /// Row of each fingerprint; its position where `None`.
+    /// Row of each fingerprint; `None` if rows are positions.
     pub(crate) rows: Option<&'a [u32]>,
 }
 
-/// How tables are built.
+/// Resources for building tables.
 #[derive(Clone, Copy)]
 pub(crate) struct Means<'a> {
     pub(crate) isa: Isa,
     pub(crate) threads: usize,
-    /// Most bytes of the slices in progress, all threads together.
+    /// Maximum size of the slices in progress of all threads, in bytes.
     pub(crate) slice_bytes: usize,
     pub(crate) cancel: &'a AtomicBool,
 }
 
-/// One table in the making.
+/// A table that is being built.
 struct Job<'a> {
     source: Source<'a>,
     layout: Layout,
@@ -94,10 +95,11 @@ struct Slice {
     num_codes: usize,
 }
 
-/// The table of `key`, with its rows if `with_rows`. `num_expected`: distinct codes, or a number not far above.
+/// Builds the table of `key`, with rows if `with_rows` is set. `num_expected` is the number of distinct codes, or a
+/// little more.
 ///
 /// # Errors
-/// [`Error::Canceled`], [`Error::OutOfMemory`].
+/// Returns [`Error::Canceled`] or [`Error::OutOfMemory`].
 pub(crate) fn build_table(
     source: Source<'_>,
     key: Key,
@@ -156,12 +158,12 @@ impl Job<'_> {
         Ok(total)
     }
 
-    /// Slices of about equal numbers of codes.
+    /// Returns slices with about equal numbers of codes.
     fn cut(&self, counts: &[usize], means: Means<'_>) -> Vec<Slice> {
         let len = self.source.codes.len();
         let threads = means.threads.max(1);
         let entry_bytes = 8 * self.layout.entry_words();
-        // Entries, and what they become.
+        // Memory for the entries, and for their packed form.
         let most = means.slice_bytes / threads / (2 * entry_bytes);
         let fair = len.div_ceil(threads);
         let target = fair.min(most).max(MIN_SLICE);
@@ -216,7 +218,7 @@ impl Job<'_> {
             next as usize == end
         });
         if !is_whole {
-            // Not the codes that were counted.
+            // These are not the codes that were counted.
             return Err(Error::Damaged);
         }
         let mut parts = Vec::new();
@@ -238,7 +240,7 @@ impl Job<'_> {
         Ok(parts)
     }
 
-    /// Puts the permuted codes of some cells in their places, with their rows where these are kept.
+    /// Copies the permuted codes of some cells to their places, with their rows if these are kept.
     fn collect(&self, places: &mut Places<'_>, means: Means<'_>) -> Result<(), Error> {
         let layout = &self.layout;
         let len = self.source.codes.len();
@@ -259,10 +261,10 @@ impl Job<'_> {
     }
 }
 
-/// A table growing part by part.
+/// A table that grows part by part.
 struct Assembly {
     lines: WordsMut,
-    /// Where the next line or start goes.
+    /// Position of the next line or start.
     line_at: usize,
     escapes: Vec<u32>,
     residuals: WordsMut,

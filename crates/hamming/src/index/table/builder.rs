@@ -1,8 +1,8 @@
-//! How is a table built that never is in memory as a whole?
+//! How is a table built that is never in memory as a whole?
 //!
-//! Its codes are counted by cell, the first bits of their permuted form. Then, some cells at a time, whoever holds the codes brings those
-//! of the cells together, each to the place that the counts tell, and packs them; the pieces, in order, are the table. They come out as
-//! words of its sections, from the first to the last, ready for a file.
+//! Its codes are counted by cell, the first bits of their permuted form. Then, for some cells at a time, the caller
+//! copies the codes of the cells to the places given by the counts, and packs them; the pieces, in order, form the
+//! table. They are emitted as words of its sections, from the first to the last, ready for a file.
 
 use std::ops::Range;
 
@@ -14,36 +14,36 @@ use crate::kernels::run_kernel;
 use crate::plan::Key;
 use likewise_core::isa::Isa;
 
-/// Codes that are permuted before those of the cells are put in their places.
+/// Codes that are permuted before those of the cells are copied.
 const GROUP: usize = 256;
 
-/// A table in the making.
+/// A table that is being built.
 #[derive(Debug)]
 pub struct TableBuilder {
     pub(crate) layout: Layout,
-    /// Lines of the directory in a cell, as a power of two.
+    /// Number of directory lines per cell, as a power of two.
     lines_a_cell: u32,
 }
 
-/// Rows of codes that stand one after the other.
+/// Rows of consecutive codes.
 #[derive(Clone, Copy)]
 pub(crate) enum RowsOf<'a> {
-    /// This one, and those behind it.
+    /// Consecutive rows from this one on.
     From(u32),
-    /// One for each.
+    /// One row for each code.
     Given(&'a [u32]),
 }
 
-/// Room for the entries of neighboring cells.
+/// Space for the entries of neighboring cells.
 #[derive(Debug)]
 pub struct Places<'a> {
     /// The first cell.
     pub first_cell: usize,
-    /// Of each cell where its next entry goes, counted in entries.
+    /// For each cell, the index of its next entry.
     pub next: &'a mut [u32],
     /// The entries.
     pub entries: &'a mut [u64],
-    /// Whether there were more than fit: the codes are not those that were counted.
+    /// Whether there were more entries than fit, which means that the codes are not those that were counted.
     pub is_over: bool,
 }
 
@@ -51,7 +51,8 @@ pub struct Places<'a> {
 pub struct TablePiece(pub(crate) Part);
 
 impl TableBuilder {
-    /// A table of codes of `bits` bits sorted by `key`, for about `num_expected` distinct ones, in at most `2^max_cell_bits` cells.
+    /// Prepares a table of codes of `bits` bits sorted by `key`, for about `num_expected` distinct ones, in at most
+    /// `2^max_cell_bits` cells.
     pub fn new(
         bits: u32,
         key: &Key,
@@ -77,18 +78,18 @@ impl TableBuilder {
         self.lines_a_cell > 0
     }
 
-    /// Words of an entry.
+    /// Number of words of an entry.
     pub fn entry_words(&self) -> usize {
         self.layout.entry_words()
     }
 
-    /// Bits of a prefix, shift of a line, and whether lines are unary: the shape of the directory.
+    /// The shape of the directory: number of bits of a prefix, shift of a line, and whether lines are unary.
     pub fn shape(&self) -> (u32, u32, bool) {
         let shape = self.layout.shape;
         (shape.prefix_bits, shape.line_shift, shape.is_unary)
     }
 
-    /// Words of the directory without escapes: known before anything else is.
+    /// Number of words of the directory without escapes, which is known in advance.
     pub fn num_line_words(&self) -> usize {
         self.layout.shape.num_words()
     }
@@ -98,7 +99,7 @@ impl TableBuilder {
         self.layout.with_rows
     }
 
-    /// Bytes of a distinct code beside the directory: packed, and of its other words and row.
+    /// Bytes per distinct code in addition to the directory: packed bits, and other words with the row.
     pub fn bytes_an_entry(&self, max_row: u32) -> [f64; 2] {
         let top_bits = self.layout.permutation.top_bits();
         let packed = residual_bits(top_bits, self.layout.shape.prefix_bits);
@@ -116,7 +117,7 @@ impl TableBuilder {
         run_kernel!(isa, layout.num_words, count, (layout: &Layout, codes: &[u64], counts: &mut [u32]));
     }
 
-    /// Puts the codes that belong to the cells in their places; their rows are `first_row` and those behind.
+    /// Copies the codes that belong to the cells to their places; their rows are consecutive from `first_row` on.
     pub fn spread(&self, codes: &[u64], first_row: u32, places: &mut Places<'_>, isa: Isa) {
         let (layout, rows) = (&self.layout, RowsOf::From(first_row));
         run_kernel!(isa, layout.num_words, spread, (layout: &Layout, codes: &[u64], rows: RowsOf<'_>, places: &mut Places<'_>));
@@ -125,7 +126,7 @@ impl TableBuilder {
     /// Sorts and packs all entries of neighboring cells.
     ///
     /// # Cost
-    /// Memory of the entries once more, and of the piece.
+    /// Memory for another copy of the entries, and for the piece.
     pub fn pack(&self, cells: Range<usize>, entries: &mut [u64]) -> TablePiece {
         TablePiece(self.layout.pack(cells, entries))
     }
@@ -134,7 +135,7 @@ impl TableBuilder {
 /// Counts codes by cell.
 ///
 /// # Safety
-/// The processor has the kernel's instruction set; the codes have `W` words.
+/// The processor must have the kernel's instruction set, and the codes must have `W` words.
 #[inline(always)]
 pub(crate) unsafe fn count<K: TableKernel, const W: usize>(
     layout: &Layout,
@@ -142,16 +143,16 @@ pub(crate) unsafe fn count<K: TableKernel, const W: usize>(
     counts: &mut [u32],
 ) {
     for code in codes.as_chunks::<W>().0 {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         let permuted = unsafe { K::permute(&layout.permutation, code) };
         counts[layout.cell_of(permuted[0]) as usize] += 1;
     }
 }
 
-/// Picks the codes of the cells, then puts them in their places.
+/// Selects the codes of the cells, then copies them to their places.
 ///
 /// # Safety
-/// As [`count`].
+/// Same as [`count`].
 #[inline(always)]
 pub(crate) unsafe fn spread<K: TableKernel, const W: usize>(
     layout: &Layout,
@@ -166,14 +167,14 @@ pub(crate) unsafe fn spread<K: TableKernel, const W: usize>(
         let first = number * GROUP;
         let mut num_picked = 0;
         for (position, code) in (first..).zip(codes) {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             let permuted = unsafe { K::permute(&layout.permutation, code) };
             let cell = layout.cell_of(permuted[0]).wrapping_sub(from);
             let row = match rows {
                 RowsOf::From(row) => row.wrapping_add(position as u32),
                 RowsOf::Given(rows) => rows[position],
             };
-            // Written in any case and overwritten by the next unless it belongs here: no branch to guess wrong.
+            // Always written, and overwritten by the next code unless it belongs here: no branch to mispredict.
             picked[num_picked] = (permuted, cell as u32, row);
             num_picked += usize::from(cell < num_cells);
         }

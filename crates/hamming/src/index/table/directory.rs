@@ -1,54 +1,57 @@
 //! Where is the bucket of a prefix?
 //!
-//! A directory gives for each value of the first bits of a permuted code the entries that begin with it. Where buckets are small it is a
-//! row of cache lines, so that a probe misses once: 32 bits with the number of entries before the line, then in unary how many entries
-//! each of the line's buckets has (a 1, then for each bucket a 0 an entry and a 1). It takes a bit a bucket and a bit an entry, and
-//! neighbors that flip a low bit of the prefix lie in the same line. A line whose entries do not fit says where their ends stand as
-//! plain numbers. Where buckets are large the directory is the plain list of their starts.
+//! A directory gives the entries for each value of the first bits of a permuted code. If buckets are small, it consists
+//! of cache lines, so that a probe misses once: 32 bits with the number of entries before the line, then the sizes of
+//! the line's buckets in unary (a 1, then for each bucket a 0 per entry and a 1). It takes a bit per bucket and a bit
+//! per entry, and neighbors that flip a low bit of the prefix are in the same line. A line whose entries do not fit
+//! states where their ends are stored as plain numbers. If buckets are large, the directory is the plain list of their
+//! starts.
 
 use std::ops::ControlFlow;
 
 use super::words::Words;
 
-/// Words of a line.
+/// Number of words of a line.
 pub(crate) const LINE_WORDS: usize = 8;
-/// Buckets and entries that fit one line: 512 bits without the number, the first 1 and the escape bit.
+/// Number of buckets and entries that fit in a line: 512 bits without the number, the first 1 and the escape bit.
 const LINE_CAPACITY: usize = 478;
-/// Bit of the last word of a line that says: the ends are plain numbers.
+/// Bit of the last word of a line which means that the ends are plain numbers.
 pub(crate) const ESCAPED: u64 = 1 << 63;
-/// What of the first word, and of the last, is unary.
+/// The unary part of the first word, and of the last.
 pub(crate) const FIRST_WORD: u64 = !0 << 32;
 pub(crate) const LAST_WORD: u64 = !ESCAPED;
 
-/// Most bits of a prefix.
+/// Maximum number of bits of a prefix.
 const MAX_PREFIX_BITS: u32 = 36;
-/// Plain starts of so few buckets stay in the caches.
+/// Maximum number of prefix bits for which plain starts stay in the caches.
 const FEW_PREFIX_BITS: u32 = 16;
-/// Starts that share a cache line.
+/// Number of starts per cache line, as a power of two.
 const STARTS_SHIFT: u32 = 4;
 
-/// What a directory looks like.
+/// The shape of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Bits of a prefix.
+    /// Number of bits of a prefix.
     pub(crate) prefix_bits: u32,
-    /// Lines hold `2^line_shift` buckets.
+    /// A line holds `2^line_shift` buckets.
     pub(crate) line_shift: u32,
-    /// Unary lines, or plain starts.
+    /// Whether lines are unary; otherwise the directory holds plain starts.
     pub(crate) is_unary: bool,
 }
 
 impl Shape {
-    /// A good shape for `num_entries` of `top_bits` bits in the first word whose key has `key_width` bits.
+    /// Chooses a good shape for `num_entries` entries with `top_bits` bits in the first word, whose key has `key_width`
+    /// bits.
     ///
-    /// The prefix stays within the key, so that a bucket holds every value of what is left of it. Among those prefixes the one that takes
-    /// the fewest bytes, a bucket that is not empty counted as a part of a byte, since it costs a second cache miss.
+    /// The prefix stays within the key, so that a bucket holds every value of the rest of the key. Among those
+    /// prefixes, the one with the fewest bytes is chosen. A nonempty bucket counts as a fraction of a byte, since it
+    /// costs a second cache miss.
     pub(crate) fn choose(num_entries: usize, key_width: u32, top_bits: u32) -> Self {
         let most = key_width.min(top_bits - 1).min(MAX_PREFIX_BITS);
         let n = num_entries.max(1) as f64;
         let full = (num_entries.max(1).ilog2() + 2).min(most);
         if full <= FEW_PREFIX_BITS || n / (1_u64 << full) as f64 > 3.0 {
-            // Starts of less than a number an entry.
+            // Starts take less than a number per entry.
             let prefix_bits = full.min(num_entries.max(2).ilog2());
             return Shape {
                 prefix_bits,
@@ -61,7 +64,7 @@ impl Shape {
             let load = n / (1_u64 << prefix_bits) as f64;
             for line_shift in (0..=8).rev() {
                 let buckets = f64::from(1 << line_shift);
-                // Lines overflow rarely: the number of entries of a line is Poisson.
+                // Lines should rarely overflow: the number of entries of a line has a Poisson distribution.
                 let likely = buckets * (1.0 + load) + 2.3 * (buckets * load).sqrt();
                 if likely > LINE_CAPACITY as f64 {
                     continue;
@@ -82,22 +85,22 @@ impl Shape {
         }
     }
 
-    /// Whether a table whose key and first word have so many bits may look like this.
+    /// Whether a table with these numbers of key bits and first-word bits may have this shape.
     pub(crate) fn is_sound(&self, key_width: u32, top_bits: u32) -> bool {
         let most = key_width.min(top_bits - 1).min(MAX_PREFIX_BITS);
         (1..=most).contains(&self.prefix_bits) && self.line_shift <= self.prefix_bits.min(8)
     }
 
-    /// Number of lines; of plain starts, as many as fit a line count as one.
+    /// Number of lines; plain starts count as one line for as many as fit in one.
     pub(crate) fn num_lines(&self) -> usize {
         1 << (self.prefix_bits - self.line_shift)
     }
 
-    /// Words of the directory without the ends of escaped lines.
+    /// Number of words of the directory without the ends of escaped lines.
     pub(crate) fn num_words(&self) -> usize {
         match self.is_unary {
             true => self.num_lines() * LINE_WORDS,
-            // One more start: the end of the last bucket.
+            // Includes an additional start: the end of the last bucket.
             false => ((1_usize << self.prefix_bits) + 1).div_ceil(2),
         }
     }
@@ -109,12 +112,12 @@ pub(crate) struct Directory {
     pub(crate) shape: Shape,
     /// Unary lines, or plain starts as 32-bit numbers.
     pub(crate) lines: Words,
-    /// Of each escaped line the ends of its buckets, counted from the line's first entry, as 32-bit numbers.
+    /// For each escaped line, the ends of its buckets, relative to the line's first entry, as 32-bit numbers.
     pub(crate) escapes: Words,
 }
 
 impl Directory {
-    /// Calls `visit(prefix, start, len)` for every bucket in order, until it says that it is enough.
+    /// Calls `visit(prefix, start, len)` for every bucket in order, until it returns `Break`.
     pub(crate) fn for_each_bucket(
         &self,
         mut visit: impl FnMut(u64, usize, usize) -> ControlFlow<()>,
@@ -145,7 +148,7 @@ impl Directory {
                 }
                 continue;
             }
-            // The first one stands before all buckets.
+            // The first 1 precedes all buckets.
             let mut last_one = 32;
             let mut bits = line[0] & FIRST_WORD & !(1 << 32);
             let mut word = 0;
@@ -167,7 +170,7 @@ impl Directory {
         }
     }
 
-    /// Whether what [`escaped_bucket`](Self::escaped_bucket) looks at is what was written.
+    /// Whether the data that [`escaped_bucket`](Self::escaped_bucket) reads is intact.
     #[cold]
     pub(crate) fn is_good_escape(&self, line: &[u64], bucket: usize) -> bool {
         let at = (line[1] as usize).saturating_add(bucket);
@@ -175,7 +178,7 @@ impl Directory {
         self.escapes.are_good(first / 2..at / 2 + 1)
     }
 
-    /// Whether the line of a prefix (its start and end, of plain starts) is what was written.
+    /// Whether the line of a prefix (for plain starts, its start and end) is intact.
     #[inline(always)]
     pub(crate) fn is_good_line(&self, prefix: u64) -> bool {
         let words = match self.shape.is_unary {
@@ -188,12 +191,12 @@ impl Directory {
         self.lines.are_good(words)
     }
 
-    /// Start and length of the bucket of an escaped line.
+    /// Returns start and length of a bucket of an escaped line.
     #[cold]
     pub(crate) fn escaped_bucket(&self, line: &[u64], bucket: usize) -> (u64, u64) {
         let base = line[0] & !FIRST_WORD;
         let ends = self.escapes.as_u32();
-        // What a damaged file claims is cut to what there is.
+        // Values from a damaged file are limited to what exists.
         let at = (line[1] as usize).saturating_add(bucket);
         let end_of = |at: usize| ends.get(at).copied().unwrap_or(0);
         let start = if bucket == 0 { 0 } else { end_of(at - 1) };
@@ -202,14 +205,14 @@ impl Directory {
     }
 }
 
-/// Takes the lengths of buckets in order and makes lines or starts of them.
+/// Builds lines or starts from the lengths of buckets in order.
 pub(crate) struct DirectoryWriter {
     shape: Shape,
-    /// Lines, their first entry counted from the start of this part.
+    /// Lines, with first entries relative to the start of this part.
     lines: Vec<u64>,
     escapes: Vec<u32>,
     starts: Vec<u32>,
-    /// Lengths of the buckets of the line in progress.
+    /// Lengths of the buckets of the current line.
     pending: Vec<u32>,
     num_entries: usize,
 }
@@ -280,7 +283,7 @@ impl DirectoryWriter {
     }
 }
 
-/// Directory of neighboring lines, counted from their own first entry.
+/// The directory of neighboring lines, relative to their own first entry.
 pub(crate) struct DirectoryPart {
     pub(crate) lines: Vec<u64>,
     pub(crate) escapes: Vec<u32>,
@@ -288,7 +291,7 @@ pub(crate) struct DirectoryPart {
 }
 
 impl DirectoryPart {
-    /// Copies the part to word `at` of the directory (start `at` for plain starts); gives the place behind it.
+    /// Copies the part to word `at` of the directory (start `at` for plain starts); returns the end position.
     pub(crate) fn copy_to(
         &self,
         shape: Shape,
@@ -307,7 +310,7 @@ impl DirectoryPart {
         let target = &mut target[at..][..self.lines.len()];
         target.copy_from_slice(&self.lines);
         for line in target.chunks_exact_mut(LINE_WORDS) {
-            // The number of entries is below 2^32 in all.
+            // The total number of entries is below 2^32.
             line[0] += entries_before as u64;
             if line[LINE_WORDS - 1] & ESCAPED != 0 {
                 line[1] += escapes_before as u64;

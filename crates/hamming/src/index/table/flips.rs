@@ -1,6 +1,6 @@
-//! Which values lie near a value?
+//! Which values are near a value?
 
-/// What is XORed to a value to reach a neighbor.
+/// A mask that turns a value into a neighbor by XOR.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Flip {
     pub(crate) mask: u64,
@@ -17,12 +17,12 @@ pub(crate) struct Flips {
 }
 
 impl Flips {
-    /// Flips of weight 0 to `radius` over the `bits` bits from bit `shift` on.
+    /// Creates the flips of weight 0 to `radius` over the `bits` bits from bit `shift` on.
     pub(crate) fn new(bits: u32, shift: u32, radius: u32) -> Self {
         let mut flips = vec![Flip { mask: 0, weight: 0 }];
         let mut ends = vec![1];
         for weight in 1..=radius.min(bits) {
-            // All numbers of that many ones in ascending order, each from the one before (Gosper).
+            // All numbers with that many ones in ascending order, each from the previous one (Gosper).
             let mut mask = (1_u64 << weight) - 1;
             while mask >> bits == 0 {
                 flips.push(Flip {
@@ -38,7 +38,7 @@ impl Flips {
         Flips { flips, ends }
     }
 
-    /// Flips of weight `radius` or less.
+    /// Returns the flips of weight `radius` or less.
     #[inline(always)]
     pub(crate) fn within(&self, radius: u32) -> &[Flip] {
         let last = self.ends.len() - 1;

@@ -1,27 +1,27 @@
-//! Are words of a file still what was written?
+//! Are words of a file intact?
 //!
-//! Bytes of a mapped file are checked block by block when a search first reads them. What a block's check costs is paid once; after it there
-//! is one bit to look at.
+//! Bytes of a mapped file are checked block by block when a search first reads them. The cost of checking a block is
+//! paid once; afterward, a single bit is tested.
 //!
-//! The check costs 3 to 8% of a batch of queries in 1e7 fingerprints until all blocks of a table have been checked,
-//! and nothing afterwards. In return an index opens in milliseconds, and a damaged file fails the query that reads the
-//! damage. Sets in memory and files opened with `verify` skip it.
+//! The check costs 3 to 8% of a batch of queries in 1e7 fingerprints until all blocks of a table have been checked, and
+//! nothing afterward. In return, an index opens in milliseconds, and a damaged file fails the query that reads the
+//! damage. Sets in memory and files opened with `verify` skip the check.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Whether block `number` is what was written.
+/// Returns whether block `number` is intact.
 pub type CheckBlock = Box<dyn Fn(usize) -> bool + Send + Sync>;
 
 /// Which blocks of a section have been checked.
 pub struct Guard {
-    /// A bit for each block that was found good.
+    /// A bit for each block that was found intact.
     good: Box<[AtomicU64]>,
     num_blocks: usize,
-    /// Blocks that were not found good yet.
+    /// Number of blocks that were not found intact yet.
     num_left: AtomicUsize,
-    /// Words of a block are two to this power.
+    /// Number of words of a block, as a power of two.
     block_shift: u32,
     check: CheckBlock,
 }
@@ -33,7 +33,7 @@ impl fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// A guard of `num_words` words in blocks of `2^block_shift`, none of them checked.
+    /// Creates a guard of `num_words` words in blocks of `2^block_shift`, none of them checked.
     pub fn new(num_words: usize, block_shift: u32, check: CheckBlock) -> Self {
         let num_blocks = num_words.div_ceil(1 << block_shift);
         Guard {
@@ -47,13 +47,13 @@ impl Guard {
         }
     }
 
-    /// Whether there are blocks that were not found good yet.
+    /// Whether there are blocks that were not found intact yet.
     #[inline(always)]
     pub(crate) fn is_needed(&self) -> bool {
         self.num_left.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether the words of a range are what was written. Those beyond the last are not.
+    /// Whether the words of a range are intact. Words beyond the last are not.
     #[inline(always)]
     pub(crate) fn is_good(&self, words: Range<usize>) -> bool {
         let first = words.start >> self.block_shift;
@@ -63,7 +63,7 @@ impl Guard {
 
     #[inline(always)]
     fn is_good_block(&self, block: usize) -> bool {
-        // Only a bit is read, and nothing else depends on it: what it speaks of never changes.
+        // Only one bit is read, and nothing else depends on it: the block never changes.
         let bits = self.good.get(block / 64);
         bits.is_some_and(|bits| bits.load(Ordering::Relaxed) >> (block % 64) & 1 == 1)
             || self.check_block(block)
@@ -76,7 +76,7 @@ impl Guard {
         if is_good {
             let bit = 1 << (block % 64);
             let before = self.good[block / 64].fetch_or(bit, Ordering::Relaxed);
-            // Two threads may have checked it at once.
+            // Two threads may have checked it concurrently.
             self.num_left
                 .fetch_sub(usize::from(before & bit == 0), Ordering::Relaxed);
         }

@@ -1,4 +1,4 @@
-//! What is done in one step when a table is searched, for each instruction set?
+//! Which basic operations of a table search does each instruction set implement?
 
 use super::directory::{FIRST_WORD, LAST_WORD, LINE_WORDS};
 use super::permutation::Permutation;
@@ -8,23 +8,24 @@ use crate::kernels::Plain;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::{Avx2, Avx512};
 
-/// How eight packed numbers of one width are brought into eight words.
+/// How eight packed numbers of one width are moved into eight words.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
 pub(crate) struct Unpacking {
-    /// Of each byte of the eight words, the byte of memory it comes from.
+    /// For each byte of the eight words, the byte of memory that it comes from.
     bytes: [u8; 64],
-    /// Bits below the number within its word.
+    /// Number of bits below the number within its word.
     shifts: [u64; 8],
 }
 
 impl Unpacking {
-    /// For numbers of `width` bits (1 to 57, or 64), of which the first begins at bit 0, 1, ..., 7 of a byte.
+    /// Creates the tables for numbers of `width` bits (1 to 57, or 64) of which the first begins at bit 0, 1, ..., 7 of
+    /// a byte.
     pub(crate) fn of_width(width: u32) -> Box<[Unpacking; 8]> {
         Box::new(std::array::from_fn(|phase| Unpacking {
             bytes: std::array::from_fn(|i| {
                 let first = (phase + i / 8 * width as usize) / 8;
-                // The last of eight narrow numbers reaches no further than byte 63.
+                // The last of eight narrow numbers does not extend beyond byte 63.
                 (first + i % 8).min(63) as u8
             }),
             shifts: std::array::from_fn(|lane| ((phase + lane * width as usize) % 8) as u64),
@@ -32,52 +33,54 @@ impl Unpacking {
     }
 }
 
-/// Eight packed numbers and what they are compared with.
+/// A query to compare with eight packed numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct Comparison<'a> {
     pub(crate) unpacking: &'a Unpacking,
     pub(crate) query: u64,
-    /// Bits that count.
+    /// The bits to compare.
     pub(crate) mask: u64,
     pub(crate) limit: u32,
 }
 
-/// Ones in the words before each word of a directory line.
+/// Number of ones before each word of a directory line.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(crate) struct OnesBefore([u64; LINE_WORDS]);
 
-/// What of each word of a line is unary.
+/// The unary part of each word of a line.
 const UNARY: [u64; LINE_WORDS] = [FIRST_WORD, !0, !0, !0, !0, !0, !0, LAST_WORD];
 
-/// One instruction set's way to search.
+/// An implementation of the search for one instruction set.
 pub(crate) trait TableKernel {
-    /// The permuted code.
+    /// Returns the permuted code.
     ///
     /// # Safety
-    /// The processor has the instruction set.
+    /// The processor must have the instruction set.
     unsafe fn permute<const W: usize>(permutation: &Permutation, code: &[u64; W]) -> [u64; W];
 
-    /// What is needed to find buckets of a line.
+    /// Computes the data needed to find buckets of a line.
     ///
     /// # Safety
-    /// As [`permute`](Self::permute).
+    /// Same as [`permute`](Self::permute).
     unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore;
 
-    /// Entries of the line before a bucket, and in it. Of a damaged line, any numbers below 512.
+    /// Returns the number of entries of the line before a bucket, and in it; for a damaged line, arbitrary numbers
+    /// below 512.
     ///
     /// # Safety
-    /// As [`permute`](Self::permute).
+    /// Same as [`permute`](Self::permute).
     unsafe fn bucket(line: &OnesBefore, words: &[u64; LINE_WORDS], bucket: u32) -> (u32, u32);
 
-    /// Bit `i` is set if number `i` differs from the query in at most `limit` bits; and how many those are. Only the first `num` count.
+    /// Returns a mask in which bit `i` is set if number `i` differs from the query in at most `limit` bits. Only the
+    /// first `num` numbers count.
     ///
     /// # Safety
-    /// As [`permute`](Self::permute), and 64 bytes from `packed` on are readable.
+    /// Same as [`permute`](Self::permute), and 64 bytes from `packed` on must be readable.
     unsafe fn near8(packed: *const u8, comparison: &Comparison<'_>, num: usize) -> u32;
 }
 
-/// Word of the line that holds its one number `target`, counted from 0.
+/// Returns the word of the line that contains 1 number `target`, counted from 0.
 #[inline(always)]
 fn word_of_one(line: &OnesBefore, target: u64) -> usize {
     let mut word = 0;
@@ -96,11 +99,11 @@ fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore {
     OnesBefore(before)
 }
 
-/// The bucket behind a one at a bit of a word.
+/// Returns the bucket after a 1 at a bit of a word.
 #[inline(always)]
 fn bucket_behind(words: &[u64; LINE_WORDS], bucket: u32, word: usize, bit: u32) -> (u32, u32) {
     let at = 64 * word as u32 + bit;
-    // Bits up to the number of entries, and the ones, are no entries.
+    // The bits of the number of entries, and the ones, are not entries.
     let before = at.wrapping_sub(32 + bucket) & 511;
     let behind = words[word] & UNARY[word] & (!1 << bit);
     if behind != 0 {
@@ -122,7 +125,7 @@ unsafe fn near8_plain(packed: *const u8, comparison: &Comparison<'_>, num: usize
     let mut near = 0;
     for lane in 0..num.min(8) {
         let unpacking = comparison.unpacking;
-        // SAFETY: the eight bytes lie within the 64 that are readable.
+        // SAFETY: the eight bytes are within the 64 readable ones.
         let word = unsafe {
             packed
                 .add(unpacking.bytes[8 * lane] as usize)
@@ -158,7 +161,7 @@ impl TableKernel for Plain {
 
     #[inline(always)]
     unsafe fn near8(packed: *const u8, comparison: &Comparison<'_>, num: usize) -> u32 {
-        // SAFETY: passed on from the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { near8_plain(packed, comparison, num) }
     }
 }
@@ -168,10 +171,10 @@ mod x86 {
     use super::*;
     use std::arch::x86_64::*;
 
-    /// Permutes by PEXT where a code is one word.
+    /// Permutes with PEXT if a code is one word.
     ///
     /// # Safety
-    /// The processor has BMI2.
+    /// The processor must have BMI2.
     #[inline(always)]
     unsafe fn permute<const W: usize>(permutation: &Permutation, code: &[u64; W]) -> [u64; W] {
         if W > 1 {
@@ -183,10 +186,10 @@ mod x86 {
         permuted
     }
 
-    /// The bucket of a line by PDEP.
+    /// Finds the bucket of a line with PDEP.
     ///
     /// # Safety
-    /// The processor has BMI2.
+    /// The processor must have BMI2.
     #[inline(always)]
     unsafe fn bucket_in(
         line: &OnesBefore,
@@ -204,7 +207,7 @@ mod x86 {
     impl TableKernel for Avx2 {
         #[inline(always)]
         unsafe fn permute<const W: usize>(permutation: &Permutation, code: &[u64; W]) -> [u64; W] {
-            // SAFETY: passed on from the caller; BMI2 comes with this instruction set.
+            // SAFETY: guaranteed by the caller; BMI2 comes with this instruction set.
             unsafe { permute(permutation, code) }
         }
 
@@ -222,7 +225,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn near8(packed: *const u8, comparison: &Comparison<'_>, num: usize) -> u32 {
-            // SAFETY: passed on from the caller.
+            // SAFETY: guaranteed by the caller.
             unsafe { near8_plain(packed, comparison, num) }
         }
     }
@@ -244,7 +247,7 @@ mod x86 {
                 );
                 let ones = _mm512_popcnt_epi64(bits);
                 let zero = _mm512_setzero_si512();
-                // Sums of the lanes before, in three doublings.
+                // Prefix sums over the lanes, in three doublings.
                 let mut before = _mm512_alignr_epi64::<7>(ones, zero);
                 before = _mm512_add_epi64(before, _mm512_alignr_epi64::<7>(before, zero));
                 before = _mm512_add_epi64(before, _mm512_alignr_epi64::<6>(before, zero));
@@ -262,7 +265,7 @@ mod x86 {
                 let before = _mm512_load_si512(line.0.as_ptr().cast());
                 let target = _mm512_set1_epi64(i64::from(bucket));
                 let reached = _mm512_cmple_epu64_mask(before, target);
-                // The first lane has nothing before it.
+                // Nothing precedes the first lane.
                 let word = (reached.count_ones() as usize).clamp(1, LINE_WORDS) - 1;
                 bucket_in(line, words, bucket, word)
             }
@@ -295,23 +298,24 @@ mod neon {
     use crate::kernels::neon::{mask_within, sums_of_words};
     use std::arch::aarch64::*;
 
-    /// Place of the one of `word` before which `num_before` ones stand; any place of a word that has fewer.
+    /// Returns the position of the 1 of `word` that is preceded by `num_before` ones, or any position if the word has
+    /// fewer.
     ///
     /// # Safety
-    /// The processor has NEON.
+    /// The processor must have NEON.
     #[inline(always)]
     unsafe fn place_of_one(word: u64, num_before: u64) -> u32 {
         const EACH_BYTE: u64 = 0x0101_0101_0101_0101;
         // SAFETY: the caller's processor has NEON.
         let (sums, num_below) = unsafe {
             let ones = vget_lane_u64::<0>(vreinterpret_u64_u8(vcnt_u8(vcreate_u8(word))));
-            // Ones in each byte and those below it.
+            // Number of ones in each byte and those below it.
             let sums = ones.wrapping_mul(EACH_BYTE);
             let is_below = vcle_u8(vcreate_u8(sums), vdup_n_u8(num_before as u8));
             (sums, vaddv_u8(vshr_n_u8::<7>(is_below)))
         };
         let shift = 8 * u32::from(num_below).min(7);
-        // Nothing stands below the first byte.
+        // Nothing is below the first byte.
         let skipped = (sums << 8) >> shift & 0xFF;
         let mut rest = word >> shift;
         for _ in 0..num_before.wrapping_sub(skipped).min(7) {
@@ -321,7 +325,7 @@ mod neon {
     }
 
     impl TableKernel for Neon {
-        // There is no PEXT.
+        // NEON has no PEXT.
         #[inline(always)]
         unsafe fn permute<const W: usize>(permutation: &Permutation, code: &[u64; W]) -> [u64; W] {
             permutation.apply(code)
@@ -329,7 +333,8 @@ mod neon {
 
         #[inline(always)]
         unsafe fn read_line(words: &[u64; LINE_WORDS]) -> OnesBefore {
-            // SAFETY: the caller's processor has NEON; arrays of eight words are read and one of eight numbers is written.
+            // SAFETY: the caller's processor has NEON; arrays of eight words are read and one of eight numbers is
+            // written.
             unsafe {
                 let mut ones = [vdupq_n_u8(0); LINE_WORDS / 2];
                 for (i, ones) in ones.iter_mut().enumerate() {
@@ -338,7 +343,7 @@ mod neon {
                     *ones = vcntq_u8(vreinterpretq_u8_u64(bits));
                 }
                 let zero = vdupq_n_u16(0);
-                // Sums of the lanes before, in three doublings.
+                // Prefix sums over the lanes, in three doublings.
                 let mut before = vextq_u16::<7>(zero, sums_of_words(ones));
                 before = vaddq_u16(before, vextq_u16::<7>(zero, before));
                 before = vaddq_u16(before, vextq_u16::<6>(zero, before));
@@ -354,13 +359,13 @@ mod neon {
             // SAFETY: the caller's processor has NEON; an array of eight words is read.
             unsafe {
                 let target = vdupq_n_u64(u64::from(bucket));
-                // Each word that is reached counts minus one.
+                // Each word that is reached counts as minus one.
                 let mut reached = vdupq_n_u64(0);
                 for i in 0..LINE_WORDS / 2 {
                     let two = vld1q_u64(line.0.as_ptr().add(2 * i));
                     reached = vaddq_u64(reached, vcleq_u64(two, target));
                 }
-                // The first has nothing before it.
+                // Nothing precedes the first word.
                 let num_reached = vaddvq_u64(reached).wrapping_neg() as usize;
                 let word = num_reached.clamp(1, LINE_WORDS) - 1;
                 let num_before = u64::from(bucket).wrapping_sub(line.0[word]);
@@ -399,13 +404,13 @@ mod tests {
     use likewise_core::isa::Isa;
     use likewise_core::testing::Random;
 
-    /// What a kernel says of a line's buckets and of packed numbers.
+    /// Returns a kernel's results for a line's buckets and for packed numbers.
     fn describe<K: TableKernel>(
         words: &[u64; LINE_WORDS],
         packed: &[u8; 64],
         comparison: &Comparison<'_>,
     ) -> (Vec<(u32, u32)>, Vec<u32>) {
-        // SAFETY: the caller asks the processor; 64 bytes are readable.
+        // SAFETY: the caller checks the processor; 64 bytes are readable.
         unsafe {
             let line = K::read_line(words);
             let num_ones: u32 = (0..LINE_WORDS)

@@ -1,4 +1,4 @@
-//! What is a table, how is it built, and how does it lie in memory or in a file?
+//! What is a table, how is it built, and how is it laid out in memory or in a file?
 
 pub(super) mod build;
 pub(super) mod builder;

@@ -1,24 +1,24 @@
-//! How are numbers of a few bits stored side by side?
+//! How are numbers of a few bits packed?
 
-/// Words behind the last number, so that vectors may be read from any number on.
+/// Number of words after the last number, so that vectors can be read from any number on.
 pub(crate) const PADDING: usize = 9;
 
-/// Words that hold `len` numbers of `width` bits, padding included.
+/// Number of words that hold `len` numbers of `width` bits, including padding.
 pub(crate) fn num_words(len: usize, width: u32) -> usize {
     (len * width as usize).div_ceil(64) + PADDING
 }
 
-/// Number `index` of those of `width` bits (1 to 64).
+/// Returns number `index` of packed numbers of `width` bits (1 to 64).
 #[inline(always)]
 pub(crate) fn get(words: &[u64], width: u32, index: usize) -> u64 {
     let bit = index * width as usize;
     let (word, shift) = (bit / 64, bit % 64);
-    // Two shifts, since one by 64 is none.
+    // Two shifts, since a single shift by 64 is invalid.
     let value = words[word] >> shift | words[word + 1] << 1 << (63 - shift);
     value & (u64::MAX >> (64 - width))
 }
 
-/// Writes number `index` of those of `width` bits where only zeros stand.
+/// Writes number `index` of packed numbers of `width` bits, over zeros.
 #[inline(always)]
 pub(crate) fn set(words: &mut [u64], width: u32, index: usize, value: u64) {
     let bit = index * width as usize;
@@ -27,7 +27,7 @@ pub(crate) fn set(words: &mut [u64], width: u32, index: usize, value: u64) {
     words[word + 1] |= value >> 1 >> (63 - shift);
 }
 
-/// Takes numbers of one width, end to end.
+/// Packs numbers of one width.
 pub(crate) struct PackedWriter {
     words: Vec<u64>,
     width: u32,
@@ -55,7 +55,7 @@ impl PackedWriter {
         if self.filled >= 64 {
             self.words.push(self.current);
             self.filled -= 64;
-            // Bits of the value that found no room; a shift by the full width leaves none.
+            // The bits of the value that did not fit; after a shift by the full width, none.
             let taken = self.width - self.filled;
             self.current = if taken < 64 { value >> taken } else { 0 };
         }
@@ -73,14 +73,14 @@ impl PackedWriter {
     }
 }
 
-/// Bits from bit 0 on; those beyond the last are 0.
+/// Bits from bit 0 on; bits beyond the last are 0.
 pub(crate) struct PackedPart {
     pub(crate) words: Vec<u64>,
     pub(crate) num_bits: usize,
 }
 
 impl PackedPart {
-    /// Copies the bits to bit `at` of zeroed words; gives the bit behind them.
+    /// Copies the bits to bit `at` of zeroed words; returns the end position.
     pub(crate) fn copy_to(&self, target: &mut [u64], at: usize) -> usize {
         let (first, shift) = (at / 64, at % 64);
         if shift == 0 {
@@ -91,7 +91,7 @@ impl PackedPart {
                 *slot = carry | word << shift;
                 carry = word >> (64 - shift);
             }
-            // Padding stands behind the last word.
+            // Padding follows the last word.
             target[first + self.words.len()] = carry;
         }
         at + self.num_bits

@@ -1,11 +1,12 @@
-//! How are the bits of a key brought to the top of a code?
+//! How are the bits of a key moved to the top of a code?
 
 use crate::plan::Key;
 
 /// An order of the bits: those of the key first, then the others, each from high to low.
 ///
-/// A permuted code has as many words as the code. The first holds the first 64 bits of the order (all, where there are fewer), its highest
-/// used bit being the first; so permuted codes compare like the strings of their bits.
+/// A permuted code has as many words as the code. The first word holds the first 64 bits of the order (or all, if there
+/// are fewer), with the first bit of the order as its highest used bit. So permuted codes compare like their bit
+/// strings.
 #[derive(Debug, Clone)]
 pub(crate) struct Permutation {
     bits: u32,
@@ -23,7 +24,7 @@ pub(crate) struct Permutation {
     runs: Vec<Run>,
 }
 
-/// Neighboring bits that stay neighbors.
+/// Neighboring bits that remain neighbors.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     from_word: usize,
@@ -73,12 +74,12 @@ impl Permutation {
         }
     }
 
-    /// Bits of the first word of a permuted code.
+    /// Number of bits of the first word of a permuted code.
     pub(crate) fn top_bits(&self) -> u32 {
         self.bits.min(64)
     }
 
-    /// The permuted code.
+    /// Returns the permuted code.
     #[inline(always)]
     pub(crate) fn apply<const W: usize>(&self, code: &[u64; W]) -> [u64; W] {
         let mut permuted = [0; W];
@@ -89,7 +90,7 @@ impl Permutation {
         permuted
     }
 
-    /// The code of a permuted code.
+    /// Returns the code of a permuted code.
     #[inline(always)]
     pub(crate) fn invert<const W: usize>(&self, permuted: &[u64; W]) -> [u64; W] {
         let mut code = [0; W];
@@ -100,16 +101,16 @@ impl Permutation {
         code
     }
 
-    /// As [`apply`](Self::apply), for codes of one word, by the instructions of BMI2.
+    /// Same as [`apply`](Self::apply) for codes of one word, with BMI2 instructions.
     ///
     /// # Safety
-    /// The processor has BMI2.
+    /// The processor must have BMI2.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) unsafe fn apply_bmi2(&self, code: u64) -> u64 {
         use std::arch::x86_64::_pext_u64;
         let all = u64::MAX >> (64 - self.bits.min(64));
-        // SAFETY: the caller's processor has it.
+        // SAFETY: the caller's processor has BMI2.
         let (top, low) = unsafe {
             (
                 _pext_u64(code, self.mask),
@@ -117,7 +118,7 @@ impl Permutation {
             )
         };
         let low_bits = self.bits - self.key_width;
-        // A key of all 64 bits leaves nothing to shift for; one of none cannot be.
+        // For a key of all 64 bits, nothing remains to be shifted; an empty key is impossible.
         top.wrapping_shl(low_bits) | low
     }
 }
@@ -157,7 +158,7 @@ mod tests {
                 }
                 #[cfg(target_arch = "x86_64")]
                 if bits <= 64 && likewise_core::isa::Isa::avx2().is_some() {
-                    // SAFETY: AVX2 was found together with BMI2.
+                    // SAFETY: AVX2 was detected together with BMI2.
                     assert_eq!(unsafe { permutation.apply_bmi2(code[0]) }, permuted[0]);
                 }
             }

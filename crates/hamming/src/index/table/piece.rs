@@ -1,4 +1,4 @@
-//! How do the codes of neighboring cells become a piece of a table?
+//! How are the codes of neighboring cells packed into a piece of a table?
 
 use std::ops::Range;
 
@@ -10,18 +10,18 @@ use super::sort::sort;
 use super::table::residual_bits;
 use crate::plan::Key;
 
-/// What a table looks like that is being built.
+/// The layout of a table that is being built.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) permutation: Permutation,
     pub(crate) shape: Shape,
-    /// Bits of the prefix that tell the cell of a code.
+    /// Number of prefix bits that determine the cell of a code.
     pub(crate) cell_bits: u32,
     pub(crate) num_words: usize,
     pub(crate) with_rows: bool,
 }
 
-/// What the codes of neighboring cells become.
+/// The packed codes of neighboring cells.
 pub(crate) struct Part {
     pub(crate) directory: DirectoryPart,
     pub(crate) residuals: PackedPart,
@@ -31,7 +31,7 @@ pub(crate) struct Part {
 }
 
 impl Layout {
-    /// The layout for about `num_expected` distinct codes. A cell is a line of the directory or several.
+    /// Creates the layout for about `num_expected` distinct codes. A cell is one or more lines of the directory.
     pub(crate) fn new(
         bits: u32,
         key: &Key,
@@ -50,15 +50,15 @@ impl Layout {
         }
     }
 
-    /// Words of an entry: the permuted code, and its row where rows are kept.
+    /// Number of words of an entry: the permuted code and, if rows are kept, its row.
     pub(crate) fn entry_words(&self) -> usize {
         self.num_words + usize::from(self.with_rows)
     }
 
-    /// Cell of a permuted code.
+    /// Returns the cell of a permuted code.
     #[inline(always)]
     pub(crate) fn cell_of(&self, top: u64) -> u64 {
-        // Two shifts, since one by 64 is none.
+        // Two shifts, since a single shift by 64 is invalid.
         top >> (self.permutation.top_bits() - self.cell_bits - 1) >> 1
     }
 
@@ -73,12 +73,12 @@ impl Layout {
         }
     }
 
-    /// Sorts entries of `N` words, of which the last is the row where rows are kept, and packs the distinct codes.
+    /// Sorts entries of `N` words, the last of which is the row if rows are kept, and packs the distinct codes.
     fn sort_and_pack<const N: usize>(&self, cells: Range<usize>, flat: &mut [u64]) -> Part {
         let (entries, _) = flat.as_chunks_mut::<N>();
         let mut scratch = vec![[0; N]; entries.len()];
         let top_bits = self.permutation.top_bits();
-        // All agree in the bits that the cells have in common.
+        // All entries agree in the bits that the cells have in common.
         let differing = cells.start ^ cells.end.saturating_sub(1).max(cells.start);
         let open_bits = top_bits - self.cell_bits + (usize::BITS - differing.leading_zeros());
         sort(entries, &mut scratch, open_bits);

@@ -1,50 +1,51 @@
-//! Which rows hold a code?
+//! Which rows have a code?
 
 use super::packed;
 use super::words::{Words, WordsMut};
 use likewise_core::error::Error;
 use likewise_core::prefetch::prefetch_read;
 
-/// Rows of the distinct codes, in order of rank. A code in one row has its number; one in several rows the number of a group.
+/// Rows of the distinct codes, in order of rank. A code with one row stores its number; one with several rows stores
+/// the number of a group.
 #[derive(Debug, Clone)]
 pub(crate) struct Rows {
-    /// Of each rank `2 * row`, or `2 * group + 1`, packed and padded.
+    /// For each rank `2 * row` or `2 * group + 1`, packed and padded.
     pub(crate) numbers: Words,
-    /// Bits of such a number.
+    /// Number of bits of such a number.
     pub(crate) width: u32,
-    /// Where the rows of each group end, as 32-bit numbers.
+    /// End of each group, as 32-bit numbers.
     pub(crate) group_ends: Words,
     /// Rows of the groups, ascending within each, as 32-bit numbers.
     pub(crate) group_rows: Words,
-    /// Rows in all.
+    /// Total number of rows.
     pub(crate) num_rows: usize,
 }
 
-/// Bits of the numbers of rows up to `max_row`.
+/// Number of bits for row numbers up to `max_row`.
 pub(crate) fn width_of(max_row: u32) -> u32 {
     33 - max_row.leading_zeros()
 }
 
 impl Rows {
-    /// The row of a rank, or the rows of its group. What a damaged file claims is cut to what there is.
+    /// Returns the row of a rank, or the rows of its group. Values from a damaged file are limited to what exists.
     #[inline(always)]
     pub(crate) fn of_rank(&self, rank: usize) -> Postings<'_> {
         self.of_number(self.number_of(rank))
     }
 
-    /// `2 * row`, or `2 * group + 1`, of a rank.
+    /// Returns `2 * row` or `2 * group + 1` for a rank.
     #[inline(always)]
     pub(crate) fn number_of(&self, rank: usize) -> u64 {
         packed::get(self.numbers.as_slice(), self.width, rank)
     }
 
-    /// Asks for the number of a rank.
+    /// Prefetches the number of a rank.
     #[inline(always)]
     pub(crate) fn prefetch(&self, rank: usize) {
         prefetch_read(self.numbers.as_slice(), rank * self.width as usize / 64);
     }
 
-    /// The row or the rows that a number of [`number_of`](Self::number_of) stands for.
+    /// Returns the row or rows for a number from [`number_of`](Self::number_of).
     #[inline(always)]
     pub(crate) fn of_number(&self, number: u64) -> Postings<'_> {
         if number & 1 == 0 {
@@ -62,7 +63,7 @@ impl Rows {
         )
     }
 
-    /// Whether what [`of_rank`](Self::of_rank) looks at is what was written.
+    /// Whether the data that [`of_rank`](Self::of_rank) reads is intact.
     #[inline(always)]
     pub(crate) fn is_good(&self, rank: usize) -> bool {
         if !self.parts().into_iter().any(Words::is_guarded) {
@@ -90,12 +91,12 @@ impl Rows {
             .are_good(start / 2..end_of(group).div_ceil(2))
     }
 
-    /// All that they consist of.
+    /// Returns all parts.
     pub(crate) fn parts(&self) -> [&Words; 3] {
         [&self.numbers, &self.group_ends, &self.group_rows]
     }
 
-    /// Bytes in use.
+    /// Size in bytes.
     pub(crate) fn num_bytes(&self) -> usize {
         self.numbers.num_bytes() + self.group_ends.num_bytes() + self.group_rows.num_bytes()
     }
@@ -107,12 +108,12 @@ pub(crate) enum Postings<'a> {
     Many(&'a [u32]),
 }
 
-/// Rows of neighboring ranks, as they were found.
+/// Rows of neighboring ranks, before packing.
 #[derive(Default)]
 pub(crate) struct RowsPart {
-    /// Of each rank its row; of a rank with several, the number of its group within this part.
+    /// For each rank its row or, if it has several, the number of its group within this part.
     pub(crate) numbers: Vec<u32>,
-    /// Ranks with several rows, ascending, counted from the first of this part.
+    /// Ranks with several rows, ascending, relative to the first of this part.
     pub(crate) multiple: Vec<u32>,
     pub(crate) group_ends: Vec<u32>,
     pub(crate) group_rows: Vec<u32>,
@@ -125,7 +126,7 @@ impl RowsPart {
         self.numbers.push(row);
     }
 
-    /// Gives the last rank another row.
+    /// Adds a row to the last rank.
     pub(crate) fn push_to_last(&mut self, row: u32) {
         let last = self.numbers.len() - 1;
         if self.multiple.last() != Some(&(last as u32)) {
@@ -142,7 +143,7 @@ impl RowsPart {
     }
 }
 
-/// Puts parts together.
+/// Concatenates parts.
 pub(crate) struct RowsBuilder {
     numbers: WordsMut,
     width: u32,
@@ -153,7 +154,7 @@ pub(crate) struct RowsBuilder {
 }
 
 impl RowsBuilder {
-    /// Room for up to `capacity` ranks whose rows are at most `max_row`.
+    /// Allocates space for up to `capacity` ranks whose rows are at most `max_row`.
     pub(crate) fn new(max_row: u32, capacity: usize) -> Result<Self, Error> {
         let width = width_of(max_row);
         Ok(RowsBuilder {

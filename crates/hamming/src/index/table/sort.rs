@@ -1,16 +1,16 @@
 //! How are entries sorted?
 //!
-//! An entry is a permuted code, perhaps followed by its row: the order of the words is the order of the entries.
+//! An entry is a permuted code, possibly followed by its row: entries are ordered by their words.
 
-/// Entries from which dealing out beats comparing.
+/// Number of entries from which radix passes beat comparisons.
 const FEW: usize = 48;
-/// Bits dealt by in one pass: so many places of writing stay in the caches.
+/// Maximum number of bits per pass: this many write positions stay in the caches.
 const MAX_DIGIT_BITS: u32 = 10;
 
-/// Sorts entries that agree in all bits of their first word from bit `bits` on. `scratch` is as long.
+/// Sorts entries that agree in all bits of their first word from bit `bits` on. `scratch` must have the same length.
 ///
 /// # Cost
-/// About 10 ns an entry: two or three passes, most of them within the caches.
+/// About 10 ns per entry: two or three passes, most of them within the caches.
 pub(crate) fn sort<const N: usize>(entries: &mut [[u64; N]], scratch: &mut [[u64; N]], bits: u32) {
     let len = entries.len();
     if len <= FEW {

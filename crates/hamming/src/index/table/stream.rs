@@ -1,11 +1,11 @@
-//! How do the pieces of a table become the words of its sections?
+//! How are the pieces of a table converted to the words of its sections?
 
 use super::builder::{TableBuilder, TablePiece};
 use super::packed::{PADDING, PackedWriter};
 use super::piece::{Layout, Part};
 use super::rows::width_of;
 
-/// Where the words of a table go.
+/// The section that words belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableSection {
     /// Lines or starts of the directory.
@@ -24,18 +24,18 @@ pub enum TableSection {
     GroupRows,
 }
 
-/// What is known of a table once all of it has come out.
+/// The totals of a table after all of it was emitted.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamedTable {
-    /// Distinct fingerprints.
+    /// Number of distinct fingerprints.
     pub num_entries: usize,
-    /// Bits of a number of a row or group.
+    /// Number of bits of a number of a row or group.
     pub row_width: u32,
-    /// Rows, where they are kept.
+    /// Number of rows, if they are kept.
     pub num_rows: usize,
 }
 
-/// Puts the pieces of a table together without keeping them.
+/// Concatenates the pieces of a table without storing them.
 #[derive(Debug)]
 pub struct TableStream<'a> {
     layout: &'a Layout,
@@ -53,7 +53,7 @@ pub struct TableStream<'a> {
 }
 
 impl<'a> TableStream<'a> {
-    /// The stream of a table whose rows are at most `max_row`.
+    /// Creates the stream of a table whose rows are at most `max_row`.
     pub fn new(builder: &'a TableBuilder, max_row: u32) -> Self {
         TableStream {
             layout: &builder.layout,
@@ -71,10 +71,10 @@ impl<'a> TableStream<'a> {
         }
     }
 
-    /// Gives the words of the next piece to `put`, section by section.
+    /// Passes the words of the next piece to `put`, section by section.
     ///
     /// # Errors
-    /// Those of `put`.
+    /// Returns the errors of `put`.
     pub fn append<E>(
         &mut self,
         piece: TablePiece,
@@ -144,10 +144,10 @@ impl<'a> TableStream<'a> {
         Ok(())
     }
 
-    /// Gives what is left, and the padding, to `put`.
+    /// Passes the remaining words and the padding to `put`.
     ///
     /// # Errors
-    /// Those of `put`.
+    /// Returns the errors of `put`.
     pub fn finish<E>(
         mut self,
         put: &mut impl FnMut(TableSection, &[u64]) -> Result<(), E>,
@@ -178,7 +178,7 @@ impl<'a> TableStream<'a> {
     }
 }
 
-/// 32-bit numbers that become words, the lower half first.
+/// Combines 32-bit numbers into words, the lower half first.
 #[derive(Debug, Default)]
 struct HalfWords {
     waiting: Option<u32>,
@@ -196,25 +196,25 @@ impl HalfWords {
         }
     }
 
-    /// The last number, with a 0 behind it, if it has no other half.
+    /// Returns the last number, followed by a 0, if it has no other half.
     fn rest(&self) -> Vec<u64> {
         self.waiting.map(u64::from).into_iter().collect()
     }
 }
 
-/// Bits that become words.
+/// Combines bits into words.
 #[derive(Debug, Default)]
 struct Bits {
     current: u64,
-    /// Bits of it in use, below 64.
+    /// Number of its bits in use, below 64.
     filled: u32,
 }
 
 impl Bits {
-    /// Appends bits from bit 0 of `bits` on; those beyond the last are 0.
+    /// Appends bits from bit 0 of `bits` on; bits beyond the last must be 0.
     fn append(&mut self, bits: &[u64], num_bits: usize, words: &mut Vec<u64>) {
         let (shift, num_whole) = (self.filled, num_bits / 64);
-        // Two shifts, since one by 64 is none.
+        // Two shifts, since a single shift by 64 is invalid.
         let above = |word: u64| word >> 1 >> (63 - shift);
         for &word in &bits[..num_whole] {
             words.push(self.current | word << shift);
@@ -233,7 +233,7 @@ impl Bits {
         self.filled = (shift + left) % 64;
     }
 
-    /// The last bits, and padding.
+    /// Returns the last bits, and padding.
     fn rest(&self) -> Vec<u64> {
         let mut words = Vec::new();
         if self.filled > 0 {

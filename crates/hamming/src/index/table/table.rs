@@ -1,4 +1,4 @@
-//! What is one table?
+//! How is one table organized?
 
 use super::directory::{Directory, Shape};
 use super::flips::Flips;
@@ -8,38 +8,39 @@ use super::permutation::Permutation;
 use super::words::Words;
 use crate::plan::Key;
 
-/// The distinct codes sorted by one key: a directory over the first bits, and of each code the bits that remain.
+/// The distinct codes sorted by one key: a directory over the first bits, and the remaining bits of each code.
 ///
-/// An entry's number is its rank in this order. The first word's remaining bits are packed; further words stand by entry.
+/// An entry's number is its rank in this order. The remaining bits of the first word are packed; further words are
+/// stored by entry.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     pub(crate) key: Key,
     pub(crate) permutation: Permutation,
     pub(crate) directory: Directory,
     pub(crate) num_entries: usize,
-    /// Bits stored of the first word: those behind the prefix, or 64 where that many would not be read faster.
+    /// Number of stored bits of the first word: those after the prefix, or 64 if fewer would not be faster to read.
     pub(crate) residual_bits: u32,
     /// The first word's remaining bits, packed and padded.
     pub(crate) residuals: Words,
     /// The other words of each code.
     pub(crate) rest: Words,
     pub(crate) unpacking: Box<[Unpacking; 8]>,
-    /// What is XORed to a prefix to reach its neighbors: above the line, and within it.
+    /// Masks that turn a prefix into its neighbors by XOR: above the line, and within it.
     pub(crate) line_flips: Flips,
     pub(crate) bucket_flips: Flips,
 }
 
-/// Bits stored of a first word of `top_bits` behind a prefix of `prefix_bits`.
+/// Number of stored bits of a first word of `top_bits` bits after a prefix of `prefix_bits` bits.
 pub(crate) fn residual_bits(top_bits: u32, prefix_bits: u32) -> u32 {
     match top_bits - prefix_bits {
-        // With the bits of a byte before it, a wider number would not lie in eight bytes.
+        // Together with the preceding bits of its first byte, a wider number would not fit in eight bytes.
         58.. => 64,
         bits => bits,
     }
 }
 
 impl Table {
-    /// A table of these parts; their lengths have been checked.
+    /// Creates a table from these parts, whose lengths must have been checked.
     pub(crate) fn new(
         key: Key,
         bits: u32,
@@ -69,20 +70,20 @@ impl Table {
         }
     }
 
-    /// Bits of the first word behind the prefix.
+    /// Number of bits of the first word after the prefix.
     #[inline(always)]
     pub(crate) fn prefix_shift(&self) -> u32 {
         self.permutation.top_bits() - self.directory.shape.prefix_bits
     }
 
-    /// Whether there is a part, escapes apart, that was not found to be what was written.
+    /// Whether there is a part, apart from escapes, that was not found intact yet.
     pub(crate) fn is_guarded(&self) -> bool {
         [&self.directory.lines, &self.residuals, &self.rest]
             .into_iter()
             .any(Words::is_guarded)
     }
 
-    /// Whether the remaining bits of neighboring entries, one at least, are what was written.
+    /// Whether the remaining bits of consecutive entries, at least one, are intact.
     #[inline(always)]
     pub(crate) fn are_good_residuals(&self, start: usize, len: usize) -> bool {
         let width = self.residual_bits as usize;
@@ -90,7 +91,7 @@ impl Table {
         self.residuals.are_good(start * width / 64..end)
     }
 
-    /// Whether the other words of neighboring entries are what was written.
+    /// Whether the other words of consecutive entries are intact.
     #[inline(always)]
     pub(crate) fn are_good_rest(&self, start: usize, len: usize, num_words: usize) -> bool {
         num_words == 1
@@ -99,7 +100,7 @@ impl Table {
                 .are_good(start * (num_words - 1)..(start + len) * (num_words - 1))
     }
 
-    /// All that the table consists of.
+    /// Returns all parts of the table.
     pub(crate) fn parts(&self) -> [&Words; 4] {
         let directory = &self.directory;
         [
@@ -110,7 +111,7 @@ impl Table {
         ]
     }
 
-    /// The permuted code of an entry in the bucket of `prefix`.
+    /// Returns the permuted code of an entry in the bucket of `prefix`.
     #[inline(always)]
     pub(crate) fn entry<const W: usize>(&self, prefix: u64, rank: usize) -> [u64; W] {
         let mut code = [0; W];
@@ -121,7 +122,7 @@ impl Table {
         code
     }
 
-    /// Bytes of the table.
+    /// Size of the table in bytes.
     pub(crate) fn num_bytes(&self) -> usize {
         self.directory.lines.num_bytes()
             + self.directory.escapes.num_bytes()

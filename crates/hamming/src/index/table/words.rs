@@ -1,4 +1,4 @@
-//! Where do tables live: in memory of their own, or in a mapped file?
+//! Where are tables stored: in memory of their own, or in a mapped file?
 
 use std::fmt;
 use std::ops::Range;
@@ -8,10 +8,10 @@ use super::guard::Guard;
 use likewise_core::error::Error;
 use memmap2::MmapMut;
 
-/// Bytes that stay where they are as long as they are held: a mapped file.
+/// Bytes that do not move while they are held, such as a mapped file.
 pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-/// Bytes from which huge pages are asked for.
+/// Size in bytes from which huge pages are requested.
 #[cfg(target_os = "linux")]
 const HUGE_BYTES: usize = 4 << 20;
 
@@ -22,11 +22,11 @@ pub struct Words {
     len: usize,
     /// Keeps the memory alive.
     owner: SharedBytes,
-    /// Tells whether they are what was written, where that is not known.
+    /// Checks whether the words are intact, if that is not yet known.
     guard: Option<Arc<Guard>>,
 }
 
-// SAFETY: the memory is read only, and `owner`, which keeps it alive, may be sent and shared.
+// SAFETY: the memory is read-only, and `owner`, which keeps it alive, may be sent and shared.
 unsafe impl Send for Words {}
 // SAFETY: as above.
 unsafe impl Sync for Words {}
@@ -43,7 +43,8 @@ impl fmt::Debug for Words {
 }
 
 impl Words {
-    /// A view of `len` words from byte `offset` of shared bytes; `None` unless they lie inside and at an address divisible by 64.
+    /// Creates a view of `len` words from byte `offset` of shared bytes, or returns `None` unless they are inside and
+    /// at an address divisible by 64.
     pub fn shared(bytes: &SharedBytes, offset: usize, len: usize) -> Option<Self> {
         let all: &[u8] = bytes.as_ref().as_ref();
         let part = all.get(offset..offset.checked_add(len.checked_mul(8)?)?)?;
@@ -56,7 +57,7 @@ impl Words {
         })
     }
 
-    /// The same words, which are checked before they are used.
+    /// Returns the same words, to be checked before they are used.
     pub fn guarded(self, guard: Guard) -> Self {
         Words {
             guard: Some(Arc::new(guard)),
@@ -64,13 +65,13 @@ impl Words {
         }
     }
 
-    /// Whether there are words that were not found to be what was written.
+    /// Whether there are words that were not found intact yet.
     #[inline(always)]
     pub(crate) fn is_guarded(&self) -> bool {
         self.guard.as_ref().is_some_and(|guard| guard.is_needed())
     }
 
-    /// Whether the words of a range are what was written, as far as there is a guard to tell.
+    /// Whether the words of a range are intact, as far as a guard can tell.
     #[inline(always)]
     pub fn are_good(&self, words: Range<usize>) -> bool {
         match &self.guard {
@@ -79,7 +80,7 @@ impl Words {
         }
     }
 
-    /// Whether all words are what was written, as far as there is a guard to tell.
+    /// Whether all words are intact, as far as a guard can tell.
     pub fn all_good(&self) -> bool {
         self.len == 0 || self.are_good(0..self.len)
     }
@@ -91,14 +92,14 @@ impl Words {
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 
-    /// The words, each as two 32-bit numbers, the lower half first.
+    /// Returns the words, each as two 32-bit numbers, the lower half first.
     #[inline(always)]
     pub fn as_u32(&self) -> &[u32] {
-        // SAFETY: as above; alignment of u32 is less.
+        // SAFETY: as above; u32 needs less alignment.
         unsafe { std::slice::from_raw_parts(self.start.cast(), 2 * self.len) }
     }
 
-    /// The first `len` of these words.
+    /// Returns the first `len` of these words.
     pub(crate) fn first(self, len: usize) -> Self {
         Words {
             len: len.min(self.len),
@@ -106,7 +107,7 @@ impl Words {
         }
     }
 
-    /// A copy of 32-bit numbers, with a 0 behind an odd number of them.
+    /// Copies 32-bit numbers; an odd number of them is followed by a 0.
     pub(crate) fn from_u32(numbers: &[u32]) -> Result<Self, Error> {
         let mut copy = WordsMut::zeroed(numbers.len().div_ceil(2))?;
         for (word, pair) in copy.as_mut_slice().iter_mut().zip(numbers.chunks(2)) {
@@ -115,13 +116,13 @@ impl Words {
         Ok(copy.freeze())
     }
 
-    /// Bytes in use.
+    /// Size in bytes.
     pub fn num_bytes(&self) -> usize {
         8 * self.len
     }
 }
 
-/// A wish where they are many: without huge pages everything works, only slower.
+/// A hint for large memory: without huge pages everything works, only slower.
 #[cfg(target_os = "linux")]
 fn wish_for_huge_pages(memory: &MmapMut) {
     if memory.len() >= HUGE_BYTES {
@@ -129,21 +130,21 @@ fn wish_for_huge_pages(memory: &MmapMut) {
     }
 }
 
-/// Other systems decide by themselves.
+/// Other systems decide automatically.
 #[cfg(not(target_os = "linux"))]
 fn wish_for_huge_pages(_: &MmapMut) {}
 
-/// Words of one's own, 0 at first, on huge pages where they are many.
+/// Owned words, initially 0, on huge pages if they are large.
 pub struct WordsMut {
     memory: MmapMut,
     len: usize,
 }
 
 impl WordsMut {
-    /// `len` words of value 0.
+    /// Allocates `len` words of value 0.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] where the system refuses.
+    /// Returns [`Error::OutOfMemory`] if the system refuses.
     pub fn zeroed(len: usize) -> Result<Self, Error> {
         let num_bytes = 8 * len;
         let memory =
@@ -154,11 +155,11 @@ impl WordsMut {
 
     /// The words.
     pub fn as_mut_slice(&mut self) -> &mut [u64] {
-        // SAFETY: a mapping starts at a page, is writable, and holds `len` words.
+        // SAFETY: a mapping starts at a page boundary, is writable, and holds `len` words.
         unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), self.len) }
     }
 
-    /// The words, read-only from now on.
+    /// Makes the words read-only.
     pub fn freeze(self) -> Words {
         Words {
             start: self.memory.as_ptr().cast(),
