@@ -229,7 +229,7 @@ def _unfinished(reason: str) -> StoreError:
 
 
 def _remove_all(native: _native.OnlineIndex, names: list[str], column: _native.Texts) -> dict[str, str | None]:
-    """Remove all documents of some ids, in this order; return the kept ids of the duplicates that were reassigned."""
+    """Remove all documents of some ids, in order; return the kept ids of reassigned duplicates, None if promoted."""
     kept_ids: dict[str, str | None] = {}
     for _ in range(_ATTEMPTS):
         pending = [record for record in native.records_of(column) if record[2] != "gone"]

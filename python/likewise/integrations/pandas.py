@@ -59,7 +59,7 @@ class FrameMethods:
         Returns
         -------
         pandas.DataFrame
-                        The kept rows of the frame.
+            The kept rows of the frame.
         """
         return self._frame[self._deduplication(text, recipe, options).kept]
 

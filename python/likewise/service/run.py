@@ -121,7 +121,7 @@ class _Server(uvicorn.Server):
         """Start to listen, then exclude the loaded objects from later garbage collections."""
         await super().startup(sockets=sockets)
         # Modules and routes live as long as the service. Scanning them all takes tens of milliseconds, during which no
-        # # request is answered.
+        # request is answered.
         gc.collect()
         gc.freeze()
 

@@ -413,7 +413,7 @@ def take_recipe(options: dict[str, Any], base: str = "online", *, quiet: bool = 
     ------
     InvalidParameter
         If an option does not apply to the method, or is combined with a recipe file. Only --weights with the rule
-            of the recipe may be; it replaces the recipe's table.
+        of the recipe may be; it replaces the recipe's table.
     """
     is_told = not quiet and any(options.get(name) is not None for name in _FEATURE_OPTIONS)
     recipe = _taken_recipe(options, base)

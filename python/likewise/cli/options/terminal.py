@@ -72,7 +72,7 @@ def explain(error: Exception) -> int:
 def _hint_of(error: OSError) -> str:
     """Return a hint for a missing file or denied access."""
     # `filename` is the name that was given, not the temporary name of a file being written.
-    # # Files opened by descriptor have no name.
+    # Files opened by descriptor have no name.
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
     for folder in reversed(Path(name).parents):
         if os.path.lexists(folder) and not folder.is_dir():

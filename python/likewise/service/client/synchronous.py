@@ -127,7 +127,7 @@ class Client(ClientBase):
         Returns
         -------
         Verdict
-                        See :meth:`likewise.Index.check`.
+            See :meth:`likewise.Index.check`.
         """
         return self._ask(self._calls().check_one(text))
 
@@ -142,7 +142,7 @@ class Client(ClientBase):
         Returns
         -------
         Verdicts
-                        In the order of the documents.
+            In the order of the documents.
         """
         measure = self._measured()
         parts: list[Verdicts] = []
@@ -164,7 +164,7 @@ class Client(ClientBase):
         Returns
         -------
         Verdict
-                        See :meth:`likewise.Index.check_and_add`.
+            See :meth:`likewise.Index.check_and_add`.
 
         Raises
         ------
@@ -186,7 +186,7 @@ class Client(ClientBase):
         Returns
         -------
         Verdicts
-                        In the order of the documents.
+            In the order of the documents.
 
         Raises
         ------
@@ -213,7 +213,7 @@ class Client(ClientBase):
         Returns
         -------
         Verdict
-                        See :meth:`check_and_add`.
+            See :meth:`check_and_add`.
         """
         return self.check_and_add(doc_id, text)
 
@@ -230,7 +230,7 @@ class Client(ClientBase):
         Returns
         -------
         Verdicts
-                        See :meth:`check_and_add_batch`.
+            See :meth:`check_and_add_batch`.
         """
         return self.check_and_add_batch(ids, texts)
 
@@ -304,7 +304,7 @@ class Client(ClientBase):
         Returns
         -------
         Removal
-                        See :meth:`likewise.Index.remove`.
+            See :meth:`likewise.Index.remove`.
 
         Raises
         ------
