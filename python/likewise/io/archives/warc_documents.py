@@ -144,7 +144,7 @@ def _warc_of(data: bytes) -> tuple[bytes, str]:
 
 
 def _arc_fields(line: bytes) -> list[bytes]:
-    """Return URL, address, date, type and length of a header, which may have blanks in its URL, or more fields."""
+    """Return URL, address, date, type and length of an ARC header, which may have spaces in its URL or more fields."""
     parts = line.split()
     dates = [i for i, part in enumerate(parts) if len(part) == 14 and part.isdigit()]
     at = dates[0] if dates else len(parts) - 3
