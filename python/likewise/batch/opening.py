@@ -171,7 +171,7 @@ def opened_run(
     ------
     InvalidInput
         As for :func:`open_documents`.
-        RecipeMismatch
+    RecipeMismatch
         If the recipe names a weight table, and the counted one differs.
     """
     timing, progress = context.timing, context.progress

@@ -158,12 +158,12 @@ class FileRun:
         return threads if bound is None else min(threads, bound // _MEMORY_AN_UNPACKER)
 
     def run_rules(self) -> RunRules:
-        """Return what else the run is asked."""
+        """Return the other rules of the run."""
         limit = bad_row_limit(self.max_bad_rows)
         return RunRules(num_threads(self.threads), self.on_error, self.duplicate_ids, limit, self.fields)
 
     def identity(self) -> dict[str, object]:
-        """Return the options that decide what is read, as JSON values."""
+        """Return the options that determine what is read, as JSON values."""
         return {
             "text_field": list(self.text_fields),
             **({} if self.tokens_field is None else {"tokens_field": self.tokens_field}),

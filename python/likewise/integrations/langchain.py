@@ -47,8 +47,7 @@ class LikewiseTransformer(BaseDocumentTransformer):
         """Return the kept documents, in their order. The given documents are not changed.
 
         With `action` ``tag``, return all documents with ``likewise_is_new`` in their metadata; near-duplicates also
-        have
-        ``likewise_kept_id``, ``likewise_measure`` and ``likewise_similarity``.
+        have ``likewise_kept_id``, ``likewise_measure`` and ``likewise_similarity``.
         """
         return _transformed(self._rules, documents)
 

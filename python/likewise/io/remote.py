@@ -127,7 +127,7 @@ def remote_files(name: str) -> Found:
     ------
     FileNotFoundError
         If there are no files.
-        InvalidInput
+    InvalidInput
         If the store rejects the request.
     """
     store, path = store_of(name)

@@ -66,7 +66,7 @@ def find_references(
     ------
     InvalidInput
         If a run has no kept files, or one of them has changed.
-        RecipeMismatch
+    RecipeMismatch
         If a run stored sketches with another recipe; the error names the fields.
     """
     return References(tuple(_reference(Path(name), recipe, run, output, progress) for name in against))

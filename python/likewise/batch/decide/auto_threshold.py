@@ -115,7 +115,7 @@ def with_chosen_threshold(
         All documents, sketched.
     threads : int
         Number of threads.
-        timing, progress
+    timing, progress
         Receive seconds and events.
     parts : Path, optional
         Directory that stores the choice for a run that continues this one.

@@ -138,7 +138,7 @@ def verified_pairs(
         Resolved recipe.
     threads : int
         Number of threads per call.
-        timing, progress
+    timing, progress
         Receive seconds and events.
     counts : PairCounts, optional
         Limits the number of pairs, and receives the counts.

@@ -157,8 +157,7 @@ class Budget:
         ------
         Problem
             ``too-many-requests`` if the key would exceed its share, ``overloaded`` if all keys together would exceed
-            the
-            whole amount.
+            the whole amount.
         """
         if self.taken + amount > self.most:
             raise Problem("overloaded", f"the service is at its limit of {self.most:,} {self._unit}")
