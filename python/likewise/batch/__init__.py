@@ -1,4 +1,4 @@
-"""The batch pipeline: from texts or files to the documents worth keeping, with evidence.
+"""The batch pipeline: from texts or files to kept documents and evidence.
 
 README.md describes how its parts work together.
 """

@@ -1,4 +1,4 @@
-"""What a summary reports about the inputs, and what is reported of a run that ended early."""
+"""The part of a summary about the inputs, and the message of a run that was interrupted."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -21,12 +21,12 @@ _CONTENT_BYTES = 16
 
 
 class ContentDigest:
-    """A digest of what a run made of one input: places, ids and features of its documents, in their order.
+    """A digest of one input as a run read it: locations, ids and features of its documents, in order.
 
-    A change that leaves all features as they are, such as one of case, is seen only where it moves what follows.
+    A change that does not affect features, such as one of case, is detected only if it moves later documents.
     """
 
-    #: Documents of each call of `add`, except the last.
+    #: Documents per call of `add`, except the last.
     ROWS_AT_ONCE = 1 << 16
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class ContentDigest:
     def add(
         self, digests: NDArray[np.uint64], offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], ids: Texts
     ) -> None:
-        """Take the next documents: digests of their features, shape (n, 2), places in the file, and ids."""
+        """Add the next documents: digests of their features, shape (n, 2), locations in the file, and ids."""
         for column in (digests, offsets, lengths, np.asarray(ids.hashes())):
             self._found.update(np.ascontiguousarray(column).data)
 
@@ -46,12 +46,12 @@ class ContentDigest:
 
 @dataclass(frozen=True)
 class InputCounts:
-    """What the summary says of one input.
+    """Counts of one input for the summary.
 
     Parameters
     ----------
     num_documents, num_kept, num_bad_rows : int
-        Its counts.
+        Counts of the input.
     content : str, optional
         The digest of :func:`content_digest`.
     """
@@ -65,7 +65,7 @@ class InputCounts:
 def about_inputs(
     found: Inputs, documents: Documents, decision: Decision, run: FileRun, write: str
 ) -> dict[str, object]:
-    """Return what the summary says of the inputs: where they lay, their counts, and how they were read."""
+    """Return the summary fields about the inputs: location, counts, and reading options."""
     counts = []
     for number in range(documents.num_reference_sources, documents.num_reference_sources + len(found.files)):
         rows = slice(int(documents.starts[number]), int(documents.starts[number + 1]))
@@ -75,7 +75,7 @@ def about_inputs(
 
 
 def about_counted(found: Inputs, counts: Sequence[InputCounts], run: FileRun, write: str) -> dict[str, object]:
-    """Return the same from the counts of each input."""
+    """Return the summary fields of :func:`about_inputs` from the counts of each input."""
     inputs = [
         {
             "path": file.name,
@@ -105,12 +105,12 @@ def content_digest(documents: Documents, number: int) -> str | None:
     documents : Documents
         All documents.
     number : int
-        Of the source.
+        Number of the source.
 
     Returns
     -------
     str or None
-        32 hexadecimal digits. None of documents whose features were not read.
+        32 hexadecimal digits; None if the features were not read.
     """
     digests = documents.digests.reshape(-1, 2)
     if len(digests) != len(documents):
@@ -126,7 +126,7 @@ def content_digest(documents: Documents, number: int) -> str | None:
 
 @contextmanager
 def told_if_left(directory: OutputDirectory, progress: Progress) -> Iterator[OutputDirectory]:
-    """Enter a directory, and say so if what is done is left there for another run."""
+    """Enter a directory; if the run fails and its progress is kept, report this."""
     try:
         with directory:
             yield directory

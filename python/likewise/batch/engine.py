@@ -1,4 +1,4 @@
-"""What replaces this machine where a run of files is computed elsewhere."""
+"""Interface of engines that compute a run of files elsewhere than on this machine."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,16 +20,16 @@ from likewise.recipe.recipe import Recipe
 
 @dataclass(frozen=True)
 class EngineRun:
-    """What an engine returns of a run whose outputs it wrote.
+    """The result of a run whose outputs an engine wrote.
 
     Parameters
     ----------
     counts : RunCounts
-        Of the run.
+        Counts of the run.
     inputs : sequence of InputCounts
-        Of each input.
+        Counts of each input.
     num_written : sequence of int
-        Rows in the kept file of each input; empty if there are none.
+        Number of rows in the kept file of each input; empty if there are no kept files.
     """
 
     counts: RunCounts
@@ -41,7 +41,7 @@ class Engine(Protocol):
     """Reads, sketches, compares and decides the documents of files, and writes evidence and kept files."""
 
     def check(self, recipe: Recipe) -> None:
-        """Raise InvalidParameter if the engine cannot do a resolved recipe."""
+        """Raise InvalidParameter if the engine does not support a resolved recipe."""
 
     def decided(
         self,
@@ -51,16 +51,16 @@ class Engine(Protocol):
         *,
         work: Path,
     ) -> AbstractContextManager[tuple[Documents, Decision]]:
-        """Return documents without sketches, and the verdicts on them, for outputs that this machine writes.
+        """Return documents without sketches and the verdicts on them, for outputs that this machine writes.
 
         Parameters
         ----------
         sources : sequence of Source
-            In the order in which their documents count.
+            Inputs, in the order of their documents.
         recipe : Recipe
-            Resolved.
+            Resolved recipe.
         context : RunContext
-            Rules, seconds and events.
+            Rules, timing and progress.
         work : Path
             A directory of this run.
         """
@@ -74,19 +74,19 @@ class Engine(Protocol):
         work: Path,
         writes_kept: bool,
     ) -> EngineRun:
-        """Write evidence, bad rows and kept files into the directory of a run, and return what was counted.
+        """Write evidence, bad rows and kept files to the directory of a run, and return the counts.
 
         Parameters
         ----------
         sources, recipe, context, work
             As for :meth:`decided`.
         writes_kept : bool
-            Whether kept files are written.
+            Whether to write kept files.
         """
 
     @property
     def is_on_this_machine(self) -> bool:
-        """Whether workers see all files of this machine."""
+        """Whether workers can access all files of this machine."""
 
     def stored(
         self,
@@ -99,23 +99,23 @@ class Engine(Protocol):
         overwrite: bool,
         summarize: Callable[[EngineRun], dict[str, Any]],
     ) -> dict[str, Any]:
-        """Write the outputs below a URL that this machine need not reach, the summary last, and return the summary.
+        """Write the outputs below a URL that this machine may not reach, the summary last, and return the summary.
 
         Parameters
         ----------
         sources, recipe, context, writes_kept
             As for :meth:`written`.
         url : str
-            A directory of a file system that the engine knows.
+            A directory in a file system that the engine supports.
         overwrite : bool
-            Whether a finished run there is replaced.
+            Whether to replace a finished run.
         summarize : callable
-            Makes the summary.
+            Returns the summary of the run.
         """
 
 
 def check_engine(index: IndexUse | None, against: Sequence[object], others: Mapping[str, bool]) -> None:
-    """Raise InvalidParameter if a run that is done elsewhere is asked for what this machine alone can do.
+    """Raise InvalidParameter for options that require the local engine.
 
     Parameters
     ----------

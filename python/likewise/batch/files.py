@@ -1,4 +1,4 @@
-"""Deduplication of files: from names of inputs to an output directory."""
+"""Deduplication of files: from input names to an output directory."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -63,15 +63,15 @@ from likewise.recipe.recipe import Recipe
 if TYPE_CHECKING:
     from likewise.batch.decide.stays import Decisions, StayingIds
 
-# What few runs do is imported where they do it.
+# Modules that few runs need are imported on use.
 WRITES = ("kept", "annotated", "evidence", "groups", "unique")
-# What has a file for each input, in the directory of that name.
+# Outputs with a file for each input, and their directories.
 _COPIES = {"kept": KEPT, "annotated": ANNOTATED, "unique": UNIQUE}
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a run into a directory is asked beside its recipe, as :func:`dedup_files` takes it."""
+    """The options of a run in addition to its recipe, as for :func:`dedup_files`."""
 
     run: FileRun
     write: str
@@ -92,16 +92,16 @@ class _Asked:
 
     @property
     def is_written_by_engine(self) -> bool:
-        """Whether the engine writes the outputs too; this machine writes groups, and what is annotated by them."""
+        """Whether the engine writes the outputs too; this machine writes groups and annotated rows."""
         return self.engine is not None and self.write in ("kept", "evidence") and not self.has_groups
 
     @property
     def is_against(self) -> bool:
-        """Whether there are documents that are not of the inputs."""
+        """Whether documents are compared with an index or reference documents."""
         return bool(self.against) or (self.index is not None and self.index.against is not None)
 
     def check(self) -> None:
-        """Raise InvalidParameter if options do not go together."""
+        """Raise InvalidParameter if options cannot be combined."""
         AddedFields(self.write_prefix)
         if self.write_prefix and self.write != "annotated":
             raise InvalidParameter("write_prefix", "requires --write annotated")
@@ -123,7 +123,7 @@ class _Asked:
             )
 
     def recipe_beside(self, recipe: Recipe) -> Recipe:
-        """Return the recipe of a run beside an index; raise where it does not go with what the run is compared with."""
+        """Return the recipe adjusted to the index; raise if it does not fit the index or reference documents."""
         check_references(self.against, recipe, keep_sketches=self.keep_sketches)
         check_alone(self.against, self.index)
         recipe = recipe_beside(recipe, self.index)
@@ -134,7 +134,7 @@ class _Asked:
         return recipe
 
     def identity(self, recipe: Recipe, reading: "_Reading") -> dict[str, Any]:
-        """Return what must be the same for a run to be continued."""
+        """Return everything that must be the same for a run to be continued."""
         return {
             "recipe_id": recipe.recipe_id,
             "recipe": recipe.to_dict(),
@@ -152,7 +152,7 @@ class _Asked:
         }
 
     def bounded(self, recipe: Recipe, reading: "_Reading", context: RunContext, work: Path) -> BoundedRun | None:
-        """Return what memory the run keeps to, None where an engine decides; raise where either refuses the run."""
+        """Return the memory limits of the run, None with an engine; raise if the run is not possible."""
         if self.engine is not None:
             self.engine.check(recipe)
             return None
@@ -169,7 +169,7 @@ class _Asked:
 
 
 def _written(write: object) -> tuple[str, bool]:
-    """Return what is written for each input, and whether groups are."""
+    """Return the output for each input, and whether groups are written."""
     names = [name.strip() for name in write.split(",")] if isinstance(write, str) else [write]
     for name in names:
         check_choice("write", name, WRITES)
@@ -180,7 +180,7 @@ def _written(write: object) -> tuple[str, bool]:
 
 
 class _Reading:
-    """The inputs of a run and its references, as they are when it begins."""
+    """The inputs and references of a run, as found at its start."""
 
     def __init__(self, found: Inputs, references: References) -> None:
         self.found = found
@@ -190,14 +190,14 @@ class _Reading:
         self.reference_stamps = stamps(Inputs(references.files, ()))
 
     def check_unchanged(self) -> None:
-        """Raise InvalidInput if a file is no longer what was read."""
+        """Raise InvalidInput if a file has changed since it was read."""
         check_unchanged(self.found, self.stamps)
         check_unchanged(Inputs(self.references.files, ()), self.reference_stamps)
 
 
 @dataclass(frozen=True, eq=False)
 class _Decided:
-    """A run whose verdicts have fallen."""
+    """A run whose verdicts are decided."""
 
     documents: Documents
     recipe: Recipe
@@ -207,7 +207,7 @@ class _Decided:
     facts: dict[str, object]
 
     def store_pairs(self, floor: float | None, work: Path) -> dict[str, object]:
-        """Write the pairs that are asked for; return what the summary says of them."""
+        """Write the requested pairs; return the summary fields about them."""
         if floor is None:
             return {}
         from likewise.batch.stored_pairs import write_near_pairs
@@ -216,7 +216,7 @@ class _Decided:
         return write_near_pairs(self.documents, self.recipe, floor, work / PAIRS, rules, timing, progress)
 
     def write(self, asked: _Asked, reading: _Reading, work: Path) -> None:
-        """Write bad rows, evidence, and what stays."""
+        """Write bad rows, evidence, and the requested outputs."""
         documents, recipe, decision = self.documents, self.recipe, self.decision
         self.context.progress(StageStarted("writing", 0, "bytes"))
         began = Timing.now()
@@ -256,7 +256,7 @@ class _Decided:
             groups = DocumentGroups(documents, self.decision, self.kept_ids)
             written = groups.unique() if asked.write == "unique" else np.broadcast_to(np.True_, len(documents))
         num_written: list[int] = []
-        # Every document may be removed from text files, which then leave nothing.
+        # Removed text files are not copied, so the directory may stay empty.
         target.mkdir()
         for number, file in enumerate(found.files, len(reading.references.files)):
             offsets, lengths = kept_places(documents, written, number, on_error)
@@ -343,7 +343,7 @@ def _decided(
     bounded: BoundedRun | None,
     beside: BesideIndex,
 ) -> Iterator[_Decided]:
-    """Decide on this machine, or by the engine that is asked for; documents are there while the context lasts."""
+    """Decide on this machine or by the engine; the documents exist until the context exits."""
     work, timing, progress = directory.work, context.timing, context.progress
     if asked.engine is not None:
         recipe = weighed_files(reading.all.files, recipe, context.threads, timing, progress, directory.parts)
@@ -363,7 +363,7 @@ def _decided(
         facts, log = opened.facts, None if opened.parts is None else VerdictLog(opened.parts.directory)
         documents = opened.documents
         if asked.stays is not None:
-            # What matched the documents that stay is not put aside.
+            # The log does not contain matches of the documents to keep.
             documents, log = asked.stays.mark(documents, opened.recipe, progress), None
         decision, kept_ids = beside.decided(documents, opened.recipe, timing, progress, log)
         if opened.parts is not None and log is not None:
@@ -540,7 +540,7 @@ def dedup_files(
             check_annotated(found.files, AddedFields(write_prefix))
         identity = asked.identity(recipe, reading) | beside.identity()
         unfinished = OutputDirectory(target, identity, overwrite=overwrite, fresh=fresh)
-        # Whatever may refuse the command comes before the directory is entered, which deletes what is in its way.
+        # Everything that may reject the command must precede entering the directory, which deletes unfinished files.
         bounded = asked.bounded(recipe, reading, context, unfinished.work)
         if asked.is_written_by_engine:
             with told_if_left(unfinished, report) as directory:
@@ -584,7 +584,7 @@ def stream_dedup(
     inputs, recipe, run, index, against, progress
         As for :func:`dedup_files`.
     out : binary file
-        Takes the kept lines in input order.
+        Receives the kept lines in input order.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""How are documents in memory read? Lists, columns, tables and streams, as one input of a run."""
+"""Reading of documents in memory: lists, columns, tables and streams, as one input of a run."""
 
 import contextlib
 import dataclasses
@@ -26,10 +26,10 @@ from likewise.stages.documents import Tokenizer, are_bytes, as_documents, check_
 from likewise.stages.text import TextField, as_texts, field_names, is_arrow, is_null, is_stream, is_table, table_column
 from likewise.stages.text import text_column as joined_column
 
-#: What to do about documents whose text is null: those that stay are not duplicates, and nothing matches them.
+#: What to do with documents whose text is null. Those that are kept match nothing.
 Nulls = Literal["fail", "keep", "drop"]
 NULLS: tuple[Nulls, ...] = get_args(Nulls)
-# Lengths of texts are 32 bits.
+# Lengths of texts have 32 bits.
 _MAX_TEXT_BYTES = 2**32 - 1
 
 
@@ -43,23 +43,24 @@ def document_source(
     tokenizer: Tokenizer | None = None,
     is_read_again: bool = False,
 ) -> Source:
-    """Return documents in memory, of any kind that the recipe takes, as an input; of a stream no batch stays there.
+    """Return documents in memory, of any kind that the recipe takes, as an input; streams are not held in memory.
 
     Parameters
     ----------
     documents, ids, recipe, text_field, tokenizer
         As for :func:`likewise.dedup`.
     nulls : {"fail", "keep", "drop"}
-        Of all but ``fail`` the source passes over nulls, and its rows are those of the input.
+        What to do with nulls. Unless ``fail``, the source skips nulls, and its rows are numbered like those of the
+        input.
     is_read_again : bool
-        Whether the source is read several times: a stream is then held as a table.
+        Whether the source is read several times; if so, a stream is held as a table.
 
     Raises
     ------
     InvalidInput
         If documents and ids differ in number, an entry is not a document, or null with `nulls` ``fail``.
     InvalidParameter
-        If `keep` asks for a field of documents that have none.
+        If `keep` uses a field, but the documents have no fields.
     """
     check_tokenizer(recipe, tokenizer)
     check_choice("nulls", nulls, NULLS)
@@ -80,7 +81,7 @@ def document_source(
         table = documents if isinstance(documents, pa.Table) else pa.table(documents)
         name = ids if isinstance(ids, str) else "id" if ids is None and "id" in table.column_names else None
         column = table_column(table, name) if name is not None else ids
-        # As of files: only who names the column says that every row has an id.
+        # As for files: only an explicitly named id column must have an id in every row.
         ids = _with_row_numbers(column) if ids is None and name is not None else column
         given_type = None if column is None else integer_type(column)
         columns = {name: table_column(table, name) for name in fields}
@@ -139,7 +140,7 @@ def _stream_source(
 
 
 def _without_nulls(documents: Any) -> tuple[Any, NDArray[np.int64] | None, int]:  # noqa: ANN401
-    """Return the documents that are there, their rows (None where all are), and how many rows were given."""
+    """Return the non-null documents, their rows (None if there are no nulls), and the number of given rows."""
     if is_arrow(documents):
         import pyarrow as pa
 
@@ -159,7 +160,7 @@ def _without_nulls(documents: Any) -> tuple[Any, NDArray[np.int64] | None, int]:
 
 @contextlib.contextmanager
 def null_option_named() -> Iterator[None]:
-    """Name the option `nulls`, as a context, in the error of a null text."""
+    """Name the option `nulls` in the error about a null text, as a context."""
     try:
         yield
     except InvalidInput as error:
@@ -169,7 +170,7 @@ def null_option_named() -> Iterator[None]:
 
 
 def check_only_nulls(documents: Documents) -> None:
-    """Raise the error of the first bad row of documents in memory that is not a null text."""
+    """Raise the error of the first bad row that is not a null text."""
     for source, bad_rows in zip(documents.sources, documents.bad_rows, strict=True):
         for bad in bad_rows:
             if bad.reason != NULL_TEXT:
@@ -177,7 +178,7 @@ def check_only_nulls(documents: Documents) -> None:
 
 
 def mask_of_rows(documents: Documents, kept: NDArray[np.bool_], *, nulls_are_kept: bool) -> NDArray[np.bool_]:
-    """Return whether each row of the input is kept, null texts among them."""
+    """Return whether each row of the input is kept, including null texts."""
     num_nulls = sum(map(len, documents.bad_rows))
     if not num_nulls:
         return kept
@@ -187,12 +188,12 @@ def mask_of_rows(documents: Documents, kept: NDArray[np.bool_], *, nulls_are_kep
 
 
 def _with_row_numbers(column: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return ids with the numbers of rows where there is none."""
+    """Return ids with row numbers in place of nulls."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_dictionary(column.type):
-        # It may hide nulls among its values.
+        # The dictionary may contain nulls.
         column = column.cast(column.type.value_type)
     if not column.null_count or not _can_be_ids(column.type):
         return column

@@ -1,4 +1,4 @@
-"""The plan of a run in bounded memory: what it holds, what is on disk, how long it takes."""
+"""The plan of a run with a memory limit: memory, disk space and duration."""
 
 import shutil
 from collections.abc import Sequence
@@ -17,70 +17,68 @@ from likewise.recipe.recipe import Recipe
 from likewise.recipe.valley import lowest_threshold
 
 MIN_MEMORY_BYTES = 256_000_000
-# The interpreter with NumPy, PyArrow and this package, and what a thread takes that reads and sketches.
+# Bytes of the interpreter with NumPy, PyArrow and this package; and per thread that reads and sketches.
 _BASE_BYTES = 64_000_000
 _BYTES_A_THREAD = 24_000_000
-# What verification, candidates and writing need beside these to go on at a fair pace.
+# Additional bytes that verification, candidate search and writing need for reasonable speed.
 _LEAST_WORK_BYTES = 64_000_000
-# Least that the tables of a search by distance are given where they come slab by slab.
+# Minimum bytes for the tables of a search by distance that works slab by slab.
 _LEAST_TABLES_BYTES = 8_000_000
 _BYTES_A_FILE = 2_500
-# A row group of Parquet in work, decoded and encoded; the stored bytes of the largest column of one come beside it.
-# A process of its own beside each thread that reads pages of web archives.
 # Bytes of a pair while it is found, sorted and measured; of a row of evidence with its ids.
 _BYTES_A_PAIR = 100
 _BYTES_A_ROW = 700
 _MOST_SETS_BYTES = 1_000_000_000
 _MOST_PAIRS = 1 << 22
 _MOST_ROWS = 1 << 20
-# A value of a field that `keep` asks for, as text and as a number or date; a place in the spool.
+# Bytes of a field value for `keep`, as text and as a number or date; of a location in the spool.
 _BYTES_A_FIELD = 400
 _BYTES_A_SPOOLED = 8
-# The digest of a feature set while distinct ones are counted, in a hash table that may be less than half full.
+# Bytes of the digest of a feature set while distinct ones are counted, in a hash table that may be less than half full.
 _BYTES_A_DIGEST = 40
-# What counting needs beside the digests to be worth its while.
+# Minimum bytes for counting, in addition to the digests.
 _LEAST_COUNTING_BYTES = 32_000_000
-# Columns of a document beside its sketch, with a usual id; what ordering and deciding add, in files.
+# Bytes of a document's columns in addition to its sketch, with a typical id; bytes in files for ordering and deciding.
 _COLUMN_BYTES = 80
 _ORDER_BYTES = 100
-# Share of the (document, band) that meet somebody, and bytes of each on disk.
+# Share of (document, band) entries whose bucket has other documents, and bytes of each on disk.
 _MEETING_SHARE = 0.25
 _BYTES_A_MEETING = 16
-# Pairs of a search that comes slab by slab, of each document on disk.
+# Bytes on disk per document for pairs of a search that works slab by slab.
 _NEAR_BYTES = 24
-# Text that a thread reads, sketches, verifies and writes a second, and the time of a document in a band.
+# Bytes of text that a thread reads, sketches, verifies and writes per second; seconds per document and band.
 _TEXT_BYTES_A_SECOND = 50e6
 _SECONDS_A_BUCKET = 60e-9
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """What a bounded run will take.
+    """Predicted resources of a run with a memory limit.
 
     Parameters
     ----------
     memory_bytes : int
-        Bound of anonymous memory.
+        Limit of anonymous memory.
     threads : int
-        Threads at work; fewer than asked where memory does not hold their scratch.
+        Number of threads; fewer than requested if memory is too small for their buffers.
     num_documents : int
-        Of all inputs; an estimate until they are read.
+        Number of documents in all inputs; an estimate until they are read.
     is_estimated : bool
-        Whether it is.
+        Whether `num_documents` is an estimate.
     text_bytes : int
-        Bytes of the inputs, unpacked.
+        Bytes of the inputs, decompressed.
     held_bytes : int
-        What stays in memory from beginning to end: the process, threads, and what is held of each document.
+        Memory used during the whole run: the process, threads, and data of each document.
     num_passes : int
-        How often the sketches are gone through for candidates. SimHash: slabs, each compared with those before it.
+        Number of passes over the sketches for candidates. SimHash: number of slabs, each compared with earlier ones.
     disk_bytes : int
-        Most that lies in the work directory at once, the output included.
+        Maximum bytes in the work directory, including the output.
     seconds : float
-        Of the whole run, about, on two cores of today.
+        Approximate duration of the whole run, on two current cores.
     tables_bytes : int, optional
-        Part of what is held: the tables of a search by distance that comes slab by slab.
+        Part of `held_bytes`: the tables of a search by distance that works slab by slab.
     digests_bytes : int
-        Part of what stages take: digests of all documents while features are counted.
+        Part of the memory of stages: digests of all documents while features are counted.
     """
 
     memory_bytes: int
@@ -97,11 +95,11 @@ class MemoryPlan:
 
     @property
     def work_bytes(self) -> int:
-        """What stages may take beside what is held."""
+        """Memory that stages may use in addition to `held_bytes`."""
         return self.memory_bytes - self.held_bytes
 
     def room(self, work: Path) -> Room:
-        """Return what stages may hold, with columns in files of a directory."""
+        """Return the memory limits of stages, with columns in files of a directory."""
         return Room(
             space=ArraySpace(work),
             sets_bytes=min(_MOST_SETS_BYTES, self.work_bytes * 2 // 5),
@@ -115,7 +113,7 @@ class MemoryPlan:
         )
 
     def lines(self) -> tuple[str, ...]:
-        """Return the plan in words."""
+        """Return a description of the plan."""
         about = "about " if self.is_estimated else ""
         passes = f"{self.num_passes} passes over the sketches" if self.num_passes > 1 else "one pass over the sketches"
         return (
@@ -141,7 +139,7 @@ class MemoryPlan:
 
 @dataclass(frozen=True)
 class _Task:
-    """What a plan is made for."""
+    """The inputs and settings that a plan is for."""
 
     recipe: Recipe
     memory_bytes: int
@@ -154,12 +152,12 @@ class _Task:
     fields: tuple[str, ...] = ()
 
     def plan(self, num_documents: int, *, is_estimated: bool) -> MemoryPlan:
-        """Return the plan for so many documents, with as many threads as memory holds.
+        """Return the plan for a number of documents, with as many threads as memory allows.
 
         Raises
         ------
         InvalidParameter
-            If it does not hold one.
+            If memory is too small for one thread.
         """
         threads, held, tables = self._division(num_documents, is_estimated=is_estimated)
         parts = max(1, -(-60 * threads * num_documents // max(1, (self.memory_bytes - held) * 4 // 5)))
@@ -195,7 +193,7 @@ class _Task:
         return max(_LEAST_WORK_BYTES, counting)
 
     def _division(self, num_documents: int, *, is_estimated: bool) -> tuple[int, int, int | None]:
-        """Return threads, what is held throughout, and of that what tables take that come slab by slab."""
+        """Return threads, the memory used throughout, and its part for tables that work slab by slab."""
         held, least = 0, self._least_work_bytes(num_documents)
         for threads in range(self.threads, 0, -1):
             held = self._held_bytes(num_documents, threads)
@@ -206,7 +204,7 @@ class _Task:
             tables = int(num_documents * table_bytes(near))
             for threads in range(self.threads, 0, -1):
                 held = self._held_bytes(num_documents, threads) - tables
-                # Time goes by the square of the slabs, so that they get the most of what is free.
+                # Time grows with the square of the number of slabs, so tables get most of the free memory.
                 share = (self.memory_bytes - held - least) * 3 // 4
                 if share >= _LEAST_TABLES_BYTES:
                     return threads, held + share, share
@@ -228,7 +226,7 @@ class _Task:
         return fixed + threads * self.format_bytes + int(num_documents * self._bytes_a_document(threads))
 
     def _bytes_a_document(self, threads: int) -> float:
-        # Marks of positions, two bits and two sets of them a thread.
+        # Marks of positions: two bits, in two sets per thread.
         held = 0.5 * threads + _BYTES_A_SPOOLED * self.spooled_share
         held += _BYTES_A_FIELD * len(fields_read(self.recipe.keep, self.fields))
         if self.recipe.group == "components":
@@ -236,7 +234,7 @@ class _Task:
         return held + self._tables_bytes(threads)
 
     def _tables_bytes(self, threads: int) -> float:
-        """Return what a search holds of a fingerprint: codes, and tables on blocks or the scratch of bands."""
+        """Return the bytes per fingerprint in memory: codes, and tables on blocks or buffers for bands."""
         near = self.recipe.sketch
         if not isinstance(near, SimHash):
             return 0.0
@@ -269,29 +267,29 @@ class _Task:
 
 
 class BoundedRun:
-    """A run that keeps to a bound of memory, or one without.
+    """The memory limits of a run, or none.
 
     Parameters
     ----------
     files : sequence of InputFile
         The inputs.
     recipe : Recipe
-        Resolved.
+        Resolved recipe.
     memory_bytes : int, optional
-        The bound; none if None.
+        The memory limit; no limit if None.
     threads : int
-        Threads asked for.
+        Requested number of threads.
     work : Path
-        The directory that takes columns and whatever else does not stay in memory; it need not exist yet.
+        Directory for columns and other data that is not held in memory; it need not exist yet.
     fields : tuple of str
-        Fields that are read of each row, besides those of `keep`.
+        Fields to read from each row, in addition to those of `keep`.
     writes_copies : bool
-        Whether documents are copied into it.
+        Whether kept documents are copied to the directory.
 
     Raises
     ------
     InvalidParameter
-        If memory is too small for the documents, the disk for what is put aside, or the method is not bounded.
+        If memory or disk space is insufficient, or the method does not support a memory limit.
     """
 
     def __init__(
@@ -338,36 +336,36 @@ class BoundedRun:
 
     @property
     def room(self) -> Room:
-        """What stages may hold, as far as it is known."""
+        """Memory limits of stages, as far as known."""
         return Room() if self.plan is None else self.plan.room(self._work)
 
     def threads(self, asked: int) -> int:
-        """Return how many threads work."""
+        """Return the number of threads to use."""
         return asked if self.plan is None else self.plan.threads
 
     def settle(self, num_documents: int, recipe: Recipe) -> Room:
-        """Return the memory limits for as many documents as there are, and the recipe with its weights.
+        """Return the memory limits for the actual number of documents and the recipe with its weights.
 
         Raises
         ------
         InvalidParameter
-            If there are more than memory holds.
+            If there are too many documents for the memory limit.
         """
         if self._task is not None and self.plan is not None:
             task = replace(self._task, recipe=_planned(recipe), threads=self.plan.threads)
             plan = task.plan(num_documents, is_estimated=False)
-            # Threads that read are started already.
+            # Threads that read are already running.
             self.plan = replace(plan, threads=self.plan.threads)
         return self.room
 
     def summary(self) -> dict[str, object]:
-        """Return what the summary says of it."""
+        """Return the summary fields about memory."""
         return {} if self.plan is None else {"memory": self.plan.to_dict()}
 
     def _check_disk(self, plan: MemoryPlan) -> None:
-        # The run makes its directory after this check.
+        # The run creates its directory after this check.
         existing = next(path for path in (self._work, *self._work.absolute().parents) if path.exists())
-        # What an unfinished run left is continued or deleted.
+        # Files of an unfinished run are reused or deleted.
         found = sum(path.stat().st_size for path in self._work.rglob("*") if path.is_file())
         free = shutil.disk_usage(existing).free + found
         if plan.disk_bytes > free:
@@ -379,5 +377,5 @@ class BoundedRun:
 
 
 def _planned(recipe: Recipe) -> Recipe:
-    """Return the recipe that a plan is made for: the dearest, where the threshold is yet to be chosen."""
+    """Return the recipe to plan for: the most expensive one, if the threshold is not chosen yet."""
     return recipe.replace(threshold=lowest_threshold(recipe.measure)).resolve() if recipe.needs_threshold else recipe

@@ -1,4 +1,4 @@
-"""What every run opens before it decides: inputs, a bound of memory, sketched documents, and the recipe."""
+"""The steps of every run before its decision: inputs, memory limit, sketched documents, and the recipe."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def recipe_of_files(
     against: Sequence[str | Path] = (),
     engine: Engine | None = None,
 ) -> Recipe:
-    """Return the recipe of a run over files, as it was given, that of a preset or that of fields.
+    """Return the recipe of a run over files: the given one, that of a preset, or that of fields.
 
-    For none of them it is that of the index or finished run `against`, else the preset ``default``; with an engine,
-    which cannot count weights or choose a threshold, ``online``.
+    If none is given, that of the index or finished run `against`, otherwise the preset ``default``; or ``online`` with
+    an engine, which cannot count weights or choose a threshold.
 
     Raises
     ------
     InvalidParameter
-        As :func:`likewise.recipe.given.as_recipe`.
+        As for :func:`likewise.recipe.given.as_recipe`.
     """
     from likewise.batch.against.references import recipe_of_references
 
@@ -59,7 +59,7 @@ def recipe_of_files(
 def found_inputs(
     inputs: Sequence[str | Path] | str | Path, recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
 ) -> Iterator[Inputs]:
-    """Find the inputs of a run, as a context: a copy of standard input lives as long as it."""
+    """Find the inputs of a run, as a context: the copy of standard input exists until it exits."""
     from likewise.io.inputs import find_inputs
 
     names = [inputs] if isinstance(inputs, str | Path) else list(inputs)
@@ -87,7 +87,7 @@ def bounded_run(
     writes_copies: bool,
     beside: IndexUse | None = None,
 ) -> BoundedRun:
-    """Return what memory the run keeps to, and tell its plan."""
+    """Return the memory limits of the run, and report the plan."""
     from likewise.batch.memory import BoundedRun
 
     memory_bytes = run.memory_bound()
@@ -108,15 +108,15 @@ class OpenedRun:
     Parameters
     ----------
     documents : Documents
-        Sketched.
+        Sketched documents.
     recipe : Recipe
-        With its weights, its threshold, and the bands that many documents need.
+        Recipe with its weights, its threshold, and the bands that many documents need.
     context : RunContext
-        With as many threads as memory holds.
+        Context with as many threads as memory allows.
     facts : dict
-        What the summary says of memory, and of how the threshold was chosen.
+        Summary fields about memory and the choice of the threshold.
     parts : RunParts, optional
-        What an earlier run left.
+        Parts of an earlier run.
     """
 
     documents: Documents
@@ -139,40 +139,40 @@ def opened_run(
     is_compared: bool = True,
     held: HeldDocuments | None = None,
 ) -> Iterator[OpenedRun]:
-    """Count rarity, read and sketch documents, and choose what the recipe leaves open.
+    """Count weights, read and sketch documents, and choose what the recipe leaves open.
 
     Parameters
     ----------
     sources : sequence of Source
-        In the order in which their documents count.
+        Inputs, in the order of their documents.
     recipe : Recipe
-        Resolved.
+        Resolved recipe.
     context : RunContext
-        Rules, seconds and events.
+        Rules, timing and progress.
     work : Path
-        A directory for what must be put aside; it goes when the context ends.
+        A directory for temporary files of this run.
     bounded : BoundedRun, optional
-        What memory the run keeps to.
+        Memory limits of the run.
     parts : Path, optional
-        Where a run that was killed left its parts, and this one leaves its own.
+        Directory for parts, of a killed run and of this one.
     references : References, optional
-        What is compared with the documents: the first of the sources.
+        Reference documents, which are the first of the sources.
     is_compared : bool
-        Whether documents will be compared: their texts are then read again, and a threshold is chosen.
+        Whether documents will be compared; if so, their texts are read again, and a threshold is chosen.
     held : HeldDocuments, optional
-        Features or sketches of these sources that are made already.
+        Features or sketches of these sources that already exist.
 
     Yields
     ------
     OpenedRun
-        What the decision needs.
+        The inputs of the decision.
 
     Raises
     ------
     InvalidInput
-        As :func:`open_documents`.
+        As for :func:`open_documents`.
     RecipeMismatch
-        If the recipe names a table of weights and the count comes to another.
+        If the recipe names a weight table, and the counted one differs.
     """
     timing, progress = context.timing, context.progress
     if bounded is None:

@@ -1,4 +1,4 @@
-"""How files are read; options that are not part of the recipe."""
+"""Reading options of files, which are not part of the recipe."""
 
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, get_args
@@ -14,7 +14,7 @@ from likewise.io.source.tokens import TokenRules
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import BYTE_TOKENS, USER_TOKENS
 
-# Bound of memory for each thread that unpacks: it holds a packed frame and its plain bytes, of up to 8 MB.
+# Memory limit per thread that decompresses: it holds a compressed frame and up to 8 MB of decompressed bytes.
 _MEMORY_AN_UNPACKER = 128_000_000
 Quote = Literal["none", "double"]
 QUOTES: tuple[Quote, ...] = get_args(Quote)
@@ -22,47 +22,47 @@ QUOTES: tuple[Quote, ...] = get_args(Quote)
 
 @dataclass(frozen=True)
 class FileRun:
-    """How files are read, beside the recipe.
+    """Reading options of files.
 
     Parameters
     ----------
     text_fields : tuple of str
-        Dotted names of the text; several are joined with a newline.
+        Names of the text fields, with dots for nested fields; several are joined with a newline.
     tokens_field : str, optional
-        Dotted name of a list of tokens, or with weights of [token, weight] pairs, for recipes with tokens ``user``; in
-        place of the text.
+        Name of a field with a list of tokens, or of [token, weight] pairs, for recipes with tokens ``user``; replaces
+        the text fields.
     id_field : str, optional
-        Dotted name of the id; a row without it is bad. Where None: ``id`` if a row has it, else ``file:line``. Where
-        ``"none"``: always ``file:line``.
+        Name of the id field; rows without it are bad. If None, ``id`` if a row has it, otherwise ``file:line``. If
+        ``"none"``, always ``file:line``.
     on_error : {"fail", "skip", "keep"}
-        What to do about bad rows.
+        What to do with bad rows.
     duplicate_ids : {"fail", "allow"}
-        Whether two documents may have one id.
+        Whether two documents may have the same id.
     max_document_bytes : int
-        A longer document is a bad row.
+        Longer documents are bad rows.
     threads : int, optional
-        Threads at work at once; all processors if None.
+        Number of threads; all processors if None.
     stdin : binary file, optional
-        What ``-`` among the inputs means.
+        The stream for ``-`` among the inputs.
     file_format : str, optional
-        What the inputs are, whatever their names say: jsonl, csv, tsv, parquet, arrow, text, warc, binary. Where None
-        and the recipe has tokens ``bytes`` or ``chunks``: binary.
+        Format of the inputs, regardless of their names: jsonl, csv, tsv, parquet, arrow, text, warc, binary. If None
+        and the recipe has tokens ``bytes`` or ``chunks``, binary.
     delimiter : str, optional
-        What stands between the fields of CSV.
+        Field separator of CSV.
     quote : {"none", "double"}, optional
-        Whether a quote at the beginning of a field of CSV opens a quoted one. Where None: yes in CSV; in TSV only if
-        all names of its header are quoted, or its first megabyte has fields with doubled quotes and no quote that
-        opens a field is left open.
+        Whether a quote at the start of a CSV field opens a quoted field. If None: yes in CSV; in TSV only if all names
+        of its header are quoted, or its first megabyte has fields with doubled quotes and every quote that opens a
+        field is closed.
     max_bad_rows : int, float or str
-        With `on_error` ``skip`` or ``keep`` the most bad rows of a run: a count (an integer, ``"100"``) or a share of
+        Maximum number of bad rows with `on_error` ``skip`` or ``keep``: a count (an integer, ``"100"``) or a share of
         all rows (a float from 0 to 1, ``"1%"``). More are an error.
     max_unpacked_bytes, max_unpack_ratio : int
-        A gzip or zstd file that unpacks to more bytes, or more for each byte of its own, is refused.
+        Gzip and zstd files that decompress to more bytes, or to more bytes per compressed byte, are rejected.
     fields : tuple of str
-        Fields that are read of each row, besides those of `keep`, for the outputs of a run.
+        Fields to read from each row for the outputs of a run, in addition to those of `keep`.
     memory_bytes : float or str, optional
-        Bound of anonymous memory, as bytes or as text such as ``"2GB"``, at least 256 MB; none if None. What does
-        not fit lies on disk, and the answer is the same. Acts on runs that decide documents and on pairs.
+        Limit of anonymous memory, in bytes or as text such as ``"2GB"``, at least 256 MB; no limit if None. Data that
+        does not fit is on disk, and the results are the same. Applies to runs that decide documents and to pairs.
     """
 
     text_fields: tuple[str, ...] = ("text",)
@@ -83,12 +83,12 @@ class FileRun:
     memory_bytes: float | str | None = None
 
     def read_rules(self, recipe: Recipe) -> ReadRules:
-        """Return what is read of each file.
+        """Return the rules for reading each file.
 
         Raises
         ------
         InvalidParameter
-            If a value is out of range, or the recipe takes tokens and no field holds them, or the other way around.
+            If a value is out of range, or the recipe takes tokens but no field contains them, or vice versa.
         """
         self._check_tokens(recipe)
         if self.quote is not None:
@@ -128,12 +128,12 @@ class FileRun:
             raise InvalidParameter("tokens_field", "is read in place of the text; omit the text field")
 
     def format_for(self, recipe: Recipe) -> str | None:
-        """Return what the inputs are, by these rules and the recipe's tokens.
+        """Return the format of the inputs, given these options and the tokens of the recipe.
 
         Raises
         ------
         InvalidParameter
-            If they are binary, but the tokens are not bytes.
+            If the format is binary, but the tokens are not bytes.
         """
         if recipe.tokens in BYTE_TOKENS:
             return self.file_format or "binary"
@@ -142,28 +142,28 @@ class FileRun:
         return self.file_format
 
     def memory_bound(self) -> int | None:
-        """Return the bound of memory in bytes, or None.
+        """Return the memory limit in bytes, or None.
 
         Raises
         ------
         InvalidParameter
-            If it is not a size, or below 256 MB.
+            If it is not a valid size, or below 256 MB.
         """
         return None if self.memory_bytes is None else take_bytes("memory", self.memory_bytes, MIN_MEMORY_BYTES)
 
     def _unpacking_threads(self) -> int:
-        """Return how many threads unpack one file: what they hold is a small part of the bound."""
+        """Return the number of threads that decompress one file, whose memory is a small part of the limit."""
         bound = self.memory_bound()
         threads = num_threads(self.threads)
         return threads if bound is None else min(threads, bound // _MEMORY_AN_UNPACKER)
 
     def run_rules(self) -> RunRules:
-        """Return what else the run is asked."""
+        """Return the other rules of the run."""
         limit = bad_row_limit(self.max_bad_rows)
         return RunRules(num_threads(self.threads), self.on_error, self.duplicate_ids, limit, self.fields)
 
     def identity(self) -> dict[str, object]:
-        """Return the options that decide what is read, as JSON values."""
+        """Return the options that determine what is read, as JSON values."""
         return {
             "text_field": list(self.text_fields),
             **({} if self.tokens_field is None else {"tokens_field": self.tokens_field}),

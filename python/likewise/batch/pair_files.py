@@ -38,7 +38,7 @@ def pair_files(
     stdout: BinaryIO | None = None,
     **fields: Unpack[RecipeFields],
 ) -> dict[str, Any]:
-    """Write every verified pair of the documents in files.
+    """Write all verified pairs of the documents in files.
 
     Parameters
     ----------
@@ -48,10 +48,9 @@ def pair_files(
         A ``.tsv``, ``.jsonl`` or ``.parquet`` file, or ``-`` for lines of TSV to `stdout`.
     against : sequence of path
         Files, or output directories of finished runs (only their kept documents count): only pairs of a document of
-        `inputs` with one of these are written, the former as a. If no recipe is named, that of the first finished run
-        applies.
+        `inputs` (a) with one of these (b) are written. If no recipe is given, that of the first finished run applies.
     max_pairs : int
-        More pairs end the run.
+        Maximum number of pairs; if there are more, an error is raised.
     stdout : binary file, optional
         The stream that ``-`` refers to.
 
@@ -63,9 +62,9 @@ def pair_files(
     Raises
     ------
     InvalidInput
-        As for :func:`dedup_files`, and if the name ends otherwise.
+        As for :func:`dedup_files`, and if the output has another extension.
     InvalidParameter
-        If there are more than `max_pairs`.
+        If there are more than `max_pairs` pairs.
     """
     recipe = recipe_of_files(recipe, fields, against=against).resolve()
     run, report = run or FileRun(), taken(progress)
@@ -137,12 +136,12 @@ def sketch_files(
     inputs, recipe, run, progress
         As for :func:`dedup_files`.
     output : Path, optional
-        The file that the sketches will be written to, which is not an input.
+        The file for the sketches, which is never read as an input.
 
     Returns
     -------
     Sketches
-        In input order.
+        Sketches in input order.
     """
     recipe, run, report = as_recipe(recipe), run or FileRun(), taken(progress)
     check_has_sketch(recipe)

@@ -1,4 +1,4 @@
-"""One run from sources to verdicts: the stages in their order."""
+"""One run from sources to verdicts: the sequence of stages."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ OnError = Literal["fail", "skip", "keep"]
 
 @dataclass(frozen=True)
 class RunRules:
-    """What a run is asked beside its recipe.
+    """The rules of a run in addition to its recipe.
 
     Parameters
     ----------
     threads : int
-        Threads at work at once.
+        Number of threads.
     on_error : {"fail", "skip", "keep"}
-        What to do about bad rows.
+        What to do with bad rows.
     duplicate_ids : {"fail", "allow"}
-        Whether two documents may have one id.
+        Whether two documents may have the same id.
     max_bad_rows : BadRowLimit
-        The most bad rows of the documents, and of the reference documents.
+        Maximum number of bad rows among the documents, and among the reference documents.
     fields : tuple of str
-        Fields that are read of each row, besides those of `keep`.
+        Fields to read from each row, in addition to those of `keep`.
     """
 
     threads: int
@@ -70,14 +70,14 @@ class RunRules:
 
 @dataclass(frozen=True, eq=False)
 class RunContext:
-    """What all steps of a run are given.
+    """The shared context of all steps of a run.
 
     Parameters
     ----------
     rules : RunRules
-        What the run is asked beside its recipe.
+        Rules in addition to the recipe.
     timing, progress
-        Take seconds and events.
+        Receive seconds and events.
     """
 
     rules: RunRules
@@ -86,11 +86,11 @@ class RunContext:
 
     @property
     def threads(self) -> int:
-        """Threads at work at once."""
+        """Number of threads."""
         return self.rules.threads
 
     def with_threads(self, threads: int) -> RunContext:
-        """Return the same with another number of threads."""
+        """Return the same context with another number of threads."""
         return replace(self, rules=replace(self.rules, threads=threads))
 
 
@@ -107,38 +107,38 @@ def open_documents(
     bounded: BoundedRun | None = None,
     held: HeldDocuments | None = None,
 ) -> Iterator[Documents]:
-    """Read and sketch all documents; what was put aside in `work` goes when the context ends.
+    """Read and sketch all documents; spooled data in `work` is deleted when the context exits.
 
     Parameters
     ----------
     sources : sequence of Source
-        In the order in which their documents count.
+        Inputs, in the order of their documents.
     recipe : Recipe
-        Resolved.
+        Resolved recipe.
     context : RunContext
-        Rules, seconds and events.
+        Rules, timing and progress.
     work : Path
-        A directory for what must be put aside.
+        A directory for temporary files.
     needs_texts : bool
         Whether texts will be read again.
     parts : RunParts, optional
-        What an earlier run left, and what is left to a later one.
+        Parts of an earlier run, and storage for a later one.
     references : References, optional
-        What is compared with the documents: the first of the sources.
+        Reference documents, which are the first of the sources.
     bounded : BoundedRun, optional
-        What memory the run keeps to.
+        Memory limits of the run.
     held : HeldDocuments, optional
-        Features of these sources that are cut already.
+        Features of these sources that already exist.
 
     Yields
     ------
     Documents
-        With ids checked, and the fields that `keep` asks for.
+        Documents with checked ids, and the fields that `keep` needs.
 
     Raises
     ------
     InvalidInput
-        If no row is a document, no document has a field that `keep` asks for, or two have one id.
+        If no row is a document, no document has a field that `keep` needs, or two have the same id.
     """
     needs_lengths, of_keep = keep_needs(recipe.keep)
     rules = context.rules
@@ -175,7 +175,7 @@ def open_documents(
         yield documents
     finally:
         if parts is not None:
-            # A run that is over needs no more parts.
+            # A finished run needs no more parts.
             with suppress(OSError):
                 parts.close()
         if documents.spool is not None:
@@ -183,7 +183,7 @@ def open_documents(
 
 
 def ordered(documents: Documents, recipe: Recipe, timing: Timing) -> Collapsed:
-    """Order documents by priority and collapse those that are alike."""
+    """Order documents by priority and collapse indistinguishable ones."""
     with timing.wall("ordering"):
         return collapse(documents, recipe, with_references_first(documents, recipe.keep))
 
@@ -196,7 +196,7 @@ def decided(documents: Documents, recipe: Recipe, context: RunContext) -> Decisi
 
 
 def evidence(documents: Documents, recipe: Recipe, decision: Decision, kept_ids: Sequence[str] = ()) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return the evidence table of verdicts; where a kept row is -1, its id is the next of `kept_ids`, of an index."""
+    """Return the evidence table of verdicts; for kept rows of -1, ids come from `kept_ids`, of an index, in order."""
     return _evidence_of(documents, recipe, decision, slice(0, len(decision.removed_rows)), kept_ids)
 
 
@@ -229,7 +229,7 @@ def _evidence_of(documents: Documents, recipe: Recipe, decision: Decision, part:
 
 
 def evidence_of_overruled(documents: Documents, recipe: Recipe, decision: Decision) -> Any:  # noqa: ANN401
-    """Return as a table of evidence what the documents match that stay by a person's decision."""
+    """Return the evidence table of documents kept by a user's decision although they match a kept document."""
     found = decision.overruled
     assert found is not None
     alone = replace(
@@ -246,9 +246,9 @@ def evidence_of_overruled(documents: Documents, recipe: Recipe, decision: Decisi
 def _required(
     documents: Documents, recipe: Recipe, rows: NDArray[np.int64], kept_rows: NDArray[np.int64]
 ) -> NDArray[np.float64] | None:
-    """Return the similarity that each removed document had to reach, NaN against documents of an index.
+    """Return the similarity that each removed document had to reach; NaN for matches in an index.
 
-    None where it is the threshold for all of them.
+    None if it is the threshold for all of them.
     """
     if recipe.short_margin is None:
         return None

@@ -1,8 +1,9 @@
 """Pairs below and above the threshold, stored to compute what another threshold would have decided.
 
-This is a second search. Which pairs the deciding search compares, and how many measurements estimates spare, depend on
-the threshold, so a search that also looked below it would decide differently. A separate one cannot change a verdict.
-From the threshold on it stores what the run compared, so deciding the stored pairs again gives the run's own counts.
+This is a second search. The pairs that the deciding search compares, and the measurements that estimates save, depend
+on the threshold, so a search that also looked below it would decide differently. A separate one cannot change a
+verdict. At or above the threshold, it stores the pairs that the run compared, so deciding the stored pairs gives the
+run's counts.
 """
 
 from collections.abc import Iterator
@@ -28,19 +29,19 @@ from likewise.recipe.valley import lowest_threshold
 from likewise.stages.bands import min_equal_slots
 from likewise.stages.sketch import shaped
 
-# Slots of so many pairs are compared at once.
+# Pairs whose slots are compared at once.
 _PAIRS_AT_ONCE = 1 << 16
 
 
 def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False) -> None:
-    """Raise InvalidParameter if no pairs from this similarity on can be stored beside a run of this recipe.
+    """Raise InvalidParameter if pairs from this similarity on cannot be stored in a run of this recipe.
 
     Parameters
     ----------
     floor : float, optional
-        Least similarity; None where none are asked for.
+        Minimum similarity; None if no pairs are stored.
     recipe : Recipe
-        Resolved.
+        Resolved recipe.
     is_against : bool
         Whether the run is compared with an index, another run or files.
     """
@@ -53,7 +54,7 @@ def check_floor(floor: float | None, recipe: Recipe, *, is_against: bool = False
             "store_pairs",
             "cannot be combined with --against: reference documents are compared only at the run's threshold",
         )
-    # A threshold that is yet to be chosen may be as low as this one.
+    # A threshold that is not chosen yet may be this low.
     threshold = lowest_threshold(recipe.measure) if recipe.needs_threshold else recipe.least_similarity
     if not 0.0 < floor <= threshold:
         what = "the lowest threshold that auto chooses" if recipe.needs_threshold else "the threshold of the run"
@@ -70,33 +71,33 @@ def store_pairs(
     timing: Timing,
     progress: Progress,
 ) -> int:
-    """Write every verified pair with at least this similarity, and return how many there are.
+    """Write every verified pair with at least this similarity, and return the number of pairs.
 
     Parameters
     ----------
     documents : Documents
         All documents, sketched.
     recipe : Recipe
-        Of the run, resolved, with its weights.
+        Resolved recipe of the run, with its weights.
     floor : float
-        Least similarity, at most the recipe's threshold.
+        Minimum similarity, at most the recipe's threshold.
     path : Path
         A new Parquet file.
     threads : int
-        Threads of each call.
+        Number of threads per call.
     timing, progress
-        Take seconds and events.
+        Receive seconds and events.
 
     Returns
     -------
     int
-        Pairs of documents that something tells apart; others stand for one.
+        Number of pairs; indistinguishable documents count as one.
 
     Notes
     -----
-    A search of its own, so that it cannot change a verdict: with the bands, or the cosine's radius, of the run, which
-    find a pair below the threshold less surely than one at it. Hamming-only recipes find all pairs. From the
-    threshold on the pairs are those that the run compared (of Bloom filters a few more).
+    This is a separate search, so it cannot change a verdict. It uses the bands, or for cosine the radius, of the run,
+    which find pairs below the threshold with a lower probability than at it. Hamming-only recipes find all pairs. At or
+    above the threshold, the pairs are those that the run compared (with Bloom filters, a few more).
     """
     import pyarrow.parquet as pq
 
@@ -145,7 +146,7 @@ def _found(
 ) -> Iterator[tuple[Candidates, NDArray[np.float64]]]:
     """Yield matching pairs of positions in order of the later one, with their similarities."""
     with timing.wall("storing_pairs"):
-        # Below the threshold of the run the pairs of documents with full buckets may be nearly all there are.
+        # Below the threshold of the run, nearly all pairs of documents with full buckets may match.
         exact_from = None if recipe.threshold is None else recipe.similarity_threshold
         search = open_search(documents, collapsed, lowered, threads, progress, exact_from=exact_from)
         crowd = np.zeros(len(collapsed.order), bool)
@@ -172,7 +173,7 @@ def _were_compared(
 ) -> NDArray[np.bool_]:
     """Return which pairs the run itself measured, or would not have matched.
 
-    It leaves out candidates whose estimate is far below its threshold, also the rare one that is above it in truth.
+    The run skips candidates whose estimate is far below its threshold, including the rare ones that actually reach it.
     """
     compared = np.ones(len(similarity), bool)
     min_equal = min_equal_slots(recipe)
@@ -196,6 +197,6 @@ def write_near_pairs(
     timing: Timing,
     progress: Progress,
 ) -> dict[str, object]:
-    """Write the pairs that a run stores, and return what its summary says of them."""
+    """Write the pairs that a run stores, and return the summary fields about them."""
     num_pairs = store_pairs(documents, recipe, floor, path, threads=rules.threads, timing=timing, progress=progress)
     return {"stored_pairs": {"floor": floor, "num_pairs": num_pairs}}

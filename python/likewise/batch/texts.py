@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from likewise.batch.decide.stays import Decisions
     from likewise.io.source.files import InputFile
 
-# Rows of the evidence that a notebook shows.
+# Number of evidence rows that a notebook shows.
 _ROWS_SHOWN = 5
 
 
@@ -58,8 +58,8 @@ class Deduplication:
     summary : dict
         Counts, recipe, recall, seconds; the first entry states how removals were verified.
     overruled : pyarrow.Table, optional
-        With `decisions`: documents that stay by decision and the kept document that each matches best, in the columns
-        of `removed`.
+        With `decisions`: documents kept by decision and the kept document that each matches best, in the columns of
+        `removed`.
 
     Notes
     -----
@@ -82,7 +82,7 @@ class Deduplication:
     kept: NDArray[np.bool_]
     summary: dict[str, Any]
     overruled: "pa.Table | None"
-    # PyArrow loads in a third of the time of a short call, which may not ask for tables.
+    # Importing PyArrow takes a third of the time of a short call, which may not need tables.
     _make_removed: Callable[[], "pa.Table"]
     _make_ids: Callable[[], Any]
 
@@ -91,7 +91,7 @@ class Deduplication:
         """pyarrow.Table: the evidence, one row for each removed document, in the order of the input.
 
         Columns row, doc_id, file, offset, length, kept_row, kept_id, kept_source, kept_file, kept_offset, measure,
-        similarity, distance, method, recipe_id (and below_threshold where groups are components).
+        similarity, distance, method, recipe_id (and below_threshold if groups are components).
         """
         return self._make_removed()
 
@@ -409,17 +409,17 @@ def opened_texts(
     *,
     has_references: bool = False,
 ) -> Iterator[tuple[Documents, Recipe, dict[str, Any]]]:
-    """Open sources in memory as documents, with references the first as these.
+    """Open sources in memory as documents; with `has_references`, the first source contains reference documents.
 
-    Gives them, the recipe with its weights and threshold, and how that was chosen.
+    Yields the documents, the recipe with its weights and threshold, and the record of how the threshold was chosen.
     """
-    # Only the texts of a stream are put aside.
+    # Only the texts of a stream are spooled.
     with scratch_directory() as work:
         held = HeldDocuments()
         sources, recipe = weighed(
             sources, recipe, threads=rules.threads, timing=timing, progress=progress, work=work, held=held
         )
-        # Only how many there are is asked of these files.
+        # Only the number of these files is used.
         references = (
             References((Reference(cast("tuple[InputFile, ...]", tuple(sources[:1]))),)) if has_references else None
         )

@@ -1,4 +1,4 @@
-"""Weights by rarity in files, as a table of its own."""
+"""Weight tables by rarity, counted from files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,23 +33,23 @@ def weigh_files(
     recipe : Recipe or str, optional
         Determines the features; ``Recipe.minhash(weights="idf")`` if None.
     run : FileRun, optional
-        How files are read.
+        Reading options.
     memory_bytes : float or str
         Memory limit for the counts.
     output : Path, optional
-        Where the table will go; refused before the work if it is an input.
+        The file for the table, which must not be an input.
     progress : bool or callable, optional
         True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
 
     Returns
     -------
     Weights
-        The table, to be written or given to a recipe.
+        The weight table.
 
     Raises
     ------
     InvalidInput
-        If a row is bad and `run` does not say ``on_error="skip"``, too many are, or `output` is an input.
+        If a row is bad (unless `run` has ``on_error="skip"``), too many rows are bad, or `output` is an input.
     """
     recipe = as_recipe(Recipe.minhash(weights="idf") if recipe is None else recipe)
     run = run or FileRun()

@@ -1,4 +1,4 @@
-"""The command line: each command is one file, loaded when it is used."""
+"""The command line. Each command is one module, imported when it is used."""
 
 import gc
 import io
@@ -85,21 +85,22 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     Parameters
     ----------
     arguments : sequence of str, optional
-        Without the program's name; those of the process if None.
+        Arguments without the program name; those of the process if None.
     """
     if sys.platform == "linux":
-        # PyArrow's own choice gives memory back to the system after every batch: a sixth of a run on Parquet.
+        # PyArrow's default pool returns memory to the system after every batch, which takes a sixth of a run on
+        # Parquet.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
-    # NumPy's library for matrices starts threads that spin for a while, and nothing here multiplies matrices.
+    # OpenBLAS starts threads that spin for a while, and nothing here multiplies matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.platform == "win32":
-        # Data is the same on every system; the page of characters of a terminal does not hold most scripts.
+        # Output is the same on every system, and the code page of a terminal lacks most scripts.
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(encoding="utf-8", newline="\n")
-    # Asked to end, clean up as for Ctrl-C: a copy of standard input may be large.
+    # On SIGTERM, clean up as for Ctrl-C: a copy of standard input may be large.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # Modules make a hundred thousand objects and no garbage: looking for some took a tenth of a short command.
+    # Imports create a hundred thousand objects and no garbage; default thresholds cost a tenth of a short command.
     gc.set_threshold(50_000, 20, 100)
     status = _status(arguments)
     gc.freeze()
@@ -120,7 +121,7 @@ def _status(arguments: Sequence[str] | None) -> int:
         click.echo("interrupted: no output files were written", err=True)
         return 130
     except BrokenPipeError:
-        # The reader of our output went away.
+        # The reader of the output closed the pipe.
         _drop_output()
         return 1
     except Exception as error:
@@ -133,7 +134,7 @@ def _status(arguments: Sequence[str] | None) -> int:
 
 
 def _drop_output() -> None:
-    """Leave nothing that Python would fail to write at its end, which would change the status."""
+    """Discard output that Python would fail to flush at exit, which would change the exit status."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""``likewise audit``: what a run missed and what it wrongly took, measured."""
+"""``likewise audit``: the measured recall and precision of a run."""
 
 import errno
 import json
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from likewise.runs.audit import Audit, OutputAudit, PartsAudit
     from likewise.runs.audit.recall import Recall
 
-# Missed pairs that are shown; the certificate has more.
+# Maximum number of missed pairs shown; the certificate has more.
 _MOST_SHOWN = 10
 
-# What says how other documents are read and compared, and of which a run knows its own.
+# Parameters that apply to a finished run, which stores all others; and those that apply to both kinds of audit.
 _OF_RUNS = ("out", "inputs", "num_sampled", "seed", "least_recall", "weights", "stop_words", "dictionary", "output")
 _OF_BOTH = (*_OF_RUNS, "threads", "memory", "quiet", "as_json")
 
@@ -155,7 +155,7 @@ def command(
 
 
 def _check_kind(ctx: click.Context, out: Path | None, options: dict[str, Any]) -> None:
-    """Raise InvalidParameter where options are given that do not go with what is audited."""
+    """Raise InvalidParameter for missing options, or options that do not apply to what is audited."""
     from click.core import ParameterSource
 
     from likewise.errors import InvalidParameter
@@ -248,7 +248,7 @@ def _not_proved(recall: "Recall", least: float) -> list[str]:
                 f"{least:g}"
             )
         elif not is_known and not share.is_exact and least > 0:
-            # Where there is nothing to find, nothing is missed; but a sample that shows nothing does not prove it.
+            # An exact count of zero pairs proves that none is missed; a sample without pairs proves nothing.
             short.append(
                 f"the recall of {name} is unknown: the sample contains none; increase --sample to prove {least:g}"
             )
@@ -294,7 +294,7 @@ def _sample_lines(found: "Audit | OutputAudit") -> list[str]:
 
 
 def _output_lines(found: "OutputAudit") -> list[str]:
-    """Return the audit of another tool's output as lines for people."""
+    """Return the lines that describe the audit of another tool's output."""
     from likewise.runs.audit.tools import removal_line
 
     facts = found.certificate

@@ -159,7 +159,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _show_fingerprints(found: "Comparison", *, color: bool) -> None:
-    """Show bits 64 a line, the highest first, with a mark under each that differs."""
+    """Print 64 bits per line, the highest first, with a mark under each differing bit."""
     bits = found.measures.bits
     first, second = (f"{value:0{bits}b}" for value in found.measures.fingerprints)
     for start in range(0, bits, 64):
@@ -175,8 +175,8 @@ def _show_fingerprints(found: "Comparison", *, color: bool) -> None:
 
 
 def diff_lines(alignment: "tuple[Stretch, ...]", max_diff: int | None, *, more: str = "") -> list[str]:
-    """Return the texts as one, words of A alone as [-...-], of B alone as {+...+}, long equal stretches cut."""
-    # `more` says how to see those that are not shown.
+    """Return the merged texts: words only in A as [-...-], only in B as {+...+}, long equal stretches shortened."""
+    # `more` is a hint on how to see the differences that are omitted.
     if all(part.is_same for part in alignment):
         return ["no differences"]
     pieces: list[str] = []

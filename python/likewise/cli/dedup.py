@@ -1,4 +1,4 @@
-"""``likewise dedup``: which documents to keep."""
+"""``likewise dedup``: near-duplicates of a collection, removed."""
 
 import shlex
 import sys
@@ -26,7 +26,7 @@ from likewise.progress import shown
 if TYPE_CHECKING:
     from likewise.batch.engine import Engine
 
-# Values and pairs of values that the summary lists.
+# Maximum number of values, and of pairs of values, in the summary.
 _MOST_COUNTED = 5
 
 _HELP = """Remove near-duplicates and record why each was removed.
@@ -270,21 +270,21 @@ def command(
 
 
 def _first_look(out: Path) -> None:
-    """Show what to look at first. Documents are shown on terminals only, never in a log."""
+    """Print the results to look at first. Documents are shown on terminals only, never in a log."""
     from likewise.errors import LikewiseError
     from likewise.runs.viewing import first_look
 
     try:
         lines = first_look(out)
     except (LikewiseError, OSError):
-        # The run itself is complete: an input that is gone or changed spoils only this.
+        # The run itself is complete; a missing or changed input affects only this output.
         return
     for line in lines:
         click.echo(printable(line), err=True)
 
 
 def _engine(name: str, options: dict[str, str | None]) -> "Engine | None":
-    """Return what decides in place of this machine, with the options that it takes; None for this machine."""
+    """Return the engine with its options; None for this machine."""
     from likewise.errors import InvalidParameter
 
     given = {option: value for option, value in options.items() if value is not None}
@@ -298,7 +298,7 @@ def _engine(name: str, options: dict[str, str | None]) -> "Engine | None":
 
 
 def _told_apart(against: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...]]:
-    """Return the index that is meant, or else the runs and files."""
+    """Return the index and no paths if an index is given, otherwise None and the paths of runs and files."""
     from likewise.errors import InvalidParameter
     from likewise.io.places import check_place
 
@@ -321,7 +321,7 @@ def _is_index(path: Path) -> bool:
 
 
 def preview_lines(preview: dict[str, Any], out: str | None) -> list[str]:
-    """Return what a run would do as lines for people."""
+    """Return the lines that describe what a run would do."""
     sizes = {int(size): num for size, num in preview["group_sizes"].items()}
     lines = summary_lines(preview, out)
     groups = [f"{num:,} of {counted(size, 'document')}" for size, num in sizes.items()]
@@ -330,7 +330,7 @@ def preview_lines(preview: dict[str, Any], out: str | None) -> list[str]:
 
 
 def _counts_lines(counts: dict[str, Any]) -> list[str]:
-    """Return which values of a field lose most documents, and to which."""
+    """Return the lines that show which values of a field lose most documents, and to which values."""
     values = sorted(counts["values"], key=lambda one: -one["num_removed"])[:_MOST_COUNTED]
     parts = [
         f"{_value_of(one['value'])} {one['num_removed']:,} of {one['num_documents']:,}"
@@ -352,7 +352,7 @@ def _value_of(value: str | None) -> str:
 
 
 def summary_lines(summary: dict[str, Any], out: str | None) -> list[str]:
-    """Return a summary as lines for people; the first says how removals were verified."""
+    """Return the lines of a summary; the first one states how removals were verified."""
     seconds = summary["timings"]
     stages = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in seconds["wall_s"].items())
     lines = [

@@ -1,4 +1,4 @@
-"""``likewise diff``: whether two runs gave the same answer."""
+"""``likewise diff``: the differences between the results of two runs."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import click
 
 from likewise.cli.options.terminal import printable
 
-# Differing rows that --json lists; all are counted.
+# Maximum number of differing rows that --json lists; all are counted.
 _MOST_LISTED = 1000
 
 _HELP = """Compare the results of two runs: recipe, evidence rows, and kept documents in input order.

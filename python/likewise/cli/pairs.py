@@ -1,4 +1,4 @@
-"""``likewise pairs``: every verified pair."""
+"""``likewise pairs``: all verified pairs."""
 
 import json
 import sys

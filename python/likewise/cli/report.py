@@ -1,4 +1,4 @@
-"""``likewise report``: one HTML page about a run."""
+"""``likewise report``: an HTML report about a run."""
 
 import sys
 from pathlib import Path

@@ -40,7 +40,7 @@ def command(inputs: tuple[str, ...], out: str, quiet: bool, **options: Any) -> N
         raise InvalidInput("unknown file type; use the extension .parquet or .npy", str(out))
     recipe, run = take_recipe(options), take_run(options)
     with file_for(out) as local:
-        # Refused before the work rather than after it.
+        # An unwritable place fails here, before the work.
         WholeFile(local)
         with shown(not quiet) as report:
             sketches = sketch_files(inputs, recipe, run=run, output=local, progress=report)

@@ -1,4 +1,4 @@
-"""``likewise tune``: which recipe and threshold fit this data."""
+"""``likewise tune``: the recipe and threshold that fit labeled pairs."""
 
 import itertools
 import json
@@ -38,7 +38,7 @@ Examples:
   likewise dedup articles.jsonl -o out --recipe recipe.json
 """
 _MOST_CHARACTERS = 1200
-# Pairs that are shown for each answer that is wanted: who passes over most of them is not asked without end.
+# Maximum number of pairs shown per wanted answer, so that users who skip most pairs are not asked endlessly.
 _MOST_SHOWN = 3
 
 
@@ -122,7 +122,7 @@ def command(
         )
     if asks and as_json:
         raise InvalidParameter("json", "cannot be combined with questions; answer them first, then use --labels")
-    # Refuses a place where nothing can be written before the work, not after it.
+    # An unwritable place fails here, before the work.
     WholeFile(out)
     path = labels or out.with_name(f"{out.stem}.labels.csv")
     _check_out(out, path)
@@ -154,7 +154,7 @@ def command(
         if asks:
             asked = tuner.questions()
             others = asked.take(given.labels)
-            # Nothing is drawn into questions.
+            # Progress bars must not interfere with questions.
             bars.close()
             try:
                 _ask(tuner, asked, others, path, questions)
@@ -176,7 +176,7 @@ def command(
 
 
 def _check_out(out: Path, labels: Path) -> None:
-    """Raise if the recipe would take the place of what is none: labels are work of hours."""
+    """Raise if the recipe would overwrite a file that is not a recipe: labels are hours of work."""
     from likewise.errors import InvalidInput, InvalidParameter, LikewiseError
     from likewise.recipe.recipe import Recipe
 
@@ -191,7 +191,7 @@ def _check_out(out: Path, labels: Path) -> None:
 
 
 def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, wanted: int) -> None:
-    """Show pairs and take answers until there are enough, or no more."""
+    """Show pairs and read answers until there are enough answers or no more pairs."""
     from likewise.tuning import write_labels
 
     color = has_color(sys.stdout)
@@ -228,7 +228,7 @@ def _ask(tuner: "Tuner", asked: "Questions", others: "list[Label]", path: Path, 
 
 
 def _is_enough(asked: "Questions", wanted: int) -> bool:
-    """Return whether as many pairs were answered as were asked for, or so many shown that most are passed over."""
+    """Return whether enough pairs were answered, or so many shown that most were skipped."""
     return asked.num_answered >= wanted or len(asked.answers) >= _MOST_SHOWN * wanted
 
 
@@ -243,12 +243,12 @@ def _answered(asked: "Questions", wanted: int, path: Path) -> str:
 
 
 def _more(asked: "Questions") -> int:
-    """Return a number of questions with which some are asked again."""
+    """Return a number of questions that asks for more answers."""
     return max(asked.num_answered, -(-len(asked.answers) // _MOST_SHOWN)) + 40
 
 
 def _answer() -> str:
-    """Return y, n, s, u or q; the end of the input is q."""
+    """Return y, n, s, u or q; q at the end of the input."""
     while True:
         click.echo("y/n/s/u/q? ", nl=False)
         line = sys.stdin.readline()
@@ -262,7 +262,7 @@ def _answer() -> str:
 
 
 def _side_by_side(a: Any, b: Any) -> list[str]:  # noqa: ANN401 - text or bytes
-    """Return two texts as one with their differences marked, cut to what a person reads."""
+    """Return two texts merged with their differences marked, truncated to a readable length."""
     from likewise.cli.compare import diff_lines
     from likewise.measures.comparison import compare
 
@@ -285,7 +285,7 @@ def _show_distribution(tuner: "Tuner") -> None:
     rows = [(low, count) for low, count in tuner.distribution() if low >= 0.1]
     most = max((count for _, count in rows), default=0)
     for low, count in rows:
-        # Counts differ by orders: a bar has a mark for each binary digit.
+        # Counts differ by orders of magnitude, so a bar has one mark per binary digit.
         click.echo(f"  {low:.2f} {count:>9,} {'#' * count.bit_length() if most else ''}")
 
 
@@ -316,14 +316,14 @@ def _show(proposal: "Proposal", inputs: tuple[str, ...], out: Path) -> None:
 
 
 def _free_name() -> str:
-    """Return a name for an output directory that is not there yet."""
+    """Return a name for an output directory that does not exist."""
     return next(
         name for name in itertools.chain(["out"], map("out-{}".format, itertools.count(2))) if not os.path.lexists(name)
     )
 
 
 def _reading_words() -> list[str]:
-    """Return the options of this call that `dedup` needs too: how files are read, and words that no recipe holds."""
+    """Return the options of this call that `dedup` needs too: reading options, and stop words, which recipes lack."""
     context = click.get_current_context()
     words = []
     for option in context.command.params:

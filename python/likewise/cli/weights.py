@@ -1,4 +1,4 @@
-"""``likewise weights``: weights of features by their rarity, as a table."""
+"""``likewise weights``: a table of feature weights by rarity."""
 
 import json
 from functools import partial
@@ -69,7 +69,7 @@ def command(
     recipe = take_recipe(
         options if is_of_recipe else options | {"weights": "log-count-idf" if method == "simhash" else "idf"}
     )
-    # Refuses a place where nothing can be written before the work, not after it.
+    # An unwritable place fails here, before the work.
     WholeFile(out)
     with shown(not quiet) as report:
         table = weigh_files(
@@ -82,7 +82,7 @@ def command(
         )
     table.write(out)
     if quiet:
-        # Otherwise they stand among the progress.
+        # Unless `quiet`, they are shown with the progress.
         for doubt in doubts_of(table):
             click.echo(f"warning: {doubt}", err=True)
     if as_json:

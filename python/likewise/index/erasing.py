@@ -61,9 +61,9 @@ class Erasure:
     Parameters
     ----------
     erased : tuple of str
-        Ids of which the index stored a document: present, removed or expired. No file of the index holds them now.
+        Ids for which the index stored a document: present, removed or expired. No file of the index contains them.
     absent : tuple of str
-        Ids of which the index stored nothing.
+        Ids for which the index stored nothing.
     promoted : tuple of str
         Ids of duplicates that match no other kept document. They are now kept.
     moved : tuple of (str, str)
@@ -71,7 +71,7 @@ class Erasure:
     index : dict
         ``path``, ``format``, ``recipe_id`` and ``store`` of the index.
     finished_at : str
-        When the erasure was finished: UTC, as in ISO 8601.
+        Time at which the erasure finished: UTC, in ISO 8601 format.
     """
 
     erased: tuple[str, ...]
@@ -144,20 +144,20 @@ def _digest(content: bytes, key: bytes) -> str:
 
 
 class _Marker(NamedTuple):
-    """An unfinished erasure: all of its ids, and those of which the index stored a document when it began."""
+    """An unfinished erasure: its ids, and those for which the index stored a document when it started."""
 
     ids: list[str]
     stored: set[str]
 
 
 def num_unfinished(directory: Path) -> int | None:
-    """Return the number of ids of an erasure that was interrupted, or None."""
+    """Return the number of ids of an interrupted erasure, or None."""
     marker = _read_marker(directory)
     return None if marker is None else len(marker.ids)
 
 
 def unfinished_warning(directory: Path) -> str | None:
-    """Return what a user must know of an erasure that was interrupted, or None."""
+    """Return a warning about an interrupted erasure, or None."""
     num = num_unfinished(directory)
     if num is None:
         return None
@@ -175,7 +175,7 @@ def erase(
     index: Mapping[str, Any],
     on_erased: Callable[[Erasure], object] | None = None,
 ) -> Erasure:
-    """Erase documents; an unfinished erasure is finished with them.
+    """Erase documents, and complete an unfinished erasure.
 
     Parameters
     ----------
@@ -184,11 +184,11 @@ def erase(
     directory : Path
         Its directory.
     ids : iterable of str
-        As an index stores them.
+        The ids in the form that an index stores.
     threads : int
         Number of threads.
     index : mapping
-        What the certificate says of the index.
+        Description of the index for the certificate.
     on_erased : callable, optional
         Called with the result while the erasure still counts as unfinished.
     """
@@ -218,7 +218,7 @@ def erase(
         finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     if on_erased is not None:
-        # The marker has the ids that were stored: as long as it is there, the result can be had again.
+        # The marker contains the ids that were stored, so the result can be computed again while it exists.
         on_erased(result)
     _delete_marker(directory)
     return result
@@ -229,7 +229,7 @@ def _unfinished(reason: str) -> StoreError:
 
 
 def _remove_all(native: _native.OnlineIndex, names: list[str], column: _native.Texts) -> dict[str, str | None]:
-    """Remove all documents of some ids, in this order; return the kept ids of the duplicates that were reassigned."""
+    """Remove all documents of some ids, in order; return the kept ids of reassigned duplicates, None if promoted."""
     kept_ids: dict[str, str | None] = {}
     for _ in range(_ATTEMPTS):
         pending = [record for record in native.records_of(column) if record[2] != "gone"]
@@ -242,7 +242,7 @@ def _remove_all(native: _native.OnlineIndex, names: list[str], column: _native.T
                 else:
                     _, promoted, moved = native.remove(names[place])
             except InvalidInput:
-                # Another thread removed it, or it has expired since.
+                # Another thread removed it, or it has expired in the meantime.
                 continue
             kept_ids |= dict.fromkeys(promoted)
             kept_ids |= dict(moved)
@@ -251,7 +251,7 @@ def _remove_all(native: _native.OnlineIndex, names: list[str], column: _native.T
 
 
 def _check_files(directory: Path) -> None:
-    """Raise StoreError if the directory contains files that no index writes: they may hold anything."""
+    """Raise StoreError if the directory contains files that no index writes: they may contain the documents."""
     others = sorted({entry.name for entry in directory.iterdir()} - _OWN_FILES - OF_THE_SYSTEM)
     if others:
         raise StoreError(
@@ -287,7 +287,7 @@ def _write_marker(directory: Path, marker: _Marker) -> None:
 
 
 def _delete_marker(directory: Path) -> None:
-    # Synced first: the names of the deleted files are gone before that of the marker is.
+    # Sync first, so that the names of the deleted files are gone before the marker's.
     for place in (directory / "segments", directory):
         if place.is_dir():
             sync_directory(place)

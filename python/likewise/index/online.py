@@ -276,11 +276,11 @@ class Index:
             self.close()
 
     def __len__(self) -> int:
-        """Documents that are neither removed nor expired."""
+        """Return the number of documents that are neither removed nor expired."""
         return len(self._native)
 
     def __contains__(self, doc_id: object) -> bool:
-        """Whether a document has this id and is neither removed nor expired."""
+        """Return whether a document has this id and is neither removed nor expired."""
         return self._native.are_known(all_ids([doc_id]))[0]
 
     def __repr__(self) -> str:
@@ -604,7 +604,7 @@ class Index:
         *,
         on_erased: Callable[[Erasure], object] | None = None,
     ) -> Erasure:
-        """Erase documents: remove them, and overwrite or delete everything that the files of the index hold of them.
+        """Erase documents: remove them, and overwrite or delete all of their data in the files of the index.
 
         Removal follows the rules of :meth:`remove`, in the order of `ids`. An expired document whose duplicates are
         still in the index is removed too, which reassigns its duplicates. Afterward, no file of the directory contains
@@ -675,7 +675,7 @@ class Index:
         facts["recipe"] = self._recipe.to_dict()
         facts["recall"] = self._recipe.stated_recall
         if isinstance(self._recipe.sketch, MinHash):
-            # How full they are is not counted.
+            # The number of documents in full buckets is not counted.
             facts["recall_full_buckets"] = self._recipe.recall_with(1, 1)
         return facts
 

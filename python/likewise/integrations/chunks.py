@@ -12,10 +12,10 @@ from likewise.errors import InvalidParameter
 from likewise.integrations.opening import open_index
 from likewise.recipe.given import GivenRecipe
 
-#: What happens to near-duplicates: they are left out, or marked in their metadata.
+#: What happens to near-duplicates: they are dropped, or marked in their metadata.
 Action = Literal["drop", "tag"]
 _EVIDENCE = ("kept_id", "measure", "similarity", "distance")
-# Metadata of chunks are flat in many stores of vectors.
+# Many vector stores support only flat metadata.
 PREFIX = "likewise_"
 TAGS = tuple(PREFIX + name for name in ("is_new", *_EVIDENCE))
 
@@ -35,7 +35,7 @@ class ChunkRules:
         Whether to add chunks to the index, so that they are also compared with each other. If False, chunks are only
         compared with the index.
     action : {"drop", "tag"}
-        What to do with near-duplicates: leave them out, or mark them in their metadata.
+        What to do with near-duplicates: drop them, or mark them in their metadata.
     collection, key : str, optional
         Collection of a service, and an API key.
 

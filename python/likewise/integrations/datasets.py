@@ -45,8 +45,9 @@ def dedup(
     -------
     Dataset, DatasetDict or IterableDataset
         The kept rows, in their order, as the same type as `dataset`. A Dataset becomes a selection of rows
-        (``Dataset.select``), without copying the data. An IterableDataset becomes a filter by row number. Its stream is
-        read once now, and again whenever the result is read. It must yield the same rows in the same order.
+        (``Dataset.select``), without copying the data. An IterableDataset becomes a filter by row number. Its
+        stream is read once by this call, and again whenever the result is read. It must yield the same rows in the same
+        order.
 
     Raises
     ------

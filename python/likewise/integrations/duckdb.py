@@ -25,12 +25,12 @@ def dedup(relation: Any, text: Any = "text", recipe: Any = None, **options: Any)
     relation : duckdb.DuckDBPyRelation
         One document per row. Its order decides which copy is kept: sort it.
     text, recipe, **options
-        As `text_field`, `recipe` and the others of :func:`likewise.dedup`.
+        As `text_field`, `recipe` and other arguments of :func:`likewise.dedup`.
 
     Returns
     -------
     duckdb.DuckDBPyRelation
-        The rows that are kept, in their order, on the connection of `relation`.
+        The kept rows, in their order, on the connection of `relation`.
 
     Notes
     -----
@@ -133,5 +133,5 @@ def _positions(texts: Any, recipe: Any, fields: dict[str, Any]) -> Any:  # noqa:
 
 
 def _relation(like: Any, found: Any) -> Any:  # noqa: ANN401
-    """Return an Arrow table as a relation on the connection of another: DuckDB finds it by its name here."""
+    """Return an Arrow table as a relation on the connection of `like`; DuckDB finds it by its local variable name."""
     return like.query("likewise_input", "SELECT * FROM found")

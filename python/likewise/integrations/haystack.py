@@ -24,7 +24,7 @@ class LikewiseDeduplicator:
     ----------
     **rules
         `recipe`, `index`, `add`, `action` and `collection`, see :class:`likewise.integrations.chunks.ChunkRules`. A
-        pipeline that is serialized stores the recipe by its fields. A `key` of a service cannot be stored.
+        serialized pipeline stores the recipe by its fields. A `key` of a service cannot be stored.
 
     Raises
     ------
@@ -64,7 +64,7 @@ class LikewiseDeduplicator:
         Parameters
         ----------
         documents : list of Document
-            Documents without content are passed over and stay.
+            Documents without content are not compared and are kept.
 
         Returns
         -------

@@ -46,8 +46,8 @@ class LikewiseTransformer(BaseDocumentTransformer):
     def transform_documents(self, documents: Sequence[Document], **kwargs: Any) -> list[Document]:  # noqa: ANN401
         """Return the kept documents, in their order. The given documents are not changed.
 
-        With `action` ``tag``, all of them with ``likewise_is_new`` in their metadata; near-duplicates also with
-        ``likewise_kept_id``, ``likewise_measure`` and ``likewise_similarity``.
+        With `action` ``tag``, return all documents with ``likewise_is_new`` in their metadata; near-duplicates also
+        have ``likewise_kept_id``, ``likewise_measure`` and ``likewise_similarity``.
         """
         return _transformed(self._rules, documents)
 

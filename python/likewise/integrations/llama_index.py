@@ -33,8 +33,8 @@ class LikewiseTransform(TransformComponent):
 
     Notes
     -----
-    The text of a node is compared without its metadata. Marks are left out of what is embedded and of what a language
-    model reads. With an index in a directory, the pipeline must run in one process (``num_workers=1``).
+    The text of a node is compared without its metadata. Marks are excluded from embeddings and from the input of
+    language models. With an index in a directory, the pipeline must run in one process (``num_workers=1``).
     """
 
     _rules: ChunkRules = PrivateAttr()
@@ -46,7 +46,7 @@ class LikewiseTransform(TransformComponent):
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:  # noqa: ANN401
         """Return the kept nodes, in their order.
 
-        With `action` ``tag``, all of them with ``likewise_is_new`` in their metadata; near-duplicates also with
+        With `action` ``tag``, return all nodes with ``likewise_is_new`` in their metadata; near-duplicates also have
         ``likewise_kept_id``, ``likewise_measure`` and ``likewise_similarity``.
         """
         rules = self._rules

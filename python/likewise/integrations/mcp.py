@@ -70,8 +70,8 @@ def server_of(index: Index | Client, *, write: bool = False) -> MCPServer:
 
     Returns
     -------
-    mcp.server.mcpserver.MCPServer
-        Its method `run` serves it.
+        mcp.server.mcpserver.MCPServer
+        The server; call its method `run` to start it.
     """
 
     def check(text: str) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _fields(value: object, *names: str) -> dict[str, Any]:
 
 
 def _explained(tool: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
-    """Return a tool whose errors reach the model; the protocol hides the text of others."""
+    """Return a tool whose errors reach the model as ToolError; the protocol hides the messages of other exceptions."""
 
     @functools.wraps(tool)
     def explained(*args: _Given.args, **kwargs: _Given.kwargs) -> _Answer:

@@ -1,4 +1,4 @@
-"""Which index an integration uses: a directory or a service."""
+"""Opens the index of an integration: a directory or a service."""
 
 import os
 
@@ -31,8 +31,8 @@ def open_index(
 
     Returns
     -------
-    Index or Client
-        To be closed.
+        Index or Client
+        The index; the caller must close it.
 
     Raises
     ------

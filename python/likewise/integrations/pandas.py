@@ -1,4 +1,4 @@
-"""pandas: an accessor ``likewise`` of data frames and series.
+"""pandas: an accessor ``likewise`` for data frames.
 
 Requires ``pip install "likewise[pandas]"``. Importing the module registers the accessor.
 """
@@ -31,8 +31,8 @@ class FrameMethods:
     Notes
     -----
     Each method takes the name of the text column (a list of names joins columns with a newline), a recipe or the name
-    of a preset, and the options of :func:`likewise.dedup`. Only the columns that are needed become Arrow data, without
-    a copy if their strings are Arrow strings.
+    of a preset, and the options of :func:`likewise.dedup`. Only the required columns are converted to Arrow, without a
+    copy if their strings are Arrow strings.
 
     Examples
     --------
@@ -49,22 +49,22 @@ class FrameMethods:
         self._frame = frame
 
     def dedup(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
-        """Return the rows that are kept, with their index.
+        """Return the kept rows, with their index.
 
         Parameters
         ----------
         text, recipe, **options
-            As `text_field`, `recipe` and the others of :func:`likewise.dedup`.
+            As `text_field`, `recipe` and other arguments of :func:`likewise.dedup`.
 
         Returns
         -------
         pandas.DataFrame
-            A part of the frame.
+            The kept rows of the frame.
         """
         return self._frame[self._deduplication(text, recipe, options).kept]
 
     def groups(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
-        """Return the group of each row: the id of the row that is kept, or its number if the frame has no ids.
+        """Return the group of each row: the id of the kept row, or its number if the frame has no ids.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class FrameMethods:
         table = self._deduplication(text, recipe, options).table()
         labels = table.to_pandas().set_axis(self._frame.index)
         if pa.types.is_integer(table.schema.field("duplicate_of").type):
-            # With nulls, NumPy's integers would become fractions.
+            # With nulls, NumPy integers would become floats.
             labels["duplicate_of"] = table.column("duplicate_of").to_pandas(types_mapper=_NULLABLE.get).array
         return labels
 

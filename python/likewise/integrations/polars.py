@@ -1,4 +1,4 @@
-"""Polars: a namespace ``likewise`` of data frames, lazy frames, series and expressions.
+"""Polars: a namespace ``likewise`` for data frames, lazy frames, series and expressions.
 
 Requires ``pip install "likewise[polars]"``. Importing the module registers the namespaces.
 """
@@ -44,12 +44,12 @@ class FrameMethods:
         self._frame = frame
 
     def dedup(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
-        """Return the rows that are kept, as a polars.DataFrame.
+        """Return the kept rows as a polars.DataFrame.
 
         Parameters
         ----------
         text, recipe, **options
-            As `text_field`, `recipe` and the others of :func:`likewise.dedup`.
+            As `text_field`, `recipe` and other arguments of :func:`likewise.dedup`.
         """
         result = likewise.dedup(self._frame, recipe, text_field=text, **options)
         return self._frame.filter(pl.Series(result.kept))
@@ -89,10 +89,10 @@ class LazyFrameMethods:
         self._frame = frame
 
     def dedup(self, text: Any = "text", recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
-        """Return the rows that are kept, as a polars.LazyFrame.
+        """Return the kept rows as a polars.LazyFrame.
 
-        When the result is collected, all rows up to this step are in memory at once; later filters are applied to the
-        rows that are kept.
+        When the result is collected, all rows up to this step are in memory at once; later filters apply to the kept
+        rows.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class SeriesMethods:
         self._series = series
 
     def dedup(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
-        """Return the texts that are kept, as a polars.Series; arguments as for :func:`likewise.dedup`."""
+        """Return the kept texts as a polars.Series; arguments as for :func:`likewise.dedup`."""
         return self._series.filter(self.is_kept(recipe, **options))
 
     def is_kept(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
@@ -129,7 +129,7 @@ class SeriesMethods:
         return pl.Series(self._series.name, likewise.dedup(self._series, recipe, **options).kept)
 
     def groups(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
-        """Return for each text the row of the kept one in its group; arguments as for :func:`likewise.dedup`."""
+        """Return for each text the row of the kept text of its group; arguments as for :func:`likewise.dedup`."""
         groups = likewise.dedup(self._series, recipe, **options).groups
         return pl.Series(self._series.name, groups)
 
@@ -181,7 +181,7 @@ class ExpressionMethods:
         return self._mapped("is_kept", pl.Boolean, recipe, options)
 
     def groups(self, recipe: Any = None, **options: Any) -> Any:  # noqa: ANN401
-        """Return for each text the row of the kept one in its group; arguments as for :func:`likewise.dedup`."""
+        """Return for each text the row of the kept text of its group; arguments as for :func:`likewise.dedup`."""
         return self._mapped("groups", pl.Int64, recipe, options)
 
     def sketch(self, recipe: Any = None, **fields: Any) -> Any:  # noqa: ANN401

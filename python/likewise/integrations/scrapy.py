@@ -38,12 +38,13 @@ class NearDuplicate(DropItem):
 class LikewisePipeline:
     """An item pipeline that adds the text of each item to an index, and drops or marks near-duplicates.
 
-    The index is opened with the spider and closed with it. Calls run in threads, so that the crawl goes on meanwhile.
+    The index is opened and closed with the spider. Calls run in threads, so that the crawl continues meanwhile.
 
     Parameters
     ----------
     crawler : scrapy.crawler.Crawler
-        With the settings below. Its statistics count ``likewise/new``, ``duplicate``, ``known`` and ``no_text``.
+        A crawler with the settings below. Its statistics count ``likewise/new``, ``duplicate``, ``known`` and
+        ``no_text``.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""Readers and writers: one of each for a format, and the life of an output directory."""
+"""Readers and writers of all formats, and the life cycle of an output directory."""

@@ -1,4 +1,4 @@
-"""Which format a file has: by its name, else by its first bytes."""
+"""The format of a file: by its name, otherwise by its first bytes."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from likewise.errors import InvalidInput, InvalidParameter
 
-# As --format names them.
+# Names for --format.
 FORMATS = ("jsonl", "csv", "tsv", "parquet", "arrow", "text", "warc", "binary")
 LINE_FORMATS = ("jsonl", "csv", "tsv")
 
@@ -26,10 +26,10 @@ _SUFFIXES = {
     ".wet": "warc",
     ".arc": "warc",
 }
-# Web archives are packed by gzip, a member for each record; other packings of them are not read.
+# Web archives are compressed with gzip, one member per record; other codecs are not supported for them.
 _CODECS = {**dict.fromkeys(LINE_FORMATS, ("gzip", "zstd")), "warc": ("gzip",)}
 _CODEC_SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
-# Names that standard input goes by, in messages and in kept/.
+# Extensions of the name of standard input, in messages and in kept/.
 STDIN_SUFFIXES = {
     "jsonl": ".jsonl",
     "csv": ".csv",
@@ -44,7 +44,7 @@ _JSON_START = re.compile(rb"(\xef\xbb\xbf)?\s*\{\s*[\"}]")
 _WEB_ARCHIVE = (b"WARC/", b"filedesc://")
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 # Skippable frames of Zstandard begin with 0x184D2A50 to 0x184D2A5F.
-# First bytes of what is met under names of JSON Lines and CSV, what it is, and what to do.
+# First bytes of other formats found under names of JSON Lines and CSV, their names, and what to do.
 _NO_LINES = (
     (b"\xff\xfe", "UTF-16", "convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"),
     (b"\xfe\xff", "UTF-16", "convert it to UTF-8, for example with iconv -f UTF-16 -t UTF-8"),
@@ -60,14 +60,14 @@ _ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18", re.DOTALL)
 
 @dataclass(frozen=True)
 class Format:
-    """What a file holds and how it is packed.
+    """The format of a file and its compression.
 
     Parameters
     ----------
     kind : str
         One of :data:`FORMATS`.
     codec : {"gzip", "zstd"}, optional
-        How it is packed.
+        Compression of the file.
     """
 
     kind: str
@@ -75,7 +75,7 @@ class Format:
 
 
 def format_by_name(path: Path) -> Format | None:
-    """Return the format that a file's name tells, or None."""
+    """Return the format that the name of a file indicates, or None."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     codec = _CODEC_SUFFIXES.get(suffixes[-1]) if suffixes else None
     if codec is not None:
@@ -87,24 +87,24 @@ def format_by_name(path: Path) -> Format | None:
 
 
 def format_of(path: Path, name: str, forced: str | None) -> Format:
-    """Return the format of a file that was named.
+    """Return the format of a file that was given by name.
 
     Parameters
     ----------
     path : Path
         The file.
     name : str
-        It, for messages.
+        Name of the file, for messages.
     forced : str, optional
-        What ``--format`` says; how the file is packed is still seen from its first bytes.
+        Value of ``--format``; the compression is still detected from the first bytes.
 
     Raises
     ------
     InvalidInput
-        If it cannot be told.
+        If the format cannot be determined.
     """
     if forced == "binary":
-        # Bytes are taken as they are, packed or not.
+        # Bytes are read unchanged, compressed or not.
         return Format(forced)
     known = format_by_name(path) if forced is None else None
     if known is not None and known.kind not in LINE_FORMATS:
@@ -145,21 +145,21 @@ def format_of(path: Path, name: str, forced: str | None) -> Format:
 
 
 def _check_lines(start: bytes, name: str) -> None:
-    """Raise InvalidInput if a file that begins so holds no lines of text, by its first bytes."""
+    """Raise InvalidInput if the first bytes show that a file does not contain lines of text."""
     for magic, what, remedy in _NO_LINES:
         if start.startswith(magic):
             raise InvalidInput(f"the file is {what}, despite its name; {remedy}", name, 1)
 
 
 def codec_by_bytes(start: bytes) -> str | None:
-    """Return how a file is packed that begins with these bytes."""
+    """Return the compression of a file with these first bytes, or None."""
     if start.startswith(_GZIP):
         return "gzip"
     return "zstd" if start.startswith(_ZSTD) or _ZSTD_SKIPPABLE.match(start) else None
 
 
 def may_be_packed(kind: str) -> bool:
-    """Return whether files of this kind are read where they are packed."""
+    """Return whether compressed files of this format are supported."""
     return kind in _CODECS
 
 
@@ -170,7 +170,7 @@ def check_format(name: str | None) -> None:
 
 
 def check_delimiter(text: str | None) -> None:
-    """Raise InvalidParameter if this cannot stand between fields."""
+    """Raise InvalidParameter if the text cannot separate fields."""
     if text is not None and (len(text.encode()) != 1 or text in '"\r\n'):
         raise InvalidParameter(
             "delimiter", f"{text!r} is not a single ASCII character other than a quote or line break"

@@ -1,29 +1,29 @@
 """Text as HTML: nothing in a document can become markup, and hidden characters are shown.
 
-Reports, pages and what notebooks show of results are made of it.
+Used by reports, pages and the notebook representations of results.
 """
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
-# Control characters, those that turn the direction of what follows, and those that nobody sees. Joiners have honest
-# uses and stay.
+# Control characters, characters that change the text direction, and invisible characters. Joiners have legitimate
+# uses and are left as they are.
 _HIDDEN = (
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ue000-\uf8ff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\U000f0000-\U0010ffff]"
 )
-# Notebooks put tables to the right.
+# Notebooks align tables to the right.
 _LEFT = "text-align: left"
 
 
 class Html(str):
-    """Text that is markup already: templates take it as it is."""
+    """Text that is already markup; templates insert it unescaped."""
 
     __slots__ = ()
 
     def __html__(self) -> str:
-        """Return itself, as template engines ask."""
+        """Return itself; template engines call this."""
         return self
 
 
@@ -33,7 +33,7 @@ def _hidden() -> re.Pattern[str]:
 
 
 def visible(text: str) -> str:
-    """Return text in which control characters, and those that hide or turn text, are spelled out.
+    """Return text with control characters, and those that hide or redirect text, spelled out.
 
     Examples
     --------
@@ -44,10 +44,10 @@ def visible(text: str) -> str:
 
 
 def escaped(text: object) -> Html:
-    """Return anything as HTML: markup as it is, text escaped, what is hidden in it spelled out."""
+    """Return anything as HTML: markup unchanged, text escaped, hidden characters spelled out."""
     if isinstance(text, Html):
         return text
-    # Imported when used, as the pattern is compiled then: whoever prints nothing as HTML pays for neither.
+    # The import and the pattern are loaded on first use, so that programs without HTML output do not pay for them.
     import html
 
     return Html(html.escape(visible(str(text)), quote=True))
@@ -59,12 +59,12 @@ def element(name: str, content: object = "", **attributes: object) -> Html:
     Parameters
     ----------
     name : str
-        Its tag.
+        Tag name.
     content : object
         Markup, text that is escaped, or a list of both.
     **attributes : object
-        Their values are escaped; one that is None or False is left out. ``class_`` means ``class``; an underscore
-        within a name a hyphen.
+        Values are escaped; those that are None or False are omitted. ``class_`` means ``class``; an underscore
+        within a name becomes a hyphen.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def _attributes(attributes: dict[str, object]) -> str:
 
 
 def facts(title: str, values: Mapping[str, object]) -> Html:
-    """Return a title and a table of names and values, as notebooks show an object."""
+    """Return a title and a table of names and values, the notebook representation of an object."""
     rows = [
         element("tr", [element("th", name, style=_LEFT), element("td", value, style=_LEFT)])
         for name, value in values.items()
@@ -101,7 +101,7 @@ def facts(title: str, values: Mapping[str, object]) -> Html:
 
 
 def listing(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
-    """Return a table with a head."""
+    """Return a table with a header."""
     head = element("thead", element("tr", [element("th", name, scope="col", style=_LEFT) for name in columns]))
     body = [element("tr", [element("td", value, style=_LEFT) for value in row]) for row in rows]
     return element("table", [head, element("tbody", body)])

@@ -1,4 +1,4 @@
-"""Which files are meant: names, directories, globs and standard input, in a fixed order."""
+"""Expansion of input names: files, directories, globs and standard input, in a fixed order."""
 
 import glob
 import os
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from likewise.io.tables.datasets import Dataset
 
 STDIN_STEM = "stdin"
-# Of a finished run, beside its summary.
+# Result files of a finished run, in addition to its summary.
 _RESULTS = (EVIDENCE, LEAKS)
 _CODEC_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst"}
 
@@ -48,18 +48,18 @@ class Inputs:
     Parameters
     ----------
     files : tuple of InputFile
-        In the order in which their documents count.
+        The files, in the order of their documents.
     skipped : tuple of str
-        Files of directories whose kind is not known, and links, relative to the directory named; directories that a
-        glob finds, ending in ``/``.
+        Files of unknown formats and links in directories, relative to the given directory; directories matched by
+        a glob, ending in ``/``.
     datasets : tuple of (str, Dataset)
-        Directories of Hugging Face datasets among them, with their names relative to the common parent.
+        Directories of Hugging Face datasets, with their names relative to the common parent.
     companions : tuple of (str, Path)
-        Files that are copied as they are beside what is kept.
+        Files that are copied unchanged next to the kept documents.
     copies : tuple of Path
-        Those of the files that are copies of standard input or of files in a store: their times mean nothing.
+        Files that are copies of standard input or of files in a store; their modification times mean nothing.
     parent : Path, optional
-        The directory that names are relative to; None where standard input is all there is.
+        The directory that names are relative to; None if no input is a local file.
     """
 
     files: tuple[InputFile, ...]
@@ -70,12 +70,12 @@ class Inputs:
     parent: Path | None = None
 
     def provenance(self) -> dict[str, object]:
-        """Return what decides on the texts beside the recipe: which reader extracted the pages of web archives.
+        """Return what determines the texts besides the recipe: the reader that extracted pages of web archives.
 
         Raises
         ------
         MissingExtra
-            If what reads them is not installed.
+            If the reader is not installed.
         """
         found = next((facts for file in self.files if (facts := file.provenance()) is not None), None)
         return {} if found is None else {"extractors": found}
@@ -83,9 +83,9 @@ class Inputs:
 
 @dataclass
 class _Found:
-    """What names were expanded to."""
+    """The result of expanding names."""
 
-    # Path, the root that it is relative to, and what it holds where that is clear.
+    # Path, the root that it is relative to, and its format if known.
     files: list[tuple[Path, Path, Format | None]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     has_links: bool = False
@@ -110,35 +110,35 @@ def find_inputs(
     Parameters
     ----------
     names : sequence of str or Path
-        Files, directories, globs, or ``-`` for standard input (JSON Lines unless `file_format` says otherwise);
-        ``s3://`` and other names of stores that fsspec knows.
+        Files, directories, globs, or ``-`` for standard input (JSON Lines unless `file_format` is given);
+        ``s3://`` and other URLs that fsspec supports.
     rules : ReadRules
-        What will be read of them.
+        What to read from the files.
     file_format : str, optional
-        What the files are, whatever their names say. Of directories only those are taken that have such a name; as
-        ``binary`` all.
+        Format of all files, regardless of their names. From directories, only files with names of this format are
+        read, or all files for ``binary``.
     delimiter : str, optional
-        What stands between fields of CSV, instead of a comma, or a tab in TSV.
+        Field separator of CSV; a comma, or a tab in TSV, if None.
     output : Path, optional
-        A file or directory never to read, even where a directory or glob holds it.
+        A file or directory that is never read, even if a directory or glob contains it.
     stdin : binary file, optional
-        What ``-`` means; it is copied into `spool_directory`, since it is read twice.
+        The stream for ``-``; it is copied into `spool_directory`, since it is read twice.
     spool_directory : Path, optional
-        Where to; files of stores are fetched into it too.
+        Directory for the copy of standard input and for files fetched from stores.
     progress : callable, optional
-        Told of what is fetched.
+        Receives events about fetched files.
 
     Returns
     -------
     Inputs
-        Files in the order named; those of a directory sorted by the bytes of their paths.
+        Files in the given order; those of a directory sorted by the bytes of their paths.
 
     Raises
     ------
     FileNotFoundError
         If a name is not a file, a directory, or a glob with matches.
     InvalidInput
-        If there are no files, one is named twice or is the output, or its kind is not known.
+        If there are no files, or a file is given twice, is the output, or has an unknown format.
     """
     check_format(file_format)
     check_delimiter(delimiter)
@@ -179,7 +179,7 @@ def find_inputs(
         raise InvalidInput(_why_nothing(found))
     _refuse_twice([path for path, _, _ in found.files])
     roots = [root for path, root, _ in found.files if path not in streams]
-    # What was fetched is named by its place in its store, not by where the copy lies.
+    # Fetched files are named by their paths in the store, not by those of their copies.
     is_fetched = [fetched is not None and root.is_relative_to(fetched) for root in roots]
     parents = [_common([root for root, own in zip(roots, is_fetched, strict=True) if own == kind]) for kind in (0, 1)]
 
@@ -203,7 +203,7 @@ def find_inputs(
 
 
 def _why_nothing(found: _Found) -> str:
-    """Return why no file was found, and what to do."""
+    """Return the reason why no file was found, and what to do."""
     listed = f" (skipped: {', '.join(found.skipped[:5])})" if found.skipped else ""
     if found.has_links:
         hint = "links inside a directory are not followed; give their targets, or a glob such as 'DIR/*'"
@@ -221,11 +221,11 @@ def _common(roots: list[Path]) -> Path:
 
 
 def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: Progress) -> None:
-    """Fetch what a name of a store means, and take it as if it had been named where it lies now."""
+    """Fetch the files that a store URL means, and add them as if their copies had been given."""
     from likewise.io.tables.datasets import COMPANIONS, SPLITS
 
     remote = remote_files(name)
-    # Stores of two kinds may have one path.
+    # Stores of different kinds may have the same path.
     place = place / name.partition("://")[0].lower()
     wanted, targets = [], []
     paths = {file.path for file in remote.files}
@@ -255,12 +255,12 @@ def _fetch(name: str, place: Path, forced: str | None, found: _Found, progress: 
 
 
 def _holds_run(folder: str, paths: set[str]) -> bool:
-    """Return whether a directory of a store is the output of a finished run, by all paths there."""
+    """Return whether a directory of a store contains a finished run, given all paths there."""
     return f"{folder}/{SUMMARY}" in paths and any(f"{folder}/{name}" in paths for name in _RESULTS)
 
 
 def _absolute(name: str | Path) -> Path:
-    """Return an absolute path without ``..``, links left as they are."""
+    """Return an absolute path without ``..``; links are not resolved."""
     return Path(os.path.abspath(name))  # noqa: PTH100
 
 
@@ -287,7 +287,7 @@ def _file(
         raise InvalidInput(
             "not a regular file, and a run reads its input twice; pipe it to standard input and give -", name
         )
-    # How lines are packed is seen from their bytes.
+    # The compression of line formats is detected from their bytes.
     found = known if known is not None and known.kind not in LINE_FORMATS else format_of(path, name, forced)
     num_bytes = path.stat().st_size
     file = _opened(path, name, num_bytes, found, rules, delimiter, readers)
@@ -309,7 +309,7 @@ def _opened(
     delimiter: str | None,
     readers: "Callable[[], HtmlReaders]",
 ) -> InputFile:
-    """Open a file by its format, whose module is loaded here: most runs have one format."""
+    """Open a file by its format. Imports the module of the format here, since most runs have one format."""
     if found.kind == "jsonl":
         return JsonlFile(path, name, num_bytes, rules, found.codec)
     if found.kind in LINE_FORMATS:
@@ -342,7 +342,7 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
     of_dataset: set[Path] = set()
     for directory, names, files in os.walk(root, followlinks=False):
         here = Path(directory)
-        # File systems list them in orders of their own.
+        # File systems list entries in arbitrary order.
         names.sort(key=os.fsencode)
         files.sort(key=os.fsencode)
         links = [(here / name).relative_to(root).as_posix() for name in names if (here / name).is_symlink()]
@@ -357,7 +357,7 @@ def _walk(root: Path, forbidden: Path | None, forced: str | None, found: _Found)
         if dataset is not None:
             found.datasets.append((here, dataset))
             of_dataset.update(dataset.data_files)
-            # Other Arrow files beside it are caches of earlier work.
+            # Other Arrow files in the directory are caches.
             caches = [name for name in files if name.endswith(".arrow") and here / name not in of_dataset]
             found.skipped.extend((here / name).relative_to(root).as_posix() for name in caches)
             files = [name for name in files if name not in (*caches, *COMPANIONS)]
@@ -397,7 +397,7 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
             found.skipped.append(path.name)
             found.has_outputs = True
         elif path.is_dir():
-            # Nothing below it was meant by the glob, which whoever wrote it may not know.
+            # The glob matched nothing below this directory, which the user may not expect.
             if path not in holders and not _is_empty(path):
                 found.skipped.append(f"{path.name}/")
         elif path not in caches and (forced is not None or format_by_name(path) is not None):
@@ -408,7 +408,7 @@ def _expand(name: str, forbidden: Path | None, forced: str | None, found: _Found
 
 def _is_output(directory: Path) -> bool:
     """Return whether a directory is the output of a run, finished or not."""
-    # One that nobody may look into is none.
+    # An unreadable directory is not an output.
     with suppress(OSError):
         is_finished = (directory / SUMMARY).is_file() and any((directory / name).is_file() for name in _RESULTS)
         return is_finished or (directory / UNFINISHED / IDENTITY).is_file()
@@ -416,10 +416,10 @@ def _is_output(directory: Path) -> bool:
 
 
 class _RunFiles:
-    """Tells which matches of a glob belong to the outputs of runs, and were not asked for.
+    """Recognizes glob matches that belong to outputs of runs and were not asked for.
 
-    Those are a run's own files, such as its errors, and whatever ``**`` finds in the output of a run below the
-    directory that it begins at. ``runs/*/kept/*.jsonl`` asks for what runs kept.
+    These are the files of a run, such as its errors, and everything that ``**`` finds in the output of a run below the
+    directory where it starts. ``runs/*/kept/*.jsonl`` asks for kept documents.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -440,14 +440,14 @@ class _RunFiles:
 
 
 def _is_empty(directory: Path) -> bool:
-    # One that nobody may look into, such as `lost+found`, is passed over as others are.
+    # An unreadable directory, such as `lost+found`, is skipped like others.
     with suppress(OSError):
         return not any(directory.iterdir())
     return False
 
 
 def _beside_datasets(matches: list[Path], found: _Found) -> set[Path]:
-    """Note datasets of which a glob finds all rows; return the Arrow files beside the rows of datasets."""
+    """Record datasets of which a glob matches all data files; return other Arrow files in directories of datasets."""
     from likewise.io.tables.datasets import open_dataset
 
     others: set[Path] = set()

@@ -1,4 +1,4 @@
-"""Kept documents written back: a file for each input, of the same name and format."""
+"""Kept documents written back: one file per input, with the same name and format."""
 
 import shutil
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from likewise.io.source.files import InputFile, Kept
 
 
 def write_kept(file: InputFile, target: Path, kept: Kept) -> None:
-    """Write the kept documents of one input to a new file, whose directory is made."""
+    """Write the kept documents of one input to a new file; create its directory."""
     if file.is_document and not len(kept.offsets):
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -25,7 +25,7 @@ def write_kept(file: InputFile, target: Path, kept: Kept) -> None:
 
 
 def check_annotated(files: Sequence[InputFile], fields: AddedFields) -> None:
-    """Raise InvalidParameter if fields cannot be added to the rows of files, as far as their beginnings show."""
+    """Raise InvalidParameter if fields cannot be added to the rows of files, as far as their first records show."""
     for file in files:
         check_takes_fields(file.name, takes_fields=file.takes_fields)
         if not isinstance(file, LineFile) or (file.is_plain and file.num_bytes):
@@ -35,18 +35,18 @@ def check_annotated(files: Sequence[InputFile], fields: AddedFields) -> None:
 def write_descriptions(
     inputs: Inputs, kept: Path, num_kept: Sequence[int], answer: str, added: Added | None = None
 ) -> None:
-    """Write what belongs to directories of datasets, once their kept files stand.
+    """Write the companion files of dataset directories, after their kept files.
 
     Parameters
     ----------
     inputs : Inputs
-        What was read.
+        The inputs of the run.
     kept : Path
         The directory of the kept files.
     num_kept : sequence of int
-        Kept documents of each input.
+        Number of kept documents of each input.
     answer : str
-        What tells this result from others.
+        Distinguishes this result from others.
     added : Added, optional
         Fields that were added to each row.
     """
@@ -66,12 +66,12 @@ def write_descriptions(
 
 
 def stream_files(files: Sequence[InputFile]) -> list[LineFile]:
-    """Return files whose kept documents can follow one another on one stream.
+    """Return the files if their kept documents can be concatenated on one stream.
 
     Raises
     ------
     InvalidInput
-        If there is another.
+        If a file has another format.
     """
     found = []
     for file in files:
@@ -88,7 +88,7 @@ def stream_files(files: Sequence[InputFile]) -> list[LineFile]:
 
 
 class KeptStream:
-    """Kept lines of several inputs on one stream; of CSV the header comes once.
+    """Kept lines of several inputs on one stream; the header of CSV is written once.
 
     Parameters
     ----------

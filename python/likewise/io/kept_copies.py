@@ -1,4 +1,4 @@
-"""The copies that a run wrote of what it kept, read again one document after the other."""
+"""The kept files that a run wrote, read again document by document."""
 
 import io
 import shutil
@@ -20,18 +20,18 @@ _RECORDS = ("csv", "tsv")
 
 
 class KeptCopy(NamedTuple):
-    """A copy of what stayed of one input.
+    """The kept file of one input.
 
     Parameters
     ----------
     path : Path, optional
-        Where it lies; None for a file of text or bytes that did not stay.
+        The file; None for a removed file of text or bytes.
     form : Format
-        What it holds.
+        Format of the file.
     delimiter : str
-        What stands between the fields of a record.
+        Field separator of records.
     has_quotes : bool
-        Whether a quote at the beginning of a field opens a quoted one.
+        Whether a quote at the start of a field opens a quoted field.
     """
 
     path: Path | None
@@ -41,12 +41,12 @@ class KeptCopy(NamedTuple):
 
 
 def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
-    """Return the kept files in input order, and what they hold; None where the run wrote no copies.
+    """Return the kept files in input order; None if the run wrote none.
 
     Raises
     ------
     InvalidInput
-        If one is missing.
+        If a file is missing.
     """
     options = summary.get("options", {})
     if options.get("write") != "kept":
@@ -61,7 +61,7 @@ def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
             found = format_of(path, str(path), form)
             between = options.get("delimiter") or ("\t" if found.kind == "tsv" else ",")
             copies.append(KeptCopy(path, found, between, file.get("quote") != "none"))
-        # Text files of which nothing stays leave no file.
+        # Removed text files have no kept file.
         elif file["num_kept"] or (options.get("on_error") == "keep" and file["num_bad_rows"]):
             raise InvalidInput("the kept file of this run is missing; run again", str(path))
         else:
@@ -70,11 +70,11 @@ def kept_copies(run: Path, summary: dict[str, Any]) -> list[KeptCopy] | None:
 
 
 def kinds_of(copies: list[KeptCopy]) -> set[str | bytes]:
-    """Return what documents of copies can be compared with: ``table``, the header of records, else the format."""
+    """Return what the documents are comparable by: ``table``, the header of records, or otherwise the format."""
     kinds: set[str | bytes] = set()
     for copy in copies:
         if copy.path is not None and copy.form.kind in _RECORDS:
-            # A file of nothing has no header.
+            # An empty file has no header.
             kinds.update(islice(_records(copy), 1))
         else:
             kinds.add("table" if copy.form.kind in _TABLES else copy.form.kind)
@@ -82,9 +82,9 @@ def kinds_of(copies: list[KeptCopy]) -> set[str | bytes]:
 
 
 def kept_documents(copies: list[KeptCopy]) -> Iterator[object]:
-    """Yield rows, records without headers, whole files of text and bytes, and lines of all else, in input order.
+    """Yield rows, records without headers, whole files of text and bytes, and lines of other formats, in input order.
 
-    Records and lines come without their line ends.
+    Records and lines come without newlines.
     """
     for copy in copies:
         path, form = copy.path, copy.form
@@ -105,7 +105,7 @@ def kept_documents(copies: list[KeptCopy]) -> Iterator[object]:
 
 
 def table_batches(path: Path, *, is_parquet: bool, num_rows: int) -> Iterator[Any]:
-    """Yield the record batches of a Parquet file, of so many rows at most, or those of an Arrow file as they come."""
+    """Yield record batches: of a Parquet file with at most `num_rows` rows, of an Arrow file as stored."""
     import pyarrow as pa
 
     if is_parquet:

@@ -1,40 +1,40 @@
-"""Rows of ids and what was said of them as CSV, whatever characters ids hold."""
+"""Rows of ids and labels as CSV, safe for any characters in ids."""
 
 import csv
 import io
 import re
 from collections.abc import Iterable, Sequence
 
-# A spreadsheet runs a cell that begins with one of these. Cells begin where the text does, and behind what parts cells
-# or lines in some country; quotes and spaces before a formula may be dropped.
+# Spreadsheets execute cells that begin with one of these. A cell starts at the beginning of the text, or after a cell
+# or line separator of some locale; spreadsheets may drop quotes and spaces before a formula.
 _FORMULA = "(^|[;\t\r\n])({}[\"' ]*[=+\\-@＝＋－＠])"
 _PLAIN = re.compile(_FORMULA.format(""))
 _SHIELDED = re.compile(_FORMULA.format("'"))
 
 
 def label_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a header and rows as CSV; lines end in a newline, and no spreadsheet takes a cell for a formula.
+    """Return a header and rows as CSV with lines ending in a newline, in which spreadsheets see no formulas.
 
-    What is read back is what was given once :func:`id_of_cell` took the apostrophe off ids that would begin one.
+    :func:`id_of_cell` restores ids, which get an apostrophe if they would start a formula.
 
     Parameters
     ----------
     header : sequence of str
-        Names of the columns.
+        Column names.
     rows : iterable of sequences
-        Ids first, as str; numbers as they are printed.
+        Ids as str; other values as they are printed.
     """
     out = io.StringIO()
     plain, quoting = (csv.writer(out, lineterminator="\n", quoting=rule) for rule in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
     plain.writerow(header)
     for row in rows:
         cells = [_PLAIN.sub(r"\1'\2", cell) if isinstance(cell, str) else cell for cell in row]
-        # A carriage return ends a line for readers, and is not quoted by itself.
+        # A carriage return ends a line for readers, but the writer does not quote it.
         writer = quoting if any("\r" in str(cell) for cell in cells) else plain
         writer.writerow(cells)
     return out.getvalue()
 
 
 def id_of_cell(cell: str) -> str:
-    """Return the id that a cell of such rows holds: without the apostrophes that keep it from being a formula."""
+    """Return the id in a cell of such rows, without the apostrophes that prevent formulas."""
     return _SHIELDED.sub(lambda found: found[1] + found[2][1:], cell)

@@ -16,20 +16,20 @@ def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
     Parameters
     ----------
     path : Path
-        UTF-8 lines of ``term <tab> weight``, ended by a line feed; of CSV (``term,weight``, quotes as usual) where the
+        UTF-8 lines of ``term <tab> weight``, ended by a line feed; CSV (``term,weight``, with standard quoting) if the
         name ends in .csv. Blank lines are skipped, and so is a first line ``term``, ``weight``.
 
     Returns
     -------
     terms : list of (str, int)
-        As they came; weights from 0 to 15.
+        Terms and weights in file order; weights from 0 to 15.
     lines : list of int
-        The line of each, from 1.
+        Line number of each term, from 1.
 
     Raises
     ------
     InvalidInput
-        If a line is something else, naming it, or there is none.
+        If a line is invalid (the error names it), or there are no terms.
     """
     terms: list[tuple[str, int]] = []
     lines: list[int] = []
@@ -67,5 +67,5 @@ def read_lexicon(path: Path) -> tuple[list[tuple[str, int]], list[int]]:
 
 
 def _shown(text: str) -> str:
-    """Return what an error shows of a field."""
+    """Return the part of a field that errors show."""
     return repr(text if len(text) <= 40 else text[:40] + "...")

@@ -1,4 +1,4 @@
-"""Single documents found by their ids."""
+"""Lookup of single documents by id."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,16 +16,16 @@ def find_texts(sources: Sequence[Source], doc_ids: Sequence[str], work: Path) ->
     Parameters
     ----------
     sources : sequence of Source
-        Where to look, in order; bad rows are passed over.
+        The inputs to search, in order; bad rows are skipped.
     doc_ids : sequence of str
-        Ids.
+        Ids to find.
     work : Path
-        A directory for what must be put aside.
+        A directory for temporary files.
 
     Returns
     -------
     list of str
-        In the order of the ids; of equal ids the first document.
+        Texts in the order of the ids; for equal ids, the first document.
 
     Raises
     ------

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from likewise.errors import InvalidInput
 
-# A drive of Windows has one letter. Of two slashes a Path keeps one.
+# Windows drives have one letter. A Path keeps only one of two slashes.
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]{1,2}(.*)", re.DOTALL)
 _OF_AN_INDEX = (
     "an index is a local directory or is stored on a Redis server, not in an object store; for Redis, use --url "
@@ -16,18 +16,18 @@ _OF_AN_INDEX = (
 
 
 def check_place(path: str | os.PathLike[str], *, elsewhere: str = _OF_AN_INDEX) -> None:
-    """Raise InvalidInput if a path can be no directory: it is an address such as ``s3://b/x``, or a link to nothing.
+    """Raise InvalidInput if a path cannot be a directory: an address such as ``s3://b/x``, or a broken link.
 
     Parameters
     ----------
     path : str or path
-        A directory that is there or may be made; a Path of an address is recognized too.
+        A directory that exists or may be created; addresses given as Path are recognized too.
     elsewhere : str
-        What to say of an address.
+        Message for an address.
     """
     name = os.fspath(path)
     address = _ADDRESS.fullmatch(name)
-    # Where somebody has a directory `s3:`, its name is as good as any.
+    # If a directory `s3:` exists, accept its name like any other.
     if address is not None and not Path(f"{address[1]}:").is_dir():
         if address[1].lower() == "file":
             raise InvalidInput("give the path without file://", name)

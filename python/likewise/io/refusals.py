@@ -1,4 +1,4 @@
-"""Errors of the system, reported with the names that users gave."""
+"""Errors of the operating system, reported with the names that users gave."""
 
 import errno
 import os
@@ -15,19 +15,19 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def place_named(name: str, inside: Path | None = None) -> Iterator[None]:
-    """Name the place that a user chose, as a context, in errors of what is written there.
+    """Name the place that a user chose in errors about files written there, as a context.
 
     Parameters
     ----------
     name : str
-        What errors name instead of nothing.
+        Name for errors that name no file.
     inside : Path, optional
-        A directory, instead of whose files they name it too.
+        A directory; the name also replaces its files in errors.
 
     Raises
     ------
     OSError
-        Of the same number. Errors about other files pass as they are.
+        With the same error number. Errors about other files pass unchanged.
     """
     try:
         yield
@@ -41,14 +41,14 @@ def place_named(name: str, inside: Path | None = None) -> Iterator[None]:
 
 
 def check_regular(path: Path) -> None:
-    """Refuse a source that is not a regular file, before it is opened: it may block forever, or never end.
+    """Raise if a source is not a regular file, before it is opened: it might block forever, or never end.
 
     Raises
     ------
     InvalidInput
         If it is a directory, a device, a socket or a named pipe.
     OSError
-        If there is nothing, or the system refuses.
+        If the file does not exist or cannot be accessed.
     """
     if not stat.S_ISREG(path.stat().st_mode):
         raise InvalidInput("not a regular file; save its content to a regular file", str(path))

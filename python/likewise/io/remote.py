@@ -1,8 +1,8 @@
-"""Remote files: fetched before a run, copied back after it, by fsspec.
+"""Remote files, fetched before a run and copied back after it with fsspec.
 
-Inputs are fetched whole before a run and outputs are copied whole after it. Documents are read again by offset from
-many threads, and outputs get their names by renaming, both of which are too expensive in object stores. So every format
-and every guarantee about killed runs holds for stores too.
+Inputs are fetched whole before a run, and outputs are copied whole after it: documents are read again by offset from
+many threads, and outputs are renamed into place, both of which are too expensive in object stores. So all formats, and
+all guarantees about killed runs, apply to stores too.
 """
 
 import os
@@ -21,28 +21,28 @@ from likewise.io.output.scratch import scratch_directory
 from likewise.progress import Progress, StageAdvanced, StageFinished, StageStarted, no_progress
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-# Waiting for answers is most of the time that small files take.
+# Small files spend most of their time waiting for responses.
 _FILES_AT_ONCE = 8
 _COPY_BYTES = 4 << 20
 _GLOB = re.compile(r"[*?\[]")
-# Where stores tell when a file was last written.
+# Fields in which stores report the modification time.
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "last_commit")
 
 
 @dataclass(frozen=True)
 class Remote:
-    """A file of a store.
+    """A file in a store.
 
     Parameters
     ----------
     store : fsspec file system
-        Where it is.
+        The store.
     path : str
-        Its path there.
+        Path in the store.
     num_bytes : int, optional
-        Its size, where the store tells.
+        Size, if the store reports it.
     modified_ns : int
-        When it was last written; 0 where the store does not tell.
+        Modification time; 0 if the store does not report it.
     """
 
     store: Any
@@ -52,13 +52,13 @@ class Remote:
 
 
 def is_remote(name: str | Path) -> bool:
-    """Return whether a name is that of a file elsewhere: ``s3://bucket/name``; ``file://`` is no such."""
+    """Return whether a name is a URL of a store, such as ``s3://bucket/name``, except ``file://``."""
     scheme = _URL.match(name) if isinstance(name, str) else None
     return scheme is not None and scheme[1].lower() != "file"
 
 
 def local_path(name: str | Path) -> str | Path:
-    """Return the path of ``file://`` names; all others as they are."""
+    """Return the path of a ``file://`` URL; other names unchanged."""
     if not isinstance(name, str) or not name.lower().startswith("file://"):
         return name
     from urllib.parse import urlsplit
@@ -69,16 +69,16 @@ def local_path(name: str | Path) -> str | Path:
 
 @dataclass(frozen=True)
 class Found:
-    """What a name of a store means.
+    """The files that a URL of a store refers to.
 
     Parameters
     ----------
     kind : {"file", "directory", "glob"}
-        What it names.
+        Kind of the URL.
     root : str
-        The path in the store, of a directory.
+        Path in the store.
     files : list of Remote
-        Sorted by the bytes of their paths.
+        The files, sorted by the bytes of their paths.
     """
 
     kind: str
@@ -87,7 +87,7 @@ class Found:
 
 
 def local_name(path: str) -> str:
-    """Return the relative path that a path of a store has in a local copy."""
+    """Return the relative path of a local copy for a path in a store."""
     scheme = _URL.match(path)
     if scheme is not None:
         path = path[scheme.end() :]
@@ -97,14 +97,14 @@ def local_name(path: str) -> str:
 
 
 def store_of(name: str) -> tuple[Any, str]:
-    """Return the store of a name, and the path in it.
+    """Return the store of a URL, and the path in it.
 
     Raises
     ------
     MissingExtra
         If fsspec is not installed.
     InvalidInput
-        If the store is not known, or its package is not installed.
+        If the protocol is unknown, or its package is not installed.
     """
     try:
         import fsspec
@@ -116,7 +116,7 @@ def store_of(name: str) -> tuple[Any, str]:
 
 
 def remote_files(name: str) -> Found:
-    """Return the files that a name of a store means.
+    """Return the files that a URL of a store refers to.
 
     Parameters
     ----------
@@ -126,9 +126,9 @@ def remote_files(name: str) -> Found:
     Raises
     ------
     FileNotFoundError
-        If there is nothing.
+        If there are no files.
     InvalidInput
-        If the store refuses.
+        If the store rejects the request.
     """
     store, path = store_of(name)
     with _named(name):
@@ -152,21 +152,21 @@ def remote_files(name: str) -> Found:
 
 
 def fetch(files: Sequence[Remote], targets: Sequence[Path], progress: Progress = no_progress) -> None:
-    """Copy files of stores to local ones, some at a time, with the times that the stores tell.
+    """Copy files from stores to local files, several at a time, with the modification times of the stores.
 
     Parameters
     ----------
     files : sequence of Remote
-        What to fetch.
+        Files to fetch.
     targets : sequence of Path
-        New files; their directories are made.
+        New files; their directories are created.
     progress : callable, optional
-        Told of bytes that came.
+        Receives events about fetched bytes.
 
     Raises
     ------
     InvalidInput
-        If the store refuses, or a file came short.
+        If the store rejects the request, or a file is incomplete.
     """
     began, done = time.perf_counter(), 0
     progress(StageStarted("fetching", sum(file.num_bytes or 0 for file in files), "bytes"))
@@ -218,12 +218,12 @@ def _modified_ns(info: dict[str, Any]) -> int:
 
 @contextmanager
 def file_for(name: str | Path) -> Iterator[Path]:
-    """Give the local file to write for a name, as a context; that of a store is copied there when it ends well.
+    """Yield the local file to write for a name, as a context; it is copied to a remote name on success.
 
     Raises
     ------
     InvalidInput
-        If the store rejected the request: where it can tell, before anything is written.
+        If the store rejects the request; before anything is written, if possible.
     """
     if not is_remote(name):
         yield Path(local_path(name))
@@ -237,21 +237,21 @@ def file_for(name: str | Path) -> Iterator[Path]:
 
 
 class RemoteDirectory:
-    """The output directory of a run, elsewhere.
+    """The output directory of a run in a store.
 
     Parameters
     ----------
     name : str
-        Its name.
+        URL of the directory.
     final_names : sequence of str
-        Names of a finished run, in the order in which they come to be; the last says that all are there.
+        Names of the outputs of a finished run, in the order of creation; the last one marks the run as complete.
     overwrite : bool
         Whether a finished run may be replaced.
 
     Raises
     ------
     InvalidInput
-        If it holds a finished run, or files of others.
+        If it contains a finished run, or other files.
     """
 
     def __init__(self, name: str, final_names: Sequence[str], *, overwrite: bool) -> None:
@@ -271,7 +271,7 @@ class RemoteDirectory:
             )
 
     def write(self, local: Path) -> None:
-        """Copy a finished run there, its last name last; what an earlier one left goes, its last name first."""
+        """Copy a finished run to the store, its last name last; delete files of an earlier run, its last name first."""
         with _named(self._name):
             for old in sorted(self._old, key=lambda path: not path.endswith("/" + self._final_names[-1])):
                 self._store.rm_file(old)
@@ -284,7 +284,7 @@ class RemoteDirectory:
 
 
 def put_file(store: Any, path: Path, target: str) -> None:  # noqa: ANN401 - fsspec has no types
-    """Copy a local file to a store; it stands there complete or not at all where the store can do so."""
+    """Copy a local file to a store; it is complete there or absent, if the store supports that."""
     store.makedirs(target.rpartition("/")[0], exist_ok=True)
     with path.open("rb") as source, store.open(target, "wb") as out:
         while data := source.read(_COPY_BYTES):
@@ -293,7 +293,7 @@ def put_file(store: Any, path: Path, target: str) -> None:  # noqa: ANN401 - fss
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Name the file in what a store raises; its own errors are told by their kinds."""
+    """Name the file in errors of a store, as a context; known error types are kept."""
     try:
         yield
     except LikewiseError:
@@ -303,5 +303,5 @@ def _named(name: str) -> Iterator[None]:
     except PermissionError as error:
         raise PermissionError(13, f"the store rejected the request: {error}", name) from error
     except Exception as error:
-        # Missing packages and unknown protocols say what to do; stores raise errors of their own libraries.
+        # Messages about missing packages and unknown protocols are helpful; stores raise errors of their libraries.
         raise InvalidInput(f"cannot access the store: {str(error) or type(error).__name__}", name) from error

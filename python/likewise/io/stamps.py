@@ -1,4 +1,4 @@
-"""Whether an input is still the same file."""
+"""Checks that inputs have not changed."""
 
 import hashlib
 from collections.abc import Sequence
@@ -8,15 +8,15 @@ from likewise._native import range_checksum
 from likewise.errors import InvalidInput
 from likewise.io.inputs import Inputs
 
-# Of the beginning and of the end of a file.
+# Bytes at the beginning and at the end of a file.
 _END_BYTES = 65536
 _DIGEST_BYTES = 16
 
 
 def stamps(found: Inputs) -> list[dict[str, object]]:
-    """Return path, size, time and a digest of the first and last bytes of each input.
+    """Return path, size, modification time and a digest of the first and last bytes of each input.
 
-    A copy of standard input or of a file in a store has no time of its own; its digest is of all of it.
+    A copy of standard input or of a file in a store has no modification time; its digest covers the whole file.
     """
     found_stamps, copies = [], set(found.copies)
     for file in found.files:
@@ -46,7 +46,7 @@ def digest_of_ends(path: Path, num_bytes: int) -> str:
 
 
 def check_unchanged(found: Inputs, then: Sequence[dict[str, object]]) -> None:
-    """Raise InvalidInput if an input is no longer what it was when these stamps were taken."""
+    """Raise InvalidInput if an input has changed since these stamps were taken."""
     for file, now, before in zip(found.files, stamps(found), then, strict=True):
         if now != before:
             raise InvalidInput("the file changed during reading; run again once it no longer changes", file.name)

@@ -1,6 +1,7 @@
 """The index as an HTTP service: collections to query and update, and pages to view.
 
-Needs ``pip install "likewise[server]"``. `create_app` gives the application, `serve` runs it until it is asked to end.
+Needs ``pip install "likewise[server]"``. `create_app` returns the application; `serve` runs it until it is asked to
+stop.
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Settings", "create_app", "serve"]
 
 _HOMES = {"create_app": "likewise.service.app", "serve": "likewise.service.run"}
-# Packages of the extra; another one that is missing is an error of its own.
+# Packages of the extra. If another package is missing, its ImportError is raised.
 _PACKAGES = ("fastapi", "httptools", "jinja2", "pydantic", "prometheus_client", "starlette", "uvicorn", "uvloop")
 
 

@@ -1,4 +1,4 @@
-"""The application: every route of the service, behind the gate."""
+"""The application: all routes of the service, behind the gate."""
 
 import os
 from collections.abc import AsyncIterator
@@ -29,20 +29,20 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
     Parameters
     ----------
     path : str or Path
-        The directory; one that is not there is made, for collections to come.
+        The directory, index or run. A missing directory is created for new collections.
     settings : Settings, optional
         Limits and rights.
 
     Returns
     -------
     FastAPI
-        To be run by :func:`likewise.service.serve`; under another ASGI server, limits on connections and slow heads
-        are that server's. `app.state.service` holds the opened collections.
+        Run it with :func:`likewise.service.serve`; another ASGI server applies its own limits on connections and slow
+        request heads. `app.state.service` holds the open collections.
 
     Raises
     ------
     InvalidInput
-        If the path is neither of the three.
+        If the path is none of the three.
     """
     settings = settings or Settings()
     service = Service(Path(path), settings)
@@ -64,7 +64,7 @@ def create_app(path: str | os.PathLike[str], settings: Settings | None = None) -
         openapi_url=None,
         lifespan=lifespan,
     )
-    # A path with a slash too many is another path: a client that follows redirections repeats no request by accident.
+    # A path with an extra slash is a different path: clients that follow redirects never repeat a request by accident.
     app.router.redirect_slashes = False
     app.state.service = service
     app.add_middleware(Gate, service=service)
@@ -85,13 +85,13 @@ async def _problem(_: Request, error: Exception) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Answer what the framework refuses, in the one shape of errors."""
+    """Return the response to a request that the framework rejects, as a problem."""
     assert isinstance(error, HTTPException)
     if error.status_code == 404 and "text/html" in request.headers.get("accept", ""):
         return not_found(str(request.scope.get("root_path", "")))
     answer = problem_of_status(error.status_code, str(error.detail)).response()
     if error.status_code == 405:
-        # Each method of a path is a route of its own: the framework names those of the first alone.
+        # Each method of a path is a separate route, and the framework lists only the methods of the first.
         allowed: set[str] = set()
         for route in request.app.router.routes:
             if route.matches(request.scope)[0] is not Match.NONE:
@@ -101,7 +101,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _invalid(_: Request, error: Exception) -> Response:
-    """Answer values that a route of the framework refuses, without repeating them: they may be no Unicode."""
+    """Return the response to invalid parameters without quoting them: they may not be valid Unicode."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"][1:])

@@ -1,4 +1,4 @@
-"""Who may do what: keys are 256 random bits, stored as their SHA-256."""
+"""API keys and their rights. A key has 256 random bits and is stored as its SHA-256."""
 
 import hashlib
 import hmac
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from likewise.errors import InvalidInput, InvalidParameter
 
-# Each right holds those before it.
+# Each right includes those before it.
 RIGHTS = ("read", "write", "admin")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _SECRET = re.compile(r"[!-~]+")
@@ -19,14 +19,15 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Key:
-    """A key as the service knows it.
+    """A key as the service stores it.
 
     Parameters
     ----------
     name : str
-        What the log calls it.
+        Name in the log.
     right : {"read", "write", "admin"}
-        What it allows: to ask; to add and remove as well; to make and delete collections and snapshots as well.
+        ``read`` allows queries, ``write`` also additions and removals, ``admin`` also creating and deleting collections
+        and snapshots.
     digest : bytes
         SHA-256 of the key.
     """
@@ -36,18 +37,18 @@ class Key:
     digest: bytes
 
     def allows(self, right: str) -> bool:
-        """Return whether this key's right holds another."""
+        """Return whether this key's right includes another."""
         return RIGHTS.index(self.right) >= RIGHTS.index(right)
 
 
 def key_of(secret: str, *, name: str = "key", right: str = "admin") -> Key:
-    """Return what the service keeps of a key that clients hold.
+    """Return the stored form of a key that clients hold.
 
     Raises
     ------
     InvalidParameter
-        If the right has another name, or the key is shorter than 16 characters (whoever can ask can guess), or it holds
-        what a header does not carry as it stands: spaces, line ends, characters beyond ASCII.
+        If the right or the name is invalid, or the key has fewer than 16 characters (clients could guess it), or
+        contains characters that a header cannot carry unchanged: spaces, newlines, non-ASCII characters.
     """
     if right not in RIGHTS:
         raise InvalidParameter("right", f"{right!r} given; rights are {', '.join(RIGHTS)}")
@@ -61,23 +62,23 @@ def key_of(secret: str, *, name: str = "key", right: str = "admin") -> Key:
 
 
 def new_key(name: str, right: str) -> tuple[str, Key]:
-    """Return a new key as its holder has it, and as the service keeps it."""
+    """Return a new key, in the holder's form and in the stored form."""
     secret = "lw_" + secrets.token_urlsafe(32)
     return secret, key_of(secret, name=name, right=right)
 
 
 def line_of(key: Key) -> str:
-    """Return a line of the file of keys."""
+    """Return the line of a key in a key file."""
     return f"{key.name} {key.right} {key.digest.hex()}\n"
 
 
 def read_keys(path: Path) -> tuple[Key, ...]:
-    """Return the keys of a file: a line each of name, right and SHA-256 in hexadecimal; # begins a remark.
+    """Return the keys of a file. Each line has a name, a right and a SHA-256 in hexadecimal; # starts a comment.
 
     Raises
     ------
     InvalidInput
-        If a line is something else, or two have one name.
+        If a line is invalid, or two keys have the same name.
     """
     keys: dict[str, Key] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -95,7 +96,7 @@ def read_keys(path: Path) -> tuple[Key, ...]:
 
 
 def find_key(keys: Sequence[Key], secret: bytes) -> Key | None:
-    """Return the key that a client holds; the time does not tell how much of it is right, nor which."""
+    """Return the key that a client holds. Takes constant time, so that timing does not reveal partial matches."""
     digest = hashlib.sha256(secret).digest()
     found = None
     for key in keys:

@@ -1,4 +1,4 @@
-"""What the service logs: one JSON line an event on standard error, never with the text of a document."""
+"""The log: one JSON line per event on standard error. It never contains the text of a document."""
 
 import json
 import logging
@@ -7,12 +7,12 @@ import time
 import traceback
 from typing import Any
 
-# Longest value of a field: ids and paths of clients are cut.
+# Maximum length of a value: ids and paths from clients are truncated.
 _MOST = 300
 
 
 def log(event: str, *, level: str = "info", **values: Any) -> None:  # noqa: ANN401 - JSON values
-    """Write a line: time, level, event, and the values."""
+    """Write a line with time, level, event and values."""
     now = time.time()
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
     shown = {name: value[:_MOST] if isinstance(value, str) else value for name, value in values.items()}
@@ -20,14 +20,14 @@ def log(event: str, *, level: str = "info", **values: Any) -> None:  # noqa: ANN
 
 
 def log_failure(event: str, error: BaseException, **values: Any) -> None:  # noqa: ANN401
-    """Write a line about an error of ours: where it arose, and its kind; not its words, which may hold a document."""
+    """Log an internal error by its type and location, without its message, which may contain a document."""
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno} {frame.name}" for frame in frames[-12:]]
     log(event, level="error", kind=type(error).__name__, places=places, **values)
 
 
 class JsonHandler(logging.Handler):
-    """Passes what libraries log on to :func:`log`."""
+    """Forwards the log records of libraries to :func:`log`."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record."""

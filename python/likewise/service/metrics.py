@@ -1,4 +1,4 @@
-"""Counters of a service, in base units, with labels whose values are few."""
+"""Metrics of a service, in base units, with labels of low cardinality."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -20,12 +20,12 @@ _DOCUMENTS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 class Metrics:
-    """Counters of one service, in a registry of their own.
+    """Metrics of one service, in a separate registry.
 
     Parameters
     ----------
     service : Service
-        Whose collections are counted when the counters are read.
+        Its collections are measured when the metrics are read.
     """
 
     def __init__(self, service: "Service") -> None:
@@ -68,7 +68,7 @@ class Metrics:
         self.registry.register(_Sizes(service))
 
     def count_request(self, route: str, method: str, code: int, seconds: float) -> None:
-        """Count a request that was answered; called for each, so that what is found once is kept."""
+        """Count an answered request. Caches the labeled metrics, since it is called for each request."""
         key = (route, method, code)
         found = self._counters.get(key)
         if found is None:
@@ -77,12 +77,12 @@ class Metrics:
         found[1].observe(seconds)
 
     def exposition(self) -> bytes:
-        """Return all counters in the text format of Prometheus."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self.registry)
 
 
 class _Sizes(Collector):
-    """What is asked of the collections when the counters are read."""
+    """Gauges of the collections, computed when the metrics are read."""
 
     def __init__(self, service: "Service") -> None:
         self._service = service

@@ -1,4 +1,4 @@
-"""Errors of the service: one shape, and a `type` that never changes its meaning."""
+"""Errors of the service: one format, and a `type` whose meaning never changes."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from likewise.service.logs import log_failure
 
 
 class ProblemType(NamedTuple):
-    """A kind of error: its status, and what it is called."""
+    """A kind of error: its status and its title."""
 
     status: int
     title: str
@@ -55,24 +55,24 @@ TYPES = {
     "deadline": ProblemType(504, "Time limit exceeded"),
 }
 
-# Where trying again soon may help.
+# Seconds after which trying again may help.
 _RETRY = {"too-many-requests": "1", "overloaded": "1", "draining": "5"}
 MEDIA_TYPE = "application/problem+json"
 
 
 class Problem(Exception):
-    """An answer that is an error.
+    """An error response.
 
     Parameters
     ----------
     kind : str
         One of `TYPES`.
     detail : str
-        What happened this time, in a sentence; never the text of a document.
+        One sentence about this occurrence; never the text of a document.
     field : str, optional
-        The field of the request that is to blame, such as ``documents.3.doc_id``.
+        The invalid field of the request, such as ``documents.3.doc_id``.
     is_replayed : bool
-        Whether this is the answer of an earlier request with the same idempotency key.
+        Whether this is the response to an earlier request with the same idempotency key.
     """
 
     def __init__(self, kind: str, detail: str, field: str | None = None, *, is_replayed: bool = False) -> None:
@@ -84,33 +84,33 @@ class Problem(Exception):
 
     @property
     def status(self) -> int:
-        """The status of the answer."""
+        """HTTP status of the response."""
         return TYPES[self.kind].status
 
     def to_json(self) -> bytes:
-        """Return the body of the answer."""
+        """Return the body of the response."""
         shape = {"type": self.kind, "title": TYPES[self.kind].title, "detail": self.detail, "field": self.field}
         return json.dumps(shape).encode()
 
     def headers(self) -> dict[str, str]:
-        """Return the headers that go with it."""
+        """Return the headers of the response."""
         found = {"cache-control": "no-store"}
         if self.kind in _RETRY:
             found["retry-after"] = _RETRY[self.kind]
         if self.is_replayed:
             found["idempotent-replayed"] = "true"
         if self.kind == "unauthorized":
-            # Browsers ask for name and password, and send the key as the password.
+            # Browsers ask for a user name and a password, and send the key as the password.
             found["www-authenticate"] = 'Basic realm="likewise", charset="UTF-8"'
         return found
 
     def response(self) -> Response:
-        """Return the answer."""
+        """Return the response."""
         return Response(self.to_json(), self.status, self.headers(), MEDIA_TYPE)
 
 
 def problem_of(error: Exception) -> Problem | None:
-    """Return the problem that an error of the library is to a client; None where it is nobody's but ours."""
+    """Return the problem that a library error means for a client; None for an internal error."""
     match error:
         case Problem():
             return error
@@ -131,22 +131,22 @@ def problem_of(error: Exception) -> Problem | None:
 
 
 def answered_problem(error: Exception, route: str, directory: Path) -> Problem:
-    """Return what a client is told of an error; what is no client's fault is written to the log too.
+    """Return the problem to answer for an error; internal errors are also logged.
 
     Parameters
     ----------
     error : Exception
-        What a request raised.
+        The error that a request raised.
     route : str
-        Of the request, for the log.
+        Route of the request, for the log.
     directory : Path
-        What the service serves; clients are not told where it is.
+        The directory of the service; its location is removed from messages.
     """
     problem = problem_of(error)
     if problem is None:
         log_failure("failure", error, route=route)
         if isinstance(error, OSError):
-            # Such as a full disk, or a directory that was removed.
+            # For example a full disk, or a removed directory.
             return Problem("store", f"a file of the service cannot be used: {error.strerror or type(error).__name__}")
         return Problem("internal", "see the log of the service")
     if isinstance(error, LikewiseError):
@@ -155,14 +155,14 @@ def answered_problem(error: Exception, route: str, directory: Path) -> Problem:
 
 
 def without_place(text: str, directory: Path) -> str:
-    """Return a text in which files of a directory are named from there on."""
+    """Return a text with the paths of a directory's files made relative to it."""
     for place in (f"{directory.absolute()}{os.sep}", f"{directory}{os.sep}"):
         text = text.replace(place, "")
     return text
 
 
 def problem_of_status(status: int, detail: str) -> Problem:
-    """Return the problem that stands for a status of the framework."""
+    """Return the problem for a status of the framework."""
     for kind in ("not-found", "method-not-allowed", "too-large", "unsupported-media-type"):
         if TYPES[kind].status == status:
             return Problem(kind, detail)

@@ -1,4 +1,4 @@
-"""Running the service: one process, until it is asked to end; then what was begun is finished and synced."""
+"""Runs the service in one process until it is asked to stop; then requests in progress are finished and synced."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from likewise.service.guard.protocol import protocol_class
 from likewise.service.logs import log
 from likewise.service.settings import Settings
 
-# Files and connections that are open beside those of clients.
+# Number of files and connections reserved for other purposes than clients.
 _OWN_FILES = 512
 _LOGGING = {
     "version": 1,
@@ -37,20 +37,20 @@ def serve(
     Parameters
     ----------
     path : str or Path
-        The directory.
+        The directory, index or run.
     settings : Settings, optional
         Limits and rights.
     host : str
         Address to listen on.
     port : int
-        Its port; 0 for one that is free, which the log says.
+        Port; 0 for a free one, which is logged.
 
     Raises
     ------
     InvalidParameter
-        If others could reach the address, and there is no key.
+        If other machines can reach the address and there is no key.
     InvalidInput
-        If nothing at the path can be served.
+        If the path contains nothing that can be served.
     """
     settings = settings or Settings()
     check_address(host, settings)
@@ -76,7 +76,7 @@ def serve(
     shown = f"[{address[0]}]" if listening.family == socket.AF_INET6 else address[0]
     server = _Server(config, service)
     if sys.stderr.isatty():
-        # The log is for programs; who sits there is told what to do.
+        # The log is for programs; a user at a terminal gets instructions.
         here = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)
         sys.stderr.write(f"open http://{here}:{address[1]} in a browser; press Ctrl-C to stop\n")
     log(
@@ -88,7 +88,7 @@ def serve(
     )
     for reason in service.broken.values():
         log("broken", level="error", reason=reason)
-    # Threads that show verdicts of large batches let the one that answers everybody have its turn soon.
+    # Threads that format verdicts of large batches must yield quickly to the event loop thread.
     sys.setswitchinterval(0.001)
     with listening, asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(server.serve(sockets=[listening]))
@@ -97,7 +97,7 @@ def serve(
 
 
 def check_address(host: str, settings: Settings) -> None:
-    """Raise InvalidParameter for an address that others can reach, where there is no key."""
+    """Raise InvalidParameter if other machines can reach the address and there is no key."""
     if settings.keys:
         return
     is_own = host == "localhost"
@@ -110,7 +110,7 @@ def check_address(host: str, settings: Settings) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Tells the service at once that it is to end, so that new requests go elsewhere."""
+    """A uvicorn server that marks the service as draining when a signal arrives, so that new requests are rejected."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -118,36 +118,36 @@ class _Server(uvicorn.Server):
         self._ended_by: str | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, once what was loaded is out of the way of later collections of garbage."""
+        """Start to listen, then exclude the loaded objects from later garbage collections."""
         await super().startup(sockets=sockets)
-        # Modules and routes live as long as the service; to go over them all takes tens of milliseconds, when nobody
-        # is answered.
+        # Modules and routes live as long as the service. Scanning them all takes tens of milliseconds, during which no
+        # request is answered.
         gc.collect()
         gc.freeze()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer what has been asked, and end."""
+        """Finish the requests in progress, then stop."""
         log("draining", signal=self._ended_by)
         await super().shutdown(sockets=sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to end. What writes a line of the log may be interrupted by this, so it writes none."""
+        """Start to shut down. Must not log: the signal may have interrupted a write to the log."""
         self._service.is_draining = True
         self._ended_by = signal.Signals(sig).name
         super().handle_exit(sig, frame)
-        # A signal that was answered is not raised again afterwards: ending so is success.
+        # The signal must not be raised again after the shutdown, so that the exit status is success.
         self._captured_signals.clear()
 
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family)
-    # On Windows the option of this name would let others listen on the same port.
+    # On Windows, SO_REUSEADDR would let other processes listen on the same port.
     exclusive = getattr(socket, "SO_EXCLUSIVEADDRUSE", None)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR if exclusive is None else exclusive, 1)
     try:
         listening.bind((host, port))
-        # From now on clients may connect; they are answered once the collections are open.
+        # Clients can connect from here on; they are answered once the collections are open.
         listening.listen(2048)
     except OSError as error:
         listening.close()
@@ -156,7 +156,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _within_files(settings: Settings) -> Settings:
-    """Return the settings with no more connections than the system lets the process have files."""
+    """Return the settings with at most as many connections as the limit on open files allows."""
     try:
         import resource
     except ImportError:

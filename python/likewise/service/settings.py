@@ -1,4 +1,4 @@
-"""What a service allows, and how it stores."""
+"""Limits, rights and storage options of a service."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -10,70 +10,71 @@ from likewise.service.keys import Key
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Limits and rights of a service; every default is safe on a machine that others can reach.
+    """Limits and rights of a service. All defaults are safe on a machine that others can reach.
 
     Parameters
     ----------
     keys : tuple of Key
-        Who may ask; none: everybody who reaches the address, which must then be the machine's own.
+        Accepted keys. If empty, no key is required, and the address must be a loopback address.
     inputs : Path, optional
-        Where the inputs of a finished run lie, if they were moved since.
+        Directory of the inputs of a finished run, if they were moved.
     allowed_hosts : tuple of str
-        Names by which clients call the service, besides its own address; where there are no keys, requests to other
-        names are refused, so that a web page cannot reach the service through a name of its own.
+        Host names of the service in addition to loopback names. Without keys, requests to other names are rejected, so
+        that a web page cannot reach the service through its own host name.
     is_read_only : bool
-        Whether the collections are opened beside another process that writes, and nothing can be changed.
+        Whether nothing can be changed; another process may write to the collections.
     durability : str
-        Of every collection: ``commit``, or ``interval:200ms``.
+        Durability of all collections: ``commit``, or an interval such as ``interval:200ms``.
     threads : int, optional
-        Threads of one batch; all processors if None.
+        Number of threads per batch; all processors if None.
     max_body_bytes : int
-        Bytes of a request body as it comes.
+        Maximum bytes of a request body as received.
     max_decoded_bytes : int
-        Bytes of a compressed body once it is unpacked.
+        Maximum bytes of a decompressed body.
     max_body_memory_bytes : int
-        Bytes of all bodies in memory at one time.
+        Maximum bytes of all bodies in memory.
     max_document_characters, max_id_characters : int
-        Characters of one text and of one id.
+        Maximum characters of a text and of an id.
     max_batch : int
-        Documents of one request.
+        Maximum documents per request.
     max_stream_bytes : int
-        Bytes of one stream of lines.
+        Maximum bytes of a stream of lines.
     max_streams : int
-        Streams of lines that are open at one time.
+        Maximum number of open streams of lines.
     max_within : int
-        Radius of a collection that is made over HTTP.
+        Maximum radius of a collection created over HTTP.
     max_candidates : int
-        Documents that one query may be compared with, by the bands of a collection that is made over HTTP.
+        Maximum documents that a query may be compared with, by the bands of a collection created over HTTP.
     max_results : int
-        Neighbors, members of a group or entries of a list in one answer.
+        Maximum neighbors, group members or list entries in a response.
     max_compare_characters : int
-        Characters of each of two texts that are compared.
+        Maximum characters of each of two compared texts.
     max_collections : int
-        Collections of the service.
+        Maximum number of collections.
     max_concurrency : int
-        Requests at work at one time; others hear 503.
+        Maximum number of requests in progress; further ones are answered with 503.
     max_key_share : float
-        Part of the streams, of the requests at work and of the memory for bodies that one key may hold where there are
-        several keys.
+        Maximum share of the streams, of the requests in progress and of the memory for bodies that one of several keys
+        may hold.
     max_connections : int
-        Open connections; the one that has been idle for longest makes room.
+        Maximum number of open connections; above it, the longest idle one is closed.
     max_requests_per_second : float, optional
-        For each key, or for each address where there are no keys; bursts of twice as many. None: no such limit.
+        Maximum rate per key, or per address without keys; bursts of twice as many are allowed. No limit if None.
     deadline_s : float
-        Seconds for the work on a request.
+        Time limit for the work on a request, in seconds.
     receive_s : float
-        Seconds for the head of a request, and for its body beside what `min_bytes_per_second` allows.
+        Time limit in seconds for the head of a request, and for its body plus the time that `min_bytes_per_second`
+        allows.
     min_bytes_per_second : int
-        Bytes per second that a body may take less than, after `receive_s`.
+        Minimum transfer rate of a body, after `receive_s`.
     send_s : float
-        Seconds that a client may leave an answer untouched.
+        Seconds that a client may leave a response unread.
     idle_s : float
-        Seconds that a connection may wait for its next request.
+        Seconds that a connection may be idle between requests.
     drain_s : float
-        Seconds that requests at work may take to end when the service is asked to end.
+        Seconds that requests in progress may take to finish after a request to stop.
     has_request_log : bool
-        Whether each request is a line of the log.
+        Whether each request is logged.
     """
 
     keys: tuple[Key, ...] = ()

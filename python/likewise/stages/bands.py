@@ -1,4 +1,4 @@
-"""Bands: the signatures that share a bucket, and how likely a pair is to be found."""
+"""Bands: signatures that share a bucket, and the probability that a pair is found."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,20 +14,19 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import Sketches
 
 _POSITIONS_AT_ONCE = 4096
-# Of buckets that are keyed by more rows where those before are full.
 
 
 class BandPlan(NamedTuple):
-    """Bands chosen for a threshold.
+    """The bands chosen for a threshold.
 
     Parameters
     ----------
     bands : int
         Number of bands.
     rows : int
-        Slots in each.
+        Number of slots in each band.
     recall : float
-        P(found) for a pair exactly at the threshold.
+        Probability that a pair exactly at the threshold is found.
     """
 
     bands: int
@@ -36,7 +35,7 @@ class BandPlan(NamedTuple):
 
 
 def s_curve(similarity: float, bands: int, rows: int) -> float:
-    """Return P(found) of a pair of this Jaccard similarity: 1 - (1 - s^rows)^bands.
+    """Return the probability that a pair of this Jaccard similarity is found: 1 - (1 - s^rows)^bands.
 
     Examples
     --------
@@ -52,16 +51,16 @@ def plan_bands(num_slots: int = 128, *, threshold: float, recall: float = 0.95) 
     Parameters
     ----------
     num_slots : int
-        Slots of a signature, 1 to 65535.
+        Number of slots of a signature, 1 to 65535.
     threshold : float
         Jaccard similarity, above 0 and up to 1.
     recall : float
-        Probability asked for, above 0 and below 1.
+        Required probability, above 0 and below 1.
 
     Returns
     -------
     BandPlan
-        Bands, rows, and the probability reached.
+        Bands, rows, and the resulting probability.
 
     Raises
     ------
@@ -151,7 +150,7 @@ def open_spilled_buckets(
     num_levels: int = NUM_LEVELS,
     threads: int,
 ) -> _native.SpilledBuckets:
-    """Return the band buckets of signatures as :func:`open_buckets`, in files of a folder, in about so much memory."""
+    """Return band buckets as :func:`open_buckets`, but in files of a folder, with about `scratch_bytes` of memory."""
     bands, rows = method.banding
     return _native.SpilledBuckets(
         *_slots(signatures, method),
@@ -166,7 +165,7 @@ def open_spilled_buckets(
 
 
 def _slots(signatures: NDArray[Any], method: MinHash) -> tuple[NDArray[np.uint8], int, int]:
-    """Bytes of all signatures, slots of one, and bytes of a slot."""
+    """Return the bytes of all signatures, the number of slots of one, and the bytes of a slot."""
     return np.ascontiguousarray(signatures).reshape(-1).view(np.uint8), method.num_slots, method.slot_bytes
 
 

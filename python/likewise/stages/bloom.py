@@ -1,4 +1,4 @@
-"""Bloom filters: similarity of their bits, and estimates for the sets that they represent."""
+"""Bloom filters: the similarity of their bits, and estimates for the sets that they represent."""
 
 import math
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ _POSITIONS_AT_ONCE = 65536
 
 
 class FilterEstimate(NamedTuple):
-    """A size or a similarity estimated from filters.
+    """A size or a similarity, estimated from filters.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class FilterPairs(NamedTuple):
     pairs : ndarray of shape (m, 2), int64
         Rows, left < right, sorted.
     similarity : ndarray of shape (m,), float64
-        By the measure asked for.
+        Similarity of each pair by the chosen measure.
     """
 
     pairs: NDArray[np.int64]
@@ -68,9 +68,9 @@ def filter_similarities(sketches: Sketches, pairs: NDArray[Any], *, measure: str
     Parameters
     ----------
     sketches : Sketches
-        Of method bloom.
+        Sketches of method bloom.
     pairs : ndarray of shape (m, 2)
-        Rows.
+        Rows of the filters.
     measure : {"hamming", "cosine", "overlap", "dice", "jaccard"}
         With x and y bits set and a in both of m: ``1 - (x + y - 2a) / m``, ``a / sqrt(x y)``, ``a / min(x, y)``,
         ``2a / (x + y)``, ``a / (x + y - a)``.
@@ -110,7 +110,7 @@ def filter_pairs(
     sketches : Sketches
         Sketches of method bloom. Those of empty texts are ignored.
     threshold : float
-        0 to 1.
+        Minimum similarity, 0 to 1.
     measure : {"hamming", "cosine", "overlap", "dice", "jaccard"}
         As for :func:`filter_similarities`.
     threads : int, optional
@@ -245,7 +245,7 @@ def _num_set(filter_words: NDArray[np.uint64]) -> int:
 
 
 def _load(num_bits: int, num_set: int) -> float:
-    """Return features, times hashes, over bits: -ln(1 - num_set/num_bits)."""
+    """Return -ln(1 - num_set/num_bits), which estimates the number of features times hashes per bit."""
     return -math.log(max(num_bits - num_set, 0.5) / num_bits)
 
 

@@ -1,8 +1,8 @@
-"""Documents of any kind as native batches: texts, bytes, and tokens that the user cut.
+"""Documents of any kind as native batches: texts, bytes, and tokens from the user.
 
 A batch has one kind: texts, bytes, or the user's tokens, encoded with their weights. Sketching, verification and
-weighing treat all alike; only the native `Extractor` distinguishes them. Public functions reject documents that the
-recipe's tokens cannot cut.
+weighting treat all kinds alike; only the native `Extractor` distinguishes them. Public functions reject documents that
+the recipe's tokens cannot split.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,26 +37,26 @@ def as_documents(
     Parameters
     ----------
     documents : list of str, Arrow data, table, or iterable
-        Texts; of tokens ``bytes`` and ``chunks`` also bytes; of tokens ``user`` lists of str, of weights ``own`` lists
-        of (token, weight), or Arrow lists of these, or texts where there is a `tokenizer`.
+        Texts; for tokens ``bytes`` and ``chunks`` also bytes; for tokens ``user`` lists of str, for weights ``own``
+        lists of (token, weight), or Arrow lists of these, or texts if there is a `tokenizer`.
     recipe : Recipe
-        Says which.
+        Determines the kind of the documents.
     tokenizer : callable, optional
-        Returns the tokens of a text, or pairs of token and weight.
+        Function that returns the tokens of a text, or pairs of token and weight.
     text_field : str or sequence of str
         Column of a table that contains the text; several columns are joined with a newline.
 
     Returns
     -------
     Texts
-        As many as came.
+        All documents, in their order.
 
     Raises
     ------
     InvalidInput
-        If an entry is of another kind, or a weight is none that the recipe takes.
+        If an entry is of a different kind, or the recipe does not allow a weight.
     InvalidParameter
-        If a tokenizer is given to a recipe of other tokens.
+        If the recipe's tokens do not take a tokenizer, or it is not a function.
     """
     return _native.Texts.concat(list(document_batches(documents, recipe, tokenizer=tokenizer, text_field=text_field)))
 
@@ -68,7 +68,7 @@ def document_batches(
     tokenizer: Tokenizer | None = None,
     text_field: TextField = "text",
 ) -> Iterator[_native.Texts]:
-    """Yield documents of any accepted kind as native batches, at least one; as :func:`as_documents` otherwise."""
+    """Yield documents of any accepted kind as native batches, at least one; otherwise as :func:`as_documents`."""
     check_tokenizer(recipe, tokenizer)
     documents, text_field = with_values(documents, recipe, text_field)
     if isinstance(documents, _native.Texts) and documents.kind != "text":
@@ -89,14 +89,14 @@ def document_batches(
 
 
 def with_values(documents: Any, recipe: Recipe, text_field: TextField) -> tuple[Any, TextField]:  # noqa: ANN401
-    """Return documents and columns of the text such that each text begins with the value it is compared within.
+    """Return documents and their text columns so that each text begins with its value of `only_within`.
 
-    Only recipes with `only_within` change anything. The core reads the first line of a text as its value.
+    Nothing changes for recipes without `only_within`. The core reads the first line of a text as its value.
 
     Parameters
     ----------
     documents : list of (value, text), table, or iterable
-        Of a table the column of `only_within` joins those of the text.
+        In a table, the column of `only_within` is added to the columns of the text.
     recipe, text_field
         As for :func:`as_documents`.
 
@@ -131,7 +131,7 @@ def _no_values(field: str) -> str:
 
 
 def check_tokenizer(recipe: Recipe, tokenizer: Tokenizer | None) -> None:
-    """Raise InvalidParameter if a tokenizer is given to a recipe of other tokens."""
+    """Raise InvalidParameter if the recipe's tokens do not take the given tokenizer, or it is not a function."""
     if tokenizer is not None and not recipe.takes_tokens:
         raise InvalidParameter(
             "tokenizer",
@@ -143,13 +143,13 @@ def check_tokenizer(recipe: Recipe, tokenizer: Tokenizer | None) -> None:
 
 
 def tokenized(texts: _native.Texts, recipe: Recipe, tokenizer: Tokenizer, *, first_row: int = 0) -> _native.Texts:
-    """Return texts as the tokens that a function of Python cuts from them."""
+    """Return texts as the tokens that a Python function returns for them."""
     lists = [tokenizer(text) for text in texts.to_list()]
     return _encoded(lists, recipe, np.asarray(texts.lengths()), first_row)
 
 
 def are_bytes(documents: object, recipe: Recipe) -> bool:
-    """Return whether documents are a list of bytes, as tokens ``bytes`` and ``chunks`` take."""
+    """Return whether documents are a list of bytes, which tokens ``bytes`` and ``chunks`` take."""
     is_list = isinstance(documents, list | tuple) and len(documents) > 0
     return is_list and recipe.tokens in BYTE_TOKENS and isinstance(documents[0], bytes)  # type: ignore[index]
 
@@ -169,7 +169,7 @@ def _batches(documents: Any, read: Callable[[list[Any], int], _native.Texts]) ->
 
 
 def _of_lists(documents: Any, recipe: Recipe, text_field: TextField) -> Iterator[_native.Texts]:  # noqa: ANN401
-    """Yield the batches of an Arrow column of lists, or of that column of a table or a stream."""
+    """Yield the batches of an Arrow column of lists, or of such a column of a table or a stream."""
     import pyarrow as pa
 
     rules = TokenRules.of(recipe)

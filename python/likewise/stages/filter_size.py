@@ -1,4 +1,4 @@
-"""Filter size: how many bits Bloom filters need, from the largest feature set."""
+"""Filter size: the number of bits that Bloom filters need, from the largest feature set."""
 
 import threading
 from collections.abc import Sequence
@@ -8,15 +8,16 @@ from likewise.recipe.methods import Bloom
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.rules import MAX_FILTER_BITS
 
-# The bits of one vector register.
+# Bits of one vector register.
 _STEP = 512
 
 
 def propose_filter_bits(largest: int, num_hashes: int = 1) -> int:
     """Return the number of filter bits for feature sets of up to `largest` features, counted with weights.
 
-    Twice what they set, rounded up to a multiple of 512, and at most 65,536: two fifths of a filter are then set by the
-    largest set, and less by any other. Larger sets than 32,768 fill theirs more, and tell less by it.
+    The number is twice `largest` times `num_hashes`, rounded up to a multiple of 512, and at most 65,536: the largest
+    set then fills two fifths of its filter, and all others less. If a set has more than 32,768 features times hashes,
+    it fills its filter more, which makes comparisons less precise.
 
     Examples
     --------
@@ -32,9 +33,9 @@ class FilterSize:
     Parameters
     ----------
     recipe : Recipe
-        With its weights.
+        Determines the features and their weights.
     filters : Bloom
-        Its method.
+        Method of the recipe.
     """
 
     def __init__(self, recipe: Recipe, filters: Bloom) -> None:
@@ -44,18 +45,18 @@ class FilterSize:
         self._lock = threading.Lock()
 
     def add(self, texts: _native.Texts, *, threads: int = 1) -> None:
-        """Look at texts. Safe from several threads at once."""
+        """Add texts. Safe from several threads at once."""
         found = _native.largest_set(texts, self._rules, threads=threads)
         with self._lock:
             self._largest = max(found, self._largest)
 
     def finish(self) -> int:
-        """Return the bits."""
+        """Return the proposed number of bits."""
         return propose_filter_bits(self._largest, self._num_hashes)
 
 
 def with_filter_bits(recipe: Recipe, batches: Sequence[_native.Texts], *, threads: int) -> Recipe:
-    """Return the recipe with the size of its filters, proposed from these texts if it names none."""
+    """Return the recipe with a filter size, which is proposed from these texts if the recipe names none."""
     match recipe.sketch:
         case Bloom(filter_bits=None) as filters:
             size = FilterSize(recipe, filters)

@@ -1,4 +1,4 @@
-"""Groups: which documents are kept."""
+"""Groups: the documents that are kept."""
 
 from typing import NamedTuple
 
@@ -11,21 +11,21 @@ from likewise.errors import InvalidParameter
 
 KEPT = 1
 REMOVED = 2
-# What an array of positions holds where there is none.
+# Stands for no position in an array of positions.
 NO_POSITION = 2**32 - 1
 
 
 class Leaders(NamedTuple):
-    """The decision on documents in order of priority.
+    """The decision on documents, in order of priority.
 
     Parameters
     ----------
     kept : ndarray of shape (n,), bool
-        Whether each stays.
+        Whether each document is kept.
     leader : ndarray of shape (n,), int64
-        The kept document that removed it; -1 where it stays.
+        The kept document because of which it was removed; -1 if it is kept.
     similarity : ndarray of shape (n,), float64
-        Similarity to that one; NaN where it stays.
+        Similarity to that document; NaN if it is kept.
     """
 
     kept: NDArray[np.bool_]
@@ -34,10 +34,11 @@ class Leaders(NamedTuple):
 
 
 def choose_leaders(num_documents: int, pairs: NDArray[np.int64], similarity: NDArray[np.float64]) -> Leaders:
-    """Decide who stays, going down the order of priority.
+    """Decide which documents are kept, in order of priority.
 
-    A document is removed if an already kept one is paired with it, else it stays: the lexicographically first
-    maximal independent set of the graph. Its evidence is the most similar such pair, among equals the earliest.
+    A document is removed if it is paired with an already kept one, and kept otherwise: the lexicographically first
+    maximal independent set of the graph. The evidence for a removal is the most similar such pair, or the earliest of
+    equally similar ones.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ def choose_leaders(num_documents: int, pairs: NDArray[np.int64], similarity: NDA
     Returns
     -------
     Leaders
-        Who stays, and the evidence for those who go.
+        The kept documents, and the evidence for the removed ones.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def choose_leaders(num_documents: int, pairs: NDArray[np.int64], similarity: NDA
 
 
 def components(num_documents: int, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the smallest document of each one's connected component.
+    """Return the smallest document of the connected component of each document.
 
     Parameters
     ----------
@@ -85,7 +86,7 @@ def components(num_documents: int, pairs: NDArray[np.int64]) -> NDArray[np.int64
     Returns
     -------
     ndarray of shape (n,), int64
-        The first document of the component that each belongs to.
+        First document of each one's component.
 
     Examples
     --------

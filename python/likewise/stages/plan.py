@@ -1,4 +1,4 @@
-"""Plan: what a threshold needs, and what it will find, before anything runs."""
+"""Plan: the bands or radius that a threshold needs, and the pairs they will find, before anything runs."""
 
 from dataclasses import dataclass
 
@@ -10,19 +10,19 @@ _SIMILARITIES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95,
 
 @dataclass(frozen=True)
 class Plan:
-    """What a recipe resolves into.
+    """The settings that a recipe resolves to, and what they will find.
 
     Parameters
     ----------
     recipe : Recipe
-        Resolved: bands and rows, or the radius.
+        The resolved recipe, with bands and rows, or the radius.
     recall : float, optional
-        P(found) of a pair exactly at the threshold; None where no model exists.
+        Probability that a pair exactly at the threshold is found; None if there is no model.
     curve : tuple of (float, float)
-        Similarity, and P(found) of a pair: of this Jaccard similarity by the bands, or of this cosine by the radius;
-        none for methods without either, or where a run chooses the threshold.
+        Similarity, and the probability that such a pair is found: Jaccard similarity for bands, cosine for the radius.
+        Empty for methods without either, or if a run chooses the threshold.
     bytes_a_document : int
-        Memory of one sketch; 0 where there is none (shingles, exact; every match is found) or none is known yet.
+        Memory of one sketch; 0 if there is none (shingles and exact, which find every match) or it is not known yet.
     """
 
     recipe: Recipe
@@ -42,7 +42,7 @@ class Plan:
 
 
 def plan(recipe: Recipe) -> Plan:
-    """Return what a recipe resolves into.
+    """Return the plan of a recipe.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def plan(recipe: Recipe) -> Plan:
     Returns
     -------
     Plan
-        Bands or radius, the recall they state, the S-curve.
+        Bands or radius, their stated recall, and the S-curve.
 
     Raises
     ------

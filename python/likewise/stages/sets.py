@@ -1,7 +1,7 @@
 """Sets: samples of shingle sets, and resemblance and containment from them with their standard error.
 
-Estimates are plain shares of the hashes drawn, or NaN if none were drawn. Dividing by the probability of drawing any
-hash (FracMinHash) is right on average if sets that drew nothing count as 0, but wrong for each set that drew something.
+Estimates are plain shares of the drawn hashes, or NaN if none were drawn. Dividing by the probability of drawing any
+hash (FracMinHash) is right on average if sets without drawn hashes count as 0, but wrong for each set with some.
 Standard errors are those of a smoothed share, and intervals use the score test, because sqrt(p (1 - p) / n) is 0 at 0
 and 1.
 """
@@ -24,7 +24,7 @@ from likewise.stages.documents import as_documents
 from likewise.stages.text import TextField
 from likewise.stages.weights import with_counted
 
-# Of the normal distribution, 95% lie within so many standard deviations.
+# 95% of the normal distribution lie within this number of standard deviations.
 _DEVIATIONS = 1.959963984540054
 
 
@@ -119,7 +119,7 @@ class SamplePair:
     Parameters
     ----------
     kind, size
-        As of ``Samples``.
+        As for ``Samples``.
     a, b : ndarray of uint64
         The hashes.
     total_a, total_b : int
@@ -145,14 +145,14 @@ class SamplePair:
             shared = self._num_shared(self.a, self.b)
             return Estimate.exact(shared / (self.total_a + self.total_b - shared))
         if self.kind == "min-wise":
-            # Permutations draw one by one, with replacement.
+            # Each permutation is one draw, with replacement.
             return estimate_of_share(int(np.count_nonzero(self.a == self.b)), self.size)
         mine, theirs = self._comparable()
         shared = self._num_shared(mine, theirs)
         num_drawn = len(mine) + len(theirs) - shared
         if not num_drawn:
             return Estimate.unknown()
-        # Not both are whole, so that their union has members that were not drawn.
+        # At least one sample is not its whole set, so the union has members that were not drawn.
         population = (self.total_a + self.total_b) / (1 + shared / num_drawn)
         return estimate_of_share(shared, num_drawn, max(population, self.total_a, self.total_b, num_drawn + 1))
 
@@ -182,17 +182,17 @@ class SamplePair:
         return Estimate(contained(found.value), error, contained(found.low), contained(found.high), is_exact=False)
 
     def _comparable(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the hashes of both up to which each sample holds all of its set."""
+        """Return the hashes of both samples, up to the value to which each sample contains all of its set."""
         if self.kind == "min-s":
-            # Beyond the least `size` of both a hash of one that the other's sample lacks may still be in its set.
+            # Beyond the lowest `size` hashes of both, a hash missing from a sample may still be in its set.
             last = np.union1d(self.a, self.b)[: self.size][-1]
         else:
-            # A sample that would be empty is the whole set instead, of which the other's tells no more than of any.
+            # If no hash was drawn, the sample is the whole set, but the other one contains only hashes to this limit.
             last = np.uint64((2**64 - 1) // self.size)
         return self.a[self.a <= last], self.b[self.b <= last]
 
     def _of_empty(self) -> Estimate | None:
-        """Return what holds for empty documents: two are alike, one is like nothing else."""
+        """Return the value for empty documents: 1 if both are empty, 0 if one is; None if neither is."""
         if self.total_a and self.total_b:
             return None
         return Estimate.exact(float(self.total_a == self.total_b))
@@ -205,7 +205,7 @@ class SamplePair:
 __all__ = ["KINDS", "Estimate", "Samples", "sample"]
 
 KINDS = ("min-s", "mod-m", "min-wise")
-# What of a recipe makes sketches, but no sets.
+# Fields of a recipe that determine sketches, but not sets.
 _OF_SKETCHES = ("method", "bits", "num_slots", "slot_bits", "scheme")
 _SIZES = {"min-s": 256, "mod-m": 16, "min-wise": 256}
 _MOST = {"min-s": 2**32 - 1, "mod-m": 2**63, "min-wise": 65535}
@@ -415,5 +415,5 @@ def _min_wise(texts: _native.Texts, recipe: Recipe, kind: str, size: int, thread
     ends = np.concatenate([[0], np.cumsum(weights, dtype=np.uint64)]).astype(np.uint64)
     totals = ends[offsets[1:]] - ends[offsets[:-1]]
     hashes = np.asarray(slots).view("<u4").astype(np.uint64)
-    # A signature never tells all of a set but the empty one.
+    # A signature contains the whole set only if the set is empty.
     return np.arange(len(texts) + 1, dtype=np.int64) * size, hashes, totals, totals == 0

@@ -1,4 +1,4 @@
-"""Sketch: a document's fixed-size summary, always together with the recipe that made it."""
+"""Sketch: the fixed-size summary of a document, always together with the recipe that made it."""
 
 import operator
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from likewise.stages.weights import with_counted
 
 EMPTY = 2
 SHORT = 1
-# Features of a document that is known by its sketch only: more than any rule for short texts asks.
+# Number of features of a document of which only the sketch is known: above the limit of any rule for short texts.
 _LONG = 1 << 20
 
 
@@ -36,7 +36,7 @@ class Sketches:
     Parameters
     ----------
     array : ndarray
-        SimHash: uint64 of shape (n,) up to 64 bits, (n, words) above, word 0 lowest.
+        SimHash: uint64 of shape (n,) up to 64 bits, (n, words) for more, with word 0 lowest.
         MinHash: of shape (n, num_slots), unsigned of `slot_bits`.
         Bloom: uint64 of shape (n, filter_bits / 64), bit 0 lowest in word 0.
     recipe : Recipe
@@ -71,7 +71,7 @@ class Sketches:
         check_has_sketch(check_is_recipe(self.recipe))
         dtype, row = _type_of(self.recipe)
         array = self.array
-        # Bytes of another type would be read as other sketches, and give answers.
+        # Bytes of another type would be read as other sketches, and give wrong results without an error.
         if not isinstance(array, np.ndarray) or array.dtype != dtype or not _fits(array.shape, row):
             given = f"{array.dtype}, shape {array.shape}," if isinstance(array, np.ndarray) else type(array).__name__
             wanted = ", ".join(["n", *("..." if width is None else str(width) for width in row)])
@@ -163,7 +163,9 @@ class Sketches:
         Raises
         ------
         RecipeMismatch
-            If their recipes make different sketches; the error names the fields.
+            If their recipes make different sketches. The error names the fields that differ.
+        InvalidInput
+            If there are no sketches.
         """
         if not parts:
             raise InvalidInput("no sketches to concatenate")
@@ -283,7 +285,7 @@ def sketch(
     workers = num_threads(threads)
     batches = document_batches(texts, recipe, tokenizer=tokenizer, text_field=text_field)
     if recipe.needs_counting or recipe.needs_filter_bits:
-        # Two passes: everything is held.
+        # Two passes, so all batches are kept in memory.
         held = list(batches)
         recipe = with_filter_bits(with_counted(recipe, held, threads=workers), held, threads=workers)
         batches = iter(held)
@@ -291,7 +293,7 @@ def sketch(
     first = next(parts)
     columns = [np.asarray(first.sketches), np.asarray(first.shapes), np.asarray(first.num_features)]
     if (second := next(parts, None)) is not None:
-        # What comes as one batch is not copied.
+        # A single batch is not copied.
         growing = [GrowingArray(column.dtype) for column in columns]
         for batch in chain([first, second], parts):
             for column, values in zip(growing, (batch.sketches, batch.shapes, batch.num_features), strict=True):
@@ -325,8 +327,8 @@ def sketch_texts(
 ) -> _native.SketchBatch:
     """Return the native sketches of a batch, with digests of the feature sets if `sets`.
 
-    For method shingles there are no sketches, but the documents of each feature are counted in `rarity`; for method
-    exact the digests are those of the normalized texts.
+    Method shingles has no sketches; instead, the documents of each feature are counted in `rarity`. For method exact,
+    the digests are those of the normalized texts.
     """
     method = recipe.sketch
     if isinstance(method, Exact):
@@ -355,7 +357,7 @@ def sketch_texts(
 
 
 def sketch_held(held: _native.HeldFeatures, recipe: Recipe, *, threads: int) -> _native.SketchBatch:
-    """Return what :func:`sketch_texts` makes of the texts whose features are held and weighed, with digests."""
+    """Return what :func:`sketch_texts` returns, from weighted features of texts that are in memory, with digests."""
     method = recipe.method_as(MinHash)
     return _native.sketch_held(
         held,
@@ -368,13 +370,13 @@ def sketch_held(held: _native.HeldFeatures, recipe: Recipe, *, threads: int) -> 
 
 
 def shaped(flat: NDArray[Any], recipe: Recipe) -> NDArray[Any]:
-    """Return flat native sketches in the shape and type that a user sees."""
+    """Return flat native sketches in the public shape and type."""
     dtype, row = _type_of(recipe)
     return flat.view(dtype).reshape(-1, *filter(None, row))
 
 
 def _type_of(recipe: Recipe) -> tuple[np.dtype[Any], tuple[int | None, ...]]:
-    """Type of an array of sketches, and the shape of one of them; None where a width is not found yet."""
+    """Return the type of an array of sketches and the shape of one of them, with None for a width not known yet."""
     match recipe.sketch:
         case MinHash() as signature:
             return np.dtype(f"u{signature.slot_bytes}"), (signature.num_slots,)

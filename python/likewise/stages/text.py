@@ -11,11 +11,11 @@ from likewise.io.tables.columns import as_large_text
 from likewise.io.tables.offered import as_arrow, as_reader
 from likewise.recipe.rules import TOKENS
 
-# Strings are handed to the core so many at a time, so that an iterator's texts do not all live twice.
+# Number of strings passed to the core at once, so that an iterator's texts are not all in memory twice.
 _STRINGS_AT_ONCE = 8192
-# The column of a table that holds the text, or those that are joined with a newline.
+# The column of a table that contains the text, or several columns that are joined with a newline.
 TextField: TypeAlias = str | Sequence[str]
-# Iterables that are one batch, or none.
+# Iterables that are read as one batch, or not at all.
 _WHOLE = (str, bytes, Mapping, list, _native.Texts)
 
 
@@ -135,7 +135,7 @@ def text_batches(texts: Any, text_field: TextField = "text") -> Iterator[_native
 def _of_stream(stream: Any, text_field: TextField) -> Iterator[_native.Texts]:  # noqa: ANN401
     reader = as_reader(stream)
     first_row = 0
-    # A stream without batches has no less a column, which may be the wrong one.
+    # Check the column even if the stream has no batches.
     yield _native.Texts.from_arrow(text_column(reader.schema.empty_table(), text_field))
     for batch in reader:
         column = text_column(batch, text_field)
@@ -163,7 +163,7 @@ def _of_strings(texts: Any) -> Iterator[_native.Texts]:  # noqa: ANN401
 
 
 def _from_list(texts: list[Any]) -> _native.Texts:
-    """Return strings as a batch; the error of a null is that of Arrow data."""
+    """Return strings as a batch; a null raises the same error as in Arrow data."""
     try:
         return _native.Texts.from_list(texts)
     except InvalidInput as error:
@@ -173,12 +173,12 @@ def _from_list(texts: list[Any]) -> _native.Texts:
 
 
 def is_null(value: object) -> bool:
-    """Return whether an entry of a list is missing: None, or what pandas has in its place, NaN and NA."""
+    """Return whether an entry of a list is missing: None, or NaN or NA from pandas."""
     return value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType"
 
 
 def _counted_from(first_row: int, read: Callable[[Any], _native.Texts], data: Any) -> _native.Texts:  # noqa: ANN401
-    """Return what `read` makes of data; its errors name the row counted from `first_row` on."""
+    """Return what `read` returns for data; its errors name the row counted from `first_row`."""
     try:
         return read(data)
     except InvalidInput as error:
@@ -193,12 +193,12 @@ def is_arrow(data: object) -> bool:
 
 
 def is_table(data: object) -> bool:
-    """Return whether Arrow data has named columns, rather than being one column."""
+    """Return whether Arrow data has named columns, rather than being a single column."""
     return any(hasattr(data, name) for name in ("schema", "columns", "column_names"))
 
 
 def is_stream(data: object) -> bool:
-    """Return whether Arrow data has columns but passes once, batch by batch, as a reader or a query does."""
+    """Return whether Arrow data has columns but can be read only once, batch by batch, like a reader or a query."""
     return is_table(data) and any(
         hasattr(data, name) for name in ("read_next_batch", "to_arrow_reader", "fetch_arrow_reader")
     )
@@ -210,7 +210,7 @@ def table_column(table: Any, name: str) -> Any:  # noqa: ANN401 - PyArrow has no
     Raises
     ------
     InvalidInput
-        If there is no such column, naming those there are.
+        If there is no such column. The error names the existing ones.
     """
     import pyarrow as pa
 
@@ -234,7 +234,7 @@ def field_names(text_field: TextField) -> tuple[str, ...]:
 def text_column(table: Any, text_field: TextField) -> Any:  # noqa: ANN401
     """Return the text of any Arrow table as a PyArrow chunked array; several columns are joined with a newline.
 
-    A row is null where one of them is.
+    A row is null if one of its values is.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Verify: exactly how similar two feature sets are."""
+"""Verify: the exact similarity of two feature sets."""
 
 from typing import Any
 
@@ -30,13 +30,13 @@ def verify_pairs(
     Parameters
     ----------
     texts : list of str, Arrow data, or iterable of str
-        The texts, or what the recipe takes: bytes, or lists of tokens.
+        The texts, or bytes or lists of tokens if the recipe requires these.
     pairs : ndarray of shape (m, 2), int64
         Rows of `texts`: (a, b). Containment is that of a in b: the share of a's features found in b.
     recipe : Recipe or str, optional
-        Whose features count; the preset ``online`` if None.
+        Determines the features; the preset ``online`` if None.
     measure : {"jaccard", "containment", "cosine", "dice", "overlap"}
-        What to measure.
+        Measure of similarity.
     threads : int, optional
         Number of threads; all processors if None.
 
@@ -68,7 +68,7 @@ def matching_pairs(
     *,
     threads: int | None = None,
 ) -> NDArray[np.float64]:
-    """Return the exact similarity of the pairs of texts that match by the recipe, NaN of the others."""
+    """Return the exact similarity of pairs of texts, or NaN for pairs that do not match by the recipe."""
     margin, threshold = recipe.short_margin or 0.0, recipe.similarity_threshold
     return _measured(texts, pairs, recipe, recipe.measure, threads, threshold=threshold, short_margin=margin)
 
@@ -93,7 +93,7 @@ def _measured(
     sets = _native.FeatureSets(len(batch), recipe.feature_rules)
     used = np.unique(rows).astype(np.uint32)
     sets.add(used, batch.take(used), threads=workers)
-    # The core measures the containment of the later document in the earlier one.
+    # The core returns the containment of the later document in the earlier one.
     later, earlier = (np.ascontiguousarray(rows[:, side], np.uint32) for side in (0, 1))
     return np.asarray(
         sets.verify(later, earlier, measure=measure, threshold=threshold, short_margin=short_margin, threads=workers)

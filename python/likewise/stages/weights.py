@@ -53,11 +53,11 @@ class Counter:
         self._counter = _native.DocumentCounter(take_bytes("memory_bytes", memory_bytes, 0))
 
     def add(self, texts: _native.Texts, *, hold: bool = False, threads: int = 1) -> _native.HeldFeatures | None:
-        """Count the features of texts; return them if asked to hold them. Safe from several threads at once."""
+        """Count the features of texts, and return them if `hold`. Safe from several threads at once."""
         return self._counter.add(texts, self._feature_rules, hold=hold, threads=threads)
 
     def finish(self, *, threads: int = 1) -> Weights:
-        """Return the table; nothing can be added afterwards."""
+        """Return the table. Nothing can be added afterwards."""
         return Weights(self._counter.finish(self._rules, threads=threads))
 
 
@@ -152,7 +152,7 @@ def read_table(path: str | Path, options: Mapping[str, Any] | None = None) -> We
 
 
 def with_counted(recipe: Recipe, batches: Sequence[_native.Texts], *, threads: int) -> Recipe:
-    """Return the recipe with its table, counted on these texts if it is still to be counted."""
+    """Return the recipe with its table, which is first counted on these texts if necessary."""
     if not recipe.needs_counting:
         return recipe
     counter = Counter(recipe)

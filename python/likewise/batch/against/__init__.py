@@ -1,1 +1,1 @@
-"""What is a run compared with besides its own documents? Earlier runs, files, an index."""
+"""Documents from outside a run that its documents are compared with: earlier runs, files, an index."""

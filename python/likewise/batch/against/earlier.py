@@ -1,4 +1,4 @@
-"""What earlier runs counted of the groups of reference documents: their own `groups.parquet`."""
+"""Counts of earlier runs for the groups of reference documents, from their `groups.parquet`."""
 
 import hashlib
 from collections.abc import Iterator
@@ -30,14 +30,14 @@ def earlier_groups(
     count_by: str | None,
     progress: Progress,
 ) -> EarlierGroups | None:
-    """Return what the runs among the references counted; None where there is no run.
+    """Return the counts of the runs among the references; None if there are no runs.
 
-    A run without `groups.parquet` causes a warning, and each document that it kept counts once.
+    A run without `groups.parquet` causes a warning, and each of its kept documents counts once.
 
     Raises
     ------
     InvalidInput
-        If a run is given twice, its groups do not fit its kept files, or they lack the dates or values asked for.
+        If a run is given twice, its groups do not match its kept files, or they lack the requested dates or values.
     """
     if all(part.run is None for part in references.parts):
         return None
@@ -45,7 +45,7 @@ def earlier_groups(
     run_of, positions = np.full(num, -1, np.int64), np.zeros(num, np.int64)
     keys: list[str] = []
     found: list[tuple[int, Path, Any]] = []
-    # Of each run the row here of each document that it kept.
+    # Run -> rows in this run of the documents that it kept.
     rows_of: dict[str, NDArray[np.int64]] = {}
     for first_source, part in references.starts():
         if part.run is None:
@@ -70,12 +70,12 @@ def earlier_groups(
 
 
 def key_of_run(run: Path) -> str:
-    """Return what a finished run is known by, wherever its directory is."""
+    """Return the identity of a finished run, which does not depend on its directory."""
     return hashlib.blake2b((run / SUMMARY).read_bytes(), digest_size=8).hexdigest()
 
 
 def _rows_of_run(part: Reference, first_source: int, documents: Documents) -> NDArray[np.int64]:
-    """Return the rows here of the documents that a run kept, in its order, which that of its files may not be."""
+    """Return the rows in this run of the documents that a run kept, in its order, which may differ from its files'."""
     assert part.run is not None
     numbers = {file.name: first_source + number for number, file in enumerate(part.files)}
     rows = [np.zeros(0, np.int64)]
@@ -94,7 +94,7 @@ def _rows_of_run(part: Reference, first_source: int, documents: Documents) -> ND
 
 
 def _groups(run: Path, date_field: str | None, count_by: str | None) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return the groups of a run that have members of its own."""
+    """Return the groups of a run that have members in that run."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -117,7 +117,7 @@ def _groups(run: Path, date_field: str | None, count_by: str | None) -> Any:  # 
 def _counted(
     found: list[tuple[int, Path, Any]], keys: list[str], rows_of: dict[str, NDArray[np.int64]], progress: Progress
 ) -> Iterator[tuple[NDArray[np.int64], Any]]:
-    """Yield rows here, and what each run counted of them: of documents that it kept, and that runs before it kept."""
+    """Yield rows in this run, and the counts of each run for them: for its kept documents, and for earlier runs'."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -149,7 +149,7 @@ def _counted(
 
 
 def _tell_shared(documents: Documents, run_of: NDArray[np.int64], progress: Progress) -> None:
-    """Warn if several runs kept the same documents: these have a group for each run."""
+    """Warn if several runs kept the same documents, which then have a group for each run."""
     rows = np.flatnonzero((run_of >= 0) & (documents.shapes[: len(run_of)] != EMPTY))
     digests = documents.digests.reshape(-1, 2)[rows]
     order = np.lexsort((run_of[rows], digests[:, 1], digests[:, 0]))

@@ -1,7 +1,8 @@
-"""A run with an online index: documents that the index has seen are removed, and the others are added to it.
+"""A run against an online index: documents with a match in the index are removed, and others may be added to it.
 
-The index is queried first and the rest is decided as a batch. The kept set is the same as if the documents had been
-added one by one, at the speed of a run. The evidence names the indexed document, even where a kept one is more similar.
+The index is queried first, and the other documents are decided as a batch. The kept set is the same as if the documents
+had been added one by one, at the speed of a run. The evidence names the indexed document, even if a kept one is more
+similar.
 """
 
 import hashlib
@@ -35,29 +36,29 @@ if TYPE_CHECKING:
     from likewise.index import Index
     from likewise.index.batch_run import BatchRun
 
-# Documents of one question, or of one transaction.
+# Documents per query or transaction.
 _AT_ONCE = 10_000
-# Of the process that writes an index, in its directory.
+# Lock of the process that writes an index, in its directory.
 _WRITER_LOCK = "writer.lock"
 
 
 @dataclass(frozen=True)
 class IndexUse:
-    """What a run has to do with indexes.
+    """How a run uses an index.
 
     Parameters
     ----------
     create : Path, optional
-        A new index that gets all documents of the run, removed ones too, with the run's verdicts.
+        A new index for all documents of the run, including removed ones, with the run's verdicts.
     against : Path, optional
-        An index whose kept documents stand before all others: what one of them matches is removed.
+        An index whose kept documents precede all others: documents that match one of them are removed.
     add : bool
-        Whether the documents that stay are added to the index `against`.
+        Whether to add kept documents to the index `against`.
 
     Raises
     ------
     InvalidParameter
-        If they do not go together.
+        If the arguments cannot be combined.
     """
 
     create: Path | None = None
@@ -75,7 +76,7 @@ class IndexUse:
             )
 
     def check_recipe(self, recipe: Recipe) -> None:
-        """Raise InvalidParameter if verdicts of an index could not be those of this recipe."""
+        """Raise InvalidParameter if an index cannot give the verdicts of this recipe."""
         if self.create is None and self.against is None:
             return
         name = "index" if self.create is not None else "against"
@@ -88,30 +89,30 @@ class IndexUse:
             )
 
     def check_ids(self, duplicate_ids: str) -> None:
-        """Raise InvalidParameter if one id may stand for two documents, and the index is to know them by it."""
+        """Raise InvalidParameter if ids may be duplicates although an index needs unique ones."""
         if duplicate_ids == "allow" and (self.create is not None or self.add):
             raise InvalidParameter("duplicate_ids", "an index identifies documents by id, so ids must be unique")
 
 
 def recipe_beside(recipe: Recipe, use: IndexUse | None) -> Recipe:
-    """Return the recipe of a run: that of its index where it has one, so that verdicts are the same."""
+    """Return the recipe of a run; if it uses an index, the recipe for an index, so that verdicts are the same."""
     return recipe if use is None or (use.create is None and use.against is None) else recipe.for_index()
 
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """The documents of a run that an index has seen the like of.
+    """The documents of a run that match a kept document of an index.
 
     Parameters
     ----------
     rows : ndarray of shape (m,), int64
-        Rising.
+        Rows of the documents, ascending.
     kept_ids : list of str
-        The kept document of the index against each.
+        Id of the matching kept document of the index.
     similarity : ndarray of shape (m,), float64
-        What was measured on the two.
+        Similarity of each pair.
     distance : ndarray of shape (m,), int32, optional
-        Their Hamming distance; None for signatures.
+        Hamming distance of each pair; None for signatures.
     """
 
     rows: NDArray[np.int64]
@@ -120,16 +121,16 @@ class Seen:
     distance: NDArray[np.int32] | None
 
     def without(self, collapsed: Collapsed) -> Collapsed:
-        """Return the order of a search that leaves these documents out.
+        """Return the search order without these documents.
 
-        Documents that collapse into one another are seen all or none, since nothing tells them apart.
+        Of documents that collapse into one, all or none match, since they are indistinguishable.
         """
         if not len(self.rows):
             return collapsed
         is_seen = np.zeros(len(collapsed.first), bool)
         is_seen[self.rows] = True
         order = collapsed.order[~is_seen[collapsed.order]]
-        # A class without a place in the order, like that of the empty ones, has -1.
+        # A class without a position, such as that of empty documents, has -1.
         place_of = np.full(len(is_seen), -1, np.int64)
         place_of[order] = np.arange(len(order))
         first = np.where(is_seen, np.arange(len(is_seen)), collapsed.first)
@@ -156,10 +157,10 @@ class Seen:
 
 
 def adding_identity(documents: Documents, recipe: Recipe) -> bytes:
-    """Return the identity of a run that adds its documents to an index: what they are, and what decides them.
+    """Return the identity of a run that adds its documents to an index: the documents and the recipe.
 
-    Neither the output directory nor the place and times of the inputs count, so a job that is repeated elsewhere is
-    the same run.
+    It does not depend on the output directory, or on the location and times of the inputs, so a job repeated elsewhere
+    is the same run.
     """
     sources = range(documents.num_reference_sources, len(documents.sources))
     made_of = {
@@ -170,12 +171,12 @@ def adding_identity(documents: Documents, recipe: Recipe) -> bytes:
 
 
 def ask_index(index: "Index | BatchRun", documents: Documents) -> Seen:
-    """Ask an index about every document of a run.
+    """Check every document of a run against an index.
 
     Returns
     -------
     Seen
-        Those that match a kept document of the index.
+        The documents that match a kept document of the index.
     """
     rows, kept_ids = [np.zeros(0, np.int64)], []
     similarities, distances = [np.zeros(0)], [np.zeros(0, np.int32)]
@@ -195,7 +196,7 @@ def ask_index(index: "Index | BatchRun", documents: Documents) -> Seen:
 
 
 def check_ids(run: "BatchRun", path: Path, documents: Documents, rows: NDArray[np.int64]) -> None:
-    """Raise InvalidInput if the index at `path` has the id of one of these documents with another text."""
+    """Raise InvalidInput if the index at `path` has the id of one of these documents with a different text."""
     parts = [rows[part] for part in slices(len(rows), _AT_ONCE)]
     known = [some[run.known(documents.doc_ids(some))] for some in parts]
     for some, texts in _batches(documents, np.concatenate([np.zeros(0, np.int64), *known])):
@@ -212,13 +213,13 @@ def check_ids(run: "BatchRun", path: Path, documents: Documents, rows: NDArray[n
 
 
 def add_documents(index: "Index | BatchRun", documents: Documents, rows: NDArray[np.int64]) -> None:
-    """Add documents in their order."""
+    """Add documents in order."""
     for some, texts in _batches(documents, rows):
         index.add_batch(documents.doc_ids(some), texts)
 
 
 def _batches(documents: Documents, rows: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Any]]:
-    """Yield rising rows in parts, with their texts."""
+    """Yield ascending rows in parts, with their texts."""
     for part, read in documents.texts(rows, -(-len(rows) // _AT_ONCE)):
         texts, some = read(), rows[part]
         for start in range(0, len(some), _AT_ONCE):
@@ -227,23 +228,23 @@ def _batches(documents: Documents, rows: NDArray[np.int64]) -> Iterator[tuple[ND
 
 
 class BesideIndex:
-    """What a run does with indexes, as a context; does nothing where it has none.
+    """The index that a run uses, as a context; does nothing without one.
 
     Parameters
     ----------
     use : IndexUse, optional
-        What is asked.
+        How the run uses an index.
     recipe : Recipe
-        Of the run, resolved.
+        Resolved recipe of the run.
     rules : RunRules
-        Of the run.
+        Rules of the run.
 
     Raises
     ------
     InvalidParameter
-        If an index could not give the verdicts of this recipe, or ids may come twice.
+        If an index cannot give the verdicts of this recipe, or ids may be duplicates.
     InvalidInput
-        If there is no index to compare with, or something where one is to be made.
+        If there is no index to compare with, or the path of the new one exists.
     RecipeMismatch
         If the index was made with a different recipe; `keep` may differ.
     """
@@ -261,7 +262,7 @@ class BesideIndex:
             from likewise.index.opening import check_recipe
 
             _check_absent(self._use.create)
-            # Weights that are still to be counted are a table by the time the index is made, a threshold a number.
+            # When the index is created, counted weights are a table, and the threshold is a number.
             if not recipe.needs_counting:
                 check_recipe(recipe.replace(threshold=1.0) if recipe.needs_threshold else recipe)
         if self._use.against is not None:
@@ -278,7 +279,7 @@ class BesideIndex:
             shutil.rmtree(self._unfinished, ignore_errors=True)
 
     def identity(self) -> dict[str, object]:
-        """Return what decides the result, as JSON values."""
+        """Return everything about the index that determines the result, as JSON values."""
         return {} if self._use.against is None else {"against": str(self._use.against)}
 
     def decided(
@@ -289,7 +290,7 @@ class BesideIndex:
         progress: Progress,
         log: VerdictLog | None = None,
     ) -> tuple[Decision, list[str]]:
-        """Return the verdicts on documents, and the ids of the index that its -1 among the kept rows stand for."""
+        """Return the verdicts on documents, and the ids in the index for the kept rows that are -1."""
         collapsed = ordered(documents, recipe, timing)
         seen = None
         if self._index is not None:
@@ -300,7 +301,7 @@ class BesideIndex:
             with timing.wall("asking_the_index"):
                 seen = ask_index(self._run or self._index, documents)
             collapsed = seen.without(collapsed)
-            # An index may have grown since verdicts were put aside.
+            # The index may have grown since verdicts were logged.
             log = None
         threads = self._rules.threads
         decision = decide(documents, collapsed, recipe, threads=threads, timing=timing, progress=progress, log=log)
@@ -310,12 +311,12 @@ class BesideIndex:
         return seen.join(decision), seen.kept_ids
 
     def prepare(self, documents: Documents, recipe: Recipe, decision: Decision) -> None:
-        """Do what may fail before results have their final names.
+        """Do everything that may fail before results are renamed into place.
 
         Raises
         ------
         InvalidInput
-            If a document that would be added has an id that the index has with another text.
+            If the index has the id of a document to add with a different text.
         """
         if self._run is not None and self._use.against is not None:
             check_ids(self._run, self._use.against, documents, np.flatnonzero(decision.kept))
@@ -328,23 +329,23 @@ class BesideIndex:
             _delete_left(target)
             with Index(self._unfinished, recipe, threads=self._rules.threads) as index:
                 add_documents(index, documents, np.arange(len(documents)))
-            # It waits for its name while results are written, and is no less a living run's than before.
+            # It waits to be renamed while results are written, and must still be locked by this run.
             self._hold_unfinished()
 
     def add_kept(self, documents: Documents, decision: Decision) -> None:
-        """Add what stays to the index of `against`.
+        """Add kept documents to the index `against`.
 
-        An output gets its name after this: a run that ends in between is repeated with the same answer, but nobody
-        would repeat one that left a finished output.
+        Outputs are renamed into place after this: a run interrupted in between is repeated with the same results, but a
+        run with finished outputs would not be repeated.
         """
         if self._run is not None:
             add_documents(self._run, documents, np.flatnonzero(decision.kept))
 
     def finish(self) -> None:
-        """Give a new index its name."""
+        """Rename a new index into place."""
         if self._use.create is not None and self._unfinished is not None:
             _check_absent(self._use.create)
-            # Windows renames no directory in which a file is open.
+            # Windows cannot rename a directory that contains an open file.
             self._lock.close()
             self._unfinished.rename(self._use.create)
             self._unfinished = None
@@ -355,7 +356,7 @@ class BesideIndex:
             try_lock(self._lock.enter_context((self._unfinished / _WRITER_LOCK).open("r+b")).fileno())
 
     def summary(self) -> dict[str, object]:
-        """Return what the summary says of it."""
+        """Return the summary fields about the index."""
         if self._use.against is not None:
             return {"against": {"path": str(self._use.against), "num_removed": self._num_seen, "adds": self._use.add}}
         return {} if self._use.create is None else {"index": str(self._use.create)}
@@ -366,22 +367,22 @@ def _open_against(path: Path, recipe: Recipe, *, add: bool, threads: int) -> "In
         raise InvalidInput("no index here", str(path))
     from likewise.index import Index
 
-    # What stays is for the run to say; the index keeps the first that came.
+    # The run decides which documents to keep; the index itself keeps the first to arrive.
     return Index(path, recipe.replace(keep="first"), read_only=not add, threads=threads)
 
 
 def _unfinished_stem(target: Path) -> str:
-    """Return what the name of an index begins with while it is made; the number of its process follows."""
+    """Return the prefix of the name of an unfinished index, which the process number follows."""
     return f".{target.name}.unfinished-"
 
 
 def _delete_left(target: Path) -> None:
-    """Delete what killed runs left of an index; what cannot be told or deleted stays."""
+    """Delete unfinished indexes of killed runs, as far as possible."""
     stem = _unfinished_stem(target)
     for path in list(target.parent.iterdir()):
         if not path.name.startswith(stem) or not path.name[len(stem) :].isdecimal() or path.is_symlink():
             continue
-        # Who makes an index holds its lock, which ends with the process.
+        # The creator of an index holds its lock, which ends with the process.
         with suppress(OSError), (path / _WRITER_LOCK).open("r+b") as lock:
             if try_lock(lock.fileno()):
                 shutil.rmtree(path, ignore_errors=True)

@@ -1,8 +1,8 @@
 """Reference documents, from earlier runs or plain files, that new documents are compared with.
 
-Reference documents are the first rows and the first positions, so buckets, collapsing and the decision need not know of
-them. Only the search starts behind their positions, and the outputs omit them. What an earlier run knows of its kept
-documents is read in the format of the parts of a resumed run.
+Reference documents are the first rows and the first positions, so buckets, collapsing and the decision treat them like
+others. Only the search starts after their positions, and the outputs omit them. Stored sketches of an earlier run have
+the format of the parts of a resumed run.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def is_finished_run(path: Path) -> bool:
 
 
 def recipe_of_references(index: Path | None, against: Sequence[str | Path]) -> Recipe | None:
-    """Return the recipe of an index, or of the first finished run; None where there is neither."""
+    """Return the recipe of an index, or of the first finished run; None if there is neither."""
     if index is not None:
         from likewise.index import Index
 
@@ -47,27 +47,27 @@ def recipe_of_references(index: Path | None, against: Sequence[str | Path]) -> R
 def find_references(
     against: Sequence[str | Path], recipe: Recipe, run: FileRun, output: Path | None, progress: Progress
 ) -> References:
-    """Return the reference documents that are meant.
+    """Return the reference documents at some paths.
 
     Parameters
     ----------
     against : sequence of path
         Output directories of finished runs, files, directories of files, globs.
     recipe : Recipe
-        Of the run.
+        Recipe of the run.
     run : FileRun
-        How files are read; the kept files of an earlier run are read as that run did.
+        Reading options; kept files of an earlier run are read with the options of that run.
     output : Path, optional
-        Never read.
+        A directory that is never read.
     progress : Progress
-        Told where sketches do not serve.
+        Receives a warning if sketches cannot be used.
 
     Raises
     ------
     InvalidInput
-        If a run has no kept files, or one of them is not what it wrote.
+        If a run has no kept files, or one of them has changed.
     RecipeMismatch
-        If a run kept sketches by another recipe, naming the fields.
+        If a run stored sketches with another recipe; the error names the fields.
     """
     return References(tuple(_reference(Path(name), recipe, run, output, progress) for name in against))
 
@@ -75,7 +75,7 @@ def find_references(
 def kept_files(
     path: Path, recipe: Recipe, run: FileRun, output: Path | None = None
 ) -> tuple[tuple[InputFile, ...], dict[str, Any]]:
-    """Return the kept files of a finished run, to be read as that run did, and its summary.
+    """Return the kept files of a finished run, with its reading options, and its summary.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def kept_files(
 
 
 def check_references(against: Sequence[str | Path], recipe: Recipe, *, keep_sketches: bool) -> None:
-    """Raise InvalidParameter if what is asked does not go together."""
+    """Raise InvalidParameter if the options cannot be combined."""
     if against and recipe.group != "leaders":
         raise InvalidParameter("against", "reference documents cannot be members of groups; remove --group components")
     if keep_sketches and isinstance(recipe.sketch, Shingles):
@@ -130,7 +130,7 @@ def check_references(against: Sequence[str | Path], recipe: Recipe, *, keep_sket
 
 
 def tell_direction(recipe: Recipe, progress: Progress) -> None:
-    """Say which way containment is measured, where the other way may be meant."""
+    """Warn about the direction in which containment is measured."""
     if recipe.measure == "containment":
         progress(
             Warned(
@@ -142,7 +142,7 @@ def tell_direction(recipe: Recipe, progress: Progress) -> None:
 
 
 def check_alone(against: Sequence[str | Path], index: IndexUse | None) -> None:
-    """Raise InvalidParameter if an index is asked or made beside reference documents."""
+    """Raise InvalidParameter if an index is used or created in addition to reference documents."""
     if against and index is not None and (index.against is not None or index.create is not None):
         raise InvalidParameter("against", "reference documents cannot be combined with an index, existing or new")
 
@@ -150,7 +150,7 @@ def check_alone(against: Sequence[str | Path], index: IndexUse | None) -> None:
 def about_references(
     against: Sequence[str | Path], documents: Documents, decision: Decision
 ) -> dict[str, dict[str, object]]:
-    """Return what the summary says of reference documents."""
+    """Return the summary fields about reference documents."""
     if not against:
         return {}
     num_removed = int(np.count_nonzero(decision.kept_rows < documents.num_references))
@@ -166,12 +166,12 @@ def about_references(
 def reference_files(
     path: Path, recipe: Recipe, run: FileRun, output: Path | None
 ) -> tuple[tuple[InputFile, ...], dict[str, Any] | None]:
-    """Return the files of reference documents: of a finished run its kept files, with its summary.
+    """Return the files of reference documents; for a finished run, its kept files and its summary.
 
     Raises
     ------
     InvalidInput
-        As :func:`find_references`.
+        As for :func:`find_references`.
     """
     if output is not None and path.exists() and path.resolve().is_relative_to(output.resolve()):
         raise InvalidInput(

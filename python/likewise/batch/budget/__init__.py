@@ -1,1 +1,1 @@
-"""What a run may use, and what it used: memory and time."""
+"""Budgets of a run and their use: memory and time."""

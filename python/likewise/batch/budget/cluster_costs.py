@@ -1,9 +1,9 @@
-"""What runs and searches on Spark take: constants of one core, and a model of the stream tables.
+"""Costs of runs and searches on Spark: constants of one core, and a model of the stream tables.
 
-The constants of runs are those of 100,000 documents in bench/results/spark.json, which include the start of about 30
-Spark jobs, so that they are too high for large runs. Those of the search are checked by bench/spark_hamming.py. The
-model chooses keys as the core does: m blocks of bits whose radii sum to ``within + 1 - m`` (generalized pigeonhole), or
-the comparison of all pairs.
+The constants of runs are from 100,000 documents in bench/results/spark.json. They include the start of about 30 Spark
+jobs, so they are too high for large runs. bench/spark_hamming.py checks the constants of the search. The model chooses
+keys like the core: m blocks of bits whose radii sum to ``within + 1 - m`` (generalized pigeonhole), or the comparison
+of all pairs.
 """
 
 from __future__ import annotations
@@ -11,52 +11,51 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import comb
 
-# Core-seconds of stages in bench/results/spark.json, "minhash 100000": its wall seconds on two cores that were busy.
-# Of a byte of text that is read, sketched and written; of a document that is ordered; of a document in a band; of a
-# document whose candidates are verified; of a document that is decided.
+# Core-nanoseconds of stages in bench/results/spark.json, "minhash 100000": wall time on two busy cores. Per byte of
+# text read, sketched and written; per document ordered; per document and band; per document whose candidates are
+# verified; per document decided.
 SKETCHING_NS = 2 * 16.2634e9 / 239_907_809
 ORDERING_NS = 2 * 2.7001e9 / 100_000
 BAND_NS = 2 * 10.9619e9 / 100_000 / 32
 VERIFYING_NS = 2 * 4.2353e9 / 100_000
 DECIDED_NS = 2 * 0.7072e9 / 100_000
-# Written stages by text, and text of a document in the same run.
+# Bytes of written stages per byte of text in the same run.
 STORED_SHARE = 196_169_141 / 239_907_809
-# Bytes that a shuffle sends of a document beside its text or sketch, and of a document in a band.
+# Shuffled bytes per document in addition to its text or sketch, and per document and band.
 SHUFFLED_ROW_BYTES, BAND_BYTES = 48, 20
-# Share of documents that are sent again as candidates: an assumption, twice the share of documents that were removed.
+# Share of documents sent again as candidates. An assumption: twice the share of removed documents.
 CANDIDATES = 0.28
-# Nanoseconds of one core: of a value of a key that is looked up, of a word of a candidate, and of a word where all are
-# compared.
+# Nanoseconds of one core: per key value looked up, per word of a candidate, and per word if all pairs are compared.
 PROBE_NS = 24.0
 CANDIDATE_NS = 0.5
 SCAN_NS = 0.1
-# Of a row that goes from Spark to Python, without its search; measured with busy cores, so that it is rather too high.
+# Per row from Spark to Python, without its search; measured with busy cores, so probably too high.
 ROW_NS = 300.0
-# Of a row that is shuffled and sorted on the way to its cell, and its bytes beside the fingerprint: cell and number.
+# Per row shuffled and sorted into its cell, and its bytes in addition to the fingerprint: cell and number.
 SHUFFLED_ROW_NS = 1500.0
 CELL_BYTES = 12
-# Tables are built in passes that hold a part twice.
+# Memory factor of building tables, which holds a part twice.
 BUILDING = 1.5
-# What a slab of a run may take in a worker.
+# Maximum bytes of a slab of a run in a worker.
 SLAB_BYTES = 1_000_000_000
-# Deciding a slab by itself takes so many times as long as streaming it past its own tables.
+# Time of deciding a slab, relative to streaming it past its own tables.
 DECIDING = 2.5
-# Seconds of a round beside its work: two stages of Spark and their marks.
+# Overhead of a round in seconds: two Spark stages and their markers.
 ROUND_S = 2.0
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Blocks of bits that are looked up.
+    """Blocks of bits used as lookup keys.
 
     Parameters
     ----------
     num_keys : int
-        Blocks; 0 where all pairs are compared.
+        Number of blocks; 0 if all pairs are compared.
     query_ns : float
-        Of one fingerprint that streams past.
+        Nanoseconds per query fingerprint.
     table_bytes : int
-        Of one fingerprint in the tables.
+        Bytes per fingerprint in the tables.
     """
 
     num_keys: int
@@ -81,13 +80,13 @@ def best_keys(num: float, bits: int, within: int) -> Keys:
 
 
 def _ball(width: float, radius: int) -> float:
-    """Return how many values are within a radius of one; in floating point, since blocks differ in width by one."""
+    """Return the number of values within a radius of a value; as a float, since it is used for fractional widths."""
     return float(sum(comb(max(1, round(width)), errors) for errors in range(min(radius, round(width)) + 1)))
 
 
 def most_in_tables(bits: int, within: int, memory_bytes: int) -> int:
-    """Return how many fingerprints a worker can lay out."""
-    # The number of keys hardly depends on how many there are: a second look takes the right one.
+    """Return the maximum number of fingerprints in the tables of a worker."""
+    # The number of keys hardly depends on the number of fingerprints, so a second iteration suffices.
     num = 1e6
     for _ in range(2):
         num = max(1.0, memory_bytes / (BUILDING * best_keys(num, bits, within).table_bytes))
@@ -95,12 +94,12 @@ def most_in_tables(bits: int, within: int, memory_bytes: int) -> int:
 
 
 def run_bytes(bits: int) -> int:
-    """Return what a distinct document of a run takes in a worker that decides its slab."""
+    """Return the bytes per distinct document in a worker that decides its slab."""
     words = -(-bits // 64)
-    # Rank, features, order, verdict and evidence; fingerprints twice; tables as measured on 64, 128 and 256 bits.
+    # Rank, features, order, verdict and evidence; fingerprints twice; tables as measured for 64, 128 and 256 bits.
     return 64 + 16 * words + 43 * words + 32 * words**2
 
 
 def most_of_run(bits: int, memory_bytes: int) -> int:
-    """Return how many documents a slab of a run has at most."""
+    """Return the maximum number of documents in a slab of a run."""
     return max(1, memory_bytes // run_bytes(bits))

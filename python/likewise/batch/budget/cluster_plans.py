@@ -1,4 +1,4 @@
-"""Which way pairs are found on Spark, and what it will take: shuffled bytes, core-seconds, rounds, memory."""
+"""Plans for finding pairs on Spark, with predicted costs: shuffled bytes, core-seconds, rounds, memory."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ from likewise.errors import InvalidParameter
 from likewise.recipe.methods import Exact, MinHash, SimHash
 from likewise.recipe.recipe import Recipe
 
-# Splitting is offered up to here: each further bit is one more copy of all fingerprints.
+# Maximum radius for splitting: each further bit adds a copy of all fingerprints.
 MOST_SPLIT = 3
-# Of a cell, about.
+# Approximate rows per cell.
 _CELL_ROWS = 1 << 20
-# Above these a warning says how long it takes, and that it is out of reach.
+# Above the first, a warning states the duration; above the second, that the search is impractical.
 LONG_CORE_S, IMPRACTICAL_CORE_S = 1e6, 1e7
 
 
 @dataclass(frozen=True)
 class HammingPairsPlan:
-    """How all pairs of fingerprints are found on Spark, with predicted costs.
+    """A plan for finding all pairs of fingerprints on Spark, with predicted costs.
 
     Parameters
     ----------
     name : {"slabs", "splitting"}
-        The way.
+        The method.
     num_fingerprints, bits, within : int
-        What is searched.
+        Number of fingerprints, their width, and the radius.
     slab_rows : int
-        Fingerprints of a slab.
+        Fingerprints per slab.
     prefix_bits : int
-        Bits that a cell of the splitting goes by.
+        Bits that determine a cell of the splitting.
     shuffle_bytes, core_s, worker_bytes : float
         Shuffled bytes, seconds of one core, and memory of the tables of one Python worker.
     num_rounds : int
-        Spark stages one after another.
+        Number of consecutive Spark stages.
     """
 
     name: str
@@ -71,12 +71,12 @@ class HammingPairsPlan:
 
     @property
     def warning(self) -> str | None:
-        """What to say of a search that takes very long; None of others."""
+        """Warning about a search that takes very long, otherwise None."""
         return _warning(self.num_fingerprints, self.bits, self.within, self.core_s)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The plan in words."""
+        """Description of the plan."""
         if self.name == "slabs":
             num_slabs = max(1, -(-self.num_fingerprints // self.slab_rows))
             how = f"slabs: {num_slabs:,} of up to {self.slab_rows:,} fingerprints, each compared with all"
@@ -102,7 +102,7 @@ def plan_pairs(
     plan: str | None = None,
     slab_rows: int | None = None,
 ) -> HammingPairsPlan:
-    """Return the cheaper way to find all pairs within a radius, or the one that is asked for.
+    """Return the cheaper plan for finding all pairs within a radius, or the requested one.
 
     Parameters
     ----------
@@ -111,14 +111,14 @@ def plan_pairs(
     memory_bytes : int
         Memory of the tables of one Python worker.
     plan : {"slabs", "splitting"}, optional
-        The way.
+        The requested method.
     slab_rows : int, optional
-        Fingerprints of a slab.
+        Fingerprints per slab.
 
     Raises
     ------
     InvalidParameter
-        If splitting is asked for at a radius where it is not offered.
+        If splitting is requested for an unsupported radius.
     """
     by_slabs = _slabs(num, bits, within, slab_rows or most_in_tables(bits, within, memory_bytes))
     if plan == "slabs" or within > MOST_SPLIT:
@@ -135,7 +135,7 @@ def _slabs(num: int, bits: int, within: int, slab_rows: int) -> HammingPairsPlan
     rows = max(1, min(num, slab_rows))
     keys = best_keys(rows, bits, within)
     num_slabs = max(1, -(-num // rows))
-    # A slab meets itself and those after it.
+    # A slab is compared with itself and all later ones.
     streamed = num * (num_slabs + 1) / 2
     return HammingPairsPlan(
         name="slabs",
@@ -172,18 +172,18 @@ def _splitting(num: int, bits: int, within: int) -> HammingPairsPlan:
 
 @dataclass(frozen=True)
 class RoundsPlan:
-    """How a SimHash run is searched on Spark, with predicted costs.
+    """A plan for the search of a SimHash run on Spark, with predicted costs.
 
     Parameters
     ----------
     num_documents, bits, within : int
-        Distinct documents, and what is searched.
+        Number of distinct documents, width of fingerprints, and radius.
     num_slabs : int
-        Slabs, which are decided one after another.
+        Number of slabs, which are decided one after another.
     shuffle_bytes, core_s, worker_bytes : float
         Bytes shuffled into slabs (without texts of short documents), seconds of one core, memory of one Python worker.
     serial_s : float
-        Of the seconds, those that one worker takes alone.
+        Seconds during which only one worker is busy.
     """
 
     num_documents: int
@@ -197,12 +197,12 @@ class RoundsPlan:
 
     @property
     def warning(self) -> str | None:
-        """What to say of a search that takes very long; None of others."""
+        """Warning about a search that takes very long, otherwise None."""
         return _warning(self.num_documents, self.bits, self.within, self.core_s)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The plan in words."""
+        """Description of the plan."""
         return (
             f"{self.num_documents:,} distinct fingerprints within {self.within} of {self.bits} bits: "
             f"{counted(self.num_slabs, 'slab')}, {self.shuffle_bytes / 1e9:,.2f} GB shuffled, "
@@ -212,21 +212,21 @@ class RoundsPlan:
 
 
 def plan_rounds(num: int, bits: int, within: int, num_cores: int, *, one_round: bool = False) -> RoundsPlan:
-    """Return the slabs with which a run ends first.
+    """Return the plan whose number of slabs gives the shortest run.
 
     Parameters
     ----------
     num, bits, within : int
-        Distinct documents, and what is searched.
+        Number of distinct documents, width of fingerprints, and radius.
     num_cores : int
-        Cores that search.
+        Number of cores for the search.
     one_round : bool
-        Whether pairs are listed and nothing is decided: all slabs are compared at once.
+        Whether pairs are listed without deciding, so that all slabs are compared at once.
     """
     most = most_of_run(bits, SLAB_BYTES)
     fewest = max(1, -(-num // most))
     best: tuple[float, RoundsPlan] | None = None
-    # Ever more slabs, up to where their rounds alone take longer.
+    # Try increasing numbers of slabs until the overhead of rounds alone exceeds the best time.
     num_slabs = fewest
     while True:
         rows = max(1, -(-num // num_slabs))
@@ -252,13 +252,13 @@ def plan_rounds(num: int, bits: int, within: int, num_cores: int, *, one_round: 
         num_slabs = -(-num_slabs * 5 // 4)
 
 
-# Of a Python worker with its libraries, one Arrow batch, and a cell of pairs with their texts.
+# Memory of a Python worker with its libraries, one Arrow batch, and a cell of pairs with their texts.
 _WORKER_BYTES = 500_000_000.0
 
 
 @dataclass(frozen=True)
 class StagePlan:
-    """What a stage of a run takes, all workers together.
+    """Predicted costs of one stage of a run, for all workers together.
 
     Parameters
     ----------
@@ -281,20 +281,20 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What a run on Spark takes, stage by stage.
+    """Predicted costs of a run on Spark, by stage.
 
     Parameters
     ----------
     num_documents, workers : int
-        Documents, and cores that run tasks.
+        Number of documents, and of cores that run tasks.
     document_bytes : float
-        Text of a document.
+        Bytes of text per document.
     stages : tuple of StagePlan
-        In their order.
+        Stages in order.
     serial_s : float
-        Seconds in which one worker decides alone (SimHash).
+        Seconds during which only one worker decides (SimHash).
     warning : str, optional
-        What to say of a run that takes very long.
+        Warning about a run that takes very long.
     """
 
     num_documents: int
@@ -311,7 +311,7 @@ class RunPlan:
 
     @property
     def hours(self) -> float:
-        """Hours that the run takes if all workers are busy."""
+        """Predicted hours if all workers are busy."""
         return (self.core_s / self.workers + self.serial_s) / 3600
 
     def to_dict(self) -> dict[str, object]:
@@ -320,18 +320,18 @@ class RunPlan:
 
 
 def plan_run(recipe: Recipe, num: int, workers: int, document_bytes: float) -> RunPlan:
-    """Return what a run of a resolved recipe takes on Spark.
+    """Return the predicted costs of a run on Spark.
 
     Parameters
     ----------
     recipe : Recipe
-        Resolved; MinHash, SimHash or exact.
+        A resolved recipe with method minhash, simhash or exact.
     num : int
-        Documents; all are taken as distinct.
+        Number of documents, assumed to be distinct.
     workers : int
-        Cores that run tasks.
+        Number of cores that run tasks.
     document_bytes : float
-        Text of a document.
+        Bytes of text per document.
 
     Raises
     ------

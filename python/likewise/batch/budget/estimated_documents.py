@@ -1,4 +1,4 @@
-"""About how many documents files hold, from a look at the beginning of some of them."""
+"""Estimates of the number of documents in files, from the beginning of some of them."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ _NUM_LOOKED_AT = 32
 
 
 def estimated_documents(files: Sequence[InputFile]) -> tuple[int, int]:
-    """Return about how many documents there are, and the bytes of their text: some files are looked at."""
+    """Return the approximate number of documents and bytes of text, estimated from some files."""
     text_bytes = sum(file.text_bytes() for file in files)
     step = max(1, len(files) // _NUM_LOOKED_AT)
     num_looked, bytes_looked = 0.0, 0.0

@@ -1,8 +1,8 @@
-"""How much memory does a run take for its work? The rest is stored in files.
+"""Memory limits of the stages of a run; everything beyond them is stored in files.
 
-A memory limit bounds anonymous memory. What a run knows of every document is in mapped files without a name
-(`likewise.arrays.ArraySpace`), and stages run the same code on arrays in memory and in files, a part at a time,
-so the answer cannot differ. `likewise.batch.memory` divides the limit; this module says how large the parts are.
+A memory limit bounds anonymous memory. Columns of all documents are in unnamed mapped files
+(`likewise.arrays.ArraySpace`), and stages run the same code on arrays in memory and in files, a part at a time, so the
+results are the same. `likewise.batch.memory` divides the limit; this module defines the shares.
 """
 
 from dataclasses import dataclass, field
@@ -10,34 +10,34 @@ from dataclasses import dataclass, field
 from likewise.arrays import ArraySpace
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES
 
-# Features that a run without a bound of its own holds: those of some 400,000 pages of 2,400 bytes.
+# Bytes of features held by a run without a limit: those of about 400,000 pages of 2,400 bytes.
 MOST_HELD_BYTES = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class Room:
-    """What stages may hold at once. Nothing of it is seen in a result.
+    """Memory limits of stages. They do not affect results.
 
     Parameters
     ----------
     space : ArraySpace
-        Where columns of all documents lie.
+        Allocates columns of all documents.
     sets_bytes : int
-        Feature sets for verification.
+        Maximum bytes of feature sets for verification.
     max_pairs : int
-        Candidate pairs that one search returns.
+        Maximum number of candidate pairs that one search returns.
     rows_at_once : int
-        Rows of evidence, or pairs, that are written at once.
+        Maximum number of rows of evidence, or pairs, that are written at once.
     buckets_bytes : int, optional
-        What building band buckets may take; if None they lie in memory, whatever they take.
+        Maximum bytes for building band buckets; if None, they are in memory without a limit.
     crowd_bytes : int, optional
-        What the exact join of documents with full buckets may take; if None whatever it takes.
+        Maximum bytes for the exact join of documents with full buckets; no limit if None.
     tables_bytes : int, optional
-        What the tables of a search by distance may take; if None whatever they take.
+        Maximum bytes of the tables of a search by distance; no limit if None.
     weighing_bytes : int
-        Counts of the features whose rarity weighs them.
+        Maximum bytes for counting features for rarity weights.
     held_bytes : int
-        Features that are held from counting them until they are sketched: at most so many, and the rest is cut again.
+        Maximum bytes of features that are kept between counting and sketching; others are extracted again.
     """
 
     space: ArraySpace = field(default_factory=ArraySpace)

@@ -1,4 +1,4 @@
-"""Where the seconds go: wall clock of stages, and thread-seconds where stages overlap."""
+"""Times of a run: wall clock time of stages, and thread time of overlapping stages."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ THREAD_STAGES = ("reading", "tokenizing", "sketching", "spooling", "reading_agai
 
 
 class Timing:
-    """Sums of seconds by stage; safe from several threads."""
+    """Sums of seconds by stage. Thread-safe."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
@@ -23,7 +23,7 @@ class Timing:
         self._thread: dict[str, float] = {}
 
     def add_wall(self, stage: str, seconds: float) -> None:
-        """Add wall clock seconds of a stage that overlaps no other."""
+        """Add wall clock seconds of a stage that does not overlap others."""
         with self._lock:
             self._wall[stage] = self._wall.get(stage, 0.0) + seconds
 
@@ -43,11 +43,11 @@ class Timing:
 
     @staticmethod
     def now() -> float:
-        """Return the clock that stages are measured by."""
+        """Return the current time of the clock used for stages."""
         return time.perf_counter()
 
     def to_dict(self) -> dict[str, object]:
-        """Return ``total_s``, ``wall_s`` by stage (their sum is about the total), ``thread_s`` (sums over threads)."""
+        """Return ``total_s``, ``wall_s`` by stage (summing to about the total), ``thread_s`` (sums over threads)."""
         return {
             "total_s": round(time.perf_counter() - self._began, 4),
             "wall_s": {stage: round(self._wall[stage], 4) for stage in WALL_STAGES if stage in self._wall},

@@ -1,11 +1,11 @@
-"""The threshold that a run chooses from its own documents: which pairs are sampled, and what follows from them.
+"""Choice of a threshold from the documents of a run: which pairs are sampled, and what they imply.
 
-A sample of documents is compared with all of them. Bands of two slots nominate pairs of MinHash signatures, those of
-the run or, for other methods, signatures made in one more pass over the texts; what is nominated is measured as
-verification measures. The sample and its pairs are chosen by digests of the contents alone, so that neither the order
-of the inputs nor threads, memory or a run that was killed have a say.
+A sample of documents is compared with all of them. Bands of two slots nominate pairs by MinHash signatures: those of
+the run or, for other methods, signatures computed in an additional pass over the texts. Nominated pairs are measured
+like those of verification. The sample and its pairs depend only on digests of the contents, not on the order of inputs,
+threads, memory, or interruptions.
 
-The recipe of the run then holds the threshold as a number, and later stages do not know that it was chosen.
+The recipe of the run then contains the threshold as a number, and later stages do not know that it was chosen.
 """
 
 import contextlib
@@ -35,17 +35,17 @@ from likewise.recipe.rules import PACKAGE_HASHES
 from likewise.recipe.valley import FEWEST_DOCUMENTS, Valley, find_valley, lowest_similarity
 from likewise.stages.sketch import EMPTY, shaped, sketch_texts
 
-# Documents that are compared with all others, and with how many each is: one that is in a huge family says no more.
+# Number of documents compared with all others, and maximum partners of each: larger families add no information.
 MOST_SAMPLED = 4096
 MOST_PARTNERS = 64
-# Pairs of one estimate that are measured; where there are more, each stands for several.
+# Maximum number of measured pairs per estimate; if there are more, each one represents several.
 _MOST_OF_ESTIMATE = 1000
-# Of a signature's slots the first, in bands of two.
+# Number of slots used of a signature, in bands of two.
 _SLOTS, _ROWS = 128, 2
-# On the scale of Jaccard similarities.
+# Lowest Jaccard similarity of interest.
 _FLOOR = lowest_similarity("jaccard")
 _BANDS = _SLOTS // _ROWS
-# Documents that the first sampled ones are compared with, and how many times more each time.
+# Size of the first level of documents that the sample is compared with, and the growth factor of levels.
 _FIRST_LEVEL, _GROWTH = 64, 4
 _AT_ONCE = 4096
 _HITS_AT_ONCE = _PAIRS_AT_ONCE = 1 << 20
@@ -57,22 +57,22 @@ _KEPT = "threshold.json"
 
 @dataclass(frozen=True)
 class ChosenThreshold:
-    """A threshold and what it was chosen from.
+    """A chosen threshold, and the data that it was chosen from.
 
     Parameters
     ----------
     valley : Valley
         The choice.
     measure, weights : str
-        What was measured, and by which weights.
+        Measure and weights of the similarities.
     num_documents : int
-        All documents.
+        Number of all documents.
     num_sampled : int
-        Those that were compared with all of them.
+        Number of documents that were compared with all others.
     num_measured : int
-        Pairs that were measured.
+        Number of measured pairs.
     recall : float
-        Probability that a pair at the lower end of the density is among them.
+        Probability that a pair at the lower end of the density was nominated.
     """
 
     valley: Valley
@@ -105,20 +105,20 @@ def with_chosen_threshold(
     progress: Progress,
     parts: Path | None = None,
 ) -> tuple[Recipe, dict[str, Any]]:
-    """Return the resolved recipe with a number as threshold, and what the summary says of the choice.
+    """Return the resolved recipe with a numeric threshold, and the summary fields about the choice.
 
     Parameters
     ----------
     recipe : Recipe
-        With its weights. Given back as it is unless its threshold is still to be chosen.
+        Recipe with its weights. Returned unchanged if it has a threshold.
     documents : Documents
         All documents, sketched.
     threads : int
-        Threads at work.
+        Number of threads.
     timing, progress
-        Take seconds and events.
+        Receive seconds and events.
     parts : Path, optional
-        Where the choice stays for a run that continues this one.
+        Directory that stores the choice for a run that continues this one.
     """
     if not recipe.needs_threshold:
         return recipe, {}
@@ -135,7 +135,7 @@ def with_chosen_threshold(
 
 
 def choose_threshold(documents: Documents, recipe: Recipe, *, threads: int) -> ChosenThreshold:
-    """Measure a sample of documents against all of them, and find the valley of the similarities."""
+    """Compare a sample of documents with all of them, and find the valley of the similarities."""
     sample = _sampled(documents)
     a, b, equal = _nominated(documents, recipe, sample, threads)
     a, b, weight = _thinned(documents, sample, a, b, equal)
@@ -161,9 +161,9 @@ def _digests(documents: Documents, rows: slice | NDArray[np.int64]) -> NDArray[n
 
 
 def _sampled(documents: Documents) -> NDArray[np.int64]:
-    """Return a row of each sampled document, in the order of their digests; copies are one document.
+    """Return a row of each sampled document, in the order of their digests; copies count as one document.
 
-    Reference documents are not sampled: a run does not compare them with each other.
+    Reference documents are not sampled, since a run does not compare them with each other.
     """
     best, rows = np.zeros(0, np.uint64), np.zeros(0, np.int64)
     for part in slices(len(documents), _AT_ONCE * 16):
@@ -178,12 +178,12 @@ def _sampled(documents: Documents) -> NDArray[np.int64]:
 def _nominated(
     documents: Documents, recipe: Recipe, sample: NDArray[np.int64], threads: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return pairs of a sampled document (its number) with a row, and how many of their slots are equal.
+    """Return pairs of a sampled document (its number) and a row, with the number of their equal slots.
 
-    Of each sampled document these are the first in the order of the second half of the digests, at most so many. So
-    documents are gone through in levels of that order, each several times as long as the one before, and a
-    sampled document that has its partners is left out of the next ones: a family of a million costs what one of a
-    hundred does.
+    Each sampled document gets at most `MOST_PARTNERS` partners, the first ones in the order of the second half of the
+    digests. Documents are processed in levels of that order, each several times as long as the previous one, and
+    sampled documents with all their partners are left out of later levels. So a family of a million costs as much as
+    one of a hundred.
     """
     own, min_equal = _digests(documents, sample), _native.min_equal_slots(_SLOTS, _FLOOR)
     found = _Partners(len(sample))
@@ -211,9 +211,9 @@ def _nominated(
 
 
 def _levels(documents: Documents) -> Iterator[Iterator[NDArray[np.int64]]]:
-    """Yield rows of documents that are not empty, by their place in the order of the second half of digests.
+    """Yield rows of non-empty documents in levels, by the order of the second half of their digests.
 
-    Each level comes in parts, whose rows rise.
+    Each level is yielded in parts of ascending rows.
     """
     size, bounds = len(documents), [2**64]
     while size > _FIRST_LEVEL:
@@ -239,11 +239,11 @@ _Work = Callable[[NDArray[np.int64], NDArray[np.uint32]], _Result]
 
 class _EachSignature(Protocol):
     def __call__(self, rows: NDArray[np.int64], work: _Work[_Result]) -> Iterator[_Result]:
-        """Yield what `work` returns of rising rows and their slots, part by part in their order."""
+        """Yield the results of `work` for ascending rows and their slots, part by part in order."""
 
 
 def _each_signature(documents: Documents, recipe: Recipe, pool: ThreadPoolExecutor, threads: int) -> _EachSignature:
-    """Return what goes through signatures: those of the run, or made of their texts again."""
+    """Return a function that iterates over signatures: those of the run, or newly computed from the texts."""
     if isinstance(recipe.sketch, MinHash) and recipe.sketch.num_slots >= _SLOTS:
         own = shaped(documents.sketches, recipe)
 
@@ -251,7 +251,7 @@ def _each_signature(documents: Documents, recipe: Recipe, pool: ThreadPoolExecut
             def of_part(part: slice) -> _Result:
                 return work(rows[part], own[rows[part], :_SLOTS].astype(np.uint32))
 
-            # As many at a time as threads, since results wait in memory.
+            # As many at a time as there are threads, since results wait in memory.
             parts = list(slices(len(rows), _AT_ONCE))
             for some in slices(len(parts), threads):
                 yield from pool.map(of_part, parts[some])
@@ -273,11 +273,11 @@ def _each_signature(documents: Documents, recipe: Recipe, pool: ThreadPoolExecut
 
 
 class _Nominator:
-    """Finds which of some signatures share a band of two slots with others."""
+    """Finds which of some signatures share a band of two slots with given others."""
 
     def __init__(self, signatures: NDArray[np.uint32]) -> None:
         self._num = len(signatures)
-        # The owner of a key stands in its last bits.
+        # The owner of a key is in its last bits.
         owners = np.arange(self._num, dtype=np.uint64)[:, None]
         self._take(np.sort((_band_keys(signatures) & ~_OWNER_BITS | owners).reshape(-1)))
 
@@ -287,8 +287,8 @@ class _Nominator:
         starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
         self._keys, self._starts = keys[starts], np.append(starts, len(keys))
         self._owners = (entries & _OWNER_BITS).astype(np.int64)
-        # Of the first bits of a key, whether some key has them; of fewer, the first key that does.
-        # Both are in proportion to the keys: tables for a full sample cost more than all else of a small one.
+        # For each value of the first bits of a key: whether a key has it. For each value of fewer bits: the first such
+        # key. Both scale with the number of keys: tables for a full sample would dominate the cost of a small one.
         bits = max(1, len(starts).bit_length())
         filter_bits, place_bits = min(_FILTER_BITS, bits + 4), min(_PLACE_BITS, bits)
         self._filter_shift, self._place_shift = np.uint64(64 - filter_bits), np.uint64(64 - place_bits)
@@ -297,7 +297,7 @@ class _Nominator:
         self._first = np.searchsorted(self._keys, np.arange(1 << place_bits, dtype=np.uint64) << self._place_shift)
 
     def forget(self, owners: NDArray[np.int64]) -> None:
-        """Look for no more partners of these."""
+        """Stop looking for partners of these documents."""
         if not len(owners):
             return
         is_gone = np.zeros(self._num, bool)
@@ -305,7 +305,7 @@ class _Nominator:
         self._take(self._entries[~is_gone[self._owners]])
 
     def pairs(self, signatures: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which of the sampled share a band with which of these; each pair once."""
+        """Return which sampled signatures share a band with which of these; each pair once."""
         keys = (_band_keys(signatures) & ~_OWNER_BITS).reshape(-1)
         hits = np.flatnonzero(self._may_be[keys >> self._filter_shift])
         hits, found = self._found(hits, keys[hits])
@@ -325,10 +325,10 @@ class _Nominator:
         return every % self._num, every // self._num
 
     def _found(self, hits: NDArray[np.int64], keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which of some keys are among those of the sample, and where there."""
+        """Return which of some keys are among those of the sample, and their positions there."""
         places = np.minimum(self._first[keys >> self._place_shift], len(self._keys) - 1)
         found = [(hits[:0], places[:0])]
-        # Few keys share their first bits.
+        # Few keys share their first bits, so this takes few iterations.
         while len(hits):
             there = self._keys[places]
             is_one = there == keys
@@ -339,7 +339,7 @@ class _Nominator:
 
 
 def _band_keys(signatures: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """Return a hash of each band, which tells the band too: shape (n, bands)."""
+    """Return a hash of each band, which includes the number of the band: shape (n, bands)."""
     words = np.ascontiguousarray(signatures).view(np.uint64)
     keys = (words + np.arange(1, _BANDS + 1, dtype=np.uint64) * _MIX) * _OTHER
     keys ^= keys >> np.uint64(32)
@@ -348,7 +348,7 @@ def _band_keys(signatures: NDArray[np.uint32]) -> NDArray[np.uint64]:
 
 
 def _distinct(codes: NDArray[np.int64], num_cells: int) -> NDArray[np.int64]:
-    """Return distinct codes below a bound, rising; by marks where there are many."""
+    """Return distinct codes below a bound, ascending; uses marks instead of sorting if there are many."""
     if num_cells > 16 * len(codes):
         return distinct(codes)
     marks = np.zeros(num_cells, bool)
@@ -366,7 +366,7 @@ def _num_equal(
 
 
 class _Partners:
-    """The partners of sampled documents: of each the first by digest, at most so many."""
+    """The partners of sampled documents: for each, at most `MOST_PARTNERS`, the first ones by digest."""
 
     def __init__(self, num_sampled: int) -> None:
         self._counts = np.zeros(num_sampled, np.int64)
@@ -374,17 +374,17 @@ class _Partners:
         self._all: list[tuple[NDArray[Any], ...]] = []
 
     def add(self, some: tuple[NDArray[Any], ...]) -> None:
-        """Take partners from the level at work: documents, rows of their partners, digests of these, equal slots."""
+        """Add partners from the current level: documents, rows of their partners, digests of these, equal slots."""
         self._new.append(some)
 
     def settled(self) -> NDArray[np.int64]:
-        """End a level; return which documents have all their partners since then."""
+        """End a level; return the documents that reached the maximum number of partners in it."""
         nothing = np.zeros(0, np.int64)
         new = [(nothing, nothing, nothing.astype(np.uint64), nothing), *self._new]
         a, rows, digests, equal = (np.concatenate(column) for column in zip(*new, strict=True))
         order = np.lexsort((rows, digests, a))
         a, rows, digests, equal = (column[order] for column in (a, rows, digests, equal))
-        # Copies are one document: the first of them.
+        # Copies count as one document, the first of them.
         is_first = np.ones(len(a), bool)
         is_first[1:] = (a[1:] != a[:-1]) | (digests[1:] != digests[:-1])
         a, rows, equal = a[is_first], rows[is_first], equal[is_first]
@@ -397,7 +397,7 @@ class _Partners:
         return np.flatnonzero((before < MOST_PARTNERS) & (self._counts == MOST_PARTNERS))
 
     def all(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return all pairs by document: its number, the row of its partner, and equal slots."""
+        """Return all pairs by document: its number, the row of its partner, and the number of equal slots."""
         a, rows, equal = (np.concatenate(column) for column in zip(*self._all, strict=True))
         order = np.argsort(a, kind="stable")
         return a[order], rows[order], equal[order]
@@ -410,7 +410,7 @@ def _thinned(
     rows: NDArray[np.int64],
     equal: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the pairs that are measured, with how many each stands for: of each estimate not too many."""
+    """Return the pairs to measure, and how many pairs each one represents; the number per estimate is limited."""
     of_estimate = np.bincount(equal, minlength=_SLOTS + 1)
     each = np.maximum(1, -(-of_estimate // _MOST_OF_ESTIMATE))[equal]
     mixed = (_digests(documents, sample[a])[:, 0] ^ _digests(documents, rows)[:, 1]) * _MIX
@@ -421,7 +421,7 @@ def _thinned(
 def _measured(
     documents: Documents, recipe: Recipe, a: NDArray[np.int64], b: NDArray[np.int64], threads: int
 ) -> NDArray[np.float64]:
-    """Return the similarity of each pair of rows, NaN below the lowest that counts."""
+    """Return the similarity of each pair of rows, NaN below the lowest one of interest."""
     order, places = np.unique(np.concatenate([a, b]), return_inverse=True)
     sides = places.astype(np.uint32)
     nothing = np.zeros(0, np.int64)
@@ -443,7 +443,7 @@ def _keep(parts: Path, facts: dict[str, Any]) -> None:
 
 
 def _known(parts: Path) -> dict[str, Any] | None:
-    """Return what a run that this one continues chose, if that is there and whole."""
+    """Return the choice of a run that this one continues, if it is stored and undamaged."""
     with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
         kept = json.loads((parts / _KEPT).read_text(encoding="utf-8"))
         facts: dict[str, Any] = kept["facts"]

@@ -1,4 +1,4 @@
-"""What full buckets may have hidden."""
+"""Warning about pairs that full buckets may have hidden."""
 
 from likewise.checks import counted
 from likewise.recipe.methods import MinHash
@@ -6,7 +6,7 @@ from likewise.recipe.recipe import Recipe
 
 
 def crowd_warning(recipe: Recipe, num_crowded: int, num_capped: int) -> str | None:
-    """Return what full buckets may have hidden, as a sentence; None where nothing."""
+    """Return a warning about pairs that full buckets may have hidden, or None."""
     if not recipe.has_levels or not (num_crowded or num_capped):
         return None
     bound, stated = recipe.recall_with(num_crowded, num_capped), recipe.stated_recall

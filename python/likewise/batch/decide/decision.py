@@ -1,8 +1,8 @@
 """The decision: which documents are kept, and which kept document matches each removed one.
 
-Documents are decided in order of priority, some thousands at a time. A candidate whose earlier document is already
-removed is not measured, since it can change neither a verdict nor the evidence; so dense clusters cost little, and the
-result is that of the rule applied document by document. Neither the size of a chunk nor the threads affect the output.
+Documents are decided in order of priority, some thousands at a time. A candidate pair whose earlier document is already
+removed is not measured, since it cannot change a verdict or the evidence; so dense clusters cost little, and the result
+is the same as when deciding document by document. The output does not depend on chunk size or threads.
 """
 
 from dataclasses import dataclass, replace
@@ -39,27 +39,27 @@ class Decision:
     Parameters
     ----------
     kept : ndarray of shape (n,), bool
-        Who stays.
+        Whether each document is kept.
     removed_rows : ndarray of shape (m,), int64
-        Who goes, rising.
+        Rows of removed documents, ascending.
     kept_rows : ndarray of shape (m,), int64
-        The kept document against each.
+        The kept document that each removed one matches.
     similarity : ndarray of shape (m,), float64
-        Their similarity.
+        Similarity of each pair.
     distance : ndarray of shape (m,), int32, optional
-        Their Hamming distance.
+        Hamming distance of each pair.
     below_threshold : ndarray of shape (m,), bool, optional
-        For components: pairs that do not match.
+        For components: whether the pair does not match.
     num_candidates : int, optional
-        Pairs that shared a bucket; None where the search lists none (SimHash).
+        Pairs that share a bucket; None if the search does not list pairs (SimHash).
     num_measured : int
-        Pairs measured; may differ between runs of the same answer.
+        Number of measured pairs; may differ between runs with the same results.
     num_capped : int
-        Documents that met a full last level, once for each band.
+        Number of times that a document reached a full last level, counted per band.
     num_crowded : int
         Number of documents that reached a full bucket.
     overruled : Overruled, optional
-        Documents that stay by a person's decision though they match a kept document.
+        Documents kept by a user's decision although they match a kept document.
     """
 
     kept: NDArray[np.bool_]
@@ -75,12 +75,12 @@ class Decision:
     overruled: Overruled | None = None
 
     def with_references_kept(self, num_references: int) -> "Decision":
-        """Return the same, but that the first rows are reference documents, which all stay."""
+        """Return the decision with the first rows, which are reference documents, all kept."""
         if not num_references:
             return self
         kept = self.kept.copy()
         kept[:num_references] = True
-        # Removed rows rise.
+        # Removed rows are ascending.
         first = int(np.searchsorted(self.removed_rows, num_references))
         return replace(
             self,
@@ -102,7 +102,7 @@ def decide(
     progress: Progress,
     log: VerdictLog | None = None,
 ) -> Decision:
-    """Find candidates, measure them, and decide.
+    """Find candidates, measure them, and decide which documents are kept.
 
     Parameters
     ----------
@@ -111,20 +111,20 @@ def decide(
     collapsed : Collapsed
         Positions in order of priority.
     recipe : Recipe
-        Resolved.
+        Resolved recipe.
     threads : int
-        Threads of each call.
+        Number of threads per call.
     timing : Timing
-        Takes the seconds.
+        Receives seconds.
     progress : Progress
-        Told of documents decided.
+        Receives events about decided documents.
     log : VerdictLog, optional
-        Verdicts of a run that this one continues, and where its own are put aside.
+        Contains verdicts of a run that this one continues, and stores new ones.
 
     Returns
     -------
     Decision
-        Independent of threads and of how the work is cut.
+        Independent of threads and of how the work is divided.
     """
     with timing.wall("candidates"):
         search = beyond_references(open_search(documents, collapsed, recipe, threads, progress), documents, collapsed)
@@ -278,7 +278,7 @@ def _spread(
         stays = (first == np.arange(some.start, some.stop)) & first_kept
         kept.append(stays)
         removed = np.flatnonzero(~stays)
-        # A copy of a kept document is removed by it; else what removed that one removes its copies.
+        # A copy of a kept document is removed by it; a copy of a removed one, by the same document as that one.
         against = first[removed]
         values, errors = np.ones(len(removed)), np.zeros(len(removed), np.int32)
         unlike = np.zeros(len(removed), bool)

@@ -1,4 +1,4 @@
-"""The group of every document: who is kept, of whom each removed one is a duplicate, how many they are."""
+"""The group of each document: its kept document, whether it is removed, and the size of the group."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class Labels:
     leaders : ndarray of shape (n,), int64
         The kept document of its group: itself, or the one that its evidence names; -1 for a document of an index.
     positions : ndarray of shape (n,), int64
-        Which removed document it is, counted from 0 in the order of the evidence; -1 for kept ones.
+        Position among removed documents, in the order of the evidence, from 0; -1 for kept ones.
     similarity : ndarray of shape (n,), float64
         Similarity to the kept document; NaN for kept ones.
     """
@@ -33,18 +33,18 @@ class Labels:
 
 
 class Groups:
-    """Groups as the evidence has them: a kept document, and the documents removed as its duplicates.
+    """The groups of the evidence: a kept document, and the documents removed as its duplicates.
 
     Parameters
     ----------
     num_rows : int
-        All documents.
+        Number of all documents.
     removed_rows, kept_rows : ndarray of shape (m,), int64
-        The removed documents, rising, and the kept one of each; -1 for a document of an index.
+        The removed documents, ascending, and the kept one of each; -1 for a document of an index.
     similarity : ndarray of shape (m,), float64
-        Of each pair.
+        Similarity of each pair.
     space : ArraySpace, optional
-        Where the sizes are held.
+        Allocates the group sizes.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Groups:
             np.add.at(self._num_duplicates, leaders[leaders >= 0], 1)
 
     def num_duplicates(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many documents were removed as duplicates of each of these rows."""
+        """Return the number of documents removed as duplicates of each of these rows."""
         return self._num_duplicates[rows].astype(np.int64)
 
     def labels(self, rows: slice) -> Labels:

@@ -1,4 +1,4 @@
-"""The one loop in which candidates are measured: for decisions, for lists of pairs, for stored pairs."""
+"""The single loop that measures candidates: for decisions, lists of pairs, and stored pairs."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from likewise.batch.search.search import Candidates, Search, ranges_of_candidate
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Consecutive later positions, and what was measured of their pairs.
+    """Consecutive later positions, and the measured similarities of their pairs.
 
     Parameters
     ----------
     low, high : int
-        The positions.
+        Range of the positions.
     pairs : Candidates
-        Measured from the later to the earlier one; where `is_turned`, from what is called later here.
+        Pairs, measured from later to earlier document; if `is_turned`, the two are swapped.
     similarity : ndarray of shape (m,), float64
-        Of each pair that matches, NaN of the others.
+        Similarity of each matching pair; NaN for others.
     is_turned : bool
-        Whether these are the pairs of the block before, the other way round.
+        Whether these are the pairs of the previous block in the opposite direction.
     """
 
     low: int
@@ -34,7 +34,7 @@ class Block:
     is_turned: bool = False
 
     def matching(self) -> tuple[Candidates, NDArray[np.float64]]:
-        """Return the pairs that match, and their similarity."""
+        """Return the matching pairs and their similarities."""
         hits = ~np.isnan(self.similarity)
         return self.pairs.select(hits), self.similarity[hits]
 
@@ -46,11 +46,11 @@ class MeasuredRange:
     Parameters
     ----------
     high : int
-        Where it ends.
+        End of the range.
     num_considered : int
-        Distinct pairs before any filter.
+        Number of distinct pairs before any filter.
     blocks : iterator of Block
-        Its positions in order, measured as they are asked for: what is decided of one spares measures of the next.
+        Positions in order, measured lazily, since decisions on one block save measurements of the next.
     """
 
     high: int
@@ -70,31 +70,31 @@ def measured(
     both_ways: bool = False,
     stage: str = "verification",
 ) -> Iterator[MeasuredRange]:
-    """Yield consecutive ranges of later positions, with their candidates measured.
+    """Yield consecutive ranges of later positions with their measured candidates.
 
     Parameters
     ----------
     search : Search
         Finds the candidates.
     verifier : Verifier
-        Measures them.
+        Measures the candidates.
     num_positions : int
-        Later positions go up to here.
+        End of the later positions.
     timing : Timing
-        Takes the seconds, those of measuring under `stage`.
+        Receives seconds; those of measuring under `stage`.
     max_pairs : int
-        Pairs of a range, about.
+        Approximate number of pairs per range.
     states : ndarray of shape (positions,), uint8, optional
-        A view of what is decided: pairs with a removed earlier document are not measured.
+        A view of the current verdicts: pairs with a removed earlier document are not measured.
     first : int
         The first later position.
     both_ways : bool
-        Whether each block comes a second time with its pairs turned: for measures that know a direction.
+        Whether each block is yielded a second time with its pairs swapped, for directed measures.
 
     Yields
     ------
     MeasuredRange
-        All blocks of a range are to be taken before the next.
+        All blocks of a range must be consumed before the next range.
     """
     for low, high, candidates in ranges_of_candidates(search, num_positions, states, timing, max_pairs, first):
         with timing.wall(stage):

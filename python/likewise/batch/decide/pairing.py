@@ -1,4 +1,4 @@
-"""Every verified pair, the collapsed documents spread out again."""
+"""All verified pairs, with collapsed documents expanded."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,31 +24,31 @@ from likewise.progress import Progress, StageAdvanced, StageFinished, StageStart
 from likewise.recipe.methods import MinHash, SimHash
 from likewise.recipe.recipe import Recipe
 
-# Documents looked at in one go.
+# Documents processed at once.
 _AT_ONCE = 1 << 18
 
 
-# Pairs that are listed where no other limit is given.
+# Default limit on the number of pairs.
 MAX_PAIRS = 10_000_000
-# Comparisons that an estimate of the number of pairs may take, and documents that it looks at.
+# Maximum comparisons and sampled documents for an estimate of the number of pairs.
 _COMPARED = 4_000_000
 _SAMPLED = 64
-# An estimate so many times above the limit ends the run before it begins.
+# The run fails early if the estimate exceeds the limit by this factor.
 _FAR_ABOVE = 2
 
 
 @dataclass
 class PairCounts:
-    """How many pairs are expected and allowed, and what the search left out.
+    """Numbers of pairs that are expected, allowed and found, and of documents in full buckets.
 
     Parameters
     ----------
     max_pairs : int
-        More end the run.
+        Maximum number of pairs.
     num_pairs : int
-        Listed so far.
+        Number of pairs so far.
     num_expected : int
-        Pairs of equal documents, and about as many as documents with full buckets have.
+        Number of pairs of equal documents, plus an estimate for documents with full buckets.
     num_crowded, num_capped : int
         As in :class:`likewise.batch.decide.decision.Decision`.
     """
@@ -60,12 +60,12 @@ class PairCounts:
     num_capped: int = 0
 
     def add(self, num_pairs: int) -> None:
-        """Count further pairs.
+        """Count further pairs and check the limit.
 
         Raises
         ------
         InvalidParameter
-            If there are more than allowed.
+            If there are more pairs than allowed.
         """
         self.num_pairs += num_pairs
         if self.num_pairs > self.max_pairs:
@@ -76,12 +76,12 @@ class PairCounts:
             )
 
     def expect(self, num_equal: int, num_similar: int, progress: Progress) -> None:
-        """Take the number of pairs of equal documents, and an estimate of that of others.
+        """Record the number of pairs of equal documents and the estimate for others, and check them against the limit.
 
         Raises
         ------
         InvalidParameter
-            If they are far more than allowed.
+            If the numbers far exceed the limit.
         """
         self.num_expected = num_equal + num_similar
         if num_equal > self.max_pairs or num_similar > _FAR_ABOVE * self.max_pairs:
@@ -96,15 +96,15 @@ class PairCounts:
 
 @dataclass(frozen=True, eq=False)
 class PairBatch:
-    """Some verified pairs.
+    """A batch of verified pairs.
 
     Parameters
     ----------
     row_a, row_b : ndarray of shape (m,), int64
-        Rows, ``row_a < row_b``; for containment a is contained in b, in either order. Between splits, a is of the later
-        split.
+        Rows, ``row_a < row_b``; for containment, a is contained in b, in either order. Between splits, a is in the
+        later split.
     similarity : ndarray of shape (m,), float64
-        By the recipe's measure.
+        Similarity by the measure of the recipe.
     distance : ndarray of shape (m,), int32, optional
         Hamming distance; None for MinHash.
     """
@@ -135,15 +135,15 @@ def verified_pairs(
     collapsed : Collapsed
         Positions in order of priority.
     recipe : Recipe
-        Resolved.
+        Resolved recipe.
     threads : int
-        Threads of each call.
+        Number of threads per call.
     timing, progress
-        Take seconds and events.
+        Receive seconds and events.
     counts : PairCounts, optional
-        Says how many pairs are allowed, and takes what was counted.
+        Limits the number of pairs, and receives the counts.
     splits : Splits, optional
-        Yield only pairs of documents of two splits: that of the later one as a, the other as b.
+        Yield only pairs of documents from two splits: a from the later split, b from the earlier one.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def verified_pairs(
     Yields
     ------
     PairBatch
-        In the order of the later document's priority: independent of threads and of how the work is cut.
+        Pairs in order of the later document's priority, independent of threads and of how the work is divided.
     """
     counts = PairCounts() if counts is None else counts
     if splits is not None:
@@ -194,7 +194,7 @@ def _num_similar(
     recipe: Recipe,
     members: "_Members",
 ) -> int:
-    """Return about how many pairs documents with full buckets have, by the signatures of some of them."""
+    """Return the approximate number of pairs among documents with full buckets, estimated from some signatures."""
     crowd = search.joined
     if len(crowd) < 2:
         return 0
@@ -223,18 +223,18 @@ def _num_similar(
 
 
 def _matching(block: Block) -> PairBatch:
-    """Return the matching pairs of a block, of positions."""
+    """Return the matching pairs of a block, as positions."""
     pairs, similarity = block.matching()
     distance = None if pairs.distance is None else pairs.distance.astype(np.int32)
     return PairBatch(pairs.later.astype(np.int64), pairs.earlier.astype(np.int64), similarity, distance)
 
 
 class _Members:
-    """Which rows collapsed into each position."""
+    """The rows that collapsed into each position."""
 
     def __init__(self, collapsed: Collapsed, room: Room, splits: Splits | None) -> None:
         self._splits = splits
-        # Pairs of one class are given out so many at a time: ten thousand copies are fifty million pairs.
+        # Pairs of one class are yielded in batches: ten thousand copies have fifty million pairs.
         self._at_once = room.rows_at_once
         self._position = position = collapsed.position
         space = room.space
@@ -256,11 +256,11 @@ class _Members:
         self._empty = self._rows[: self._starts[0]]
 
     def sizes(self, positions: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """Return how many rows collapsed into positions."""
+        """Return the number of rows that collapsed into each position."""
         return self._counts[positions]
 
     def num_equal(self, recipe: Recipe) -> int:
-        """Return how many pairs of rows collapsed into one."""
+        """Return the number of pairs of rows that collapsed into the same position."""
         if self._splits is not None:
             num_places = len(self._counts) + 1
             before, num_pairs = np.zeros(num_places, np.int64), 0
@@ -279,11 +279,11 @@ class _Members:
         return self._rows[self._starts[position] : self._starts[position + 1]]
 
     def empty_pairs(self, recipe: Recipe) -> Iterator[PairBatch]:
-        """Yield all pairs of empty documents: their similarity is 1."""
+        """Yield all pairs of empty documents, whose similarity is 1."""
         yield from self._all_pairs(self._empty, recipe)
 
     def class_pairs(self, low: int, high: int, recipe: Recipe) -> Iterator[PairBatch]:
-        """Yield all pairs inside the classes of these positions: their similarity is 1."""
+        """Yield all pairs within the classes of these positions, whose similarity is 1."""
         for position in (np.flatnonzero(self._counts[low:high] > 1) + low).tolist():
             yield from self._all_pairs(self._of(position), recipe)
 

@@ -1,4 +1,4 @@
-"""What people decided about documents: those that stay whatever they match."""
+"""User decisions: documents to keep whatever they match."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ from likewise.stages.groups import KEPT
 KEEP = "keep"
 DECISIONS_HEADER = ("doc_id", "decision")
 _AT_ONCE = 1 << 16
-# Ids that a warning names.
+# Number of ids that a warning names.
 _NAMED = 3
 
 Decisions = str | os.PathLike[str] | Mapping[str, str]
@@ -32,12 +32,12 @@ Decisions = str | os.PathLike[str] | Mapping[str, str]
 
 
 def read_decisions(path: Path) -> list[str]:
-    """Return the ids of a CSV file of decisions, as the page of a run exports it.
+    """Return the ids in a CSV file of decisions, such as the page of a run exports.
 
     Raises
     ------
     InvalidInput
-        If the file is something else, naming the line.
+        If the file is not valid; the error names the line.
     """
     import csv
 
@@ -62,17 +62,17 @@ def read_decisions(path: Path) -> list[str]:
 
 
 class StayingIds:
-    """The ids of documents that stay.
+    """The ids of documents to keep.
 
     Parameters
     ----------
     given : path or mapping of str to str
-        As :data:`Decisions`.
+        The decisions, see :data:`Decisions`.
 
     Raises
     ------
     InvalidInput, InvalidParameter
-        If it is something else.
+        If the decisions are invalid.
     """
 
     def __init__(self, given: Decisions) -> None:
@@ -87,16 +87,16 @@ class StayingIds:
             raise InvalidParameter("decisions", f"{type(given).__name__} is not a path or a mapping")
 
     def digest(self) -> str:
-        """Return what differs for other ids: 32 hexadecimal digits."""
+        """Return a digest of the ids: 32 hexadecimal digits."""
         return hashlib.blake2b(json.dumps(sorted(self._ids)).encode(), digest_size=16).hexdigest()
 
     def mark(self, documents: Documents, recipe: Recipe, progress: Progress) -> Documents:
-        """Return the documents with those marked that stay; warn about ids that none has.
+        """Return the documents with those to keep marked; warn about unknown ids.
 
         Raises
         ------
         InvalidParameter
-            If the recipe removes connected documents whether they match or not.
+            If the recipe removes connected documents even if they do not match.
         """
         if recipe.group == "components":
             raise InvalidParameter("decisions", "cannot be combined with group components")
@@ -116,7 +116,7 @@ class StayingIds:
         return replace(documents, stays=stays)
 
     def summary(self, documents: Documents, overruled: "Overruled | None") -> dict[str, object]:
-        """Return what the summary says of the decisions."""
+        """Return the summary fields about the decisions."""
         assert documents.stays is not None
         num_overruled = 0 if overruled is None else len(overruled.rows)
         return {
@@ -130,18 +130,18 @@ class StayingIds:
 
 @dataclass(frozen=True, eq=False)
 class Overruled:
-    """Documents that match a kept document and stay, since a person decided so.
+    """Documents that match a kept document but are kept by a user's decision.
 
     Parameters
     ----------
     rows : ndarray of shape (m,), int64
-        The documents, rising.
+        The documents, ascending.
     kept_rows : ndarray of shape (m,), int64
         The kept document that each matches best.
     similarity : ndarray of shape (m,), float64
-        Their similarity.
+        Similarity of each pair.
     distance : ndarray of shape (m,), int32
-        Their Hamming distance; 0 where it is no measure of the recipe.
+        Hamming distance of each pair; 0 if the recipe does not use it.
     """
 
     rows: NDArray[np.int64]
@@ -151,12 +151,12 @@ class Overruled:
 
 
 class Stays:
-    """Takes the pairs out of a decision in which the later document stays by a person's decision.
+    """Excludes pairs from a decision whose later document is kept by a user's decision.
 
     Parameters
     ----------
     documents, collapsed
-        Of the run.
+        Documents and positions of the run.
     """
 
     def __init__(self, documents: Documents, collapsed: Collapsed) -> None:
@@ -164,11 +164,11 @@ class Stays:
         self._collapsed = collapsed
         if documents.stays is not None:
             self._stays = documents.stays[collapsed.order]
-        # Of each such position: similarity, earlier position and distance of its matches.
+        # Position -> (negative similarity, earlier position, distance) of each of its matches.
         self._found: dict[int, list[tuple[float, int, int]]] = {}
 
     def left(self, pairs: Candidates, similarity: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the similarities with NaN for those pairs."""
+        """Return the similarities, NaN for excluded pairs."""
         if not self._is_given:
             return similarity
         is_theirs = self._stays[pairs.later] & ~np.isnan(similarity)
@@ -184,7 +184,7 @@ class Stays:
         return np.where(is_theirs, np.nan, similarity)
 
     def overruled(self, verdicts: Verdicts) -> Overruled | None:
-        """Return the documents that stay and match a kept one."""
+        """Return the documents kept by decision that match a kept one; None without decisions."""
         if not self._is_given:
             return None
         order, states = self._collapsed.order, verdicts.states

@@ -1,4 +1,4 @@
-"""Verdicts logged while a run goes on, so that a run that continues it starts after them.
+"""Verdicts logged during a run, so that a run that continues it starts after them.
 
 A logged verdict is final, since positions are decided once, in order of priority.
 """
@@ -14,29 +14,29 @@ from numpy.typing import NDArray
 from likewise.batch.search.search import Search
 from likewise.io.output.parts import Part, find_parts, is_whole, read_part, write_part
 
-# Going on deciding costs more than this much is worth putting aside.
+# Minimum seconds of deciding between log entries.
 SECONDS_BETWEEN = 5.0
 _LABEL = "decided-"
 
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """Verdicts of positions: the best earlier position, and what was measured.
+    """Verdicts of positions: the best earlier position, and the measured values.
 
     Parameters
     ----------
     states : ndarray of shape (positions,), uint8
-        Kept or removed.
+        Whether each position is kept or removed.
     best : ndarray of shape (positions,), uint32
-        The kept position against each removed one.
+        The kept position that each removed one matches.
     similarity : ndarray of shape (positions,), float64
-        Of the two.
+        Similarity of each pair.
     distance : ndarray of shape (positions,), uint32
-        Of the two.
+        Hamming distance of each pair.
     below : ndarray of shape (positions,), bool, optional
-        For components: pairs that do not match.
+        For components: whether the pair does not match.
     num_considered : int
-        Candidate pairs.
+        Number of candidate pairs.
     """
 
     states: NDArray[np.uint8]
@@ -47,7 +47,7 @@ class Verdicts:
     num_considered: int
 
     def columns(self, low: int, high: int) -> dict[str, NDArray[Any]]:
-        """Return what is known of some positions."""
+        """Return the verdicts of a range of positions as columns."""
         names = ("states", "best", "similarity", "distance")
         return {name: getattr(self, name)[low:high] for name in names}
 
@@ -59,7 +59,7 @@ class VerdictLog:
     Parameters
     ----------
     directory : Path
-        Where its parts are.
+        Directory of the parts.
     """
 
     directory: Path
@@ -69,19 +69,19 @@ class VerdictLog:
     _since: float = field(default=0.0, init=False)
 
     def restore(self, verdicts: Verdicts, search: Search) -> tuple[int, int]:
-        """Fill in the verdicts that an earlier run put aside.
+        """Fill in the verdicts logged by an earlier run.
 
         Returns
         -------
         num_decided, num_considered : int
-            Positions from the first on that are decided, and the candidate pairs that were looked at for them.
+            Number of decided positions, counted from the first, and of candidate pairs considered for them.
         """
         self._since = time.monotonic()
         for path in [path for label, path in find_parts(self.directory) if label.startswith(_LABEL)]:
             part = read_part(path) if search.can_begin_late and is_whole(path) else None
             low = -1 if part is None else part.facts["low"]
             if part is None or low != self._written:
-                # Behind a gap nothing is of use: it would be written again.
+                # Verdicts after a gap are useless and will be written again.
                 path.unlink()
                 continue
             high = low + len(part.columns["states"])
@@ -92,7 +92,7 @@ class VerdictLog:
         return self._written, self._considered
 
     def note(self, verdicts: Verdicts, high: int, num_considered: int, search: Search) -> None:
-        """Put aside the verdicts on positions up to `high`, if it is some time since that was done."""
+        """Log the verdicts on positions up to `high`, unless the last entry is recent."""
         now = time.monotonic()
         if now - self._since < SECONDS_BETWEEN or not search.can_begin_late:
             return

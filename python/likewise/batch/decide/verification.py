@@ -1,7 +1,7 @@
-"""Exact similarity of candidate pairs, on feature sets made again from their texts and held within a budget.
+"""Exact similarity of candidate pairs, on feature sets rebuilt from their texts and cached within a budget.
 
-Texts are read again for a whole range of pairs at once, while verdicts advance in smaller steps: documents removed on
-the way spare later pairs.
+Texts are read again for a whole range of pairs at once, while verdicts advance in smaller steps, since documents
+removed on the way save measurements of later pairs.
 """
 
 import time
@@ -21,18 +21,18 @@ from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
 
-# A feature with its bits in the bitmap: at most 2 bytes. With a weight: 4 bytes more, and bits for each of at most 15
+# A feature, and its bits in the bitmap: at most 2 bytes. With a weight: 4 bytes more, and bits for each of up to 15
 # copies.
 _BYTES_A_FEATURE = 8 + 2
 _BYTES_A_WEIGHTED_FEATURE = 8 + 4 + 15 * 2
-# What a set takes beside its features, as the budget counts it.
+# Bytes of a set in addition to its features, as counted by the budget.
 _BYTES_A_SET = 200
-# Feature sets of the texts that one call reads again.
+# Maximum bytes of feature sets for the texts that one call reads again.
 _MOST_READ_BYTES = 16 << 20
 
 
 class Verifier:
-    """Measures pairs of positions; as a context, since it holds threads that read.
+    """Measures pairs of positions; as a context, since it owns threads that read texts.
 
     Parameters
     ----------
@@ -41,14 +41,14 @@ class Verifier:
     collapsed : Collapsed
         Positions and their rows.
     recipe : Recipe
-        Measure and threshold.
+        Provides measure and threshold.
     threads : int
-        Threads of a call.
+        Number of threads per call.
     timing : Timing
-        Takes the seconds.
+        Receives seconds.
 
-    Feature sets beyond the run's memory budget are dropped, the least recently used first, and made again when
-    needed. Texts are read in few large batches where a whole range of pairs is announced by :meth:`hold`.
+    Feature sets beyond the run's memory budget are evicted, the least recently used first, and rebuilt when needed.
+    Texts are read in a few large batches if a whole range of pairs is announced by :meth:`hold`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Verifier:
         self._documents = documents
         self._order = collapsed.order
         self._recipe = recipe
-        # What decides in Hamming-only recipes.
+        # The method that decides in Hamming-only recipes.
         self._near = recipe.sketch if isinstance(recipe.sketch, SimHashDistance) else None
         self._margin = recipe.short_margin or 0.0
         self._threads = threads
@@ -71,7 +71,7 @@ class Verifier:
         self._budget = documents.room.sets_bytes
         # The short check counts each feature once.
         rules = recipe.unweighted_rules if recipe.is_distance_only else recipe.feature_rules
-        # Sets lie in slots; 0 is none. What is as long as the documents is one number of 32 bits each.
+        # Sets are in slots; 0 means none. The only column for all documents has one 32-bit number each.
         is_weighted = not recipe.is_distance_only and recipe.weights != "none"
         self._bytes_a_feature = _BYTES_A_WEIGHTED_FEATURE if is_weighted else _BYTES_A_FEATURE
         self._slot_of = documents.room.space.zeros(num_positions, np.uint32)
@@ -92,17 +92,17 @@ class Verifier:
         self._pool.shutdown(cancel_futures=True)
 
     def hold(self, pairs: Candidates) -> bool:
-        """Read the feature sets of pairs all at once, if that leaves memory for as many more.
+        """Load the feature sets of pairs all at once, if that leaves memory for as many more.
 
         Parameters
         ----------
         pairs : Candidates
-            Those to be measured next, maybe some of them only.
+            Pairs of which all or some will be measured next.
 
         Returns
         -------
         bool
-            Whether all are there, until sets of other pairs are read or some are discarded.
+            Whether all sets are loaded; valid until sets of other pairs are loaded or some are discarded.
         """
         if self._recipe.is_distance_only or not len(pairs):
             return False
@@ -115,21 +115,21 @@ class Verifier:
     def matches(
         self, pairs: Candidates, *, are_held: bool = False, states: NDArray[np.uint8] | None = None
     ) -> NDArray[np.float64]:
-        """Return the similarity of each pair that matches by the recipe, NaN of the others.
+        """Return the similarity of each matching pair, NaN for others.
 
         Parameters
         ----------
         pairs : Candidates
-            The later document is measured against the earlier one.
+            Pairs, measured from later to earlier document.
         are_held : bool
-            Whether :meth:`hold` brought their sets.
+            Whether :meth:`hold` loaded their sets.
         states : ndarray of shape (positions,), uint8, optional
-            What is decided: pairs whose earlier document is removed are not measured, and do not match.
+            Current verdicts: pairs whose earlier document is removed are not measured, and do not match.
 
         Returns
         -------
         ndarray of shape (m,), float64
-            By the recipe's measure.
+            Similarities by the measure of the recipe.
         """
         recipe = self._recipe
         if not len(pairs):
@@ -150,7 +150,7 @@ class Verifier:
         return self.without_unlike_short(pairs.later, pairs.earlier, values)
 
     def _matches_alive(self, pairs: Candidates, states: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Return what :meth:`matches` does; no set is read for the pairs that are not measured."""
+        """Return the result of :meth:`matches` without loading sets of pairs that need no measurement."""
         alive = states[pairs.earlier] != REMOVED
         if alive.all():
             return self.matches(pairs)
@@ -161,7 +161,7 @@ class Verifier:
     def without_unlike_short(
         self, later: NDArray[np.uint32], earlier: NDArray[np.uint32], values: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the values, NaN where a document is short and the Jaccard similarity of the pair is too low."""
+        """Return the values, NaN if a document is short and the Jaccard similarity of the pair is too low."""
         near = self._recipe.method_as(SimHashDistance)
         few = near.is_short(np.minimum(self._num_features(later), self._num_features(earlier)))
         few &= ~np.isnan(values)
@@ -178,7 +178,7 @@ class Verifier:
         threshold: float,
         short_margin: float = 0.0,
     ) -> NDArray[np.float64]:
-        """Return exact similarities where they reach the threshold, for short documents with a margin; NaN below."""
+        """Return exact similarities that reach the threshold, with the margin for short documents; NaN for others."""
         if not len(later):
             return np.zeros(0)
         positions = self._distinct(later, earlier)
@@ -200,11 +200,11 @@ class Verifier:
         short_margin: float,
         states: NDArray[np.uint8] | None = None,
     ) -> NDArray[np.float64]:
-        """Return similarities of pairs whose sets are there, NaN where the earlier document is removed."""
+        """Return similarities of pairs whose sets are loaded, NaN if the earlier document is removed."""
         values, num_measured = self._sets.verify_documents(
             later,
             earlier,
-            # The core shares what is read-only. Nobody writes while it is at work.
+            # The core shares read-only arrays. Nothing writes to this one during the call.
             frozen(self._slot_of),
             states,
             measure=measure,
@@ -228,13 +228,13 @@ class Verifier:
         )
 
     def _distinct(self, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """Return the positions of some pairs, rising; by marks where a sort of the pairs would cost more."""
+        """Return the positions of some pairs, ascending; by marks if sorting the pairs would cost more."""
         if 1024 * len(later) < len(self._order):
             return distinct(np.concatenate([later, earlier]))
         return np.asarray(_native.distinct_documents(later, earlier, len(self._order)))
 
     def discard(self, positions: NDArray[np.uint32]) -> None:
-        """Forget feature sets that no later pair can ask for."""
+        """Discard feature sets that no later pair needs."""
         slots = self._slot_of[positions]
         self._drop(slots[slots > 0])
 
@@ -262,7 +262,7 @@ class Verifier:
         rows = self._order[missing].astype(np.int64)
         by_row = np.argsort(rows)
         rows, missing = rows[by_row], missing[by_row]
-        # A read is of a part that fits beside the sets.
+        # Read in parts that fit in memory in addition to the sets.
         parts = max(self._threads, -(-needed // _MOST_READ_BYTES))
         for job in [
             self._pool.submit(self._add, slots[part], read) for part, read in self._documents.texts(rows, parts)
@@ -281,7 +281,7 @@ class Verifier:
         self._timing.add_thread("making_sets", time.perf_counter() - read_at)
 
     def _evict(self, needed: int, num_needed: int) -> None:
-        """Drop what was used longest ago, never what was just asked for, down to half of what is free."""
+        """Evict the least recently used sets, never those just requested, down to half of the budget."""
         idle = np.flatnonzero((self._last_used > 0) & (self._last_used < self._tick)).astype(np.uint32)
         idle = idle[np.argsort(self._last_used[idle], kind="stable")]
         features = self._num_features(self._position_of[idle]).astype(np.int64)

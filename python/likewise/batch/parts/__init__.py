@@ -1,4 +1,4 @@
-"""Parts of documents that are removed: those that occur earlier, and boilerplate of sites."""
+"""Removal of parts of documents: parts that occur earlier, and boilerplate of sites."""
 
 from likewise.batch.parts.boilerplate import SITE_UNITS, BoilerplateRules, remove_boilerplate
 from likewise.batch.parts.run import dedup_parts

@@ -30,19 +30,19 @@ from likewise.progress import Progress, shows_progress, taken
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY
 
-#: Units whose copies are found; a span has no fixed place.
+#: Supported units; spans have no fixed boundaries.
 SITE_UNITS = tuple(unit for unit in UNITS if unit != "span")
 DEFAULT_SHARE = 0.3
 DEFAULT_MIN_DOCUMENTS = 10
 _EXACT = Recipe.exact()
 _MOST_SHOWN = 10
-# Documents of no site.
+# Number for documents without a site.
 _NO_SITE = -1
 
 
 @dataclass(frozen=True)
 class BoilerplateRules:
-    """What is boilerplate.
+    """Rules that define boilerplate.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ class BoilerplateRules:
     share : float
         Share of the documents of a site that must contain a part, above 0 and at most 1.
     unit : {"line", "paragraph", "sentence"}
-        What documents are cut into.
+        Unit into which documents are split.
     min_documents : int
-        Sites with fewer documents are left as they are, at least 2.
+        Sites with fewer documents are left unchanged; at least 2.
     min_tokens : int
         Minimum length of a part, in words.
     """
@@ -85,21 +85,20 @@ def remove_boilerplate(
     fresh: bool = False,
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
-    """Remove from the documents of each site what occurs in a large share of them, such as menus and footers.
+    """Remove parts that occur in a large share of the documents of their site, such as menus and footers.
 
     Parameters
     ----------
     inputs : path or sequence of paths
         Files, directories, globs, or ``-``: JSON Lines, CSV, TSV, Parquet and Arrow.
     output : path
-        Directory for ``kept/`` (a file for each input, of the same format, in which only the text of changed documents
-        differs),
-        ``removed.parquet`` (a row for each part and document), ``sites.parquet`` (a row for each site),
-        ``emptied.jsonl`` (documents in which only whitespace is left) and ``summary.json``.
+        Directory for ``kept/`` (a file for each input, in the same format, in which only the text of changed documents
+        differs), ``removed.parquet`` (a row for each removed part and document), ``sites.parquet`` (a row for
+        each site), ``emptied.jsonl`` (documents with only whitespace left) and ``summary.json``.
     rules : BoilerplateRules
-        What is boilerplate.
+        Rules that define boilerplate.
     run : FileRun, optional
-        How files are read.
+        Reading options.
     dry_run, overwrite, fresh, progress
         As for :func:`likewise.batch.parts.dedup_parts`.
 
@@ -111,13 +110,13 @@ def remove_boilerplate(
     Raises
     ------
     InvalidInput
-        If an input is a web archive or binary, a row is bad, an id comes twice, or the output directory is not free.
+        If an input is a web archive or binary, a row is bad, an id occurs twice, or the output directory is not free.
 
     Notes
     -----
-    Parts are equal if their normalized texts are (case, width, whitespace). A part counts once for each document. All
-    of its copies are removed, including the first. Documents are read once, and those that change once more.
-    Memory is about 60 bytes for each part.
+    Parts are equal if their normalized texts are equal (case, width, whitespace). A part counts once per document. All
+    of its copies are removed, including the first. Documents are read once, and changed documents twice. Memory is
+    about 60 bytes per part.
     """
     run, report = run or FileRun(), taken(progress)
     if run.memory_bytes is not None:
@@ -162,18 +161,18 @@ def remove_boilerplate(
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """All parts of all documents, by document and place, and the site of each document.
+    """All parts of all documents, ordered by document and position, and the site of each document.
 
     Parameters
     ----------
     rows, starts, ends : ndarray of shape (m,), int64
-        The document of each part, and its bytes there.
+        The document of each part, and its byte range there.
     numbers : ndarray of shape (m,), int64
-        Equal for equal parts of one site; -1 for parts that are never removed.
+        Numbers that are equal for equal parts of one site; -1 for parts that are never removed.
     sites : list of str
-        Names.
+        Names of sites.
     site_of : ndarray of shape (n,), int64
-        Number of the site of each document; -1 of none.
+        Site number of each document; -1 if none.
     """
 
     rows: NDArray[np.int64]
@@ -185,12 +184,12 @@ class _Parts:
 
     @property
     def num_documents(self) -> NDArray[np.int64]:
-        """Documents of each site."""
+        """Number of documents of each site."""
         return np.bincount(self.site_of[self.site_of >= 0], minlength=len(self.sites))
 
 
 def site_of_value(text: str) -> str | None:
-    """Return the site that a field's JSON names: the host of a URL, any other value as it is; None if it has none."""
+    """Return the site for the JSON of a field: the host of a URL, other values unchanged; None without a value."""
     if text in NO_VALUE:
         return None
     name = value_name(text)
@@ -234,7 +233,7 @@ def _read(collection: Collection, rules: BoilerplateRules, context: RunRules, wo
 
 
 def _numbered(digests: NDArray[np.uint64], sites: NDArray[np.int64], is_taken: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return a number for each part, equal for equal digests of one site; -1 of parts that are not taken."""
+    """Return a number for each part, equal for equal digests of one site; -1 for excluded parts."""
     places = np.flatnonzero(is_taken)
     keys = (digests[places, 0], digests[places, 1], sites[places])
     order = np.lexsort(keys)
@@ -249,16 +248,16 @@ def _numbered(digests: NDArray[np.uint64], sites: NDArray[np.int64], is_taken: N
 
 @dataclass(frozen=True, eq=False)
 class _Removed:
-    """What is boilerplate.
+    """The parts that are boilerplate.
 
     Parameters
     ----------
     places : ndarray of shape (k,), int64
-        Parts that go, rising.
+        Parts to remove, ascending.
     num_documents : ndarray of int64
-        By number of a part the documents that have it.
+        Number of documents with a part, by part number.
     is_checked : ndarray of bool
-        Of each site whether it has enough documents.
+        Whether each site has enough documents.
     """
 
     places: NDArray[np.int64]
@@ -270,7 +269,7 @@ def _found(parts: _Parts, rules: BoilerplateRules) -> _Removed:
     places = np.flatnonzero(parts.numbers >= 0)
     numbers, rows = parts.numbers[places], parts.rows[places]
     num_parts = int(numbers.max()) + 1 if len(numbers) else 0
-    # Once for each document, however often it occurs there. Sorted, equal pairs are next to each other.
+    # Count a part once per document. After sorting, equal pairs are adjacent.
     order = np.lexsort((rows, numbers))
     is_first = np.ones(len(order), bool)
     is_first[1:] = (numbers[order[1:]] != numbers[order[:-1]]) | (rows[order[1:]] != rows[order[:-1]])
@@ -278,16 +277,16 @@ def _found(parts: _Parts, rules: BoilerplateRules) -> _Removed:
     of_site = parts.num_documents
     is_checked = of_site >= rules.min_documents
     sites = parts.site_of[rows]
-    # A part of one document alone is no boilerplate, however small the share is.
+    # A part in a single document is never boilerplate, however small the share.
     counts = num_documents[numbers]
-    # The product may be a little above the whole number that is meant.
+    # The product may be slightly above the intended integer.
     needed = np.maximum(np.ceil(rules.share * of_site - 1e-9), 2)
     goes = is_checked[sites] & (counts >= needed[sites])
     return _Removed(places[goes], num_documents, is_checked)
 
 
 def _evidence(collection: Collection, parts: _Parts, removed: _Removed, rules: BoilerplateRules) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return a row for each part that was taken out."""
+    """Return the evidence, one row for each removed part."""
     import pyarrow as pa
 
     rows, starts, ends = (column[removed.places] for column in (parts.rows, parts.starts, parts.ends))
@@ -308,7 +307,7 @@ def _evidence(collection: Collection, parts: _Parts, removed: _Removed, rules: B
 
 
 def _site_table(parts: _Parts, removed: _Removed) -> Any:  # noqa: ANN401
-    """Return a row for each site, that with the most documents first."""
+    """Return a table with one row for each site, ordered by descending number of documents."""
     import pyarrow as pa
 
     num_sites = len(parts.sites)
@@ -349,7 +348,7 @@ def _about_sites(collection: Collection, parts: _Parts, removed: _Removed, rules
 
 
 def _most_removed(collection: Collection, parts: _Parts, removed: _Removed) -> list[dict[str, object]]:
-    """Return the parts of which most bytes went."""
+    """Return the parts with the most removed bytes."""
     places = removed.places
     numbers, firsts, inverse = np.unique(parts.numbers[places], return_index=True, return_inverse=True)
     num_bytes = np.bincount(inverse, parts.ends[places] - parts.starts[places], minlength=len(numbers))

@@ -1,4 +1,4 @@
-"""The documents whose parts are compared: everything about them except their texts."""
+"""The documents whose parts are compared: all their data except their texts."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -28,16 +28,16 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, eq=False)
 class Repeats:
-    """What is to be taken out, by document and then by place.
+    """Parts to remove, ordered by document and position.
 
     Parameters
     ----------
     rows, kept_rows : ndarray of shape (m,), int64
-        The document that a part is taken out of, and the one that it stays in, perhaps the same.
+        The document from which a part is removed, and the one in which it is kept, possibly the same.
     starts, ends, kept_starts, kept_ends : ndarray of shape (m,), uint32
-        Where the part stands in both: bytes of the UTF-8 of their texts.
+        Byte ranges of the part in the UTF-8 of both texts.
     similarity : ndarray of shape (m,), float64
-        As measured on the two.
+        Similarity of the two parts.
     """
 
     rows: NDArray[np.int64]
@@ -58,20 +58,20 @@ class Collection:
     Parameters
     ----------
     files : sequence of InputFile
-        Where they come from. Reference documents come first; nothing is removed from these.
+        The inputs. Files of reference documents come first; nothing is removed from them.
     work : Path
-        A directory for what must be put aside.
+        A directory for temporary files.
     num_reference_files : int
-        Files of reference documents.
+        Number of files of reference documents.
     space : ArraySpace, optional
-        Where columns lie; in memory if None.
+        Allocates columns; in memory if None.
     needs_texts : bool
-        Whether single texts are read again: those of files where that is dear are put aside.
+        Whether single texts are read again; if so, those that are expensive to read again are spooled.
 
     Raises
     ------
     InvalidInput
-        If parts cannot be left out of the texts of a file.
+        If parts cannot be removed from the texts of a file.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Collection:
         self._work = work
         is_spooled = needs_texts and not all(file.can_read_again for file in files)
         self._spool = Spool(work / "texts-of-documents") if is_spooled else None
-        # Of texts that are put aside: where each piece begins, and its handle.
+        # First row and handle of each spooled piece.
         self._spooled: list[tuple[int, int]] = []
         self._growing = [self.space.growing(dtype) for dtype in (np.uint64, np.uint32, np.uint32, np.uint8)]
         self._growing_ids = GrowingTexts(self.space)
@@ -110,19 +110,19 @@ class Collection:
 
     @property
     def num_references(self) -> int:
-        """Reference documents; they are the first rows."""
+        """Number of reference documents, which are the first rows."""
         return int(self.starts[self.num_reference_files])
 
     def read(
         self, take: Callable[[Piece], _T], rules: RunRules, work: Path, stage: str, progress: Progress
     ) -> Iterator[tuple[int, int, list[_T]]]:
-        """Read all documents; yield file, number of a job, and what `take` makes of its pieces, in order of the input.
+        """Read all documents; yield file, job number and results of `take` for the pieces of a job, in input order.
 
         Raises
         ------
         InvalidInput
-            At the first bad row, where these stop a run; once all are read, if an id comes twice and that is not
-            allowed, or more rows are bad than allowed.
+            At the first bad row, if `on_error` is ``fail``; at the end, if an id occurs twice although that is not
+            allowed, or if there are more bad rows than allowed.
         """
 
         def of_job(file: int, number: int, job: Job) -> tuple[int, int, list[tuple[Piece, int, _T]]]:
@@ -166,7 +166,7 @@ class Collection:
         self._growing_ids.append(piece.ids)
         self.bad_rows[number] += [replace(bad, line=first_line + bad.line) for bad in piece.bad_rows]
         self.num_blank += piece.num_blank if number >= self.num_reference_files else 0
-        # Counts, until all are read.
+        # Counts until everything is read, then starts.
         self.starts[number + 1] += len(piece.offsets)
 
     def _finish(self, rules: RunRules, progress: Progress) -> None:
@@ -186,17 +186,17 @@ class Collection:
                 progress(Warned(told))
 
     def file_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of each row's file."""
+        """Return the file number of each row."""
         return np.searchsorted(self.starts, rows, side="right") - 1
 
     def file_names(self) -> Texts:
-        """Return what evidence calls the files: reference files by path, which are found wherever they are."""
+        """Return the file names for evidence; reference files by path, so that they can be found anywhere."""
         first = self.num_reference_files
         references = [file.path.as_posix() for file in self.files[:first]]
         return Texts.from_list([*references, *(file.name for file in self.files[first:])])
 
     def doc_ids(self, rows: NDArray[np.int64]) -> Texts:
-        """Return ids: their own, else ``file:line``."""
+        """Return the ids of documents; ``file:line`` for those without."""
         own, flags = self._ids.take(rows), self._has_id[rows]
         if flags.all():
             return own
@@ -209,7 +209,7 @@ class Collection:
         )
 
     def texts(self, rows: NDArray[np.int64]) -> Texts:
-        """Read the texts of rows again; rising."""
+        """Read the texts of ascending rows again."""
         numbers = self.file_of(rows)
         parts: list[Texts] = []
         for number in np.unique(numbers).tolist():
@@ -221,7 +221,7 @@ class Collection:
         return Texts.concat(parts)
 
     def each_text(self, rows: NDArray[np.int64]) -> Iterator[tuple[slice, Texts]]:
-        """Yield the texts of rising rows again, some at a time, and which these are."""
+        """Yield the texts of ascending rows again, in parts, each with its slice of the rows."""
         bounds = np.searchsorted(rows, self.starts).tolist()
         for file, (low, high) in zip(self.files, pairwise(bounds), strict=True):
             part = rows[low:high]
@@ -229,7 +229,7 @@ class Collection:
                 yield slice(low + some.start, low + some.stop), texts
 
     def close(self) -> None:
-        """Delete what was put aside."""
+        """Delete the spooled texts."""
         if self._spool is not None:
             self._spool.close()
 
@@ -271,22 +271,22 @@ def read_in_order(
     threads: int,
     progress: Progress,
 ) -> Iterator[_T]:
-    """Yield what `take` makes of each job (file, number of the job, job), in the order of the input.
+    """Yield the results of `take` (file, job number, job) for each job, in input order.
 
     Parameters
     ----------
     files : sequence of Source
-        What is read.
+        The inputs.
     work : Path
-        A directory for what must be put aside.
+        A directory for temporary files.
     stage : str
-        How progress calls it.
+        Name of the stage for progress.
     take : callable
         Called on any thread.
     threads : int
-        Jobs at once.
+        Number of concurrent jobs.
     progress : Progress
-        Told of bytes done.
+        Receives events about processed bytes.
     """
     import time
 

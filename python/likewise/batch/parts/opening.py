@@ -1,4 +1,4 @@
-"""A run over parts of documents: what is opened before parts are found, and what is written once they are."""
+"""The steps of a run over parts of documents before parts are found, and the writing of results."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -34,7 +34,7 @@ from likewise.recipe.recipe import Recipe
 
 
 def check_rewriting(run: FileRun) -> None:
-    """Raise InvalidParameter if files are to be read in a way in which texts cannot be rewritten."""
+    """Raise InvalidParameter for reading options with which texts cannot be rewritten."""
     if run.tokens_field is not None:
         raise InvalidParameter("tokens_field", "does not apply: parts of texts are removed, and tokens are not text")
     if len(run.text_fields) != 1:
@@ -43,24 +43,24 @@ def check_rewriting(run: FileRun) -> None:
 
 @dataclass(frozen=True, eq=False)
 class OpenedParts:
-    """A run over parts whose inputs are found.
+    """A run over parts with its inputs.
 
     Parameters
     ----------
     found : Inputs
         The inputs.
     collection : Collection
-        Takes their documents.
+        Receives the documents.
     directory : OutputDirectory, optional
-        Where results go; none of a dry run.
+        Output directory; None for a dry run.
     work : Path
-        A directory for what must be put aside.
+        A directory for temporary files.
     run : FileRun
-        How files are read.
+        Reading options.
     answer : str
-        What tells the result from others, for descriptions of datasets.
+        Distinguishes the result from others, for descriptions of datasets.
     timing, progress
-        Take seconds and events.
+        Receive seconds and events.
     """
 
     found: Inputs
@@ -75,9 +75,9 @@ class OpenedParts:
     def write(
         self, cut: Cut, tables: Mapping[str, Iterable[Any]], may_be_empty: NDArray[np.bool_] | None = None
     ) -> dict[str, Any]:
-        """Write tables by name, and the documents without what goes; return what the summary says of documents.
+        """Write tables by name, and the documents without the removed parts; return the summary fields about documents.
 
-        Of the rows of the cut only those that `may_be_empty` are looked at for whether whitespace alone is left.
+        Only rows of the cut in `may_be_empty` are checked for having only whitespace left.
         """
         collection, threads = self.collection, self.run.run_rules().threads
         self.progress(StageStarted("writing", 0, "bytes"))
@@ -115,7 +115,7 @@ class OpenedParts:
 
     @property
     def saved(self) -> Path | None:
-        """Where the run leaves what one that continues it need not do again."""
+        """Directory for data that a run that continues this one can reuse."""
         return None if self.directory is None else self.directory.parts
 
     def _about_inputs(self, dropped: NDArray[np.int64]) -> dict[str, Any]:
@@ -155,18 +155,18 @@ def opened_parts(
     fresh: bool,
     progress: Progress,
 ) -> Iterator[OpenedParts]:
-    """Find the inputs of a run over parts and take its output directory.
+    """Find the inputs of a run over parts and claim its output directory.
 
     Parameters
     ----------
     inputs, output : path or sequence of paths
-        As the caller gave them; the output is a local path.
+        The arguments of the caller; the output is a local path.
     recipe : Recipe
-        Resolved.
+        Resolved recipe.
     run : FileRun
-        How files are read.
+        Reading options.
     identity : mapping
-        What must be the same for a run to be continued, beside the inputs and how they are read.
+        What must be the same for a run to be continued, in addition to inputs and reading options.
     answer : str
         As for :class:`OpenedParts`.
     needs_texts : bool
@@ -176,12 +176,12 @@ def opened_parts(
     dry_run, overwrite, fresh
         As for :func:`likewise.batch.parts.dedup_parts`.
     progress : Progress
-        Told of what happens.
+        Receives events.
 
     Raises
     ------
     InvalidInput
-        If parts cannot be left out of a file, the output directory is not free, or, at the end, a file has changed.
+        If parts cannot be removed from a file, the output directory is not free, or, at the end, a file has changed.
     """
     target = Path(local_path(output))
     _check_references(against)
@@ -222,7 +222,7 @@ def _check_references(against: Sequence[str | Path]) -> None:
 
 
 def finish_parts(opened: OpenedParts, summary: dict[str, Any], options: Mapping[str, object]) -> dict[str, Any]:
-    """Complete the summary of a run whose results are written, and give the output its name."""
+    """Complete the summary of a run whose results are written, and rename the outputs into place."""
     summary |= {"options": {**opened.run.identity(), "write": "kept", **options}}
     summary |= {"is_dry_run": opened.directory is None, "timings": opened.timing.to_dict()}
     if opened.directory is not None:

@@ -1,4 +1,4 @@
-"""Runs over the parts of documents: from names of inputs to an output directory."""
+"""Runs over parts of documents: from input names to an output directory."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -45,31 +45,31 @@ def dedup_parts(
     fresh: bool = False,
     progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
-    """Take parts out of documents that stand in them, or in another one, before.
+    """Remove parts of documents that occur in an earlier document, or earlier in the same one.
 
     Parameters
     ----------
     inputs : path or sequence of paths
         Files, directories, globs, or ``-``: JSON Lines, CSV, TSV, Parquet, Arrow and plain text.
     output : path
-        Directory for ``kept/`` (a file for each input, of the same format, in which only the text of documents is new,
-        and only where something went), ``removed.parquet`` (a row for each part), ``emptied.jsonl`` (documents of which
-        nothing was left) and ``summary.json``.
+        Directory for ``kept/`` (a file for each input, in the same format, in which only the text of changed documents
+        differs), ``removed.parquet`` (a row for each removed part), ``emptied.jsonl`` (documents with nothing
+        left) and ``summary.json``.
     parts : PartRules
-        What parts are.
+        Rules that define parts.
     recipe : Recipe or str, optional
-        When two parts match; ``Recipe.exact()`` if None. Spans are compared word by word, whatever it says.
+        Determines when two parts match; ``Recipe.exact()`` if None. Spans are always compared word by word.
     run : FileRun, optional
-        How files are read, and the bound of memory.
+        Reading options and memory limit.
     against : sequence of path
-        Output directories of finished runs, whose kept documents count, and files: parts that occur there are removed
-        too.
+        Output directories of finished runs (their kept documents), and files: parts that occur in these documents are
+        removed too.
     dry_run : bool
-        Write nothing, and say in the summary what would go.
+        Write nothing; the summary reports what would be removed.
     overwrite : bool
         Replace a finished run.
     fresh : bool
-        Begin anew where an unfinished run of other settings would be refused.
+        Discard an unfinished run instead of resuming or rejecting it.
     progress : bool or callable, optional
         True shows bars in a terminal or a notebook. A function is called with the events of :mod:`likewise.progress`.
 
@@ -81,9 +81,9 @@ def dedup_parts(
     Raises
     ------
     InvalidInput
-        If an input is a web archive or binary, a row is bad, an id comes twice, or the output directory is not free.
+        If an input is a web archive or binary, a row is bad, an id occurs twice, or the output directory is not free.
     InvalidParameter
-        If the recipe is for whole documents, or cannot act.
+        If the recipe applies only to whole documents, or does not apply to these parts.
     """
     recipe, run, report = (
         as_recipe(Recipe.exact() if recipe is None else recipe).resolve(),
@@ -141,7 +141,7 @@ def dedup_parts(
             recipe_id=recipe.recipe_id,
         )
         cut = Cut.of_parts(repeats.rows, repeats.starts, repeats.ends, keeps_words_apart=is_span)
-        # A document that keeps a part keeps text.
+        # A document that keeps a part is not empty.
         may_be_empty = None if num_parts is None else cut.counts == num_parts[cut.rows]
         summary = _verification(recipe, parts) | opened.write(cut, {EVIDENCE: evidence}, may_be_empty)
         summary["num_removed"] = summary["num_emptied"]
@@ -194,13 +194,13 @@ def _about_references(against: Sequence[str | Path], collection: Collection, rep
 
 
 def _most_removed(collection: Collection, repeats: Repeats) -> list[dict[str, object]]:
-    """Return the parts of which most bytes went, by the place that stays."""
+    """Return the parts with the most removed bytes, grouped by the kept occurrence."""
     space, num = collection.space, len(repeats)
     kept, own = space.zeros(num, np.uint64), space.zeros(num, np.uint32)
     before = np.uint64(0)
     for part in slices(num, _ROWS_AT_ONCE):
         kept[part] = _places(repeats.kept_rows[part], repeats.kept_starts[part])
-        # Stretches may overlap: what two of them hold goes once. They are in order.
+        # Ranges are ordered and may overlap; shared bytes count once.
         begins, ends = (_places(repeats.rows[part], column[part]) for column in (repeats.starts, repeats.ends))
         behind = np.maximum.accumulate(np.append(before, ends))
         own[part] = ends - np.minimum(np.maximum(begins, behind[:-1]), ends)
@@ -223,14 +223,14 @@ def _most_removed(collection: Collection, repeats: Repeats) -> list[dict[str, ob
 
 
 class _Group(NamedTuple):
-    """Parts that match one and the same.
+    """Removed parts that match the same kept part.
 
     Parameters
     ----------
     place, end : int
-        Where that begins and ends.
+        Start and end of the kept part.
     num_bytes, num_times, first : int
-        Bytes that went, parts, and the number of the first.
+        Removed bytes, number of removed parts, and number of the first one.
     """
 
     place: int
@@ -245,14 +245,14 @@ def _most(groups: list[_Group]) -> list[_Group]:
 
 
 def _places(rows: NDArray[np.int64], starts: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """Return one number for each row and start, both below 2^32, that orders as these do."""
+    """Return one number for each row and start, both below 2^32, with the same order."""
     places: NDArray[np.uint64] = (rows.astype(np.uint64) << np.uint64(32)) | starts
     return places
 
 
 def _order(kept: NDArray[np.uint64], ends: NDArray[np.uint32], space: ArraySpace) -> NDArray[np.int64]:
-    """Return the numbers of parts by what they match: where it begins, then where it ends."""
-    # A plain sort is the fastest by far, and enough where no two stretches begin in one place and end in others.
+    """Return the numbers of parts ordered by start and end of their kept part."""
+    # A sort by start alone is by far the fastest, and sufficient if ranges with equal starts have equal ends.
     order = stable_order(kept, space)
     for part in slices(len(order), _ROWS_AT_ONCE):
         some = order[part.start : part.stop + 1]
@@ -264,7 +264,7 @@ def _order(kept: NDArray[np.uint64], ends: NDArray[np.uint32], space: ArraySpace
 def _groups(
     kept: NDArray[np.uint64], ends: NDArray[np.uint32], own: NDArray[np.uint32], order: NDArray[np.int64]
 ) -> Iterator[_Group]:
-    """Yield the largest groups of each stretch of the order, and those that may go on in the next one, in order."""
+    """Yield the largest groups of each part of the order, and those that may continue in the next part, in order."""
     for part in slices(len(order), _ROWS_AT_ONCE):
         some = order[part]
         places, behind = kept[some], ends[some]

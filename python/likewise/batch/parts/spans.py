@@ -1,4 +1,4 @@
-"""Spans of words that repeat: found by windows, reported as the longest stretches, measured on the texts.
+"""Repeated spans of words: found by windows, merged into maximal stretches, and verified on the texts.
 
 A word is removed if a window of N words that contains it equals an earlier one that does not overlap it.
 `crates/core/src/repeats` explains why.
@@ -20,16 +20,16 @@ from likewise.io.source.source import Job, as_array
 from likewise.progress import Progress
 
 _BYTES_A_WORD = 6
-# Most that the counts of one hash take.
+# Maximum bytes of the counts of one hash.
 _BYTES_A_HASH = 8
-# Windows that are held before some are written to disk.
+# Bytes of windows held in memory before some are written to disk.
 _WINDOW_BYTES = 256 << 20
-# Stretches whose texts are read again at once by a thread, and bytes of their lines.
+# Maximum stretches whose texts a thread reads again at once, and bytes of their lines.
 _STRETCHES_AT_ONCE, _BYTES_AT_ONCE = 1 << 14, 32 << 20
-# Bytes of texts that more stretches at once are worth.
+# For longer texts, one stretch more at once per this many bytes.
 _BYTES_A_STRETCH = 64
 
-# Words of each document, by job and piece.
+# Number of words of each document, by job and piece.
 _JobCounts = list[tuple[tuple[int, int], list[NDArray[np.uint32]]]]
 
 
@@ -41,30 +41,31 @@ def repeated_spans(
     work: Path,
     memory_bytes: int | None = None,
 ) -> tuple[Repeats, dict[str, Any]]:
-    """Find the stretches of words that stand elsewhere before, and what to say of it in the summary.
+    """Return the stretches of words that occur earlier, and the summary fields about them.
 
     Parameters
     ----------
     collection : Collection
-        Takes the documents; nothing has been read yet.
+        Receives the documents, which have not been read yet.
     parts : PartRules
-        Resolved: the words of a window.
+        Resolved rules, with the number of words of a window.
     context : RunContext
-        Rules, seconds and events.
+        Rules, timing and progress.
     work : Path
-        A directory for what is put aside.
+        A directory for temporary files.
     memory_bytes : int, optional
-        Bound of memory for the counts of hashes and the windows; smaller tables let more windows through to the disk.
+        Memory limit for counts of hashes and windows; with smaller tables, more windows are written to disk.
 
     Notes
     -----
-    A window of N words is repeated if the first equal one is of an earlier document, or of the same one and does not
-    overlap it; a word goes if some repeated window holds it. So what goes does not depend on what went before, and each
-    word that goes stands elsewhere. Where stretches begin close to each other, few of them that hold all words that go
-    are rows: at most 8 in N words. Memory is that of the counts of hashes (about a tenth of the bytes of text, at most
-    1 GiB), windows that may repeat (16 bytes each, 256 MiB and then on disk, where they take up to 32 bytes each), on
-    each thread 64 bytes for each of a part of them (about 262,144 words, or a 4096th of all) and then texts of some
-    32 MB, and some 60 bytes a stretch.
+    A window of N words is repeated if the first equal window is in an earlier document, or in the same one without
+    overlap; a word is removed if a repeated window contains it. So removals do not depend on earlier removals, and each
+    removed word is kept elsewhere. If stretches start close to each other, only a few that cover all removed words
+    become rows: at most 8 in N words.
+
+    Memory: the counts of hashes (about a tenth of the bytes of text, at most 1 GiB); windows that may repeat (16 bytes
+    each, up to 256 MiB, then on disk with up to 32 bytes each); on each thread 64 bytes for each of a part of the
+    windows (about 262,144 words, or a 4096th of all), then texts of about 32 MB; and about 60 bytes per stretch.
     """
     assert parts.min_tokens is not None
     num_words = parts.min_tokens
@@ -82,7 +83,7 @@ def repeated_spans(
         del windows
     with timing.wall("verification"):
         places, firsts, num_windows = (as_array(column, np.int64) for column in stretches)
-        # Reference documents come first, and lose nothing.
+        # Reference documents come first, and nothing is removed from them.
         own = int(np.searchsorted(places, doc_starts[collection.num_references]))
         lengths = num_windows[own:] + (num_words - 1)
         repeats = _measured(collection, places[own:], firsts[own:], lengths, doc_starts, rules.threads)
@@ -98,11 +99,11 @@ def _first_pass(
     progress: Progress,
     memory_bytes: int | None,
 ) -> tuple[_JobCounts, _native.SeenTwice]:
-    """Note the documents; return their words by job, and which short windows were met twice."""
+    """Read the documents; return their numbers of words by job, and which short windows occur twice."""
     num_bytes = int(sum(file.text_bytes() for file in collection.files))
-    # Windows that one shorter window can be the least of.
+    # Number of windows in which one shorter window can be the minimum.
     width = num_words - num_words // 2 + 1
-    # Of random hashes every (width + 1) / 2-th is the least of some window.
+    # Of random hashes, one in (width + 1) / 2 is the minimum of some window.
     num_hashes = 2 * num_bytes // _BYTES_A_WORD // (width + 1)
     if memory_bytes is not None:
         num_hashes = min(num_hashes, memory_bytes // 4 // _BYTES_A_HASH)
@@ -125,7 +126,7 @@ def _second_pass(
     work: Path,
     progress: Progress,
 ) -> None:
-    """Put aside the windows that may repeat one."""
+    """Add the windows that may be repeated."""
     starts: dict[tuple[int, int], list[int]] = {}
     start = 0
     for key, of_job in counts:
@@ -150,8 +151,8 @@ def _measured(
     doc_starts: NDArray[np.int64],
     threads: int,
 ) -> Repeats:
-    """Return the stretches of words that are equal to their firsts in the texts themselves."""
-    # Where another stretch follows at once, what stands between goes too. Places rise.
+    """Return the stretches whose words equal those of their first occurrence in the texts themselves."""
+    # If another stretch follows immediately, text between the two is removed too. Places are ascending.
     ends = places + lengths
     is_followed = np.append(places, -1)[np.searchsorted(places, ends)] == ends
     rows, kept_rows = (np.searchsorted(doc_starts, at, side="right") - 1 for at in (places, firsts))
@@ -179,7 +180,7 @@ def _measured(
     with ThreadPoolExecutor(threads, thread_name_prefix="likewise-parts") as pool:
         found = list(pool.map(measured, pairwise(_batches(collection.lengths, rows, kept_rows))))
     columns = np.concatenate([np.zeros((6, 0), np.int64), *found], axis=1)
-    # By place: stretches of one document may come in another order.
+    # Order by position: stretches of one document may be returned in a different order.
     order = np.lexsort((columns[2], columns[1], columns[0]))
     rows, kept_rows = columns[0][order], columns[3][order]
     starts, ends, kept_starts, kept_ends = (columns[i][order].astype(np.uint32) for i in (1, 2, 4, 5))
@@ -187,7 +188,7 @@ def _measured(
 
 
 def _num_going(rows: NDArray[np.int64], places: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many words go from the first of each stretch on, or 0 where the word before it goes too."""
+    """Return the number of words removed from the start of each stretch, or 0 if the word before it is removed too."""
     num_going = np.zeros(len(rows), np.int64)
     if len(rows):
         is_first = np.ones(len(rows), bool)
@@ -198,9 +199,9 @@ def _num_going(rows: NDArray[np.int64], places: NDArray[np.int64], ends: NDArray
 
 
 def _batches(num_bytes: NDArray[np.uint32], rows: NDArray[np.int64], kept_rows: NDArray[np.int64]) -> list[int]:
-    """Return where batches of stretches begin and end, whose documents are few enough to be read at once.
+    """Return the bounds of batches of stretches whose documents are few enough to be read at once.
 
-    A batch of long documents has more stretches, lest these are read again for every few.
+    Batches with long documents have more stretches, so that these documents are not read again for every few.
     """
     bounds = [0]
     documents = np.stack([rows, kept_rows], axis=1).ravel()
@@ -210,12 +211,12 @@ def _batches(num_bytes: NDArray[np.uint32], rows: NDArray[np.int64], kept_rows: 
         begin, count, num_seen = bounds[-1], 0, _STRETCHES_AT_ONCE
         while count == 0:
             part = slice(2 * begin, 2 * (begin + num_seen))
-            # Each document of the batch counts where it is met first.
+            # Each document of the batch counts at its first occurrence.
             read = np.cumsum(np.where(before[part] < 2 * begin, sizes[part], 0))[1::2]
             most = np.maximum(_STRETCHES_AT_ONCE, read // _BYTES_A_STRETCH)
             is_more = (read > _BYTES_AT_ONCE) | (np.arange(len(read)) >= most)
             if is_more.any():
-                # A single stretch may be of documents that are larger.
+                # The documents of a single stretch may exceed the limit.
                 count = max(1, int(is_more.argmax()))
             elif begin + num_seen >= len(rows):
                 count = len(rows) - begin
@@ -225,7 +226,7 @@ def _batches(num_bytes: NDArray[np.uint32], rows: NDArray[np.int64], kept_rows: 
 
 
 def _met_before(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return of each value where the same one stands last before, or -1."""
+    """Return the position of the previous equal value for each value, or -1."""
     before = np.full(len(values), -1, np.int64)
     order = np.argsort(values, kind="stable")
     is_same = values[order[1:]] == values[order[:-1]]

@@ -1,4 +1,4 @@
-"""Lines, paragraphs and sentences as documents: repeats are decided as for documents."""
+"""Lines, paragraphs and sentences as documents: repeats are decided like duplicates."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -31,27 +31,28 @@ from likewise.stages.sketch import sketch_texts
 
 UNITS = ("line", "paragraph", "sentence", "span")
 _MIN_TOKENS = 50
-# Removed parts whose places are looked up at once.
+# Removed parts whose positions are looked up at once.
 _ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
 class PartRules:
-    """Which parts are looked at.
+    """Rules that define parts.
 
     Parameters
     ----------
     unit : {"line", "paragraph", "sentence", "span"}
-        What documents are cut into; a span is any stretch of words.
+        Unit into which documents are split; a span is any sequence of words.
     min_tokens : int, optional
-        Minimum length of a removed part, in words. None: 50 for spans, else 0, which removes parts without a word too.
+        Minimum length of a removed part, in words. If None, 50 for spans, otherwise 0, which also removes parts
+        without words.
     """
 
     unit: str
     min_tokens: int | None = None
 
     def resolved(self) -> "PartRules":
-        """Return these rules, checked, with nothing left open.
+        """Return these rules, checked and with all defaults filled in.
 
         Raises
         ------
@@ -66,16 +67,16 @@ class PartRules:
 
 
 class UnitFile(InputFile):
-    """A file whose documents are the parts of another one's.
+    """A file whose documents are the parts of another file's documents.
 
     Parameters
     ----------
     file : InputFile
         The file.
     rules : PartRules
-        Resolved.
+        Resolved rules.
     is_spooled : bool
-        Whether a run puts aside the texts of parts, to compare them.
+        Whether a run spools the texts of parts to compare them.
     """
 
     def __init__(self, file: InputFile, rules: PartRules, *, is_spooled: bool) -> None:
@@ -86,27 +87,27 @@ class UnitFile(InputFile):
 
     @property
     def can_read_again(self) -> bool:
-        """Whether the run need not put texts aside."""
+        """Whether the run need not spool texts."""
         return not self._is_spooled
 
     def keep_unpacked(self) -> None:
-        """Leave what is unpacked where a run that continues this one finds it."""
+        """Leave decompressed copies where a run that continues this one finds them."""
         self._file.keep_unpacked()
 
     def text_bytes(self) -> float:
-        """Return about how many bytes of text it holds."""
+        """Return the approximate bytes of text in the file."""
         return self._file.text_bytes()
 
     def work_bytes(self) -> int:
-        """Return what a thread takes more for its format."""
+        """Return the additional memory in bytes that a thread needs for the format."""
         return self._file.work_bytes()
 
     def unpacked_bytes(self) -> float:
-        """Return about how many bytes are put aside unpacked while it is read."""
+        """Return the approximate bytes that are decompressed to disk while the file is read."""
         return self._file.unpacked_bytes()
 
     def estimated_documents(self) -> float:
-        """Return about how many parts it holds, by those of its first megabyte."""
+        """Return the approximate number of parts, estimated from the first megabyte."""
         with scratch_directory() as work:
             for job in self._file.jobs(PIECE_BYTES, work):
                 for piece in job.read():
@@ -116,11 +117,11 @@ class UnitFile(InputFile):
         return 0.0
 
     def write_kept(self, target: Path, kept: Kept) -> None:
-        """Refuse: the file itself is written, without parts of its texts."""
+        """Raise AssertionError: the file itself is written, without the removed parts."""
         raise AssertionError(f"parts of {self.name} are not documents")
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
-        """Cut the file as it cuts itself."""
+        """Split the file in the same way as the underlying file."""
         for job in self._file.jobs(piece_bytes, work):
             yield Job(job.num_bytes, partial(self._read, job))
 
@@ -148,7 +149,7 @@ def _piece_of_parts(piece: Piece, parts: _native.Texts, counts: NDArray[np.uint3
 def cut_parts(
     texts: _native.Texts, rules: PartRules
 ) -> tuple[_native.Texts, NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return the parts of texts that are long enough, how many each text has, and where each begins and ends."""
+    """Return the parts of texts that are long enough, the number of parts per text, and the start and end of each."""
     parts, *cut = _native.cut_parts(texts, rules.unit)
     counts, starts, ends = (as_array(column, np.uint32) for column in cut)
     if rules.min_tokens:
@@ -169,28 +170,28 @@ def repeated_units(
     memory_bytes: int | None = None,
     saved: Path | None = None,
 ) -> tuple[Repeats, dict[str, Any], NDArray[np.uint32]]:
-    """Find the parts that match an earlier one, what to say of it in the summary, and how many each document has.
+    """Return the parts that match an earlier one, the summary fields about them, and the number of parts per document.
 
     Parameters
     ----------
     collection : Collection
-        Takes the documents; nothing has been read yet.
+        Receives the documents, which have not been read yet.
     recipe : Recipe
-        Resolved: what a match is.
+        Resolved recipe that determines when parts match.
     parts : PartRules
-        Resolved: what the parts are.
+        Resolved rules that define parts.
     context, work
         As for :func:`likewise.batch.run.open_documents`.
     memory_bytes : int, optional
-        Bound of memory.
+        Memory limit.
     saved : Path, optional
-        Where a run that was killed left its sketches and verdicts, and this one leaves its own.
+        Directory for sketches and verdicts, of a killed run and of this one.
 
     Notes
     -----
-    Ids and the places of parts come first, so that what is wrong with the input is found before anything is compared.
-    The files are read again for the sketches of what does not fit in memory, or must be compared. Beside the columns of
-    a run each part takes 8 bytes.
+    Ids and positions of parts are read first, so that errors in the input are found before anything is compared. The
+    files are read again to sketch parts that do not fit in memory or must be compared. Each part takes 8 bytes in
+    addition to the columns of a run.
     """
     if recipe.group != "leaders":
         raise InvalidParameter("group", f"{recipe.group} does not apply to parts; use leaders")
@@ -201,7 +202,7 @@ def repeated_units(
     if bounded.plan is not None:
         context.progress(Planned(bounded.plan.lines()))
     if saved is not None:
-        # Packed files are unpacked once.
+        # Decompress compressed files only once.
         saved.mkdir(exist_ok=True)
         for file in collection.files:
             file.keep_unpacked()
@@ -244,12 +245,12 @@ def repeated_units(
         }
         if opened.parts is not None and log is not None:
             about |= opened.parts.summary(log.num_found)
-        # Parts without a word that counts, such as a lone accent, repeat nothing.
+        # Parts whose normalized text is empty, such as a lone accent, are not repeats.
         return places.repeats(decision, ~documents.is_empty), about, places.counts
 
 
 class _Places:
-    """Where the parts of all documents stand."""
+    """The positions of the parts of all documents."""
 
     def __init__(
         self,
@@ -260,7 +261,7 @@ class _Places:
         recipe: Recipe | None,
         held: HeldDocuments,
     ) -> None:
-        """Read all documents; with a recipe, hold the sketches of their parts as far as there is room."""
+        """Read all documents; with a recipe, hold the sketches of their parts within the memory limit."""
         self._space = collection.space
         columns = [self._space.growing(np.uint32) for _ in range(3)]
 
@@ -279,11 +280,11 @@ class _Places:
                 for column, values in zip(columns, places, strict=True):
                     column.append(values)
         self.counts, self.starts, self.ends = (column.take() for column in columns)
-        # Behind the last part of each document.
+        # End of the parts of each document.
         self._bounds = np.cumsum(self.counts, dtype=np.int64)
 
     def repeats(self, decision: Decision, is_taken: NDArray[np.bool_]) -> Repeats:
-        """Return the removed parts, of those that are taken, and what they match."""
+        """Return the removed parts that are selected by `is_taken`, and the parts that they match."""
         types = (np.int64, np.uint32, np.uint32, np.int64, np.uint32, np.uint32, np.float64)
         columns = [self._space.growing(dtype) for dtype in types]
         for part in slices(len(decision.removed_rows), _ROWS_AT_ONCE):

@@ -1,4 +1,4 @@
-"""What a run over parts writes: evidence, the documents without their repeats, and those left empty."""
+"""Outputs of a run over parts: evidence, documents without their repeats, and emptied documents."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from likewise.io.source.files import Kept
 from likewise.io.source.source import BadRow
 from likewise.io.tables.columns import constant_column, number_column, text_column
 
-# Rows of evidence that are made at once.
+# Rows of evidence that are built at once.
 _ROWS_AT_ONCE = 1 << 18
 _SHOWN_BYTES = 160
 
@@ -26,7 +26,7 @@ _SHOWN_BYTES = 160
 def evidence_of(
     collection: Collection, repeats: Repeats, *, unit: str, method: str, measure: str, recipe_id: str
 ) -> Iterator[Any]:
-    """Yield the evidence as Arrow tables, some rows at a time: a row for each part that was taken out.
+    """Yield the evidence as Arrow tables with a limited number of rows, one row for each removed part.
 
     Yields
     ------
@@ -59,7 +59,7 @@ def evidence_of(
 def places_of(
     collection: Collection, prefix: str, rows: NDArray[np.int64], starts: NDArray[Any], ends: NDArray[Any]
 ) -> dict[str, Any]:
-    """Return the places of parts as columns of the evidence, whose names begin with `prefix`."""
+    """Return the positions of parts as columns of the evidence, whose names start with `prefix`."""
     names, own = collection.file_names(), rows - collection.num_references
     return {
         f"{prefix}row": number_column(own, own < 0),
@@ -73,16 +73,16 @@ def places_of(
 
 
 def emptied(collection: Collection, cut: Cut, may_be: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """Return the documents in which only whitespace is left, rising; those that change are read again.
+    """Return the documents with only whitespace left, ascending; changed documents are read again.
 
     Parameters
     ----------
     collection : Collection
         The documents.
     cut : Cut
-        What goes.
+        The parts to remove.
     may_be : ndarray of bool, optional
-        Which of the rows of the cut may be left so; all if None.
+        Which rows of the cut may be empty; all if None.
     """
     if may_be is not None:
         cut = cut.where(may_be)
@@ -104,26 +104,26 @@ def write_documents(
     threads: int,
     answer: str,
 ) -> None:
-    """Write each file without what goes.
+    """Write each file without the removed parts.
 
     Parameters
     ----------
     collection : Collection
         The documents.
     found : Inputs
-        Their files.
+        The inputs.
     cut : Cut
-        What goes.
+        The parts to remove.
     dropped : ndarray of int64
-        Documents that go as a whole, rising.
+        Documents to remove completely, ascending.
     kept : Path
-        The directory of the new files; it is made.
+        The directory for the new files, which is created.
     keeps_bad : bool
-        Whether bad rows pass through.
+        Whether to copy bad rows.
     threads : int
-        Threads that write.
+        Number of threads for writing.
     answer : str
-        What tells this result from others, for descriptions of datasets.
+        Distinguishes the result from others, for descriptions of datasets.
     """
     kept.mkdir()
     num_written = []
@@ -135,7 +135,7 @@ def write_documents(
         lengths: NDArray[np.uint32] = np.delete(collection.lengths[low:high], gone)
         if keeps_bad and (bad := [row for row in collection.bad_rows[number] if row.length]):
             places = np.searchsorted(offsets, np.array([row.offset for row in bad], np.uint64))
-            # A row moves behind the bad rows before it.
+            # A row moves by the number of bad rows before it.
             own = replace(own, rows=own.rows + np.searchsorted(places, own.rows, side="right"))
             offsets = np.insert(offsets, places, [row.offset for row in bad])
             lengths = np.insert(lengths, places, [row.length for row in bad])
@@ -145,14 +145,14 @@ def write_documents(
 
 
 def num_kept(collection: Collection, dropped: NDArray[np.int64]) -> list[int]:
-    """Return how many documents of each file stay; reference documents are not counted."""
+    """Return the number of kept documents of each file, without reference documents."""
     starts = collection.starts[collection.num_reference_files :]
     gone = np.diff(np.searchsorted(dropped, starts))
     return [int(size) for size in np.diff(starts) - gone]
 
 
 def beginnings(collection: Collection, rows: NDArray[np.int64], starts: NDArray[Any], ends: NDArray[Any]) -> list[str]:
-    """Return the first characters of parts of documents, for people."""
+    """Return the first characters of parts of documents, for display."""
     needed = np.unique(rows)
     texts = dict(zip(needed.tolist(), collection.texts(needed).to_list(), strict=True))
     places = zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True)
@@ -163,7 +163,7 @@ def beginnings(collection: Collection, rows: NDArray[np.int64], starts: NDArray[
 
 
 def write_emptied(collection: Collection, rows: NDArray[np.int64], path: Path) -> None:
-    """Write the documents that were left empty, a JSON object a line; nothing where there are none."""
+    """Write the emptied documents, one JSON object per line; no file if there are none."""
     if not len(rows):
         return
     places = zip(rows.tolist(), collection.doc_ids(rows).to_list(), collection.file_of(rows).tolist(), strict=True)

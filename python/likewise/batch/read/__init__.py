@@ -1,1 +1,1 @@
-"""From inputs to sketched documents that can be read again."""
+"""Reading: from inputs to sketched documents whose texts can be read again."""

@@ -1,13 +1,14 @@
 """Collapsing: documents that no comparison could distinguish become one before pairing.
 
 Documents with equal feature sets (128-bit digests) become one, so that ten thousand copies of a page are one candidate
-and not fifty million pairs. A collapsed document takes the verdict and the evidence of the earlier one. A kept document
-between the two may be more similar than the one that the evidence names; the set of kept documents is the same, and an
-index does likewise.
+instead of fifty million pairs. A collapsed document takes the verdict and the evidence of the earlier one. A kept
+document between the two may be more similar than the one that the evidence names; the set of kept documents is the
+same, and an index behaves in the same way.
 
-Hamming-only recipes also collapse by fingerprint. Fingerprints of texts with few features meet by accident, so pairs
-with a text of fewer than 64 features are also measured, counting each feature once. Counted so, a text with more than
-64 / `short_threshold` features can match no short one, which is why larger texts may collapse by fingerprint alone.
+Hamming-only recipes also collapse by fingerprint. Fingerprints of texts with few features may be equal by chance, so
+pairs with a text of fewer than 64 features are also measured, counting each feature once. Counted in this way, a text
+with more than 64 / `short_threshold` features cannot match a short one, so larger texts may collapse by fingerprint
+alone.
 """
 
 from dataclasses import dataclass, field
@@ -23,24 +24,24 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import EMPTY
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-# Documents looked at in one go.
+# Documents processed at once.
 _AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
 class Collapsed:
-    """Documents in order of priority, the indistinguishable ones as one.
+    """Documents in order of priority, with indistinguishable ones merged.
 
     Parameters
     ----------
     first : ndarray of shape (n,), int64
         For each row, the row of highest priority among those equal to it.
     order : ndarray of shape (positions,), uint32
-        Such first rows in order of priority, empty documents left out: position -> row.
+        These first rows in order of priority, without empty documents: position -> row.
     position : ndarray of shape (n,), int64
         The position of each row's `first`; -1 for empty documents.
     equal : dict of int to int
-        For each row that stays whatever it matches (:attr:`Documents.stays`) and would have collapsed: into which row.
+        Row kept by decision (:attr:`Documents.stays`) that would have collapsed -> row into which it would have.
     """
 
     first: NDArray[np.int64]
@@ -50,14 +51,14 @@ class Collapsed:
 
 
 def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) -> Collapsed:
-    """Collapse equal feature sets; in a Hamming-only run equal fingerprints, for short texts equal sets too.
+    """Collapse equal feature sets; in a Hamming-only run, equal fingerprints, for short texts with equal sets too.
 
     Parameters
     ----------
     documents : Documents
         All documents.
     recipe : Recipe
-        Which rule holds.
+        Determines which rule applies.
     ranked : ndarray of shape (n,), int64
         All rows, best first.
 
@@ -90,32 +91,32 @@ def collapse(documents: Documents, recipe: Recipe, ranked: NDArray[np.int64]) ->
             equal |= dict(zip(rows[alone].tolist(), firsts[alone].tolist(), strict=True))
             firsts = np.where(alone, rows, firsts)
         first[rows] = firsts
-        # The best of its group gets a place, unless it is empty.
+        # The best document of a group gets a position, unless it is empty.
         is_placed = (firsts == rows) & (documents.shapes[rows] != EMPTY)
         placed = rows[is_placed]
         position[rows] = -1
         position[placed] = np.arange(len(order), len(order) + len(placed))
         order.append(placed.astype(np.uint32))
     for part in slices(num_rows, _AT_ONCE):
-        # A first row has its place already, and is its own first.
+        # A first row already has its position, and is its own first.
         position[part] = position[first[part]]
     return Collapsed(first, order.take(), position, equal)
 
 
 class Sketched(Protocol):
-    """What of documents tells which of them collapse; as :class:`Documents` says."""
+    """The data of documents that determines which of them collapse; see :class:`Documents`."""
 
     @property
     def sketches(self) -> NDArray[Any]:
-        """Native sketches end to end."""
+        """Concatenated native sketches."""
 
     @property
     def num_features(self) -> NDArray[np.uint32]:
-        """Distinct features."""
+        """Number of distinct features."""
 
     @property
     def digests(self) -> NDArray[np.uint64]:
-        """Of the feature sets, two words a document."""
+        """Digests of the feature sets, two words per document."""
 
     @property
     def shapes(self) -> NDArray[np.uint8]:
@@ -123,7 +124,7 @@ class Sketched(Protocol):
 
 
 def class_keys(documents: Sketched, recipe: Recipe, rows: NDArray[np.int64]) -> list[NDArray[np.uint64]]:
-    """Return columns of shape (rows,) that are all equal for documents which collapse into one."""
+    """Return columns of shape (rows,) that are all equal exactly for documents that collapse into one."""
     digests = documents.digests.reshape(-1, 2)[rows]
     is_empty = documents.shapes[rows] == EMPTY
     near = recipe.sketch
@@ -146,17 +147,17 @@ def _hashed(columns: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
 
 
 class _Grouping:
-    """Finds the first entry of each group of equal keys, among entries that come by their hash, equal ones rising."""
+    """Finds the first entry of each group of equal keys, among entries sorted by hash, ascending within a hash."""
 
     def __init__(self) -> None:
-        # Of the last hash so far: the first entry of each key. More than one key is a collision.
+        # First entry of each key with the last hash so far. More than one key is a collision.
         self._hash: int | None = None
         self._firsts: dict[tuple[int, ...], int] = {}
 
     def firsts(
         self, entries: NDArray[np.int64], hashes: NDArray[np.uint64], columns: list[NDArray[np.uint64]]
     ) -> NDArray[np.int64]:
-        """Return the first entry of each one's group."""
+        """Return the first entry of each entry's group."""
         goes_on = self._hash is not None and int(hashes[0]) == self._hash
         is_new_hash = np.ones(len(entries), bool)
         is_new_hash[1:] = hashes[1:] != hashes[:-1]
@@ -166,7 +167,7 @@ class _Grouping:
         starts = np.flatnonzero(is_start)
         firsts = np.repeat(entries[starts], np.diff(np.append(starts, len(entries))))
         runs = np.flatnonzero(is_new_hash)
-        # Runs of one hash and several keys, and the one that began before.
+        # Runs of one hash with several keys; the run that continues from before is added below.
         odd = set(np.searchsorted(runs, np.flatnonzero(is_new_key & ~is_new_hash), "right").tolist())
         bounds = np.append(runs, len(entries))
 

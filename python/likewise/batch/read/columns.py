@@ -1,4 +1,4 @@
-"""The columns of a run, gathered from sketched pieces in the order of the input."""
+"""The columns of a run, collected from sketched pieces in input order."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -21,20 +21,20 @@ from likewise.recipe.recipe import Recipe
 
 @dataclasses.dataclass(frozen=True)
 class IngestRules:
-    """What of the input is needed.
+    """What to read from the inputs.
 
     Parameters
     ----------
     needs_lengths : bool
-        Whether `keep` asks for text lengths.
+        Whether `keep` needs text lengths.
     fields : tuple of str
-        Further fields that `keep` asks for.
+        Further fields to read.
     on_error : {"fail", "skip", "keep"}
-        What to do about bad rows.
+        What to do with bad rows.
     needs_texts : bool
-        Whether texts will be read again, so that a spool is filled where the source cannot.
+        Whether texts will be read again; if so, texts of sources that cannot are spooled.
     max_bad_rows : BadRowLimit
-        The most bad rows of the documents, and of the reference documents.
+        Maximum number of bad rows among the documents, and among the reference documents.
     """
 
     needs_lengths: bool = False
@@ -45,24 +45,24 @@ class IngestRules:
 
 
 class Columns:
-    """Sketched pieces in input order, gathered into columns.
+    """Sketched pieces in input order, collected into columns.
 
     Parameters
     ----------
     sources : sequence of Source
         The inputs.
     recipe : Recipe
-        What the sketches are of.
+        Recipe of the sketches.
     spool : Spool, optional
-        Texts put aside.
+        Spooled texts.
     rules : IngestRules
-        What is needed.
+        What to read.
     rarity : Rarity, optional
         Counts of features, for method shingles.
     room : Room
-        Where the columns lie.
+        Allocates the columns.
     num_reference_sources : int
-        Sources that come first and hold reference documents.
+        Number of sources with reference documents, which come first.
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class Columns:
         self._num_texts = [0] * len(sources)
         self._num_lines = [0] * len(sources)
         self._num_blank = 0
-        # Of documents, and of reference documents.
+        # For documents, and for reference documents.
         self._tallies = BadRowTally(rules.max_bad_rows), BadRowTally(rules.max_bad_rows)
 
     def add(self, number: int, part: SketchedPiece) -> None:
-        """Take the next piece, of source `number`; raises InvalidInput for bad rows that are not to be passed over."""
+        """Add the next piece of source `number`; raise InvalidInput for bad rows that are not skipped."""
         piece = part.piece
         first_line = self._num_lines[number]
         for bad in piece.bad_rows:
@@ -130,18 +130,18 @@ class Columns:
         self._num_blank += piece.num_blank if number >= self._num_reference_sources else 0
 
     def add_texts(self, number: int, num_documents: int, handle: int) -> None:
-        """Take the place in the spool of the next texts of source `number`, whose documents came without them."""
+        """Record the spool location of the next texts of source `number`, whose documents were added without texts."""
         self._spooled.append(SpooledPiece(sum(self._num_documents[:number]) + self._num_texts[number], handle))
         self._num_texts[number] += num_documents
         if self._num_texts[number] > self._num_documents[number]:
             raise InvalidInput("the file does not contain the documents that the run kept", self._sources[number].name)
 
     def check_bad_rows(self) -> list[str]:
-        """Return what a user should know of the bad rows; raises InvalidInput where they are too many."""
+        """Return messages about bad rows; raise InvalidInput if there are too many."""
         return [told for tally in self._tallies if (told := tally.finish()) is not None]
 
     def documents(self) -> Documents:
-        """Return all documents; the columns are given away."""
+        """Return all documents; the columns are moved into them."""
         return Documents(
             sources=self._sources,
             starts=np.concatenate([[0], np.cumsum(self._num_documents, dtype=np.int64)]).astype(np.int64),

@@ -1,4 +1,4 @@
-"""The documents of a run: everything about them except their texts."""
+"""The documents of a run: all their data except their texts."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -19,20 +19,20 @@ from likewise.io.source.spool import Spool
 from likewise.io.tables.columns import text_column
 from likewise.stages.sketch import EMPTY, SHORT
 
-# Rows looked at in one go.
+# Rows processed at once.
 _AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
 class SpooledPiece:
-    """Where a piece's texts are in the spool.
+    """The location of a piece's texts in the spool.
 
     Parameters
     ----------
     first_row : int
-        Row of the piece's first document.
+        Row of the first document of the piece.
     handle : int
-        The spool's.
+        Handle of the spool.
     """
 
     first_row: int
@@ -41,7 +41,7 @@ class SpooledPiece:
 
 @dataclass(frozen=True, eq=False)
 class _Named:
-    """What is left of a source whose texts went."""
+    """The name and path of a source without its texts."""
 
     name: str | None
     path: Path | None
@@ -54,45 +54,45 @@ class Documents:
     Parameters
     ----------
     sources : sequence of Source
-        Where they come from.
+        The inputs.
     starts : ndarray of shape (sources + 1,), int64
         Rows of source i are ``starts[i]:starts[i + 1]``.
     sketches : ndarray, flat
-        Native sketches end to end.
+        Concatenated native sketches.
     shapes, num_features : ndarray of shape (n,)
-        Full, short or empty; distinct features.
+        Full, short or empty; number of distinct features.
     digests : ndarray of shape (2n,), uint64
-        Of the feature sets.
+        Digests of the feature sets.
     offsets, lengths, lines : ndarray of shape (n,)
-        Places in the source; lines from 0.
+        Locations in the source; lines from 0.
     ids : Texts
-        Ids, where `has_id`.
+        Ids of documents with `has_id`.
     has_id : ndarray of shape (n,), bool
-        Whether the document brought one.
+        Whether the document has an id.
     text_lengths : ndarray of shape (n,), uint32, optional
-        Unicode scalars, where `keep` asks.
+        Lengths in Unicode scalars, if `keep` needs them.
     fields : dict of str to list of Texts
         Further fields as JSON, piece by piece.
     bad_rows : list of list of BadRow
-        For each source.
+        Bad rows of each source.
     num_blank : int
-        Blank lines.
+        Number of blank lines.
     spool : Spool, optional
-        Texts put aside.
+        Spooled texts.
     spooled : list of SpooledPiece
-        What is in it.
+        Pieces in the spool.
     rarity : Rarity, optional
-        How many documents hold each feature, for method shingles.
+        Number of documents with each feature, for method shingles.
     num_reference_sources : int
-        Sources that come first and hold reference documents, which stay whatever comes.
+        Number of sources with reference documents, which come first and are always kept.
     keeps_bad_rows : bool
-        Whether bad rows go to the kept files.
+        Whether bad rows are written to the kept files.
     room : Room
-        What the run may hold at once.
+        Memory limits of the run.
     num_without_field : dict of str to int
-        Of each field that `keep` asks for, documents without a value there; references apart.
+        Number of documents, without references, that lack a value, for each field that `keep` needs.
     stays : ndarray of shape (n,), bool, optional
-        Documents that a person decided to keep, whatever they match.
+        Documents that a user decided to keep whatever they match.
     """
 
     sources: Sequence[Source]
@@ -124,12 +124,12 @@ class Documents:
 
     @property
     def num_references(self) -> int:
-        """Reference documents, which have the first rows here and no row of the run."""
+        """Number of reference documents, which are the first rows here and have no row in the run."""
         return int(self.starts[self.num_reference_sources])
 
     @property
     def num_without_id(self) -> int:
-        """Documents of the run without an id, such as null or NaN, in sources where others have one."""
+        """Number of documents without an id, such as null or NaN, in sources where others have one."""
         num = 0
         for first, end in itertools.pairwise(self.starts[self.num_reference_sources :].tolist()):
             num_own = int(np.count_nonzero(self.has_id[first:end]))
@@ -137,7 +137,7 @@ class Documents:
         return num
 
     def without_references(self) -> "Documents":
-        """Return the documents of the run alone, as far as their ids and places go."""
+        """Return the documents without references; only ids and locations are adjusted."""
         first, rest = self.num_references, np.arange(self.num_references, len(self))
         return replace(
             self,
@@ -151,7 +151,7 @@ class Documents:
         )
 
     def only_places(self) -> "Documents":
-        """Return what :meth:`places` and :meth:`doc_ids` need, so that texts and sketches may go."""
+        """Return the data that :meth:`places` and :meth:`doc_ids` need, so that texts and sketches can be freed."""
         return replace(
             self,
             sources=cast(
@@ -172,32 +172,32 @@ class Documents:
 
     @property
     def num_empty(self) -> int:
-        """Documents whose normalized text is empty."""
+        """Number of documents whose normalized text is empty."""
         return self._num_of_shape(EMPTY)
 
     @property
     def num_short(self) -> int:
-        """Documents with fewer tokens than one shingle, empty ones apart."""
+        """Number of documents with fewer tokens than one shingle, without empty ones."""
         return self._num_of_shape(SHORT)
 
     def _num_of_shape(self, shape: int) -> int:
-        """Count documents of a shape, but for references."""
+        """Return the number of documents of a shape, without references."""
         own = self.shapes[self.num_references :]
         return sum(int(np.count_nonzero(own[part] == shape)) for part in slices(len(own), _AT_ONCE))
 
     def sources_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of each row's source."""
+        """Return the source number of each row."""
         return np.searchsorted(self.starts, rows, side="right") - 1
 
     def texts(self, rows: NDArray[np.int64], parts: int) -> Iterator[tuple[slice, Any]]:
-        """Yield ways to read the texts of rows again: (slice of `rows`, function that reads them).
+        """Yield (slice of `rows`, function that reads the texts of these rows again).
 
         Parameters
         ----------
         rows : ndarray of shape (m,), int64
-            Rising.
+            Ascending rows.
         parts : int
-            Cut what is of one source into so many, for as many threads.
+            Number of parts per source, for as many threads.
         """
         numbers = self.sources_of(rows)
         bounds = np.searchsorted(numbers, np.arange(len(self.sources) + 1))
@@ -228,7 +228,7 @@ class Documents:
         return lambda: spool.texts(handle).take(local)
 
     def field(self, name: str) -> list[str]:
-        """Return a further field of every document as JSON, ``""`` where it is absent."""
+        """Return a further field of every document as JSON, ``""`` if absent."""
         return [value for part in self.fields[name] for value in part.to_list()]
 
     def place(self, row: int) -> tuple[str | None, int]:
@@ -237,7 +237,7 @@ class Documents:
         return source.name, int(self.lines[row]) + (source.name is not None)
 
     def doc_ids(self, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has no types
-        """Return ids as an Arrow array of string: their own, else ``file:line``, else the row number."""
+        """Return ids as an Arrow array of string; ``file:line`` or the row number for documents without one."""
         if self.has_id[rows].all():
             return text_column(self.ids.take(rows))
         ids = self.ids.take(rows).to_list()
@@ -247,19 +247,19 @@ class Documents:
         return text_column(ids)
 
     def _made_ids(self, rows: NDArray[np.int64]) -> list[str]:
-        """Return ``file:line`` of each row, or the row number where texts came from memory."""
+        """Return ``file:line`` of each row, or the row number for texts in memory."""
         names = [source.name for source in self.sources]
         places = zip(self.sources_of(rows).tolist(), self.lines[rows].tolist(), strict=True)
         return [str(line) if names[number] is None else f"{names[number]}:{line + 1}" for number, line in places]
 
     def places(self, rows: NDArray[np.int64]) -> Places:
-        """Return where documents are, for the evidence."""
+        """Return the locations of documents for the evidence."""
         import pyarrow as pa
 
         is_in_memory = any(source.name is None for source in self.sources)
         names = Texts.from_list([self._place_name(number) for number in range(len(self.sources))])
         is_reference = rows < self.num_references
-        # In memory the rows of the input count, null texts included.
+        # In memory, rows are those of the input, including null texts.
         own = self.lines[rows].astype(np.int64) if is_in_memory else rows - self.num_references
         return Places(
             rows=np.where(is_reference, -1, own),
@@ -271,15 +271,15 @@ class Documents:
         )
 
     def _place_name(self, number: int) -> str:
-        """Return the path of a source as the evidence tells it: reference files are found wherever they are."""
+        """Return the path of a source for the evidence; that of reference files can be found from any directory."""
         source = self.sources[number]
         path = getattr(source, "path", None) if number < self.num_reference_sources else None
         return (source.name or "") if path is None else path.as_posix()
 
     def check_ids(self, splits_of: Callable[[NDArray[np.int64]], NDArray[np.int64]] | None = None) -> None:
-        """Raise InvalidInput, naming both rows, if two documents have the same id.
+        """Raise InvalidInput, which names both rows, if two documents have the same id.
 
-        With `splits_of`, which gives the number of each row's split, only two of one split.
+        With `splits_of`, which returns the split number of each row, only if both are in the same split.
         """
         if not self.has_id.any():
             return
@@ -292,10 +292,10 @@ class Documents:
         order = stable_order(keys, space)
         double: tuple[int, int] | None = None
         for part in slices(len(order), _AT_ONCE):
-            # Together with the last of the part before.
+            # Includes the last entry of the previous part.
             places = order[max(0, part.start - 1) : part.stop]
             ordered = keys[places]
-            # Equal hashes stand together in row order; unequal ids of one hash are not duplicates.
+            # Equal hashes are adjacent, in row order; different ids with equal hashes are not duplicates.
             for start in np.flatnonzero(ordered[1:] == ordered[:-1]).tolist():
                 first, second = int(places[start]), int(places[start + 1])
                 if splits_of is not None and len(set(splits_of(places[start : start + 2]).tolist())) == 2:
@@ -308,7 +308,7 @@ class Documents:
         raise id_used_twice(ids[second], self.place(first), self.place(second))
 
     def _all_ids(self) -> Texts:
-        """Return the id of every row, those that are made included."""
+        """Return the id of every row, including generated ones."""
         ids = GrowingTexts(self.room.space)
         for part in slices(len(self), _AT_ONCE):
             rows = np.arange(part.start, part.stop)
@@ -324,7 +324,7 @@ class Documents:
 
 
 def id_used_twice(doc_id: str | bytes, first: tuple[str | None, int], second: tuple[str | None, int]) -> InvalidInput:
-    """Return the error of two documents with one id, from file and line of each (in memory: None and the row)."""
+    """Return the error for two documents with the same id, from file and line of each (in memory: None and row)."""
     (file, line), (other_file, other_line) = second, first
     where = f"{other_file}:{other_line}" if other_file else f"row {other_line}"
     option = "--duplicate-ids allow" if other_file else 'duplicate_ids="allow"'

@@ -1,4 +1,4 @@
-"""Fields by name: what a row has where one is missing, and how many documents lack one that `keep` needs."""
+"""Fields by name: suggestions for missing ones, and the number of documents without a field that `keep` needs."""
 
 from collections.abc import Collection, Mapping
 
@@ -6,26 +6,26 @@ from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidInput
 from likewise.io.source.source import BadRow, Source
 
-# How the reason begins why a row without a named field is bad, and the option that names it.
+# Start of the reason why a row without a named field is bad -> the option that names the field.
 _MISSING = {"no field ": "--text-field", "no tokens field ": "--tokens-field", "no id field ": "--id-field"}
-# What a field holds of a document that has no value there, as JSON; "" where it is absent.
+# JSON of a field without a value; "" if the field is absent.
 NO_VALUE = frozenset(("", "null", "NaN"))
 _MOST_FIELDS = 12
-# Reference documents of a file in which a field is looked for.
+# Number of reference documents per file in which a field is looked for.
 _MOST_LOOKED_AT = 20
 
 
 def refusal(source: Source, bad: BadRow, renamed: Mapping[str, str] | None = None) -> InvalidInput:
-    """Return the error of a bad row that is not to be passed over.
+    """Return the error for a bad row that is not skipped.
 
     Parameters
     ----------
     source : Source
-        Where it stands.
+        Source of the row.
     bad : BadRow
         The row.
     renamed : mapping of str to str, optional
-        Options of documents, and those of the same meaning that the error names instead.
+        Options of documents -> equivalent options that the error names instead.
     """
     if source.name is None:
         return InvalidInput(bad.reason, None, bad.line)
@@ -43,7 +43,7 @@ def is_without_text(bad: BadRow) -> bool:
 
 
 def check_documents(documents: Documents) -> None:
-    """Raise InvalidInput if there is no document at all because no row has the field of the text, or of the id."""
+    """Raise InvalidInput if there are no documents because no row has the text field, or the id field."""
     bad_rows = [
         (source, bad) for source, of_one in zip(documents.sources, documents.bad_rows, strict=True) for bad in of_one
     ]
@@ -57,23 +57,23 @@ def check_documents(documents: Documents) -> None:
 def num_without_field(
     documents: Documents, of_keep: Collection[str], ranked_by: Collection[str] = ()
 ) -> dict[str, int]:
-    """Return of each field that `keep` asks for how many documents have no value there, references apart.
+    """Return the number of documents without a value, except references, for each field that `keep` needs.
 
     The other fields are only checked.
 
     Parameters
     ----------
     documents : Documents
-        Reference documents first.
+        All documents, reference documents first.
     of_keep : collection of str
-        Fields that `keep` asks for.
+        Fields that `keep` needs.
     ranked_by : collection of str
-        Fields by which runs ranked that wrote reference documents: names that are right.
+        Fields by which runs that wrote reference documents ranked; these names are valid.
 
     Raises
     ------
     InvalidInput
-        If no document has such a field, nor any reference document, naming those that the first one has.
+        If no document and no reference document has a field; the error names the fields of the first document.
     """
     counts = {}
     for name, parts in documents.fields.items():
@@ -95,14 +95,14 @@ def num_without_field(
 
 
 def check_has_field(documents: Documents, name: str, option: str = "--keep") -> None:
-    """Raise InvalidInput if a field that an option names, and no document has, is no column without values either.
+    """Raise InvalidInput if a field that an option names, and no document has, is not an empty column either.
 
-    A reference document that has it shows that the name is right.
+    A reference document with the field proves that the name is valid.
     """
     firsts, ends = documents.starts[:-1], documents.starts[1:]
     listed = None
     for number, (source, row, end) in enumerate(zip(documents.sources, firsts, ends, strict=True)):
-        # Of references whose sketches were kept nothing else was read.
+        # For references with stored sketches, nothing else was read.
         is_reference = number < documents.num_reference_sources
         for one in range(int(row), min(int(end), int(row) + (_MOST_LOOKED_AT if is_reference else 1))):
             names = source.field_names(int(documents.offsets[one]), int(documents.lengths[one]))
@@ -121,12 +121,12 @@ def check_has_field(documents: Documents, name: str, option: str = "--keep") -> 
 
 
 def _option(bad: BadRow) -> str | None:
-    """Return the option that names the field whose want made a row bad; None if something else did."""
+    """Return the option that names the field whose absence made a row bad; None for other reasons."""
     return next((option for beginning, option in _MISSING.items() if bad.reason.startswith(beginning)), None)
 
 
 def _other_fields(source: Source, bad: BadRow) -> str:
-    """Return which fields a row has that lacks a named one, and what names it; "" for other bad rows."""
+    """Return the fields of a row that lacks a named one, and the option to use; "" for other bad rows."""
     option = _option(bad)
     if option is None:
         return ""

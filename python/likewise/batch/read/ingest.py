@@ -1,4 +1,4 @@
-"""Reading and sketching: workers turn pieces of the input into columns and drop each text once it is sketched."""
+"""Reading and sketching: workers convert pieces of the input to columns and drop each text after sketching it."""
 
 import contextlib
 import time
@@ -29,9 +29,9 @@ from likewise.recipe.methods import Shingles
 from likewise.recipe.recipe import Recipe
 from likewise.stages.sketch import sketch_held, sketch_texts
 
-# Small, since the sketches of tiny documents are several times their bytes.
+# Small, since the sketches of tiny documents are several times larger than the documents.
 PIECE_BYTES = 1 << 20
-# Jobs that wait for a thread: what they hold, such as a batch of a stream, stays in memory.
+# Jobs that wait per thread; their data, such as a batch of a stream, is in memory.
 JOBS_A_THREAD = 3
 _STREAM_BYTES = 64 << 20
 ON_ERROR = ("fail", "skip", "keep")
@@ -43,14 +43,14 @@ _Numbered = tuple[int, SketchedPiece]
 
 @dataclass(frozen=True)
 class _Spooled:
-    """Texts put aside whose documents are sketched already."""
+    """Spooled texts whose documents are already sketched."""
 
     num_documents: int
     handle: int
 
 
 class _Worker:
-    """Reads and sketches one piece at a time; called from several threads at once."""
+    """Reads and sketches one piece at a time. Thread-safe."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class _Worker:
             done.append((number, self._part(source, piece)))
 
     def put_aside(self, job: Job) -> list[_Spooled]:
-        """Put aside the texts of a job and do no more."""
+        """Only spool the texts of a job."""
         spooled = []
         for piece in job.read():
             assert self._spool is not None
@@ -139,28 +139,28 @@ def ingest(
     Parameters
     ----------
     sources : sequence of Source
-        In the order in which their documents count.
+        Inputs, in the order of their documents.
     recipe : Recipe
-        How to sketch.
+        Recipe of the sketches.
     rules : IngestRules
-        What else is needed.
+        What else to read.
     threads : int
-        Pieces worked on at once.
+        Number of pieces processed concurrently.
     progress : Progress
-        Told of bytes done.
+        Receives events about processed bytes.
     timing : Timing
-        Takes the seconds.
+        Receives seconds.
     work : Path
-        A directory for what must be put aside: texts that cannot be read again cheaply, unpacked files.
+        A directory for spooled texts and decompressed files.
     parts : RunParts, optional
-        What an earlier run left, which is read instead of sketching again, and where this one puts aside what it did;
-        the last of it may still be being written.
+        Parts of an earlier run, which are read instead of sketching again, and storage for new parts, the last of which
+        may still be being written on return.
     references : References, optional
-        The first of the sources, whose documents are compared with the others.
+        Reference documents, which are the first of the sources.
     room : Room, optional
-        Where the columns lie; in memory if None.
+        Allocates the columns; in memory if None.
     held : HeldDocuments, optional
-        Features of jobs of these sources that the first of two passes cut; they are neither read nor cut again.
+        Features of jobs from the first of two passes; these jobs are not read or tokenized again.
 
     Returns
     -------
@@ -170,13 +170,13 @@ def ingest(
     Raises
     ------
     InvalidInput
-        At the first bad row, if `on_error` is ``fail``; if no row is a document, or more are bad than the rules allow.
+        At the first bad row, if `on_error` is ``fail``; if no row is a document, or there are too many bad rows.
     """
     began = time.perf_counter()
     stage = "sketching"
     progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
     spool = _open_spool(sources, recipe, rules, work, parts)
-    # What a stream holds is not known beforehand.
+    # The size of a stream is not known beforehand.
     num_bytes = sum(source.num_bytes or _STREAM_BYTES for source in sources)
     rarity = Rarity(num_bytes) if isinstance(recipe.sketch, Shingles) else None
     references, held = references or References(), held or HeldDocuments()
@@ -186,7 +186,7 @@ def ingest(
         found = [] if parts is None else parts.take_up(threads)
         tasks = _tasks(sources, work, found, references)
         failure, first = _taken(tasks, threads)
-        # Threads that no job of its own keeps busy help inside the others.
+        # If there are fewer jobs than threads, jobs use several threads each.
         worker = _Worker(recipe, rules, spool, rarity, timing, max(1, threads // max(1, len(first))), held)
         waiting: deque[tuple[_Task, Future[list[_Numbered] | list[_Spooled]]]] = deque()
         done = 0
@@ -224,7 +224,7 @@ def ingest(
                 waiting.append((task, submitted(task)))
                 gather(JOBS_A_THREAD * threads)
             if failure is not None:
-                # What stands before the place that cannot be read is reported first, for any number of threads.
+                # Errors before the unreadable position are reported first, for any number of threads.
                 gather(0)
                 raise failure
             failure, first = _taken(tasks, 1)
@@ -252,7 +252,7 @@ def ingest(
 
 @dataclass(frozen=True)
 class _Task:
-    """A job of a source by its number, or a part instead of several."""
+    """A job of a source, or a stored part that replaces several jobs."""
 
     source: int
     number: int
@@ -266,7 +266,7 @@ class _Task:
 def _tasks(
     sources: Sequence[Source], work: Path, found: Sequence[FoundPart], references: References
 ) -> Iterator[_Task]:
-    """Yield the jobs of all sources, and parts in the place of those that they hold."""
+    """Yield the jobs of all sources, with stored parts in place of the jobs that they contain."""
     coming = deque(found)
     end: Position = (0, 0)
     sketched: set[int] = set()
@@ -291,7 +291,7 @@ def _tasks(
 
 
 def _texts_alone(number: int, source: Source, work: Path) -> Iterator[_Task]:
-    """Yield what puts aside the texts of a source whose documents are sketched; those that are read by place stay."""
+    """Yield tasks that only spool the texts of a source with sketched documents, if they cannot be read by offset."""
     for num_packed in source.unpacking(PIECE_BYTES, work):
         yield _Task(number, -1, num_packed, Job(num_packed, lambda: iter(())), is_texts_alone=True)
     if not source.can_read_again:
@@ -311,7 +311,7 @@ def _put_aside(parts: RunParts, task: _Task, pieces: list[_Numbered]) -> None:
     if task.found is None:
         parts.add(task.source, task.number, task.num_bytes, pieces)
     else:
-        # What was made again for a damaged part ends where the next one begins.
+        # A part that replaces a damaged one ends where the next stored part starts.
         parts.flush()
 
 
@@ -324,7 +324,7 @@ def _open_spool(
 
 
 def _taken(tasks: Iterator[_Task], count: int) -> tuple[Exception | None, list[_Task]]:
-    """Return the next tasks, and what kept the iterator from giving more."""
+    """Return the next tasks, and the error that prevented more."""
     taken: list[_Task] = []
     try:
         taken.extend(islice(tasks, count))

@@ -1,4 +1,4 @@
-"""Sketches of kept documents next to a finished run, which a later run compares with instead of reading them again."""
+"""Sketches stored with a finished run, so that a later run need not read its kept documents again."""
 
 import json
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ TABLE = "weights.lww"
 
 @dataclass(frozen=True, eq=False)
 class KeptSketches:
-    """What a finished run kept of sketching its kept documents.
+    """The stored sketches of the kept documents of a finished run.
 
     Parameters
     ----------
     parts : tuple of Path
-        Part files in the order of the documents.
+        Part files, in the order of the documents.
     """
 
     parts: tuple[Path, ...]
@@ -44,9 +44,9 @@ class KeptSketches:
         first_source : int
             Number of the run's first kept file.
         recipe : Recipe
-            Of the sketches.
+            Recipe of the sketches.
         num_fields : int
-            Further fields of the run, which are not known of these documents and need not be.
+            Number of further fields of the run, which are neither stored nor needed for these documents.
         """
         if not is_whole(path):
             raise InvalidInput(
@@ -59,14 +59,14 @@ class KeptSketches:
 
 
 def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) -> KeptSketches | None:
-    """Return the sketches that a finished run kept; None if it kept none.
+    """Return the stored sketches of a finished run; None if there are none.
 
     Raises
     ------
     RecipeMismatch
-        If another recipe made them, naming the fields.
+        If they were made with another recipe; the error names the fields.
     InvalidInput
-        If a kept file is not the one that the run wrote, or a part is missing.
+        If a kept file has changed, or a part is missing.
     """
     directory = run / SKETCHES
     if not (directory / LISTING).is_file():
@@ -105,9 +105,9 @@ def open_kept_sketches(run: Path, files: Sequence[InputFile], recipe: Recipe) ->
 
 
 def recipe_of_run(run: Path) -> Recipe:
-    """Return the recipe of a finished run, with the weights that it kept.
+    """Return the recipe of a finished run, with its stored weights.
 
-    Where it kept none of those that it counted, they are to be counted again: the recipe names no table.
+    If counted weights were not stored, they must be counted again: the recipe names no table.
 
     Raises
     ------
@@ -131,14 +131,14 @@ def _differing(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, tuple[
 
 
 def stamp(path: Path) -> dict[str, object]:
-    """Return what a kept file is known by."""
+    """Return the size, modification time and checksum that identify a kept file."""
     stat = path.stat()
     told = range_checksum(path, 0, stat.st_size)
     return {"num_bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns, "checksum": f"{told:016x}"}
 
 
 def _check_stamp(path: Path, entry: dict[str, Any]) -> None:
-    """Raise InvalidInput if a file is not what it was; one that was only copied is read once to know."""
+    """Raise InvalidInput if a file has changed; reads it once if only its modification time differs."""
     stat = path.stat()
     if stat.st_size == entry["num_bytes"] and stat.st_mtime_ns == entry["mtime_ns"]:
         return

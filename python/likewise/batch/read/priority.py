@@ -1,4 +1,4 @@
-"""The order of priority: which documents `keep` prefers, ties by row."""
+"""The order of priority: which documents `keep` prefers; ties are broken by row."""
 
 import functools
 import json
@@ -17,19 +17,19 @@ from likewise.batch.read.documents import Documents
 from likewise.errors import InvalidInput
 from likewise.recipe.rules import keep_criteria
 
-# Documents looked at in one go.
+# Documents processed at once.
 _AT_ONCE = 1 << 18
-# Digits of a second behind the sixth, which Python's dates drop.
+# Digits of a second after the sixth, which Python's dates drop.
 _FINE_FRACTION = re.compile(r"[.,]\d{6}(\d+)")
 
 
 def fields_read(keep: str, others: Iterable[str]) -> tuple[str, ...]:
-    """Return the fields that a run reads of each row: those that `keep` asks for, and others."""
+    """Return the fields that a run reads from each row: those that `keep` needs, and others."""
     return tuple(dict.fromkeys((*keep_needs(keep)[1], *others)))
 
 
 def keep_needs(keep: str) -> tuple[bool, tuple[str, ...]]:
-    """Return whether `keep` asks for text lengths, and which further fields it asks for."""
+    """Return whether `keep` needs text lengths, and which fields it needs."""
     criteria = keep_criteria(keep)
     fields = tuple(dict.fromkeys(field for _, field in criteria if field))
     return any(rule in ("longest", "shortest") for rule, _ in criteria), fields
@@ -41,7 +41,7 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
     Parameters
     ----------
     documents : Documents
-        With the lengths and fields that `keep` asks for.
+        Documents with the lengths and fields that `keep` needs.
     keep : str
         Criteria as in a recipe.
 
@@ -53,7 +53,7 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
     Raises
     ------
     InvalidInput
-        If a field holds neither numbers nor dates, or both.
+        If a field contains values that are neither numbers nor dates, or both kinds.
     """
     space = documents.room.space
     keys: list[NDArray[np.int64]] = []
@@ -74,7 +74,7 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
         for part in slices(len(documents), _AT_ONCE):
             rows.append(np.arange(part.start, part.stop))
         return rows.take()
-    # By the last criterion first; each further order keeps ties as they are.
+    # Sort by the last criterion first; each further sort is stable.
     order = stable_order(keys.pop(), space)
     for ranks in reversed(keys):
         ordered = space.growing(np.int64)
@@ -89,7 +89,7 @@ def priority_order(documents: Documents, keep: str) -> NDArray[np.int64]:
 
 
 def with_references_first(documents: Documents, keep: str) -> NDArray[np.int64]:
-    """Return all rows, reference documents in their order before all others, which come best first."""
+    """Return all rows: reference documents in their order, then all others, best first."""
     ranked, first = priority_order(documents, keep), documents.num_references
     if not first:
         return ranked
@@ -103,39 +103,39 @@ def with_references_first(documents: Documents, keep: str) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, order=True)
 class Date:
-    """A moment, and what its fraction of a second has beyond microseconds."""
+    """A point in time, and the part of its fraction of a second beyond microseconds."""
 
     moment: datetime
     rest: Decimal
 
 
-#: What ranks: a number exactly as it is written, or a date.
+#: A value that ranks: a number exactly as written, or a date.
 Value = Decimal | Date
 
 
 def field_ranks(documents: Documents, field: str, option: str, *, largest_first: bool = False) -> NDArray[np.int64]:
-    """Return the rank of each document by a field of numbers or dates, best first; documents without one rank last.
+    """Return the rank of each document by a field of numbers or dates, best first; documents without a value are last.
 
     Parameters
     ----------
     documents : Documents
-        With this field.
+        Documents with this field.
     field : str
-        Its name.
+        Name of the field.
     option : str
-        The option that names it, for errors.
+        The option that names the field, for errors.
     largest_first : bool
         Whether the largest value ranks first.
 
     Returns
     -------
     ndarray of shape (n,), int64
-        From 0; equal values rank the same.
+        Ranks from 0; equal values have equal ranks.
 
     Raises
     ------
     InvalidInput
-        If a document holds neither a number nor a date, or some hold numbers and others dates.
+        If a value is neither a number nor a date, or if there are both kinds.
     """
     values = [_value(documents, row, field, text, option) for row, text in enumerate(documents.field(field))]
     kinds = {isinstance(value, Date) for value in values if value is not None}
@@ -161,15 +161,15 @@ def _value(documents: Documents, row: int, field: str, text: str, option: str) -
         raise InvalidInput(error.message, *documents.place(row)) from None
 
 
-# Dates and small numbers come again and again.
+# Dates and small numbers repeat often.
 @functools.lru_cache(maxsize=1 << 15)
 def field_value(field: str, text: str, option: str = "keep") -> Decimal | Date | None:
-    """Return of a field's JSON the number exactly as it is written, the date, or None for null, NaN and absent.
+    """Return the value of a field's JSON: a number exactly as written, a date, or None for null, NaN and absent.
 
     Raises
     ------
     InvalidInput
-        If it is something else.
+        If the value has another type.
     """
     try:
         # Numbers of any length compare without rounding.

@@ -12,12 +12,12 @@ from likewise.batch.read.documents import Documents
 
 Result = TypeVar("Result")
 
-# Documents of about so many bytes are read again at once, for each thread.
+# Approximate bytes of documents read again at once, per thread.
 _BYTES_A_THREAD = 8 << 20
 
 
 def reading_pool(threads: int) -> ThreadPoolExecutor:
-    """Return the threads that read texts again for a join."""
+    """Return threads for reading texts again for a join."""
     return ThreadPoolExecutor(threads, thread_name_prefix="likewise-prefix")
 
 
@@ -28,12 +28,12 @@ def each_part(
     threads: int,
     work: Callable[[slice, _native.Texts], Result],
 ) -> Iterator[Result]:
-    """Call `work` with slices of `rows`, which rise, and their texts until all had their turn, on several threads.
+    """Call `work` with slices of `rows`, which must be ascending, and their texts, on several threads.
 
     Yields
     ------
     result
-        What it returned, in the order of the rows.
+        The results of `work`, in the order of the rows.
     """
 
     def read_and_work(some: slice, read: Callable[[], _native.Texts]) -> Result:
@@ -55,13 +55,13 @@ def on_each_part(
     threads: int,
     work: Callable[[slice, _native.Texts], None],
 ) -> None:
-    """As `each_part`, where `work` returns nothing."""
+    """Call `work` as `each_part` does, ignoring its results."""
     for _ in each_part(pool, documents, rows, threads, work):
         pass
 
 
 def _chunks(documents: Documents, rows: NDArray[np.int64], threads: int) -> Iterator[slice]:
-    """Cut rows where their lengths add up to what is read at once."""
+    """Split rows into chunks of documents that are read at once."""
     ends = np.cumsum(documents.lengths[rows].astype(np.int64))
     start = 0
     while start < len(rows):

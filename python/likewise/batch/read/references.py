@@ -1,4 +1,4 @@
-"""The files that new documents are compared with, and what is already known of them."""
+"""The files of reference documents, and the stored data about them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from likewise.io.source.files import InputFile
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Some of the files that new documents are compared with.
+    """Files of reference documents from one path.
 
     Parameters
     ----------
     files : tuple of InputFile
-        In their order.
+        The files, in order.
     sketches : KeptSketches, optional
-        What the run that wrote these files kept of sketching their documents.
+        Sketches that the run that wrote these files stored.
     ranked_by : tuple of str
-        Fields by which that run ranked documents, so that some had them.
+        Fields by which that run ranked documents, which some of them have.
     run : Path, optional
         The output directory of that run.
     """
@@ -32,12 +32,12 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class References:
-    """All that new documents are compared with, in order of priority.
+    """All reference documents, in order of priority.
 
     Parameters
     ----------
     parts : tuple of Reference
-        One for each name given.
+        One part per given path.
     """
 
     parts: tuple[Reference, ...] = ()
@@ -49,11 +49,11 @@ class References:
 
     @property
     def ranked_by(self) -> frozenset[str]:
-        """All fields by which runs ranked that wrote these files."""
+        """All fields by which the runs that wrote these files ranked documents."""
         return frozenset(field for part in self.parts for field in part.ranked_by)
 
     def starts(self) -> Iterator[tuple[int, Reference]]:
-        """Yield each part with the number of its first file among the sources of the run, where they come first."""
+        """Yield each part with the number of its first file among the sources of the run; references come first."""
         first = 0
         for part in self.parts:
             yield first, part

@@ -1,11 +1,12 @@
 """Resuming: sketches are saved in parts, and a killed run reads them instead of sketching again.
 
-A part holds some consecutive jobs of the input. Jobs are numbered as their source hands them out, which depends on the
-input alone, so a number says the same in the run that continues. Nothing about a part is believed that its checksum
-does not confirm, texts in the spool included; so nothing but the small part files is ever synced.
+A part contains consecutive jobs of the input. Jobs are numbered in the order in which their source yields them, which
+depends only on the input, so numbers mean the same in the run that continues. A part is used only if its checksum, and
+those of its texts in the spool, are correct; so only the small part files are synced.
 
-A power loss may lose unsynced files (spooled texts, unpacked inputs): a part holds their checksums, and what is lost is
-made again. The cut of an input into jobs depends on the input alone, so threads and memory may change between runs.
+A power loss may lose unsynced files (spooled texts, decompressed inputs): a part contains their checksums, and lost
+data is created again. The division of an input into jobs depends only on the input, so threads and memory may change
+between runs.
 Verdicts are logged too (`likewise.batch.decide.verdict_log`). Kept files are not: copying ranges is as fast as checking
 that they were copied.
 """
@@ -32,16 +33,16 @@ from likewise.progress import Progress, Warned
 from likewise.recipe.methods import Bloom, Shingles, SimHash
 from likewise.recipe.recipe import Recipe
 
-# A part is written when it has so many bytes of input, or so many bytes of columns: documents may be tiny.
+# A part is written when it has this many bytes of input, or of columns, since documents may be tiny.
 PART_BYTES = 64 << 20
 COLUMN_BYTES = 8 << 20
-# Before so many seconds nothing is saved: sketching again costs no more.
+# Nothing is saved in the first seconds, since sketching again is as cheap.
 SAVED_AFTER_S = 5.0
 SPOOL_NAME = "texts.spool"
-# Of how parts are written, and of how sources are cut into jobs.
+# Version of the format of parts, and of the division of sources into jobs.
 PARTS_VERSION = 1
 
-# Parts that wait for the disk while sketching goes on: 8 MB each.
+# Maximum number of parts that wait for the disk while sketching continues: 8 MB each.
 _MOST_WAITING = 3
 _KNOWN = re.compile(
     r"part-.*\.arrow|texts\.spool|unpacked-[0-9a-f]{16}(\.json)?|counted\.json|weights\.lww|threshold\.json"
@@ -53,16 +54,16 @@ Position = tuple[int, int]
 
 @dataclass(frozen=True)
 class FoundPart:
-    """A part that an earlier run left.
+    """A part of an earlier run.
 
     Parameters
     ----------
     path : Path
-        Where it is.
+        The part file.
     start, end : Position
-        First job in it, first job behind it; of one source, or of one and a later one.
+        First job in it, and first job after it, possibly of a later source.
     num_bytes : int
-        Bytes of input that it stands for.
+        Bytes of input that it covers.
     """
 
     path: Path
@@ -72,14 +73,14 @@ class FoundPart:
 
 
 class RunParts:
-    """The parts of a run, those that are found and those that it writes.
+    """The parts of a run: those found and those that it writes.
 
     Parameters
     ----------
     directory : Path
-        Where they are, with the spool and what was unpacked; made if it is absent.
+        Directory of the parts, the spool and decompressed files; created if absent.
     recipe : Recipe
-        Of the run.
+        Recipe of the run.
     """
 
     def __init__(self, directory: Path, recipe: Recipe) -> None:
@@ -101,24 +102,24 @@ class RunParts:
         self.num_found_bytes = 0
 
     def open_spool(self) -> Spool:
-        """Return the spool of the run, with what is in it already."""
+        """Return the spool of the run, with its existing content."""
         self._spool = Spool(self.directory / SPOOL_NAME, is_kept=True, has_tokens=self._recipe.takes_tokens)
         return self._spool
 
     def take_up(self, threads: int) -> list[FoundPart]:
-        """Return the parts of an earlier run in the order of the input; damaged ones are deleted.
+        """Return the parts of an earlier run in input order; damaged ones are deleted.
 
         Parameters
         ----------
         threads : int
-            Threads that check them.
+            Number of threads for checking them.
         """
         paths = [path for label, path in find_parts(self.directory) if _is_of_jobs(label)]
         with ThreadPoolExecutor(threads, thread_name_prefix="likewise-check") as pool:
             checked = list(pool.map(self._checked, paths))
         found: list[FoundPart] = []
         for path, part in zip(paths, checked, strict=True):
-            # Parts of runs that were cut at other places may overlap.
+            # Parts of runs that were interrupted at different positions may overlap.
             if part is None or (found and part.start < found[-1].end):
                 path.unlink()
             else:
@@ -128,11 +129,11 @@ class RunParts:
         return found
 
     def load(self, found: FoundPart) -> list[tuple[int, SketchedPiece]]:
-        """Return the sketched pieces of a part, each with the number of its source. Safe from several threads."""
+        """Return the sketched pieces of a part, each with the number of its source. Thread-safe."""
         return list(sketched_pieces(read_part(found.path), self._recipe, self._handles[found.path]))
 
     def add(self, number: int, job: int, num_bytes: int, pieces: list[tuple[int, SketchedPiece]]) -> None:
-        """Put aside what a job of source `number` gave; jobs come in their order."""
+        """Add the pieces of a job of source `number`; jobs must be added in order."""
         if not self._held:
             self._start = (number, job)
         self._end = (number, job + 1)
@@ -147,7 +148,7 @@ class RunParts:
             self._forget()
 
     def flush(self) -> None:
-        """Begin to write what is held as a part, when not many are still to be written."""
+        """Start to write the added pieces as a part; wait if too many parts are still being written."""
         if self._held:
             self._wait(_MOST_WAITING - 1)
             facts = {"start": self._start, "end": self._end, "num_bytes": self._num_bytes}
@@ -158,14 +159,14 @@ class RunParts:
         self._held, self._num_bytes, self._column_bytes = [], 0, 0
 
     def summary(self, num_decided: int) -> dict[str, object]:
-        """Return what the summary says of parts that were read, and verdicts that were taken over."""
+        """Return the summary fields about parts that were read and verdicts that were reused."""
         if not self.num_found and not num_decided:
             return {}
         counts = {"num_parts": self.num_found, "num_bytes": self.num_found_bytes, "num_decided": num_decided}
         return {"continued": counts}
 
     def close(self) -> None:
-        """Wait for what is being written; what more was held is forgotten: too little to be worth a part."""
+        """Wait for parts that are being written; drop the other pieces, which are too few for a part."""
         self._held = []
         try:
             self._wait(0)
@@ -211,18 +212,18 @@ class RunParts:
 
 
 def open_parts(directory: Path, recipe: Recipe, files: Sequence[Source], progress: Progress) -> RunParts | None:
-    """Return the parts of a run in a directory; None where nothing could be continued.
+    """Return the parts of a run in a directory; None if the run cannot be continued.
 
     Parameters
     ----------
     directory : Path
-        Where they are to be.
+        Directory of the parts.
     recipe : Recipe
-        Of the run. Method shingles counts its features while it reads, so it begins anew.
+        Recipe of the run. Method shingles counts features while reading, so it always starts over.
     files : sequence of Source
-        What is read; packed files are told to keep what they unpack.
+        The inputs; compressed files will keep their decompressed copies.
     progress : Progress
-        Told what is there already.
+        Receives a message about existing parts.
     """
     if isinstance(recipe.sketch, Shingles):
         return None
@@ -290,19 +291,19 @@ def _part(
 
 
 def _delete_strange(directory: Path) -> None:
-    """Delete what no run that continues asks for: files that were being written, or put aside under random names."""
+    """Delete files that a run that continues does not use: unfinished or randomly named ones."""
     for path in list(directory.iterdir()):
         if path.is_file() and not _KNOWN.fullmatch(path.name):
             path.unlink()
 
 
 def _is_of_jobs(label: str) -> bool:
-    """Return whether a part is of sketched jobs: verdicts stand beside them."""
+    """Return whether a part contains sketched jobs rather than verdicts."""
     return label[0].isdigit()
 
 
 def write_pieces(directory: Path, label: str, pieces: list[tuple[int, SketchedPiece]]) -> Path:
-    """Write sketched pieces, each with the number of its source, as a part; return where it is."""
+    """Write sketched pieces, each with the number of its source, as a part; return its path."""
     return write_part(directory, label, _part(pieces, {}, [None] * len(pieces)))
 
 
@@ -314,11 +315,11 @@ def sketched_pieces(
     Parameters
     ----------
     part : Part
-        As it was read.
+        The part.
     recipe : Recipe
-        Of the sketches.
+        Recipe of the sketches.
     handles : list of int or None, optional
-        Where the texts of each piece are in the spool.
+        Handles of the texts of each piece in the spool.
     """
     is_words = isinstance(recipe.sketch, SimHash | Bloom)
     handles = handles or [None] * len(part.facts["pieces"])
@@ -357,7 +358,7 @@ def sketched_pieces(
 
 
 def _text_sizes(part: Part) -> list[NDArray[np.uint32]]:
-    """Return the bytes of each spooled text, piece by piece."""
+    """Return the bytes of each spooled text, by piece."""
     counts = np.cumsum([about["num_documents"] for about in part.facts["pieces"]])
     return (
         np.split(part.columns["text_bytes"], counts[:-1])

@@ -1,4 +1,4 @@
-"""What is kept of a piece of the input without its texts: sketches, or features held between two passes."""
+"""Pieces of the input without their texts: sketches, or features held between two passes."""
 
 import dataclasses
 import threading
@@ -17,28 +17,28 @@ from likewise.recipe.recipe import Recipe
 from likewise.recipe.weights import Weights
 
 _NO_TEXTS = _native.Texts.from_list([])
-# Columns of a document beside its features, about.
+# Approximate bytes of a document's columns in addition to its features.
 _BYTES_A_DOCUMENT = 60
 
 
 @dataclass(frozen=True, eq=False)
 class SketchedPiece:
-    """Consecutive documents of one input as columns, their texts gone.
+    """Consecutive documents of one input as columns, without texts.
 
     Parameters
     ----------
     piece : Piece
-        Places, ids and bad rows; its texts are empty.
+        Locations, ids and bad rows; its texts are empty.
     sketches : ndarray, flat
-        Native sketches end to end.
+        Concatenated native sketches.
     shapes, num_features : ndarray of shape (n,)
-        Full, short or empty; distinct features.
+        Full, short or empty; number of distinct features.
     digests : ndarray of shape (2n,), uint64
-        Of the feature sets.
+        Digests of the feature sets.
     text_lengths : ndarray of shape (n,), uint32, optional
-        Unicode scalars, where `keep` asks.
+        Lengths in Unicode scalars, if `keep` needs them.
     handle : int, optional
-        Of the texts in the spool.
+        Handle of the texts in the spool.
     """
 
     piece: Piece
@@ -51,16 +51,16 @@ class SketchedPiece:
 
     @property
     def num_bytes(self) -> int:
-        """Memory of the columns, about."""
+        """Approximate memory of the columns in bytes."""
         arrays = (self.sketches, self.shapes, self.num_features, self.digests, self.piece.offsets)
-        # Lines, lengths and ids of some twenty bytes.
+        # 32 bytes for lines, lengths and ids.
         return sum(array.nbytes for array in arrays) + 32 * len(self.shapes)
 
 
 def sketched_piece(
     piece: Piece, batch: _native.SketchBatch, lengths: NDArray[np.uint32] | None, handle: int | None
 ) -> SketchedPiece:
-    """Return a piece, its texts gone, with its sketches."""
+    """Return a piece with its sketches, without its texts."""
     return SketchedPiece(
         piece=dataclasses.replace(piece, texts=_NO_TEXTS),
         sketches=np.asarray(batch.sketches),
@@ -74,16 +74,16 @@ def sketched_piece(
 
 @dataclass(frozen=True, eq=False)
 class HeldPiece:
-    """A piece of the input whose features are cut.
+    """A piece of the input with its features.
 
     Parameters
     ----------
     piece : Piece
-        Places and ids; its texts are empty.
+        Locations and ids; its texts are empty.
     features : HeldFeatures
-        Of each text.
+        Features of each text.
     text_lengths : ndarray of shape (n,), uint32, optional
-        Unicode scalars, where `keep` asks.
+        Lengths in Unicode scalars, if `keep` needs them.
     """
 
     piece: Piece
@@ -92,17 +92,17 @@ class HeldPiece:
 
     @property
     def num_bytes(self) -> int:
-        """Memory of the features and columns, about."""
+        """Approximate memory of the features and columns in bytes."""
         return self.features.num_bytes + _BYTES_A_DOCUMENT * len(self.piece.lines)
 
 
 class HeldDocuments:
-    """Features or sketches of whole jobs of the first pass, up to a bound; safe to use from several threads at once.
+    """Features or sketches of whole jobs of the first pass, up to a memory limit. Thread-safe.
 
     Parameters
     ----------
     most_bytes : int
-        What is beyond is not held: the second pass cuts it again, to the same features.
+        Memory limit. Features beyond it are not held; the second pass extracts the same features again.
     """
 
     def __init__(self, most_bytes: int = MOST_HELD_BYTES) -> None:
@@ -113,21 +113,21 @@ class HeldDocuments:
         self._needs_lengths = False
 
     def begin(self, recipe: Recipe, *, needs_lengths: bool) -> bool:
-        """Return whether features by this recipe can be held: those of MinHash that are weighed by rarity alone."""
+        """Return whether features of this recipe can be held: only those of MinHash with weights by rarity alone."""
         self._needs_lengths = needs_lengths
         return self._most_bytes > 0 and isinstance(recipe.sketch, MinHash) and recipe.weights == "idf"
 
     def has_room(self, source: Source | None = None) -> bool:
-        """Return whether more may be held, and of this source: texts that are put aside have to be read again."""
+        """Return whether more may be held, and from this source: texts that are spooled must be read again anyway."""
         return self._num_bytes < self._most_bytes and (source is None or source.can_read_again)
 
     def piece(self, piece: Piece, features: _native.HeldFeatures) -> HeldPiece:
-        """Return what is held of a piece, its texts gone."""
+        """Return the data to hold for a piece, without its texts."""
         lengths = np.asarray(piece.texts.lengths()) if self._needs_lengths else None
         return HeldPiece(dataclasses.replace(piece, texts=_NO_TEXTS), features, lengths)
 
     def add(self, source: int, job: int, pieces: Sequence[HeldPiece | SketchedPiece]) -> None:
-        """Hold all pieces of a job, by the number of its source and its own, if there is room."""
+        """Hold all pieces of a job, identified by source number and job number, if there is memory left."""
         num_bytes = sum(one.num_bytes for one in pieces)
         with self._lock:
             if self._num_bytes + num_bytes <= self._most_bytes:
@@ -135,14 +135,14 @@ class HeldDocuments:
                 self._jobs[source, job] = pieces
 
     def weigh(self, table: Weights, *, threads: int) -> None:
-        """Weigh all features that are held by the table that was counted."""
+        """Apply the counted weights to all held features."""
         held = [one.features for pieces in self._jobs.values() for one in pieces if isinstance(one, HeldPiece)]
         _native.weigh_held(held, table.native, threads=threads)
 
     def take(self, source: int, job: int) -> Sequence[HeldPiece | SketchedPiece] | None:
-        """Return the pieces of a job, which is held no more; None if it was not."""
+        """Return the pieces of a job and release them; None if they were not held."""
         return self._jobs.pop((source, job), None)
 
     def clear(self) -> None:
-        """Hold nothing: the recipe has other features now."""
+        """Release everything, since the recipe has other features."""
         self._jobs.clear()

@@ -1,4 +1,4 @@
-"""The first of two passes: what a recipe must know of all documents before anything is sketched."""
+"""The first of two passes: data about all documents that a recipe needs before sketching."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ from likewise.recipe.valley import FEWEST_DOCUMENTS
 from likewise.stages.filter_size import FilterSize
 from likewise.stages.weights import DEFAULT_MEMORY_BYTES, Counter, Weights
 
-# Of fewer nothing can be rarer than something else.
+# With fewer documents, all features are equally rare.
 _LEAST_DOCUMENTS = 2
 _JOBS_A_THREAD = 3
 _COUNTED, _TABLE = "counted.json", "weights.lww"
@@ -49,15 +49,15 @@ def weighed(
     sources : sequence of Source
         The documents.
     recipe : Recipe
-        Given back as it is unless its weights are still to be counted.
+        Returned unchanged unless its weights must be counted.
     threads : int
-        Threads at work at once.
+        Number of threads.
     timing, progress
-        Take seconds and events, doubts about the counts among them.
+        Receive seconds and events, including warnings about the counts.
     work : Path
-        A directory for what passes only once: it is put aside there, whole.
+        A directory for complete copies of sources that can be read only once.
     held : HeldDocuments, optional
-        Takes the features that are cut here, for :func:`likewise.batch.read.ingest.ingest` of the same sources.
+        Receives the extracted features, for :func:`likewise.batch.read.ingest.ingest` of the same sources.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def weighed(
     Raises
     ------
     RecipeMismatch
-        If the recipe names a table and the count comes to another.
+        If the recipe names a table, and the counted one differs.
     """
     if recipe.needs_counting or recipe.needs_filter_bits:
         sources = [source.put_aside(work) for source in sources]
@@ -83,10 +83,10 @@ def counted(
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     held: HeldDocuments | None = None,
 ) -> Recipe:
-    """Return the recipe with what it needs to know of all documents: its weights, then the size of its filters.
+    """Return the recipe with the data about all documents that it needs: weights, then the size of filters.
 
     Parameters, Raises
-        As for :func:`weighed`; every source can be read again. `memory_bytes` is for the counts.
+        As for :func:`weighed`; every source must be readable again. `memory_bytes` is the memory limit for counts.
     """
     if recipe.needs_counting:
         table = count_sources(
@@ -103,10 +103,10 @@ def counted(
 
 
 def weighed_by(recipe: Recipe, table: Weights) -> Recipe:
-    """Return the recipe with the table that was counted.
+    """Return the recipe with the counted table.
 
-    Where it is of too few documents, and the threshold is chosen from them too, all features weigh what they do
-    without rarity: in two documents what both hold is common, and only their differences would count.
+    If there are too few documents, and the threshold is chosen from them too, rarity is not used: in two documents,
+    shared features are common, and only their differences would count.
     """
     if _are_few(recipe, table):
         return of_few_documents(recipe)
@@ -143,21 +143,21 @@ def count_sources(
     memory_bytes : float or str
         Memory limit for the counts.
     on_error : {"fail", "skip"}
-        What to do about bad rows. A second pass tells them better, and knows their lines.
+        What to do with bad rows. A second pass reports them better, with their lines.
     max_bad_rows : BadRowLimit
-        The most bad rows.
+        Maximum number of bad rows.
     held : HeldDocuments, optional
-        Takes the features that are cut here, and their weights.
+        Receives the extracted features with their weights.
 
     Returns
     -------
     Weights
-        The same for any threads.
+        The table, independent of threads.
 
     Raises
     ------
     InvalidInput
-        At a bad row, if `on_error` is ``fail``; if more rows are bad than `max_bad_rows`.
+        At a bad row, if `on_error` is ``fail``; if there are more bad rows than `max_bad_rows`.
     """
     counter = Counter(recipe, memory_bytes)
     tally = BadRowTally(max_bad_rows)
@@ -179,7 +179,7 @@ def count_sources(
         table = counter.finish(threads=threads)
         if held is not None:
             held.weigh(table, threads=threads)
-    # Of few documents it may not be used.
+    # With few documents, the table may not be used.
     for doubt in doubts_of(table) if not _are_few(recipe, table) else []:
         progress(Warned(doubt))
     return table
@@ -197,7 +197,7 @@ def _read_into(
     tally: BadRowTally | None = None,
     held: HeldDocuments | None = None,
 ) -> None:
-    """Read all documents once and let `counter` have their texts."""
+    """Read all documents once and pass their texts to `counter`."""
     began = time.perf_counter()
     progress(StageStarted(stage, sum(source.num_bytes for source in sources), "bytes"))
     waiting: deque[tuple[int, Future[None]]] = deque()
@@ -213,11 +213,11 @@ def _read_into(
             progress(StageAdvanced(stage, done))
 
     try:
-        # What is unpacked for this pass goes with it.
+        # Files decompressed for this pass are deleted after it.
         with scratch_directory() as unpacked:
             for number, source in enumerate(sources):
                 inner_threads = threads if 0 < source.num_bytes <= ingest.PIECE_BYTES else 1
-                # The second pass finds what is held by the number of its job.
+                # The second pass finds held features by job number.
                 for job_number, job in enumerate(source.jobs(ingest.PIECE_BYTES, unpacked)):
                     hold = held if held is not None and held.has_room(source) else None
                     place = number, job_number
@@ -234,7 +234,7 @@ def _read_into(
 
 
 def doubts_of(table: Weights) -> list[str]:
-    """Return what a user should know about a counted table before relying on it, a sentence each."""
+    """Return warnings about the reliability of a counted table, one sentence each."""
     doubts = []
     if not table.is_exact:
         doubts.append(
@@ -268,7 +268,7 @@ def _count(
         if tally is not None:
             tally.add(source.name, None, piece)
         if piece.bad_rows:
-            # What becomes of them the second pass decides.
+            # The second pass decides what to do with bad rows.
             held = None
         if held is None or isinstance(counter, FilterSize):
             counter.add(piece.texts, threads=threads)
@@ -288,15 +288,15 @@ def weighed_files(
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     held: HeldDocuments | None = None,
 ) -> Recipe:
-    """Return the recipe with its weights and the size of its filters, for each of which files may be read once more.
+    """Return the recipe with its weights and filter size, each of which may require an additional pass over the files.
 
-    Where a directory for parts is given, what was counted stays there for a run that continues this one. `held` takes
-    the features that are cut here.
+    If a directory for parts is given, it stores the counts for a run that continues this one. `held` receives the
+    extracted features.
 
     Raises
     ------
     RecipeMismatch
-        If the recipe names a table and the count comes to another.
+        If the recipe names a table, and the counted one differs.
     """
     needs_reading = recipe.needs_counting or recipe.needs_filter_bits
     if parts is not None and needs_reading and (known := _known(parts, recipe)) is not None:
@@ -326,7 +326,7 @@ def _keep(parts: Path, recipe: Recipe) -> None:
 
 
 def _known(parts: Path, recipe: Recipe) -> Recipe | None:
-    """Return the recipe with what an earlier run counted, if that is there and whole."""
+    """Return the recipe with the counts of an earlier run, if they are stored and undamaged."""
     with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError, LikewiseError):
         facts = json.loads((parts / _COUNTED).read_text(encoding="utf-8"))
         if facts["has_table"]:

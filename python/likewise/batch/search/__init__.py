@@ -1,1 +1,1 @@
-"""Which documents are compared: one module for each kind of search."""
+"""Candidate searches: which documents are compared. One module for each kind of search."""

@@ -14,26 +14,26 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.bands import min_equal_slots, open_buckets, open_spilled_buckets
 from likewise.stages.groups import REMOVED
 
-# Bands of bits: later positions of the first pass, how far the next ones reach, and how many times the pairs of one
-# search a pass may hold (12 bytes each).
+# Bands of bits: later positions in the first pass, growth factor of the next passes, and the number of pairs that a
+# pass may hold as a multiple of those of one search (12 bytes each).
 _FIRST_PASS = 65536
 _PASS_GROWTH = 8
 _SEARCHES_A_PASS = 8
 
 
 class BandSearch(Search):
-    """Candidates by MinHash bands, and of documents that come to full buckets by what the recipe's `overflow` says.
+    """Candidates by MinHash bands; documents that reach full buckets are handled by the recipe's `overflow`.
 
     Parameters
     ----------
     documents, collapsed, threads
         As for the other searches.
     recipe : Recipe
-        Resolved.
+        Resolved recipe.
     signature : MinHash
-        Its method.
+        Method of the recipe.
     exact_from : float, optional
-        Least similarity that the exact join of documents with full buckets finds; the recipe's threshold if None.
+        Minimum similarity found by the exact join of documents with full buckets; the recipe's threshold if None.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class BandSearch(Search):
             )
         self._min_equal = min_equal_slots(recipe)
         self._threads = threads
-        # The positions that came to a full bucket, rising.
+        # Positions that reached a full bucket, ascending.
         self.crowd: NDArray[np.uint32] = np.asarray(self._buckets.crowded)
         self._join = None
         if is_exact and len(self.crowd) > 1:
@@ -77,7 +77,7 @@ class BandSearch(Search):
 
     @property
     def num_capped(self) -> int:
-        """Documents that met a full last level, once for each band."""
+        """Number of times that a document reached a full last level, counted per band."""
         return self._num_capped
 
     @property
@@ -87,24 +87,24 @@ class BandSearch(Search):
 
     @property
     def joined(self) -> NDArray[np.uint32]:
-        """The positions among which every pair from the threshold on is found."""
+        """The positions among which every pair that reaches the threshold is found."""
         return self.crowd[: 0 if self._join is None else None]
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
         if self._join is not None:
             later, earlier, high = self._join.candidates(low, high, states, max_pairs)
         found = self.in_buckets(low, high, states, max_pairs)
         if self._join is None:
             return found
-        # Pairs inside the crowd are the join's.
+        # The join finds pairs within the crowd.
         found = found.select(~(self._is_crowded[found.later] & self._is_crowded[found.earlier]))
-        # What is behind the end is asked for next.
+        # Pairs after the end are requested next.
         cut = int(places_of(found.end, later))
         return _united(found, later[:cut], earlier[:cut]) if cut else found
 
     def in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        """Return the pairs that share a bucket as :meth:`candidates` does, those of two documents of the crowd too."""
+        """Return pairs that share a bucket as :meth:`candidates` does, including those within the crowd."""
         later, earlier, num, end = self._buckets.candidates_up_to(
             low, high, states, max_pairs, min_equal=self._min_equal, threads=self._threads
         )
@@ -112,10 +112,10 @@ class BandSearch(Search):
 
 
 def _united(found: Candidates, later: NDArray[np.uint32], earlier: NDArray[np.uint32]) -> Candidates:
-    """Return candidates with further pairs, sorted."""
+    """Return candidates merged with further pairs, sorted."""
     shift = np.uint64(32)
     keys = np.concatenate([found.later, later]).astype(np.uint64) << shift | np.concatenate([found.earlier, earlier])
-    # Both are in order, so that a stable sort merges them.
+    # Both are sorted, so a stable sort merges them quickly.
     keys.sort(kind="stable")
     return Candidates((keys >> shift).astype(np.uint32), keys.astype(np.uint32), None, found.num_considered, found.end)
 
@@ -123,10 +123,10 @@ def _united(found: Candidates, later: NDArray[np.uint32], earlier: NDArray[np.ui
 class BitBandSearch(Search):
     """Candidates by bands of sampled bits of SimHash fingerprints, with the recall that the recipe states.
 
-    All bands are gone through at once for many later positions, whose pairs within the radius are then held.
+    Each pass processes all bands for many later positions, and holds their pairs within the radius.
     """
 
-    # What was capped is counted as ranges are gone through.
+    # Capped documents are counted while ranges are processed.
     can_begin_late = False
 
     def __init__(
@@ -152,20 +152,20 @@ class BitBandSearch(Search):
 
     @property
     def num_capped(self) -> int:
-        """Documents that met a full last level, once for each band."""
+        """Number of times that a document reached a full last level, counted per band."""
         return self._num_capped
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out.
+        """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones.
 
-        Ranges are asked for one after the other.
+        Ranges must be requested in order.
         """
         if low >= self._end:
             self._load(low, high)
         high = min(high, self._end)
         start, stop = places_of([low, high], self._held.later).tolist()
         if stop - start > max_pairs:
-            # All pairs of one later position stay together, and at least one position is looked at.
+            # Keep all pairs of a later position together, and process at least one position.
             high = max(low + 1, int(self._held.later[start + max_pairs]))
             stop = int(places_of(high, self._held.later))
         found = self._held.select(slice(start, stop))
@@ -175,10 +175,10 @@ class BitBandSearch(Search):
         return Candidates(found.later, found.earlier, found.distance, len(found), high)
 
     def _load(self, low: int, high: int) -> None:
-        """Hold the pairs from `low` on: so far that going through the bands again stays rare, and memory holds them."""
+        """Load the pairs from `low` on, so many that passes over the bands stay few, within the memory limit."""
         end = max(high, min(self._num_positions, max(_FIRST_PASS, _PASS_GROWTH * low)))
         while True:
-            # One position is always looked at.
+            # Process at least one position.
             max_pairs = self._max_pairs if end > low + 1 else 2**62
             found = self._buckets.pairs(low, end, max_pairs=max_pairs, threads=self._threads)
             if found is not None:

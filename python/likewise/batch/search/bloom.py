@@ -1,7 +1,7 @@
-"""Candidate pairs by the bits that Bloom filters share: all pairs compared, or those that bands nominate.
+"""Candidate pairs by shared bits of Bloom filters: all pairs are compared, or those that bands nominate.
 
-Where documents are many, the run switches to bands and writes them into its recipe, so that the recipe always states
-what was done.
+If there are many documents, the run switches to bands and records them in its recipe, so that the recipe always states
+the search that was used.
 """
 
 import numpy as np
@@ -15,13 +15,13 @@ from likewise.progress import Progress, Warned
 from likewise.recipe.methods import NOMINATING_SLOTS, Bloom
 from likewise.recipe.recipe import Recipe
 
-# Beyond, comparing all pairs takes minutes: 2e10 pairs of 2,048 bits are a minute of one core.
+# With more documents, comparing all pairs takes minutes: 2e10 pairs of 2,048 bits take one core a minute.
 MOST_COMPARED = 200_000
 _SLOT_BYTES = 2
 
 
 def with_bands_where_many(recipe: Recipe, documents: Documents, progress: Progress) -> Recipe:
-    """Return the recipe with bands that nominate pairs of filters, where it has none and documents are many."""
+    """Return the recipe with bands that nominate pairs of filters, if it has none and there are many documents."""
     filters = recipe.sketch
     if not isinstance(filters, Bloom) or filters.bands is not None or len(documents) <= MOST_COMPARED:
         return recipe
@@ -54,7 +54,7 @@ class BloomSearch(Search):
 
     @property
     def num_capped(self) -> int:
-        """Documents that met a full last level, once for each band."""
+        """Number of times that a document reached a full last level, counted per band."""
         return 0 if self._buckets is None else self._buckets.num_capped
 
     @property
@@ -63,7 +63,7 @@ class BloomSearch(Search):
         return 0 if self._buckets is None else len(np.asarray(self._buckets.crowded))
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
         if self._buckets is None:
             later, earlier, _, end = self._join.candidates_up_to(low, high, states, max_pairs, threads=self._threads)
             return Candidates(np.asarray(later), np.asarray(earlier), None, len(later), end)

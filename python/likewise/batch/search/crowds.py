@@ -1,8 +1,8 @@
-"""Pairs of documents that bands omit because their buckets are full: an exact join of these documents alone.
+"""Pairs of documents that bands omit because their buckets are full, found by an exact join of these documents.
 
 A bucket holds its first 64 documents, and later ones are compared with these. So bands omit a pair that shares a bucket
-only where both documents came to a full one, and the exact join runs over such documents alone. An index keeps no lists
-of features and uses levels of buckets instead; a run with an index does the same, so that both give the same answer.
+only if both documents reached a full bucket, and the exact join needs only such documents. An index has no lists of
+features and uses levels of buckets instead; a run with an index does the same, so that both give the same results.
 """
 
 from collections.abc import Iterator
@@ -19,17 +19,17 @@ from likewise.batch.read.read_again import on_each_part, reading_pool
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
 
-# Lists and entries of one feature in a prefix, while they are gathered and joined.
+# Bytes of lists and entries of one feature in a prefix, while they are built and joined; and per document.
 _BYTES_A_FEATURE = 60
 _BYTES_A_WEIGHTED_FEATURE = 72
 _BYTES_A_DOCUMENT = 90
-# Documents of one call while a slab is compared with earlier ones.
+# Documents per call while a slab is compared with earlier ones.
 _RANGE = 1 << 14
-# Where many documents match each other, most are removed as soon as some are decided.
+# If many documents match each other, most are removed as soon as some are decided.
 _PAIRS_BETWEEN_VERDICTS = 1 << 16
-# Counts have a cell for each feature of a document, or more.
+# Sizes the counts with at least one cell per feature.
 _TEXT_BYTES_A_FEATURE = 4
-# Fewer in a slab are not worth their calls.
+# Minimum documents of a slab; smaller slabs are inefficient.
 _LEAST_DOCUMENTS = 1 << 10
 _NONE = np.zeros(0, np.uint32)
 
@@ -37,19 +37,17 @@ _Pairs = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
 
 class CrowdSearch:
-    """Candidate pairs among documents that met a full bucket; every pair of them that reaches the threshold is there.
+    """Candidate pairs among documents that reached a full bucket; includes every pair that reaches the threshold.
 
-    A bucket holds its first 64 documents, which are compared with all that come after them. So bands leave out a pair
-    that shares a bucket only where both documents came to a full one. The lists of the join are held for a slab of
-    documents at a time where memory does not hold those of all: each slab is compared with the documents before it that
-    were not removed, as many at a time as a slab has, and with itself.
+    If memory does not suffice for the lists of all documents, the join processes slabs: each slab is compared with
+    earlier documents that were not removed, a slab's worth at a time, and with itself.
 
     Parameters
     ----------
     documents, collapsed, recipe, threads
         As for the other searches. The recipe has a threshold.
     positions : ndarray of shape (m,), uint32
-        The crowd, rising.
+        Positions of the documents, ascending.
     """
 
     def __init__(
@@ -63,9 +61,9 @@ class CrowdSearch:
         self._documents, self._recipe, self._threads = documents, recipe, threads
         self._positions, self._order = positions, collapsed.order
         self._states = documents.room.space.zeros(len(positions), np.uint8)
-        # Members before this one were searched; the states of those before `_known` are final.
+        # Members before `_next` were searched; the states of those before `_known` are final.
         self._next = self._known = 0
-        # Counted when it is first needed.
+        # Counted on first use.
         self._rarity: _native.Rarity | None = None
         self._bounds = self._slabs(documents.room.crowd_bytes)
         self._end = 0
@@ -76,16 +74,16 @@ class CrowdSearch:
 
     @property
     def num_slabs(self) -> int:
-        """Into how many slabs memory cuts the crowd."""
+        """Number of slabs into which the memory limit divides the documents."""
         return len(self._bounds) - 1
 
     def candidates(
         self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], int]:
-        """Return the pairs whose later position is in low..high, up to so many, and where the search stopped.
+        """Return at most about `max_pairs` pairs with later positions in low..high, and the end of the search.
 
-        Ranges rise; the last one may be asked for again from a later position on. Removed earlier documents are left
-        out, as far as they were removed before.
+        Ranges must be ascending; the last one may be requested again from a later position on. Earlier documents
+        already removed are left out.
         """
         if low < self._held[2]:
             return self._of_held(low, high)
@@ -96,7 +94,8 @@ class CrowdSearch:
             self._states[self._known : first] = states[self._positions[self._known : first]]
             self._known = max(self._known, first)
         while self._next < first:
-            # Positions that nobody asks for: reference documents, and what a run that is continued has decided.
+            # Positions that are never requested: reference documents, and those decided by the run that this one
+            # continues.
             self._search(first, states is not None, max_pairs)
         if first == last:
             return _NONE, _NONE, high
@@ -112,14 +111,14 @@ class CrowdSearch:
         return later[start:stop], earlier[start:stop], high
 
     def _search(self, high: int, has_states: bool, max_pairs: int) -> _Pairs:  # noqa: FBT001
-        """Return pairs of members up to `high`, from the next one on, as far as they are not too many."""
+        """Return pairs of members from the next one up to `high`, as long as they are not too many."""
         low = self._next
         if low >= self._end:
             self._load(has_states=has_states, max_pairs=max_pairs)
         assert self._own is not None
         begin, high = self._begin, min(high, self._end)
         for later, _ in self._before:
-            # At least one member is looked at.
+            # Process at least one member.
             start = int(places_of(low, later))
             if start + max_pairs < len(later):
                 high = min(high, max(low + 1, int(later[start + max_pairs])))
@@ -139,7 +138,7 @@ class CrowdSearch:
         return later, earlier
 
     def _load(self, *, has_states: bool, max_pairs: int) -> None:
-        """Make ready the slab of the next member."""
+        """Prepare the slab of the next member."""
         self._own, self._before = None, []
         number = int(np.searchsorted(self._bounds, self._next, side="right"))
         self._begin, self._end = self._bounds[number - 1], self._bounds[number]
@@ -149,7 +148,7 @@ class CrowdSearch:
         self._own = self._join(own)
 
     def _pieces_before(self, *, has_states: bool) -> Iterator[NDArray[np.int64]]:
-        """Yield the members before the slab that were not removed, rising, as many at a time as memory holds."""
+        """Yield the members before the slab that were not removed, ascending, in pieces that fit in memory."""
         before = np.arange(self._begin)
         if has_states:
             before = before[self._states[: self._begin] != REMOVED]
@@ -164,7 +163,7 @@ class CrowdSearch:
         """Return the pairs of the slab with some members before it."""
         columns = [self._documents.room.space.growing(np.uint32) for _ in range(2)]
         join = self._join(np.concatenate([before, own]))
-        # Pairs inside the slab are found later, when their verdicts have fallen.
+        # Pairs within the slab are found later, when verdicts are available.
         states = np.zeros(len(before) + len(own), np.uint8)
         low = 0
         while low < len(states):
@@ -203,7 +202,7 @@ class CrowdSearch:
         return join
 
     def _counted(self) -> _native.Rarity:
-        """Count how many members hold each feature."""
+        """Count the members that have each feature."""
         rows = np.sort(self._rows_of(slice(None)))
         num_features = int(self._documents.num_features[rows].sum(dtype=np.int64))
         rarity = _native.Rarity(_TEXT_BYTES_A_FEATURE * num_features)
@@ -220,7 +219,7 @@ class CrowdSearch:
         return self._order[self._positions[members]].astype(np.int64)
 
     def _bytes(self) -> NDArray[np.int64]:
-        """Return what the join holds of each member, at most."""
+        """Return the maximum bytes that the join needs for each member."""
         num_features = self._documents.num_features[self._rows_of(slice(None))].astype(np.int64)
         a_feature = _BYTES_A_FEATURE if self._recipe.weights == "none" else _BYTES_A_WEIGHTED_FEATURE
         share = 1.0
@@ -229,16 +228,16 @@ class CrowdSearch:
         return (num_features * share).astype(np.int64) * a_feature + (_BYTES_A_DOCUMENT + a_feature)
 
     def _slabs(self, crowd_bytes: int | None) -> list[int]:
-        """Return the bounds of the slabs: one where memory holds all."""
+        """Return the bounds of the slabs; a single slab if memory suffices."""
         needed = self._bytes()
         if crowd_bytes is None or int(needed.sum()) <= crowd_bytes:
             return [0, len(needed)]
-        # A slab and as many documents before it are held at once.
+        # A slab and equally many earlier documents are in memory at once.
         return _cuts(needed, crowd_bytes // 2)
 
 
 def _cuts(needed: NDArray[np.int64], most: int) -> list[int]:
-    """Return bounds of consecutive parts that need so much at most, but have some documents at least."""
+    """Return bounds of consecutive parts that need at most `most` bytes but have a minimum number of documents."""
     ends = np.cumsum(needed)
     cuts = [0]
     while cuts[-1] < len(needed):

@@ -1,8 +1,8 @@
-"""Candidates by Hamming distance: of all fingerprints at once, or slab by slab where their tables are too large.
+"""Candidates by Hamming distance: over all fingerprints at once, or slab by slab if their tables are too large.
 
-A slab of positions is searched against the earlier ones when its first position is asked for. By then their verdicts
-are known, so only documents that are kept enter the tables, and pairs with a removed document are never stored. Kept
-documents are further apart than the radius, so few pairs result, where a join on disk would list all pairs of a
+A slab of positions is searched against the earlier ones when its first position is requested. By then, verdicts on the
+earlier ones are known, so only kept documents enter the tables, and pairs with a removed document are never stored.
+Kept documents are further apart than the radius, so few pairs result, whereas a join on disk would list all pairs of a
 cluster. The work grows with the square of the number of slabs, so fewer threads are preferred to a second slab.
 """
 
@@ -32,50 +32,50 @@ class DistanceSearch(Search):
 
     @property
     def predicted_seconds(self) -> float:
-        """About how long the search takes."""
+        """Predicted duration of the search in seconds."""
         return self._tables.predicted_seconds / self._threads
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
         later, earlier, distance, end = self._tables.candidates_up_to(
             low, high, states, max_pairs, threads=self._threads
         )
         return Candidates(np.asarray(later), np.asarray(earlier), np.asarray(distance), len(later), end)
 
 
-# Positions looked at once for who was not removed, and later positions of one call.
+# Positions filtered at once by verdict, and later positions per call.
 _AT_ONCE = 1 << 20
 _RANGE = 1 << 16
-# Fewer in a slab are not worth their calls.
+# Minimum positions of a slab; smaller slabs are inefficient.
 _LEAST_POSITIONS = 1 << 12
-# Pairs put aside, 12 bytes each: where documents of one template are near each other without matching, a slab is gone
-# through in parts.
+# Maximum number of stored pairs, 12 bytes each. If documents of one template are near each other without matching, a
+# slab is processed in parts.
 _MOST_PUT_ASIDE = 1 << 26
-# Of a position: its number, its row, its state.
+# Bytes per position: its number, its row, its state.
 _POSITION_BYTES = 16
 
 
 def table_bytes(near: SimHash) -> int:
-    """Return what the search holds of one fingerprint: its code, and a row of each table on a block of 16 bits."""
+    """Return the bytes per fingerprint in memory: its code, and a row of each table on a block of 16 bits."""
     words = near.num_words
     return 8 * words + near.bits // 16 * (8 + 8 * words)
 
 
 def slab_length(near: SimHash, tables_bytes: int) -> int:
-    """Return how many positions a slab has: tables hold two slabs at once."""
+    """Return the number of positions of a slab, given that tables contain two slabs at once."""
     return max(_LEAST_POSITIONS, tables_bytes // (2 * (table_bytes(near) + _POSITION_BYTES)))
 
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Pairs of one slab with some earlier positions, sorted by (later, earlier); in files where a run is bounded."""
+    """Pairs of one slab with some earlier positions, sorted by (later, earlier); in files if memory is limited."""
 
     later: NDArray[np.uint32]
     earlier: NDArray[np.uint32]
     distance: NDArray[np.uint32]
 
     def between(self, low: int, high: int) -> "_Found":
-        """Return the pairs whose later position is in low..high."""
+        """Return the pairs with later positions in low..high."""
         start, stop = places_of([low, high], self.later).tolist()
         return _Found(self.later[start:stop], self.earlier[start:stop], self.distance[start:stop])
 
@@ -83,16 +83,16 @@ class _Found:
 class SlabSearch(Search):
     """Candidates by Hamming distance of SimHash fingerprints; exact, and the same as those of DistanceSearch.
 
-    Positions are cut into slabs. When the first position of a slab is asked for, all verdicts before it have fallen:
-    its fingerprints are compared with those before not removed, as many at a time as a slab has, and the pairs
-    are put aside. Those inside the slab are found as they are asked for.
+    Positions are divided into slabs. When the first position of a slab is requested, all verdicts before it are known:
+    the slab is compared with earlier documents that were not removed, a slab's worth at a time, and the pairs are
+    stored. Pairs within the slab are found on request.
 
     Parameters
     ----------
     documents, collapsed, near, threads
         As for the other searches.
     num_positions : int
-        Of a slab.
+        Number of positions of a slab.
     """
 
     def __init__(
@@ -104,20 +104,20 @@ class SlabSearch(Search):
         self._begin = self._end = self._from = 0
         self._before: list[_Found] = []
         self._own = self._tables(self._order[:num_positions])
-        # Every slab meets all before it.
+        # Every slab is compared with all earlier ones.
         num_slabs = -(-len(self._order) // num_positions)
         self._predicted_seconds = self._own.predicted_seconds * num_slabs**2 / threads
         self._end = min(num_positions, len(self._order))
 
     @property
     def predicted_seconds(self) -> float:
-        """About how long the search takes."""
+        """Predicted duration of the search in seconds."""
         return self._predicted_seconds
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out.
+        """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones.
 
-        Ranges are asked for one after the other.
+        Ranges must be requested in order.
         """
         if not self._from <= low < self._end:
             self._load(low, states, max_pairs)
@@ -130,7 +130,7 @@ class SlabSearch(Search):
         later, earlier = np.asarray(own_later) + np.uint32(begin), np.asarray(own_earlier) + np.uint32(begin)
         cut = int(places_of(end, later))
         own = _Found(later[:cut], earlier[:cut], np.asarray(own_distance)[:cut])
-        # Those before the slab stand in front of its own.
+        # Pairs with positions before the slab precede its own.
         parts = [*(found.between(low, end) for found in self._before), own]
         later = np.concatenate([part.later for part in parts])
         order = np.argsort(later, kind="stable")
@@ -143,7 +143,7 @@ class SlabSearch(Search):
         )
 
     def _fitting(self, low: int, high: int, max_pairs: int) -> int:
-        """Return how far pairs put aside are not too many; at least one position is looked at."""
+        """Return the end of the range whose stored pairs are within the limit, after at least one position."""
         most = max(1, max_pairs // max(1, len(self._before)))
         for found in self._before:
             start = int(places_of(low, found.later))
@@ -157,14 +157,14 @@ class SlabSearch(Search):
         )
 
     def _load(self, low: int, states: NDArray[np.uint8] | None, max_pairs: int) -> None:
-        """Make ready the slab of a position, from that one on."""
-        # Its memory serves the tables of two slabs now.
+        """Prepare the slab of a position, starting at that position."""
+        # Free its memory for the tables of two slabs.
         del self._own
         self._before = []
         self._begin = low // self._num_positions * self._num_positions
         self._from = low
         self._end = min(self._begin + self._num_positions, len(self._order))
-        # Pieces are full but for the last.
+        # All pieces except the last are full.
         most = max(1, _MOST_PUT_ASIDE // max(1, self._begin // self._num_positions))
         for earlier in self._pieces_before(states):
             found, self._end = self._against(earlier, max_pairs, most)
@@ -172,7 +172,7 @@ class SlabSearch(Search):
         self._own = self._tables(self._order[self._begin : self._end])
 
     def _pieces_before(self, states: NDArray[np.uint8] | None) -> Any:  # noqa: ANN401 - an iterator of arrays
-        """Yield the positions before the slab that were not removed, rising, as many at a time as a slab has."""
+        """Yield the positions before the slab that were not removed, ascending, in pieces of the size of a slab."""
         held: list[NDArray[np.uint32]] = []
         num_held = 0
         for some in slices(self._begin, min(_AT_ONCE, self._num_positions)):
@@ -189,12 +189,12 @@ class SlabSearch(Search):
             yield np.concatenate(held)
 
     def _against(self, before: NDArray[np.uint32], max_pairs: int, most: int) -> tuple[_Found, int]:
-        """Return the pairs of the slab with some positions before it, and how far it was gone through for them."""
+        """Return the pairs of the slab with some positions before it, and the end of the positions processed."""
         space = self._documents.room.space
         columns = [space.growing(np.uint32) for _ in range(3)]
         num_before, num_own = len(before), self._end - self._from
         tables = self._tables(np.concatenate([self._order[before], self._order[self._from : self._end]]))
-        # Pairs inside the slab are found later, when their verdicts have fallen.
+        # Pairs within the slab are found later, when verdicts are available.
         states = np.zeros(num_before + num_own, np.uint8)
         states[num_before:] = REMOVED
         low = num_before
@@ -211,7 +211,7 @@ class SlabSearch(Search):
 def open_distance_search(
     documents: Documents, collapsed: Collapsed, near: SimHash, threads: int
 ) -> DistanceSearch | SlabSearch:
-    """Return the search of all fingerprints at once, or slab by slab where memory does not hold their tables."""
+    """Return the search over all fingerprints at once, or slab by slab if memory does not suffice for their tables."""
     bound = documents.room.tables_bytes
     if bound is None or len(collapsed.order) * table_bytes(near) <= bound:
         return DistanceSearch(documents, collapsed, near, threads)

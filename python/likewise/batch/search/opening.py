@@ -1,4 +1,4 @@
-"""Which search a recipe asks for."""
+"""Choice of the candidate search for a recipe."""
 
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
@@ -11,7 +11,7 @@ from likewise.progress import Progress, Warned
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 
-# A search that takes longer is announced.
+# Searches that take longer are announced.
 _LONG_SECONDS = 60.0
 
 
@@ -24,9 +24,9 @@ def open_search(
     *,
     exact_from: float | None = None,
 ) -> Search:
-    """Return the search of a resolved recipe; a distance search that will take long is announced.
+    """Return the search of a resolved recipe; warn about a distance search that will take long.
 
-    From `exact_from` on pairs of documents with full buckets are found, where it is not the recipe's threshold.
+    `exact_from` is the minimum similarity of pairs of documents with full buckets, if not the recipe's threshold.
     """
     match recipe.sketch:
         case Exact():

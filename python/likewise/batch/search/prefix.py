@@ -14,7 +14,7 @@ from likewise.recipe.recipe import Recipe
 class PrefixSearch(Search):
     """Candidates by an exact join of the feature sets (docs/concepts/shingle-sets.md).
 
-    Texts are read again, some megabytes at a time (for containment twice); what stays is the prefix of each document.
+    Texts are read again, some megabytes at a time (twice for containment); only the prefix of each document is kept.
     """
 
     can_begin_late = False
@@ -42,10 +42,10 @@ class PrefixSearch(Search):
         self._join.finish()
 
     def pass_over(self, high: int) -> None:
-        """Enter documents into the lists as earlier ones."""
+        """Add documents to the lists as earlier ones only."""
         self._join.pass_over(high)
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        """Return pairs whose later position is in low..high, up to so many; removed earlier ones are left out."""
+        """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
         later, earlier, end = self._join.candidates_up_to(low, high, states, max_pairs, threads=self._threads)
         return Candidates(np.asarray(later), np.asarray(earlier), None, len(later), end)

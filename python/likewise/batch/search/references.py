@@ -1,4 +1,4 @@
-"""Candidates where the first documents are references, which are never compared with each other."""
+"""Candidates if the first documents are references, which are never compared with each other."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,14 +9,14 @@ from likewise.batch.search.search import Candidates, Search
 
 
 class BeyondReferences(Search):
-    """A search whose later positions begin behind those of the reference documents.
+    """A search whose later positions start after those of the reference documents.
 
     Parameters
     ----------
     search : Search
-        Of all positions.
+        Search over all positions.
     num_positions : int
-        The first ones are of reference documents.
+        Number of positions of reference documents, which come first.
     """
 
     def __init__(self, search: Search, num_positions: int) -> None:
@@ -26,7 +26,7 @@ class BeyondReferences(Search):
 
     @property
     def num_capped(self) -> int:
-        """Documents that met a full last level, once for each band."""
+        """Number of times that a document reached a full last level, counted per band."""
         return self._inner.num_capped
 
     @property
@@ -35,7 +35,7 @@ class BeyondReferences(Search):
         return self._inner.num_crowded
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        """Return pairs whose later position is in low..high, up to so many; none for reference documents."""
+        """Return at most about `max_pairs` pairs with later positions in low..high; none for reference documents."""
         if low >= self._num_positions:
             return self._inner.candidates(low, high, states, max_pairs)
         end = min(high, self._num_positions)
@@ -45,8 +45,8 @@ class BeyondReferences(Search):
 
 
 def beyond_references(search: Search, documents: Documents, collapsed: Collapsed) -> Search:
-    """Return the search, or one that leaves out pairs of reference documents where there are any."""
+    """Return the search, or one that excludes pairs of reference documents if there are any."""
     if not documents.num_references:
         return search
-    # They stand before all others.
+    # Reference documents precede all others.
     return BeyondReferences(search, int(np.count_nonzero(collapsed.order < documents.num_references)))

@@ -1,4 +1,4 @@
-"""What every search returns: candidate pairs of positions, a range of later positions at a time."""
+"""The interface of searches: candidate pairs of positions, one range of later positions at a time."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from likewise.batch.budget.timing import Timing
 
 _FIRST_RANGE = 256
 _RANGE = 16384
-# Each range costs a few bits a position, so that of very many documents ranges are longer.
+# Each range costs a few bits per position, so ranges are longer if there are very many documents.
 _MOST_RANGES = 2048
-# Pairs decided at once: few enough that documents removed among them spare measurements of the next.
+# Pairs decided at once: few enough that removals among them save measurements of the next.
 _PAIRS_AT_ONCE = 131072
 
 
@@ -24,13 +24,13 @@ class Candidates:
     Parameters
     ----------
     later, earlier : ndarray of shape (m,), uint32
-        Positions.
+        Positions of each pair.
     distance : ndarray of shape (m,), uint32, optional
         Hamming distances; None for bands.
     num_considered : int
-        Distinct pairs before any filter (bands), or those listed.
+        Number of distinct pairs before any filter (bands), or of listed pairs.
     end : int
-        Later positions from here on were not looked at.
+        End of the later positions that were searched.
     """
 
     later: NDArray[np.uint32]
@@ -43,16 +43,16 @@ class Candidates:
         return len(self.later)
 
     def select(self, which: slice | NDArray[np.bool_]) -> "Candidates":
-        """Return some of the pairs."""
+        """Return the selected pairs."""
         distance = None if self.distance is None else self.distance[which]
         return Candidates(self.later[which], self.earlier[which], distance, self.num_considered, self.end)
 
     def blocks(self, low: int, high: int) -> list[tuple[int, int, slice]]:
-        """Cut the positions low..high into consecutive ranges of not too many pairs: (low, high, pairs)."""
+        """Split the positions low..high into consecutive ranges with a limited number of pairs: (low, high, pairs)."""
         blocks = []
         start = 0
         while len(self) - start > _PAIRS_AT_ONCE:
-            # All pairs of one later position stay together.
+            # Keep all pairs of a later position together.
             last = self.later[start + _PAIRS_AT_ONCE]
             stop = int(np.searchsorted(self.later, last, "left"))
             if stop <= start:
@@ -70,20 +70,20 @@ _NONE = np.zeros(0, np.uint32)
 
 
 class Search(ABC):
-    """Candidate pairs of the positions of a run; what a search lacks of these stands here.
+    """Candidate pairs of the positions of a run, with defaults for optional features of searches.
 
     Attributes
     ----------
     can_begin_late : bool
-        Whether candidates of later positions may be asked for without those of earlier ones. A run that continues then
-        begins behind the verdicts that it finds.
+        Whether candidates of later positions may be requested without those of earlier ones. If so, a run that
+        continues starts after the logged verdicts.
     """
 
     can_begin_late: bool = True
 
     @property
     def num_capped(self) -> int:
-        """Documents that met a full last level, once for each band."""
+        """Number of times that a document reached a full last level, counted per band."""
         return 0
 
     @property
@@ -93,39 +93,39 @@ class Search(ABC):
 
     @property
     def joined(self) -> NDArray[np.uint32]:
-        """The positions, rising, among which an exact join beside the search finds every pair from the threshold on."""
+        """Positions, ascending, among which an exact join finds every pair that reaches the threshold."""
         return _NONE
 
     @property
     def predicted_seconds(self) -> float:
-        """About how long the search takes; 0 where that is not known beforehand."""
+        """Predicted duration of the search in seconds; 0 if unknown."""
         return 0.0
 
     @abstractmethod
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        """Return pairs whose later position is in low..high, and where that ends.
+        """Return pairs with later positions in low..high, and the end of the range.
 
         Parameters
         ----------
         low, high : int
-            Later positions. Ranges are asked for one after the other.
+            Range of later positions. Ranges must be requested in order.
         states : ndarray of shape (positions,), uint8, optional
-            What is decided: pairs whose earlier document is removed are left out.
+            Current verdicts: pairs whose earlier document is removed are left out.
         max_pairs : int
-            Where more are found the range ends earlier, after at least one position.
+            If there are more pairs, the range ends earlier, after at least one position.
         """
 
     def pass_over(self, high: int) -> None:
-        """Take positions up to high as earlier ones only, in place of asking for their candidates."""
+        """Treat positions up to `high` as earlier ones only, instead of requesting their candidates."""
         return
 
     def in_buckets(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        """Return candidates as :meth:`candidates` does, without those of :attr:`joined` that only the join finds."""
+        """Return candidates as :meth:`candidates` does, without pairs of :attr:`joined` that only the join finds."""
         return self.candidates(low, high, states, max_pairs)
 
 
 class NoSearch(Search):
-    """No candidates: what matches has collapsed already (method exact)."""
+    """No candidates: matching documents have already collapsed (method exact)."""
 
     can_begin_late = False
 
@@ -144,10 +144,10 @@ def ranges_of_candidates(
 ) -> Iterator[tuple[int, int, Candidates]]:
     """Yield consecutive ranges of later positions from `first` on with their candidates: (low, high, pairs).
 
-    Ranges are small at first, while nothing is decided yet, then larger, and small again where pairs stand dense:
-    documents of one template that are near each other and do not match would be thousands of pairs each. The next
-    range is guessed from the last, and where it holds more the search stops. How they are cut is seen in no result.
-    States are a view of what is decided while the ranges are gone through.
+    Ranges are small at first, while nothing is decided, then larger, and small again where pairs are dense: documents
+    of one template that are near each other without matching have thousands of pairs each. The size of the next range
+    is estimated from the last one, and the search stops early if it contains more pairs. Results do not depend on the
+    ranges. `states` is a view of the verdicts, which change during the iteration.
     """
     low, size = first, _FIRST_RANGE
     while low < num_positions:

@@ -1,4 +1,4 @@
-"""Candidates of two splits of one collection: which pairs cross them."""
+"""Candidate pairs between the splits of a collection."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,21 +32,21 @@ class Splits:
         return [slice(first, end) for first, end in pairwise(self.starts.tolist())]
 
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of each row's split."""
+        """Return the split number of each row."""
         return np.searchsorted(self.starts, rows, side="right") - 1
 
 
 class Across(BeyondReferences):
-    """A search without pairs of two documents of one split.
+    """A search without pairs within one split.
 
     Parameters
     ----------
     search : Search
-        Of all positions, in the order of :func:`first_split_first`.
+        Search over all positions, in the order of :func:`first_split_first`.
     collapsed : Collapsed
-        Equal documents of several splits have one position.
+        Positions; equal documents of several splits share one.
     splits : Splits
-        Which documents are compared.
+        The splits to compare.
     """
 
     def __init__(self, search: Search, collapsed: Collapsed, splits: Splits) -> None:
@@ -54,7 +54,7 @@ class Across(BeyondReferences):
         super().__init__(search, int(np.count_nonzero(self._last == 0)))
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
-        """Return pairs whose later position is in low..high, of two splits."""
+        """Return pairs between two splits with later positions in low..high."""
         found = super().candidates(low, high, states, max_pairs)
         first = np.minimum(self._first[found.later], self._first[found.earlier])
         last = np.maximum(self._last[found.later], self._last[found.earlier])
@@ -62,7 +62,7 @@ class Across(BeyondReferences):
 
 
 def first_split_first(collapsed: Collapsed, splits: Splits) -> Collapsed:
-    """Return positions of which the first have documents of the first split only, which are not compared."""
+    """Return positions ordered so that those with documents of the first split only, never compared, come first."""
     order = np.argsort(_numbers(collapsed, splits)[1] > 0, kind="stable")
     places = np.empty(len(order) + 1, np.int64)
     places[order], places[-1] = np.arange(len(order)), -1

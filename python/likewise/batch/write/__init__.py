@@ -1,1 +1,1 @@
-"""What does a run write? Kept rows, sketches, summary."""
+"""Outputs of a run: kept rows, groups, sketches, summary."""

@@ -1,4 +1,4 @@
-"""What is written of groups: labels as fields of each row of an input, and documents without duplicates."""
+"""Group labels as fields of each row of an input, and documents without duplicates."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ _AT_ONCE = 1 << 18
 class DocumentGroups:
     """The groups of a run over files.
 
-    The id of a group is that of its kept document. Of documents removed as duplicates of a reference document it is
-    the id of the reference, which the size does not count: a size is a number of documents of the inputs.
+    The id of a group is that of its kept document. For duplicates of a reference document, it is the id of the
+    reference, which the group size does not count: sizes count only documents of the inputs.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class DocumentGroups:
     decision : Decision
         Verdicts on them.
     kept_ids : sequence of str
-        Ids of documents of an index, of removed documents whose kept row is -1, in their order.
+        Ids in the index for removed documents whose kept row is -1, in order.
     """
 
     def __init__(self, documents: Documents, decision: Decision, kept_ids: Sequence[str]) -> None:
@@ -52,16 +52,16 @@ class DocumentGroups:
         return mask
 
     def added(self, number: int, offsets: NDArray[np.uint64], prefix: str) -> Added:
-        """Return the labels of one input as fields of its rows.
+        """Return the labels of one input as fields to add to its rows.
 
         Parameters
         ----------
         number : int
-            Of the source.
+            Number of the source.
         offsets : ndarray of shape (n,), uint64
-            The rows that are written, rising: all its documents, and bad rows.
+            The written rows, ascending: all its documents, and bad rows.
         prefix : str
-            What the names of the fields begin with.
+            Prefix of the field names.
         """
         first, end = int(self._documents.starts[number]), int(self._documents.starts[number + 1])
         places = self._documents.offsets[first:end]

@@ -1,4 +1,4 @@
-"""Counts by a field: how many documents of each value are removed, and which value those have that they duplicate."""
+"""Counts by a field: removed documents of each value, and pairs of values of removed and kept documents."""
 
 import json
 from collections import Counter
@@ -21,7 +21,7 @@ _MOST_PAIRS = 1000
 
 
 def counts_by(documents: Documents, decision: Decision, field: str) -> dict[str, Any]:
-    """Return what the summary says of the values of a field.
+    """Return the summary fields about the values of a field.
 
     Parameters
     ----------
@@ -30,14 +30,14 @@ def counts_by(documents: Documents, decision: Decision, field: str) -> dict[str,
     decision : Decision
         Verdicts on them.
     field : str
-        Its name.
+        Name of the field.
 
     Returns
     -------
     dict
-        ``field``; ``num_values`` and ``values``, the 100 values that most documents have, with ``num_documents`` and
-        ``num_removed``; ``num_pairs`` and ``pairs``, the 1,000 most frequent pairs of the value of a removed document
-        and that of the kept one, with ``kept_source`` and ``num_removed``. A value is None where there is none.
+        ``field``; ``num_values`` and ``values``, the 100 most frequent values, with ``num_documents`` and
+        ``num_removed``; ``num_pairs`` and ``pairs``, the 1,000 most frequent pairs of the values of a removed document
+        and its kept one, with ``kept_source`` and ``num_removed``. A missing value is None.
     """
     codes, names = value_codes(documents, field)
     first = documents.num_references
@@ -73,7 +73,7 @@ def counts_by(documents: Documents, decision: Decision, field: str) -> dict[str,
 
 
 def with_values(tables: Iterable[Any], documents: Documents, decision: Decision, field: str) -> Iterator[Any]:
-    """Yield tables of evidence with the columns ``value`` and ``kept_value``: what a field holds of both documents.
+    """Yield tables of evidence with the columns ``value`` and ``kept_value``, a field of both documents.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def with_values(tables: Iterable[Any], documents: Documents, decision: Decision,
     decision : Decision
         Verdicts on them.
     field : str
-        Its name.
+        Name of the field.
     """
     codes, names = value_codes(documents, field)
     start = 0
@@ -116,7 +116,7 @@ def value_codes(documents: Documents, field: str) -> tuple[NDArray[np.int64], li
 
 
 def value_name(text: str) -> str | None:
-    """Return a value as it is shown: a string as it is, anything else as JSON."""
+    """Return the displayed form of a value: a string unchanged, anything else as JSON."""
     if text in NO_VALUE:
         return None
     value = json.loads(text) if text.startswith('"') else text

@@ -1,4 +1,4 @@
-"""Groups as rows: members, sizes, and when they were first and last seen, over all runs."""
+"""Groups as rows: members, sizes, and the first and last dates, over all runs."""
 
 import json
 import math
@@ -28,20 +28,20 @@ COUNT_WEIGHTS = ("log", "sqrt", "inverse")
 
 @dataclass(frozen=True, eq=False)
 class EarlierGroups:
-    """What earlier runs counted of the groups of reference documents.
+    """Counts of earlier runs for the groups of reference documents.
 
     Parameters
     ----------
     runs : sequence of str
         Keys of these runs.
     run_of : ndarray of shape (r,), int64
-        Of each reference document the number of the run that kept it; -1 for one of a file.
+        Number of the run that kept each reference document; -1 for documents of a file.
     positions : ndarray of shape (r,), int64
-        Its position among the documents that the run kept.
+        Position among the documents that the run kept.
     rows : ndarray of shape (n,), int64
-        Reference documents that a run counted, rising; several rows of one are of several runs.
+        Reference documents that a run counted, ascending; one entry per run.
     groups : pyarrow.Table of n rows
-        group_size and, where the runs wrote them, first_seen, last_seen and new_values.
+        group_size and, if the runs wrote them, first_seen, last_seen and new_values.
     """
 
     runs: Sequence[str]
@@ -52,12 +52,12 @@ class EarlierGroups:
 
 
 def weight_of_count(name: str | None) -> Callable[[int], float] | None:
-    """Return the function that turns a number of copies into a weight: log, sqrt, inverse, or cap:N.
+    """Return the function from a number of copies to a weight: log, sqrt, inverse, or cap:N.
 
     Raises
     ------
     InvalidParameter
-        If it has another name.
+        If the name is unknown.
     """
     if name is None:
         return None
@@ -79,16 +79,16 @@ def weight_of_count(name: str | None) -> Callable[[int], float] | None:
 
 @dataclass(frozen=True)
 class GroupColumns:
-    """What is said of groups, beside their members.
+    """Columns of groups in addition to their members.
 
     Parameters
     ----------
     date_field : str, optional
-        Field of numbers or dates of which the first and last of each group are written.
+        Field of numbers or dates whose first and last value in each group are written.
     count_by : str, optional
         Field whose values are counted in each group.
     weight : str, optional
-        The function of the number of copies that is written as ``weight`` (:func:`weight_of_count`).
+        Function of the number of copies for the column ``weight`` (:func:`weight_of_count`).
     """
 
     date_field: str | None = None
@@ -109,15 +109,15 @@ def write_groups(
     Parameters
     ----------
     documents : Documents
-        All documents, with the fields that are asked for.
+        All documents, with the requested fields.
     decision : Decision
         Verdicts on them.
     kept_ids : sequence of str
-        Ids of documents of an index, of removed documents whose kept row is -1, in their order.
+        Ids in the index for removed documents whose kept row is -1, in order.
     columns : GroupColumns
-        What is said of each group.
+        Additional columns.
     earlier : EarlierGroups, optional
-        What earlier runs counted, of reference documents. All of these then have rows.
+        Counts of earlier runs for reference documents. If given, all reference documents have rows.
     path : Path
         The new file. Groups of the inputs come first, in the order of their kept documents; then those of reference
         documents.
@@ -126,7 +126,7 @@ def write_groups(
 
 
 class _Dates:
-    """Values of a field in order."""
+    """The values of a field, in order."""
 
     def __init__(self, documents: Documents, field: str) -> None:
         self._field = field
@@ -142,7 +142,7 @@ class _Dates:
             if value is None:
                 self._none = rank
                 break
-            # As it is written: numbers have more digits than a float.
+            # As written: numbers may have more digits than a float.
             self._texts.append(json.loads(texts[row], parse_int=str, parse_float=str, parse_constant=str))
             self._values.append(value)
         self._ranks = ranks
@@ -154,9 +154,9 @@ class _Dates:
         alone: NDArray[np.int64] | None,
         earlier: "list[list[dict[str, Any]]] | None",
     ) -> tuple[Any, Any]:
-        """Return the first and the last value of each group as text columns, null where no member has one.
+        """Return the first and the last value of each group as text columns, null if no member has one.
 
-        `alone` is of each group a further member, or -1; `earlier` are the rows of earlier runs.
+        `alone` is a further member of each group, or -1; `earlier` are the rows of earlier runs.
         """
         first, last = (np.full(len(starts), self._none, np.int64) for _ in range(2))
         ends = np.append(starts, len(members))[1:]
@@ -168,7 +168,7 @@ class _Dates:
             highest = np.maximum.reduceat(np.where(ranks == self._none, -1, ranks), own)
             last[has_own] = np.where(highest < 0, self._none, highest)
         firsts, lasts = ([None if rank == self._none else rank for rank in ranks.tolist()] for ranks in (first, last))
-        # A reference document that no run counted is one copy.
+        # A reference document that no run counted counts as one copy.
         for number, rank in enumerate([] if alone is None else self._ranks[alone].tolist()):
             if alone is not None and alone[number] >= 0 and rank != self._none:
                 firsts[number] = rank if firsts[number] is None else min(firsts[number], rank)
@@ -186,7 +186,7 @@ class _Dates:
         )
 
     def _parsed(self, text: str) -> Value:
-        """Return a value that another run wrote; whether it is a number or a date, this run's own ones tell."""
+        """Return a value written by another run, as a number or a date like the values of this run."""
         is_date = bool(self._values) and isinstance(self._values[0], Date)
         for written in (json.dumps(text), text) if is_date else (text, json.dumps(text)):
             try:
@@ -202,7 +202,7 @@ class _Dates:
 
 
 class _Rows:
-    """The rows of the table of groups, some at a time."""
+    """The rows of the table of groups, in parts."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class _Rows:
         self._weight = weight_of_count(columns.weight)
         self._dates = None if columns.date_field is None else _Dates(documents, columns.date_field)
         self._values = None if columns.count_by is None else value_codes(documents, columns.count_by)
-        # Removed documents group by group.
+        # Removed documents, ordered by group.
         self._order = np.argsort(decision.kept_rows, kind="stable")
         self._leaders = decision.kept_rows[self._order]
 
@@ -242,7 +242,7 @@ class _Rows:
             yield self._of_index()
 
     def _table(self, leaders: NDArray[np.int64], source: str) -> Any:  # noqa: ANN401 - PyArrow has no types
-        """Return the groups of these documents, which rise."""
+        """Return the groups of these documents, which must be ascending."""
         lows, highs = np.searchsorted(self._leaders, leaders), np.searchsorted(self._leaders, leaders, "right")
         num_own = int(source == INPUT)
         ends = np.cumsum(highs - lows + num_own)
@@ -252,7 +252,7 @@ class _Rows:
         if num_own:
             members[starts] = leaders
             is_removed[starts] = False
-        # Leaders rise and all their duplicates are taken: these are consecutive but for groups of one.
+        # Leaders are ascending and all their duplicates are included, in runs of consecutive places.
         own = np.concatenate([np.zeros(0, np.int64), *map(np.arange, lows.tolist(), highs.tolist())])
         members[is_removed] = self._decision.removed_rows[self._order[own]]
         return self._rows(self._documents.doc_ids(leaders), source, members, starts, leaders)
@@ -289,7 +289,7 @@ class _Rows:
         if source == AGAINST and leaders is not None:
             columns["kept_run"], columns["kept_position"] = self._kept_by(leaders)
             counted = self._counted_before(leaders)
-            # A reference document that no run counted is one copy.
+            # A reference document that no run counted counts as one copy.
             alone = np.where([not rows for rows in counted], leaders, -1)
             num_copies += [sum(row["group_size"] for row in rows) for rows in counted] + (alone >= 0)
             num_runs += [max(len(rows), 1) for rows in counted]
@@ -307,7 +307,7 @@ class _Rows:
         return pa.table(columns)
 
     def _kept_by(self, leaders: NDArray[np.int64]) -> tuple[Any, Any]:
-        """Return the run that kept each reference document, and the position there; null of files."""
+        """Return the run that kept each reference document, and the position there; null for documents of files."""
         import pyarrow as pa
 
         if self._earlier is None:
@@ -317,7 +317,7 @@ class _Rows:
         return nullable_text_column(keys), number_column(self._earlier.positions[leaders], run_of < 0)
 
     def _counted_before(self, leaders: NDArray[np.int64]) -> list[list[dict[str, Any]]]:
-        """Return what earlier runs counted of each of these reference documents, which rise."""
+        """Return the counts of earlier runs for each of these reference documents, which must be ascending."""
         if self._earlier is None or not len(leaders):
             return [[] for _ in leaders]
         lows, highs = (np.searchsorted(self._earlier.rows, leaders, side) for side in ("left", "right"))
@@ -331,7 +331,7 @@ class _Rows:
         alone: NDArray[np.int64] | None,
         counted: list[list[dict[str, Any]]] | None,
     ) -> tuple[Any, Any]:
-        """Return how many members of each group have each value: in this run, and in all."""
+        """Return the number of members of each group with each value: in this run, and in all runs."""
         import pyarrow as pa
 
         assert self._values is not None
@@ -352,6 +352,6 @@ class _Rows:
 
 
 def _as_rows(counts: Counter[str | None]) -> list[dict[str, Any]]:
-    """Return counts as rows, the most frequent value first."""
+    """Return counts as rows, most frequent value first."""
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0] is None, item[0] or ""))
     return [{"value": value, "num_documents": count} for value, count in ranked]

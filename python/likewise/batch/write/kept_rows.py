@@ -1,4 +1,4 @@
-"""What of each input is written: positions and texts of kept documents, and the bad rows."""
+"""The part of each input to write: locations and texts of kept documents, and bad rows."""
 
 from pathlib import Path
 
@@ -16,11 +16,11 @@ _AT_ONCE = 1 << 18
 def kept_places(
     documents: Documents, kept: NDArray[np.bool_], number: int, on_error: str
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Return offsets and lengths of what stays of one source, with its bad rows where they are kept."""
+    """Return offsets and lengths of the kept rows of one source, including bad rows if they are kept."""
     first, end = int(documents.starts[number]), int(documents.starts[number + 1])
-    # Of the damage of a file there may be no bytes to keep.
+    # The damage of a file may have no bytes to keep.
     bad = [row for row in documents.bad_rows[number] if row.length] if on_error == "keep" else []
-    # Bad rows come in the order of the file, as documents do.
+    # Bad rows are in file order, like documents.
     bad_offsets = np.array([row.offset for row in bad], np.uint64)
     bad_lengths = np.array([row.length for row in bad], np.uint32)
     offsets, lengths = documents.room.space.growing(np.uint64), documents.room.space.growing(np.uint32)
@@ -45,7 +45,7 @@ def kept_places(
 
 
 def kept_texts(documents: Documents, kept: NDArray[np.bool_], number: int, on_error: str) -> KeptTexts | None:
-    """Return what gives the texts of what stays of one source, if the run put them all aside."""
+    """Return a function for the texts of the kept documents of one source, if the run spooled them all."""
     has_others = on_error == "keep" and bool(documents.bad_rows[number])
     if documents.spool is None or documents.sources[number].can_read_again or has_others:
         return None
@@ -55,7 +55,7 @@ def kept_texts(documents: Documents, kept: NDArray[np.bool_], number: int, on_er
 
 
 def write_bad_rows(documents: Documents, path: Path) -> None:
-    """Write file, row and reason of each bad row as JSON Lines; no file where there is none."""
+    """Write file, row and reason of each bad row as JSON Lines; no file if there are none."""
     first = documents.num_reference_sources
     files = zip(documents.sources[first:], documents.bad_rows[first:], strict=True)
     write_errors(((source.name, bad) for source, bad_rows in files for bad in bad_rows), path)

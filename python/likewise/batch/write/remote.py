@@ -1,4 +1,4 @@
-"""Runs with remote output: made in a local directory, then copied, the summary last."""
+"""Runs with remote output: written to a local directory, then copied, the summary last."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,23 +17,23 @@ def run_to_store(
     *,
     overwrite: bool,
 ) -> dict[str, Any]:
-    """Return the summary of a run whose output was copied to a store.
+    """Run with a local output, copy it to a store, and return the summary.
 
     Parameters
     ----------
     output : str
         The directory in the store.
     inputs : path or sequence of paths
-        What is read.
+        The inputs.
     run : callable
-        Makes the output in a local directory, which is absent.
+        Creates the output in a local directory that does not exist yet.
     overwrite : bool
-        Whether a finished run there is replaced, once the new one is made.
+        Whether to replace a finished run in the store, after the new one is complete.
 
     Raises
     ------
     InvalidInput
-        If the directory is not free, lies inside an input, or the store refuses.
+        If the directory is not free, is inside an input, or the store rejects the request.
     """
     for name in [inputs] if isinstance(inputs, str | Path) else inputs:
         if f"{output.rstrip('/')}/".startswith(f"{str(name).rstrip('/')}/"):

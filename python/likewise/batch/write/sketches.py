@@ -1,4 +1,4 @@
-"""Sketches of kept documents, written next to a finished run."""
+"""Sketches of kept documents, stored with a finished run."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -20,23 +20,23 @@ from likewise.io.source.files import InputFile
 from likewise.io.source.source import Piece
 from likewise.recipe.recipe import Recipe
 
-# Documents of a part.
+# Maximum documents of a part.
 _PART_ROWS = 1 << 16
 
 
 def write_kept_sketches(
     documents: Documents, decision: Decision, files: Sequence[InputFile], recipe: Recipe, work: Path
 ) -> None:
-    """Write the sketches of what stays, once the kept files stand in the directory `work`.
+    """Write the sketches of kept documents, after the kept files are written to the directory `work`.
 
     Parameters
     ----------
     documents, decision
-        Of the run.
+        Documents and verdicts of the run.
     files : sequence of InputFile
-        Its inputs.
+        Inputs of the run.
     recipe : Recipe
-        With its weights.
+        Recipe with its weights.
     work : Path
         The unfinished output.
     """
@@ -67,9 +67,9 @@ def write_kept_sketches(
 def _placed(
     documents: Documents, decision: Decision, number: int, file: InputFile
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32]]]:
-    """Yield the kept rows of a source, some at a time, and where they stand in its kept file: offsets, lines from 0."""
+    """Yield the kept rows of a source in parts, with their locations in its kept file: offsets, lines from 0."""
     first, end = int(documents.starts[number]), int(documents.starts[number + 1])
-    # Bad rows stand between them where those are kept.
+    # Bad rows are between them if they are kept.
     bad = [row for row in documents.bad_rows[number] if row.length] if documents.keeps_bad_rows else []
     bad_offsets = np.array([row.offset for row in bad], np.uint64)
     bad_lengths = np.array([row.length for row in bad], np.uint64)
@@ -85,7 +85,7 @@ def _placed(
         by_offset = np.argsort(offsets, kind="stable")
         place = np.empty(len(offsets), np.int64)
         place[by_offset] = np.arange(len(offsets))
-        # A line ends with one more byte; rows of tables are counted.
+        # A line has one more byte for its newline; rows of tables are counted.
         sizes = lengths[by_offset] + np.uint64(1) if file.has_lines else np.ones(len(offsets), np.uint64)
         ends = position + np.cumsum(sizes, dtype=np.uint64)
         starts = ends - sizes

@@ -1,4 +1,4 @@
-"""The summary of a run: what was verified how, the counts, the recipe, the seconds."""
+"""The summary of a run: how matches were verified, counts, recipe, and times."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from likewise.recipe.recipe import Recipe
 
 
 def check_of(recipe: Recipe) -> str:
-    """Return by which measure a match is verified, as the end of a sentence."""
+    """Return how a match is verified, as the end of a sentence."""
     near = recipe.sketch
     if isinstance(near, SimHashDistance):
         check = (
@@ -35,7 +35,7 @@ def check_of(recipe: Recipe) -> str:
 
 
 def statement(recipe: Recipe) -> str:
-    """Return in one sentence by which measure every removal was verified."""
+    """Return one sentence that states how every removal was verified."""
     check = check_of(recipe)
     if recipe.group == "components":
         return f"Every pair was verified {check}, but groups are connected components: see below_threshold."
@@ -49,20 +49,20 @@ def statement(recipe: Recipe) -> str:
 
 @dataclass(frozen=True)
 class RunCounts:
-    """What the summary of a run counts.
+    """Counts for the summary of a run.
 
     Parameters
     ----------
     num_documents, num_kept, num_removed, num_empty, num_short, num_blank, num_bad_rows, num_bad_lines : int
-        Of all inputs, without reference documents.
+        Counts over all inputs, without reference documents.
     num_without_id : int
-        Documents without an id, where others have one.
+        Number of documents without an id in sources where others have one.
     num_without_field : dict of str to int
-        Documents without a value for each field that `keep` uses.
+        Number of documents without a value, for each field that `keep` uses.
     num_candidates, num_measured, num_capped, num_crowded
-        Of the search, as :class:`Decision` has them.
+        Counts of the search, as in :class:`Decision`.
     num_below : int, optional
-        Removed documents that do not match, for groups by components.
+        Number of removed documents that do not match, for groups by components.
     """
 
     num_documents: int
@@ -106,26 +106,26 @@ def counts_of(documents: Documents, decision: Decision) -> RunCounts:
 
 
 def summarize(documents: Documents, recipe: Recipe, decision: Decision, timing: Timing) -> dict[str, Any]:
-    """Return the summary of a run that was decided on this machine, as :func:`summary_of`."""
+    """Return the summary of a run that was decided on this machine, as :func:`summary_of` does."""
     return summary_of(counts_of(documents, decision), recipe, timing)
 
 
 def summary_of(counts: RunCounts, recipe: Recipe, timing: Timing) -> dict[str, Any]:
-    """Return the summary; its first entry says how removals were verified.
+    """Return the summary; its first entry states how removals were verified.
 
     Parameters
     ----------
     counts : RunCounts
-        What was counted.
+        Counts of the run.
     recipe : Recipe
-        Resolved.
+        Resolved recipe.
     timing : Timing
         Seconds so far.
 
     Returns
     -------
     dict
-        JSON values only. ``timings`` and ``num_measured`` alone may differ between runs of the same answer.
+        JSON values. Only ``timings`` and ``num_measured`` may differ between runs with the same results.
     """
     from likewise import __version__
 
@@ -157,7 +157,7 @@ def summary_of(counts: RunCounts, recipe: Recipe, timing: Timing) -> dict[str, A
 
 
 def write_summary(work: Path, summary: dict[str, Any]) -> None:
-    """Write a summary into the directory of a run."""
+    """Write a summary to the directory of a run."""
     (work / SUMMARY).write_text(
         json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
     )

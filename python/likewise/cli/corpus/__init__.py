@@ -1,1 +1,1 @@
-"""Commands that ask questions between two collections."""
+"""Commands that compare two collections."""

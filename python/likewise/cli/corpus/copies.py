@@ -1,4 +1,4 @@
-"""``likewise copies``: where copies of given documents are."""
+"""``likewise copies``: copies of given documents."""
 
 import json
 import sys

@@ -102,14 +102,14 @@ def command(
 
 
 def _table_lines(summary: dict[str, Any]) -> list[str]:
-    """Return the table of splits by splits as lines."""
+    """Return the lines of the table of splits by splits."""
     from likewise.corpus import leak_table
 
     return table_lines(leak_table(summary))
 
 
 def _lines(summary: dict[str, Any], out: str | None) -> list[str]:
-    """Return the rest of a summary as lines for people."""
+    """Return the remaining lines of a summary."""
     num_dropped = sum(split["num_dropped"] for split in summary["splits"].values())
     lines = [
         summary["verification"],

@@ -1,4 +1,4 @@
-"""``likewise match``: the references that each query carries."""
+"""``likewise match``: the references that documents contain or resemble."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""``likewise index``: documents as they arrive."""
+"""``likewise index``: duplicate checks of documents as they arrive."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""``likewise index add``: say of each document whether it is new, and remember it."""
+"""``likewise index add``: check documents and add them."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def command(
             "durability", "does not apply to --url: the server sets its own durability (appendfsync)"
         )
     tally, skips = Tally(), options["on_error"] == "skip"
-    # On a server each call is one transaction, so that a refused document leaves all of its call out.
+    # On a server, each call is one transaction, so a rejected document causes its whole call to be rejected.
     most = MOST_AT_ONCE if url is None else 2_000
     try:
         with open_index(path, url, prefix, durability=durability, threads=options["threads"]) as index:
@@ -63,7 +63,7 @@ def command(
 
 
 def _add(index: Any, documents: GivenDocuments, tally: Tally, *, skips: bool) -> None:  # noqa: ANN401
-    """Add documents and write their verdicts; where one is refused those before it are there and told."""
+    """Add documents and write their verdicts. Documents before a rejected one are added and written."""
     from likewise.errors import InvalidInput
 
     while documents.ids:

@@ -1,4 +1,4 @@
-"""``likewise index check``: say of each document whether it is new, and remember nothing."""
+"""``likewise index check``: check documents without adding them."""
 
 from typing import Any
 

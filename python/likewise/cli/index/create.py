@@ -1,4 +1,4 @@
-"""``likewise index create``: an empty index by a recipe."""
+"""``likewise index create``: create an empty index with a recipe."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,7 +78,7 @@ def command(
     is_file = options["recipe_file"] is not None
     recipe = take_recipe(options, quiet=quiet) if like is None else _recipe_of(like, options)
     if not is_file:
-        # Containment prefers the longest in a run; an index has only the order of arrival.
+        # Containment keeps the longest document by default in a run; an index supports only the order of arrival.
         recipe = recipe.replace(keep="first")
     if recipe.needs_counting:
         raise InvalidParameter(
@@ -89,7 +89,7 @@ def command(
     with open_index(path, url, prefix, recipe, store=store, ttl=ttl, layout=layout) as index:
         if not quiet:
             click.echo(recipe_line(index.recipe.resolve().to_dict()), err=True)
-            # Of a server never the URL: it may hold a password.
+            # Never print the URL of a server: it may contain a password.
             place = path or f"{index.place}, with {counted(len(index), 'document')}"
             click.echo(f"recipe {index.recipe.recipe_id}; index in {place}", err=True)
 

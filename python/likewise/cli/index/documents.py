@@ -1,4 +1,4 @@
-"""Verdicts as JSON Lines on standard output, complete when they are written."""
+"""Documents given to index commands, and their verdicts as JSON Lines on standard output."""
 
 import json
 import sys
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from likewise.io.source.source import Piece
     from likewise.recipe.recipe import Recipe
 
-# Documents that are asked about in one transaction.
+# Maximum number of documents per transaction.
 MOST_AT_ONCE = 10_000
 
 
 @dataclass
 class Tally:
-    """What was read.
+    """Counts of the documents read.
 
     Parameters
     ----------
     num_documents, num_new, num_added, num_bad_rows : int
         Counts so far.
     skipped : tuple of str
-        What of directories and globs was not read.
+        Files of directories and globs that were not read.
     bad_rows : BadRowTally, optional
-        What the bad rows are compared with.
+        Checks the number of bad rows against its limit.
     note : str, optional
-        What a user should know of them.
+        Note about the bad rows for the user.
     """
 
     num_documents: int = 0
@@ -58,11 +58,11 @@ class GivenDocuments:
     texts : Texts
         The texts of n documents.
     ids : list of (str or None)
-        Their ids.
+        Ids of the documents.
     name : str
-        The input.
+        Name of the input.
     lines : list of int
-        Line or row of each, from 0.
+        Line or row of each document, from 0.
     """
 
     texts: "Texts"
@@ -71,7 +71,7 @@ class GivenDocuments:
     lines: list[int]
 
     def part(self, rows: slice) -> "GivenDocuments":
-        """Return some of them."""
+        """Return the documents of a slice of rows."""
         import numpy as np
 
         texts = self.texts.take(np.arange(len(self.ids))[rows])
@@ -87,27 +87,27 @@ def given_documents(
     needs_ids: bool,
     most_at_once: int = MOST_AT_ONCE,
 ) -> Iterator[GivenDocuments]:
-    """Yield the documents of all inputs in order; lines of standard input as soon as they are there.
+    """Yield the documents of all inputs in order; lines of standard input as soon as they arrive.
 
     Parameters
     ----------
     inputs : tuple of str
         Files, directories, globs, or ``-``.
     recipe : Recipe
-        Of the index.
+        Recipe of the index.
     options : dict
-        Those of `index_input_options`, which are taken out.
+        Options of the command; those of `index_input_options` are removed.
     tally : Tally
-        Takes the number of bad rows.
+        Receives the number of bad rows.
     needs_ids : bool
         Whether a row without an id is an error.
     most_at_once : int
-        Documents of each part.
+        Maximum number of documents per part.
 
     Raises
     ------
     InvalidInput
-        At a bad row, unless it is to be skipped, and at one without an id; at the end, if too many were bad.
+        At a bad row or a row without a required id, unless such rows are skipped; at the end, if too many rows are bad.
     """
     from likewise.io.inputs import find_inputs
     from likewise.io.lines.jsonl_stream import JsonlStream
@@ -148,7 +148,7 @@ _PIECE_BYTES = 1 << 20
 def _checked(
     piece: "Piece", name: str, first_line: int, run: "FileRun", tally: Tally, most_at_once: int, *, needs_ids: bool
 ) -> Iterator[GivenDocuments]:
-    """Yield the documents of a piece in parts of not too many; those before a bad row first."""
+    """Yield the documents of a piece in parts of at most `most_at_once`; raise at a bad row after those before it."""
     import numpy as np
 
     from likewise.errors import InvalidInput
@@ -192,7 +192,7 @@ def _checked(
 
 
 def say_tally(tally: Tally, *, quiet: bool) -> None:
-    """Say on stderr what was read."""
+    """Print the counts to stderr."""
     if quiet:
         return
     added = f", {tally.num_added:,} added" if tally.num_added else ""
@@ -205,8 +205,8 @@ def say_tally(tally: Tally, *, quiet: bool) -> None:
 
 
 def write_lines(rows: Iterable[dict[str, Any]]) -> None:
-    """Write each row as a line of JSON, and hand all of them on."""
-    # Surrogates of ids that came by other ways than a file stay readable as escapes.
+    """Write each row as a line of JSON, then flush."""
+    # Ids from other sources than files may contain surrogates, which are written as escapes.
     lines = [json.dumps(row, ensure_ascii=False).encode("utf-8", "backslashreplace") for row in rows]
     if lines:
         sys.stdout.buffer.write(b"\n".join(lines) + b"\n")
@@ -214,16 +214,16 @@ def write_lines(rows: Iterable[dict[str, Any]]) -> None:
 
 
 def write_verdicts(verdicts: Any, ids: list[str | None], tally: Tally) -> None:  # noqa: ANN401 - of either back end
-    """Write verdicts, each with the id of its document (null where it has none), and count them.
+    """Write verdicts, each with the id of its document (null if it has none), and count them.
 
     Parameters
     ----------
     verdicts : Verdicts
-        Of n documents.
+        Verdicts on n documents.
     ids : list of (str or None)
-        Theirs.
+        Ids of the documents.
     tally : Tally
-        Takes the counts.
+        Receives the counts.
     """
     rows = []
     for doc_id, verdict in zip(ids, verdicts, strict=True):
@@ -251,7 +251,7 @@ def ids_in(name: str) -> list[str]:
 
     data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     try:
-        # With the byte order mark that some editors write.
+        # Accepts the byte order mark that some editors write.
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1

@@ -1,4 +1,4 @@
-"""``likewise index export``: all documents with their verdicts."""
+"""``likewise index export``: write all documents with their verdicts."""
 
 import shutil
 import sys

@@ -1,4 +1,4 @@
-"""``likewise index query``: the nearest kept documents, or all that is known of an id."""
+"""``likewise index query``: find the most similar kept documents, or look up an id."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``likewise index remove``: forget documents, and promote in their place."""
+"""``likewise index remove``: remove documents and reassign their duplicates."""
 
 import sys
 from collections.abc import Iterable

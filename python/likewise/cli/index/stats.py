@@ -1,4 +1,4 @@
-"""``likewise index stats``: counts, sizes, recipe and versions."""
+"""``likewise index stats``: print counts, sizes, recipe and versions."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which index a command means, and how it is opened."""
+"""The index that a command works on, and how it is opened."""
 
 import importlib
 import warnings
@@ -35,12 +35,12 @@ def target_options(command: _Command) -> _Command:
 
 
 def split_target(places: tuple[str, ...], url: str | None, wanted: str = "") -> tuple[str, tuple[str, ...]]:
-    """Return PATH, empty where there is a URL, and what stands behind it.
+    """Return PATH, empty if there is a URL, and the arguments after it.
 
     Raises
     ------
     click.UsageError
-        If PATH is missing, or what must stand behind it (`wanted`).
+        If PATH or the required arguments after it (`wanted`) are missing, or there are unexpected ones.
     """
     path, rest = ("", places) if url is not None else (places[0] if places else "", places[1:])
     if url is None and not path:
@@ -59,23 +59,23 @@ def open_index(
     recipe: "Recipe | None" = None,
     **options: Any,  # noqa: ANN401 - those of the index
 ) -> Any:  # noqa: ANN401 - one of two classes with the same methods
-    """Open the index that a command means.
+    """Open the index that a command works on.
 
     Parameters
     ----------
     path, url, prefix : str
-        As given.
+        Arguments of the command.
     recipe : Recipe, optional
-        To make one; without it there must be one.
+        Recipe of a new index; if None, the index must exist.
     **options
-        Further arguments of :class:`likewise.index.Index`; those of None are left out.
+        Further arguments of :class:`likewise.index.Index`; None values are omitted.
 
     Raises
     ------
     InvalidInput
-        If there is none and no recipe.
+        If there is no index and no recipe.
     InvalidParameter
-        If --prefix stands without --url.
+        If an option requires --url, or is not supported with it.
     """
     from likewise.errors import InvalidInput, InvalidParameter
 
@@ -100,7 +100,7 @@ def open_index(
     if recipe is None and not is_there(Path(path)):
         raise InvalidInput("no index here; create one with `likewise index create`", path)
     with warnings.catch_warnings():
-        # Said below, without a place in the code.
+        # The warning is printed below, without its code location.
         warnings.simplefilter("ignore", RuntimeWarning)
         index = Index(path, recipe, **options)
     if (warning := unfinished_warning(index.path)) is not None:

@@ -1,1 +1,1 @@
-"""What commands share: options, progress, output on a terminal."""
+"""Shared parts of commands: options, progress, terminal output."""

@@ -1,11 +1,11 @@
-"""Help in two lengths: ``-h`` lists the options that most people use, ``--help`` all of them; both in groups."""
+"""Help in two lengths, both in groups: ``-h`` lists the most common options, ``--help`` all of them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
-#: Groups in the order of the help, and the names of their parameters. What is in none comes under *Options*.
+#: Groups in the order of the help, and the names of their parameters. Others are listed under *Options*.
 GROUPS: dict[str, frozenset[str]] = {
     "Input": frozenset(
         {
@@ -60,7 +60,7 @@ GROUPS: dict[str, frozenset[str]] = {
     "Limits": frozenset({"max_body", "max_batch", "max_concurrency", "max_rate", "deadline"}),
     "Resources": frozenset({"threads", "memory", "engine", "master", "checkpoint_dir", "driver_memory"}),
 }
-#: Parameters that the short help lists, of any command that has many.
+#: Parameters that the short help lists.
 COMMON = frozenset(
     {
         *("text_field", "id_field", "file_format", "on_error"),
@@ -75,8 +75,8 @@ COMMON = frozenset(
 class LongCommand(click.Command):
     """A command with many options, and help in two lengths.
 
-    Options appear in the order of :data:`GROUPS`, and within a group as the command declares them. Those that belong to
-    this command alone, in no group, come first.
+    Options appear in the order of :data:`GROUPS`, and within a group in the order of declaration. Options in no group
+    come first.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of click.Command
@@ -92,7 +92,7 @@ class LongCommand(click.Command):
         self.params.append(self._short_help_option)
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:
-        """Return the name of the long help; ``-h`` is an option of its own."""
+        """Return the name of the long help option; ``-h`` is a separate option."""
         return ["--help"]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -114,7 +114,7 @@ class LongCommand(click.Command):
         yield "Help", [option for option in options if option in helps]
 
     def short_help_text(self, ctx: click.Context) -> str:
-        """Return the short help: one sentence, and the options that most people use, a line or two each."""
+        """Return the short help: one sentence, and the most common options with one sentence each."""
         formatter = ctx.make_formatter()
         self.format_usage(ctx, formatter)
         with formatter.indentation():
@@ -139,7 +139,7 @@ class LongCommand(click.Command):
 
 
 def _names(option: click.Option, ctx: click.Context) -> str:
-    """Return an option as the short help shows it: choices are in its sentence, where they matter."""
+    """Return the names of an option as the short help shows them, with the metavar instead of the choices."""
     metavar = "" if option.is_flag else f" {option.metavar or (option.name or '').upper()}"
     return ", ".join(option.opts) + metavar
 

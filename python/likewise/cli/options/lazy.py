@@ -1,4 +1,4 @@
-"""Groups of commands that are imported when they are used, so that help costs little."""
+"""Command groups whose commands are imported when used, so that help is fast."""
 
 import importlib
 from collections.abc import Mapping
@@ -8,26 +8,26 @@ import click
 
 
 class LazyGroup(click.Group):
-    """Commands by name, each in a module of its own; a subclass lists them.
+    """A group of commands, each in its own module; subclasses list them.
 
     Attributes
     ----------
     listed : mapping of str to (str, str)
-        Name of each -> its module, which holds `command`, and what the help says of it.
+        Command name -> (module, which contains `command`, and help text).
     """
 
     listed: ClassVar[Mapping[str, tuple[str, str]]] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names, in the order of the help."""
+        """Return the command names in the order of the help."""
         return list(self.listed)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, importing it; None where there is none of this name."""
+        """Import and return a command; None if the name is unknown."""
         if cmd_name not in self.listed:
             return None
         command: click.Command = importlib.import_module(self.listed[cmd_name][0]).command
-        # Its function is called `command` in every module; whoever lists commands by their own name needs this one.
+        # The function is called `command` in every module; code that lists commands by name needs the listed name.
         command.name = cmd_name
         return command
 

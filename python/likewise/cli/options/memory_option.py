@@ -1,4 +1,4 @@
-"""The option that bounds memory."""
+"""The option that limits memory."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the recipe that they make."""
+"""Options that several commands share, and the recipes and reading rules built from them."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Decorator = Callable[[_Command], _Command]
 
-# More digits are not spelled out.
+# Numbers with more digits are rejected.
 _MAX_DIGITS = 30
 
 
 def threshold(text: str) -> "float | str":
-    """Return a number, or ``auto``; the type of an option.
+    """Return a number or ``auto``; an option type.
 
     Raises
     ------
@@ -41,12 +41,12 @@ def threshold(text: str) -> "float | str":
 
 
 def count(text: str) -> int:
-    """Return a whole number, also written as 17e9 or 8_000_000; the type of an option.
+    """Return a whole number, also written as 17e9 or 8_000_000; an option type.
 
     Raises
     ------
     click.BadParameter
-        If it is none.
+        If the text is not a whole number.
     """
     try:
         number = Decimal(text)
@@ -266,7 +266,7 @@ _OPTIONS = {
         help="Read the recipe from a JSON file or from the summary.json of a run.",
     ),
 }
-# Bad rows can be passed through only where documents are written.
+# Bad rows can be kept only by commands that write documents.
 _ON_ERROR_SKIP = click.option(
     "--on-error",
     type=click.Choice(["fail", "skip"]),
@@ -284,7 +284,7 @@ _SEARCH = (
 )
 _DECISION = ("keep", "group")
 _FEATURES = ("method", "tokens", "tokenizer", "shingle", *TEXT_OPTIONS, "seed", "hash")
-# Those of which one may change what others mean, and the fields that are said then.
+# Options that may change the defaults of other fields, and the fields that are shown if one is given.
 _FEATURE_OPTIONS = (
     *("method", "tokens", "shingle", "weights", "hash", "bits"),
     *("threshold", "within", "measure", "short_margin", "bands", "rows"),
@@ -303,7 +303,7 @@ _INPUT = (
     *_FORMAT,
     "threads",
 )
-# Of commands that read documents; what they write does not depend on threads.
+# Options of commands that read documents; results do not depend on threads.
 READING = (*_INPUT, "on_error")
 _MATCH = ("threshold", "within", "measure", "short_threshold", "short_margin")
 _PLAN = (
@@ -336,37 +336,37 @@ INPUTS = click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 
 
 def feature_options(command: _Command) -> _Command:
-    """Add the options that make features."""
+    """Add the options for features."""
     return _add((*_FEATURES, "preset", "recipe_file"), command)
 
 
 def sketch_options(command: _Command) -> _Command:
-    """Add the options that make sketches."""
+    """Add the options for sketches."""
     return _add((*_SKETCH, "preset", "recipe_file"), command)
 
 
 def search_options(command: _Command) -> _Command:
-    """Add the options that make sketches and find pairs."""
+    """Add the options for sketches and candidate search."""
     return _add((*_SKETCH, *_SEARCH, "preset", "recipe_file"), command)
 
 
 def matching_options(command: _Command) -> _Command:
-    """Add the options that make the features of likewise match, but those with defaults of its own."""
+    """Add the feature options of likewise match, except those with different defaults there."""
     return _add(("tokens", "tokenizer", *TEXT_OPTIONS, "seed", "hash", "preset", "recipe_file"), command)
 
 
 def judging_options(command: _Command) -> _Command:
-    """Add the options that say what a match is, without those of a search: `seed` is that of a sample here."""
+    """Add the options that define a match, without search options; `seed` is excluded because it is a sample's here."""
     return _add((*(name for name in _FEATURES if name != "seed"), "weights", *_MATCH, "preset", "recipe_file"), command)
 
 
 def match_options(command: _Command) -> _Command:
-    """Add the options that make sketches and say what a match is."""
+    """Add the options for sketches and those that define a match."""
     return _add((*_SKETCH, *_MATCH, "preset", "recipe_file"), command)
 
 
 def plan_options(command: _Command) -> _Command:
-    """Add the options that bands and radius follow from."""
+    """Add the options that determine bands and radius."""
     return _add((*_PLAN, "preset", "recipe_file"), command)
 
 
@@ -376,17 +376,17 @@ def decision_options(command: _Command) -> _Command:
 
 
 def input_options(command: _Command, without: tuple[str, ...] = ()) -> _Command:
-    """Add the options that say how files are read by a command that writes no documents, except those `without`."""
+    """Add the reading options of a command that does not write documents, except those in `without`."""
     return _add(tuple(name for name in _INPUT if name not in without), _ON_ERROR_SKIP(command))
 
 
 def index_input_options(command: _Command) -> _Command:
-    """Add the options that say how files are read by a command of the index, where ids are those of the index."""
+    """Add the reading options of an index command; the index itself checks for duplicate ids."""
     return input_options(command, without=("duplicate_ids",))
 
 
 def document_options(command: _Command, without: tuple[str, ...] = ()) -> _Command:
-    """Add the options that say how files are read by a command that writes documents back, except those `without`."""
+    """Add the reading options of a command that writes documents, except those in `without`."""
     names = (*_INPUT[:3], "on_error", *_INPUT[3:])
     return _add(tuple(name for name in names if name not in without), command)
 
@@ -398,22 +398,22 @@ def _add(names: tuple[str, ...], command: _Command) -> _Command:
 
 
 def take_recipe(options: dict[str, Any], base: str = "online", *, quiet: bool = True) -> "Recipe":
-    """Return the recipe of a command's options, which are taken out of `options`.
+    """Build the recipe from a command's options and remove these from `options`.
 
-    Unless `quiet`, one line on stderr shows the recipe if an option is named that other fields may depend on.
+    Unless `quiet`, print the recipe to stderr if an option was given that other fields may depend on.
 
     Parameters
     ----------
     options : dict
-        Those of the command.
+        Options of the command.
     base : str
-        The preset where neither a preset nor a file is named, and the options agree with it.
+        Preset to use if neither a preset nor a file is given and the options agree with it.
 
     Raises
     ------
     InvalidParameter
-        If an option does not act with the method, or stands beside a recipe file: only weights may, by the
-        recipe's own rule, in place of the table that it names.
+        If an option does not apply to the method, or is combined with a recipe file. Only --weights with the rule
+        of the recipe may be; it replaces the recipe's table.
     """
     is_told = not quiet and any(options.get(name) is not None for name in _FEATURE_OPTIONS)
     recipe = _taken_recipe(options, base)
@@ -456,19 +456,19 @@ def _taken_recipe(options: dict[str, Any], base: str) -> "Recipe":
         )
     if given:
         raise InvalidParameter(min(given), "cannot be combined with --recipe; edit the recipe file instead")
-    # What the recipe names does not travel in its JSON.
+    # The JSON of a recipe contains only the ids of its word lists.
     for name, words in lists.items():
         if getattr(recipe, f"{name}_id") is None:
             raise InvalidParameter(name, "cannot be combined with --recipe, which uses no such list")
         recipe = recipe.replace(**{name: words})
-    # Weights named here are meant: those of the table, or counted on this input.
+    # Weights given here replace those of the recipe: from the table, or counted on this input.
     return recipe if named_weights is None else recipe.replace(weights_id=None, table=table)
 
 
 def take_recipe_beside(
     options: dict[str, Any], index: Path | None, references: Sequence[Path], base: str, *, quiet: bool
 ) -> "Recipe":
-    """Return the recipe of the options; that of the index or of the first run where none but --keep is named."""
+    """Return the recipe of the options; if none except --keep is given, that of the index or of the first run."""
     from likewise.batch.against.references import recipe_of_references
     from likewise.recipe.rules import FIELDS_OF_METHOD
 
@@ -485,14 +485,14 @@ def take_recipe_beside(
 
 
 def fields_line(recipe: "Recipe") -> str:
-    """Return in one line the fields of a recipe that options may have changed together, as they are now."""
+    """Return a line with the fields of a recipe that the options may have changed."""
     fields = recipe.to_dict() | ({} if recipe.threshold is None else {"short_margin": recipe.short_margin or 0.0})
     names = [name for name in _FIELDS_OF_LINE if name in fields]
     return "recipe: " + ", ".join(f"{name.replace('_', ' ')} {fields[name]}" for name in names)
 
 
 def take_run(options: dict[str, Any]) -> "FileRun":
-    """Return how files are read, from a command's options, which are taken out of `options`."""
+    """Build the reading rules from a command's options and remove these from `options`."""
     from likewise.batch.options import FileRun
 
     return FileRun(
@@ -515,7 +515,7 @@ def take_run(options: dict[str, Any]) -> "FileRun":
 
 
 def recipe_line(recipe: Mapping[str, Any]) -> str:
-    """Return in one line what a resolved recipe, given as its fields, searches and over which features."""
+    """Return a line that describes the search and the features of a resolved recipe, given as its fields."""
     if recipe["method"] == "minhash":
         search = f"MinHash: {recipe['num_slots']} slots of {recipe['slot_bits']} bits"
         search += f" in {recipe['bands']} bands of {recipe['rows']}" if "bands" in recipe else ""

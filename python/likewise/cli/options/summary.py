@@ -1,4 +1,4 @@
-"""Summaries of runs as lines for people, in every command that makes one."""
+"""Text lines for run summaries, shared by all commands that make a run."""
 
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def print_summary(
 
 
 def search_line(summary: dict[str, Any]) -> str:
-    """Return the recall at the threshold and the number of candidate pairs."""
+    """Return a line with the recall at the threshold and the number of candidate pairs."""
     recall, candidates = summary["recall"], summary["num_candidates"]
     found = f"P(found) at the threshold: {'unknown for this measure' if recall is None else f'{recall:.4f}'}"
     if candidates is None:
@@ -36,7 +36,7 @@ def search_line(summary: dict[str, Any]) -> str:
 
 
 def crowd_words(summary: dict[str, Any]) -> str:
-    """Return the number of documents in full buckets and how they were compared, as the end of a line."""
+    """Return the number of documents in full buckets and how they were compared, to append to a line."""
     num_crowded, num_capped = summary["num_crowded"], summary["num_capped"]
     if not (num_crowded or num_capped):
         return ""
@@ -46,7 +46,7 @@ def crowd_words(summary: dict[str, Any]) -> str:
 
 
 def bad_line(summary: dict[str, Any]) -> str:
-    """Return the numbers of bad rows and of blank lines."""
+    """Return a line with the numbers of bad rows and blank lines."""
     rows, lines = summary["num_bad_rows"], summary.get("num_bad_lines", 0)
     held = f" of {lines:,} lines" if lines > rows else ""
     return f"{counted(rows, 'bad row')}{held}, {counted(summary['num_blank_lines'], 'blank line')}"

@@ -1,4 +1,4 @@
-"""What people see: errors with a hint, text without control characters, colors only where they belong."""
+"""Terminal output: errors with a hint, escaped control characters, and colors only if supported."""
 
 import errno
 import glob
@@ -22,7 +22,7 @@ _HINTS: dict[type[BaseException], str] = {
 
 
 def printable(text: str) -> str:
-    """Return text with control characters escaped, so that a document cannot steer the terminal."""
+    """Return text with control characters escaped, so that a document cannot control the terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == " " else _escape(c) for c in text)
@@ -36,19 +36,19 @@ def _escape(character: str) -> str:
 
 
 def chosen_lines(facts: Mapping[str, Any]) -> list[str]:
-    """Return in lines how a run chose its threshold, from the record in its summary."""
+    """Return the lines that describe how a run chose its threshold, from the record in its summary."""
     from likewise.recipe.valley import choice_lines
 
     return choice_lines(facts)
 
 
 def has_color(stream: TextIO) -> bool:
-    """Return whether a stream takes colors: a terminal, and NO_COLOR is not set."""
+    """Return whether a stream supports colors: it is a terminal, and NO_COLOR is not set."""
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def explain(error: Exception) -> int:
-    """Say on stderr what went wrong and how to go on; return the exit status."""
+    """Print the error and a hint to stderr; return the exit status."""
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | PermissionError):
         _say(
             str(error) if error.filename is None else f"{error.filename}: {(error.strerror or str(error)).lower()}",
@@ -56,7 +56,7 @@ def explain(error: Exception) -> int:
         )
         return 2
     if isinstance(error, OSError):
-        # Whoever writes to a file names it.
+        # Code that writes to a file names it in the error.
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         hint = "free some space, or choose another location." if is_full else None
         place = error.filename or ("standard output" if is_full else "system")
@@ -70,14 +70,14 @@ def explain(error: Exception) -> int:
 
 
 def _hint_of(error: OSError) -> str:
-    """Return how to go on where the system found no file, or was not let in."""
-    # By the name that was given: a file that is being written has another one while it is.
-    # What was opened by its descriptor has no name.
+    """Return a hint for a missing file or denied access."""
+    # `filename` is the name that was given, not the temporary name of a file being written.
+    # Files opened by descriptor have no name.
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""
     for folder in reversed(Path(name).parents):
         if os.path.lexists(folder) and not folder.is_dir():
             return f"{folder} is not a directory: choose another path."
-        # Part of a glob is no directory to be made.
+        # A part of a glob is not a directory that could be created.
         if isinstance(error, FileNotFoundError) and not glob.has_magic(str(folder)) and not folder.exists():
             return f"no directory {folder}: create it first, or check the path."
     if isinstance(error, PermissionError):
@@ -88,7 +88,7 @@ def _hint_of(error: OSError) -> str:
 def _explain_ours(error: LikewiseError) -> int:
     text = str(error)
     if isinstance(error, InvalidParameter):
-        # These are no options.
+        # These two are not options.
         text = (
             error.message if error.name in ("path", "splits") else f"--{error.name.replace('_', '-')}: {error.message}"
         )
@@ -104,13 +104,13 @@ def _say(text: str, hint: str | None) -> None:
 
 
 def skipped_line(names: Sequence[str]) -> str:
-    """Return a line about files of directories and globs that were not read."""
+    """Return a line about the files of directories and globs that were not read."""
     shown = ", ".join(map(printable, names[:3])) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
     return f"skipped {counted(len(names), 'file')} of other kinds (or links, or directories matched by a glob): {shown}"
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the rows of a table as lines: the first column to the left, numbers to the right."""
+    """Return the rows of a table as lines, with the first column left-aligned and the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -1,4 +1,4 @@
-"""Options that say what is done to texts before they are cut, and how bytes are cut."""
+"""Options for the processing of texts before tokenization, and for the chunking of bytes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def facts(**given: Any) -> dict[str, Any]:  # noqa: ANN401 - what click takes
-    """Return what click takes of an option."""
+    """Return the arguments of an option for click."""
     return given
 
 
 def named_options(options: dict[str, dict[str, Any]]) -> dict[str, Callable[[Any], Any]]:
-    """Return options by the fields that they set, whose names they have."""
+    """Return options by the names of the fields that they set."""
     return {name: click.option("--" + name.replace("_", "-"), **about) for name, about in options.items()}
 
 
@@ -51,7 +51,7 @@ TEXT_OPTIONS = named_options(_OPTIONS)
 
 
 def take_word_lists(given: dict[str, Any]) -> "dict[str, WordList]":
-    """Return the lists that options of a recipe name, which are taken out of `given`.
+    """Read the word lists that recipe options name, and remove these from `given`.
 
     Raises
     ------

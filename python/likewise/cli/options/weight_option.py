@@ -1,4 +1,4 @@
-"""What --weights means: a rule, a file, or a rule and its file."""
+"""Interpretation of --weights: a rule, a file, or a rule and its file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,21 +9,21 @@ if TYPE_CHECKING:
 
 
 def take_weights(given: dict[str, Any], fields: Mapping[str, Any], lists: "Mapping[str, WordList]") -> None:
-    """Replace the text of --weights among the options of a recipe by a rule and, where it names a file, its table.
+    """Replace the text of --weights in the recipe options by a rule and, if it names a file, a table.
 
     Parameters
     ----------
     given : dict
-        The options that were named.
+        The given options; modified in place.
     fields : mapping
-        Those of the recipe that they are added to, by which the terms of a lexicon are cut.
+        Fields of the recipe that the options are added to; they determine how the terms of a lexicon are tokenized.
     lists : mapping
-        Lists of words that were named; they take part in that.
+        The given word lists, which also affect tokenization.
 
     Raises
     ------
     InvalidParameter
-        If it is neither a rule nor a file.
+        If the text is neither a rule nor a file.
     InvalidInput
         If the file is neither a table nor a lexicon.
     """

@@ -1,4 +1,4 @@
-"""``likewise boilerplate``: what many documents of one site share."""
+"""``likewise boilerplate``: parts that many documents of one site share."""
 
 from functools import partial
 from pathlib import Path
@@ -98,7 +98,7 @@ def command(
 
 
 def _lines(summary: dict[str, Any], out: str | None) -> list[str]:
-    """Return a summary as lines for people."""
+    """Return the lines of a summary."""
     unit, emptied = summary["options"]["unit"], summary["num_emptied"]
     lines = [
         summary["verification"],

@@ -89,7 +89,7 @@ def command(
     if str(out) == "-":
         raise InvalidParameter("out", "must be a directory")
     given = _part_options(unit, options)
-    # Equal parts are no choice to be shown.
+    # The default, equal parts, is not shown as a recipe.
     recipe, run = take_recipe(given, quiet=quiet or given is not options), take_run(options)
     with shown(not quiet) as report:
         summary = dedup_parts(
@@ -108,7 +108,7 @@ def command(
 
 
 def _part_options(unit: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options of the recipe: equal parts match unless a recipe is named, which spans do not take."""
+    """Return the recipe options. Without a recipe, equal parts match; spans accept no recipe."""
     from likewise.errors import InvalidParameter
     from likewise.recipe.rules import FIELDS_OF_METHOD
 
@@ -126,7 +126,7 @@ def _part_options(unit: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def part_lines(summary: dict[str, Any], out: str | None) -> list[str]:
-    """Return a summary as lines for people."""
+    """Return the lines of a summary."""
     unit = summary["options"]["unit"]
     seconds = summary["timings"]
     stages = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in seconds["wall_s"].items())

@@ -1,4 +1,4 @@
-"""``likewise plan``: bands or radius, and what they find; or how to search a number of fingerprints."""
+"""``likewise plan``: bands or radius and their recall, or a search plan for a number of fingerprints."""
 
 import json
 import sys

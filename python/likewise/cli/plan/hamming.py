@@ -1,4 +1,4 @@
-"""The part of ``likewise plan`` about searching fingerprints: the frontier, the choice, the textbook."""
+"""Search plans of ``likewise plan``: the best trade-offs, the chosen search, published searches."""
 
 import json
 import sys
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from likewise.hamming.plan import HammingPlan, PlannedSearch
     from likewise.theory.textbook import TextbookSearch
 
-# Fingerprints of a sample that are looked at.
+# Number of fingerprints of a sample that are used.
 _SAMPLE = 100_000
 
 
 def run(options: Mapping[str, Any]) -> None:
-    """Print the plans for a number of fingerprints, or measure the costs they stand on."""
+    """Print the plans for a number of fingerprints, or measure the costs that plans use."""
     from likewise.errors import InvalidParameter
     from likewise.hamming.plan import plan_hamming
     from likewise.theory.textbook import textbook_searches
@@ -65,7 +65,7 @@ def run(options: Mapping[str, Any]) -> None:
     plan = plan_of(with_ids=with_ids)
     least_with_ids = None
     if with_ids and plan.chosen is None:
-        # More than one index holds have no rows there; fewer may do without them.
+        # If the fingerprints do not fit with ids, they may fit without.
         least_with_ids, plan, with_ids = _smallest(plan), plan_of(with_ids=False), False
     if options["as_json"]:
         click.echo(json.dumps(plan.to_dict() | {"with_ids": with_ids}))
@@ -185,7 +185,7 @@ def _explain(searches: "tuple[TextbookSearch, ...]", n: int, bits: int, within: 
 
 
 def _columns(rows: list[list[str]]) -> list[str]:
-    """Return lines of columns two blanks apart, the first to the left, the others to the right."""
+    """Return lines of columns separated by two blanks, the first left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -1,4 +1,4 @@
-"""The part of ``likewise plan`` about runs on Spark: stages with bytes, core-seconds and memory."""
+"""Spark plans of ``likewise plan``: stages with bytes, core-seconds and memory."""
 
 import json
 import sys
@@ -13,17 +13,17 @@ from likewise.cli.options.terminal import has_color
 if TYPE_CHECKING:
     from likewise.batch.budget.cluster_plans import RunPlan
 
-# Of the documents of the benchmarks.
+# Average of the documents of the benchmarks.
 _DOCUMENT_BYTES = 1173
 
 
 def run(given: dict[str, Any], search: dict[str, Any], options: dict[str, Any], *, as_json: bool) -> None:
-    """Print what a run of a recipe takes on Spark.
+    """Print the costs of running a recipe on Spark.
 
     Raises
     ------
     InvalidParameter
-        If an option is missing, or belongs to another plan.
+        If an option is missing, or applies to another kind of plan.
     """
     from likewise.batch.budget.cluster_plans import plan_run
     from likewise.errors import InvalidParameter

@@ -26,7 +26,7 @@ Examples:
   likewise serve collections --keys keys.txt --host 0.0.0.0
 """
 
-# Settings that an option of another name sets.
+# Settings whose option has a different name.
 _OPTIONS = {"max_body_bytes": "max_body", "max_requests_per_second": "max_rate", "deadline_s": "deadline"}
 
 

@@ -1,4 +1,4 @@
-"""``likewise mcp``: an index as tools of an agent."""
+"""``likewise mcp``: an index as tools for an agent."""
 
 import os
 

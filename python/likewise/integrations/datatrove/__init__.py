@@ -3,7 +3,7 @@
 from likewise.errors import MissingExtra
 
 try:
-    # Its package of filters needs more than the package itself.
+    # The filters of datatrove need more packages than datatrove itself.
     import datatrove.pipeline.filters  # noqa: F401
 except ImportError as error:
     raise MissingExtra("datatrove", "likewise.integrations.datatrove") from error

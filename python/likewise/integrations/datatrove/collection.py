@@ -52,7 +52,7 @@ class LikewiseDedupTexts(PipelineStep):
 class LikewiseDedupDecision(PipelineStep):
     """Second step, one task: decide with :func:`likewise.dedup` which documents to keep, on all processors.
 
-    The result is that of the plain call for the documents of all tasks, in order of their tasks. It is written to
+    The result is that of one call for the documents of all tasks, in the order of the tasks. It is written to
     ``verdicts`` and ``summary.json`` in the working directory.
 
     Parameters
@@ -60,7 +60,7 @@ class LikewiseDedupDecision(PipelineStep):
     folder : str, tuple or DataFolder
         The working directory.
     recipe : Recipe or str, optional
-        When two documents match, or the name of a preset, as for :func:`likewise.dedup`.
+        Determines when two documents match; or the name of a preset, as for :func:`likewise.dedup`.
     threads : int, optional
         Number of threads; all processors if None.
     """

@@ -1,8 +1,9 @@
-"""The visible text of pages, as a process of its own: resiliparse holds the interpreter's lock.
+"""Extraction of visible text in a separate process, since resiliparse holds the interpreter lock.
 
-Run as a script. It reads batches of pages from standard input and answers each on standard output: numbers of 4 bytes,
-little-endian. A batch is the number of pages, then for each its charset and its bytes, each after its length; an answer
-is for each page 1 and its text in UTF-8, or 0 and why there is none, after its length. It ends with its input.
+Run as a script. It reads batches of pages from standard input and answers each page on standard output. Numbers have 4
+bytes, little-endian. A batch is the number of pages, then the charset and the bytes of each page, each preceded by its
+length. An answer is 1, the length and the text in UTF-8; or 0, the length and the error. The process ends with its
+input.
 """
 
 import json
@@ -11,9 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-# What a page may take while it is read; one that takes more ends the process, and is a bad row.
+# Memory limit while a page is read; a page that needs more ends the process and becomes a bad row.
 _MEMORY_BYTES = 4 << 30
-# Settings of the extraction, all that differ from those of the library or matter.
+# Settings of the extraction: all that differ from the library's defaults, and all that matter.
 SETTINGS: dict[str, Any] = {
     "preserve_formatting": True,
     "main_content": False,
@@ -26,7 +27,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def serve(asked: BinaryIO, answered: BinaryIO) -> None:
-    """Answer batches until there are no more."""
+    """Answer batches until the input ends."""
     text_of = _extractor()
     while start := asked.read(4):
         (num_pages,) = struct.unpack("<I", start)
@@ -45,7 +46,7 @@ def _extractor() -> Callable[[bytes, str], str]:
     from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encoding_to_html5
 
     def text_of(page: bytes, charset: str) -> str:
-        # A name that is none of the web's is no better than none.
+        # Ignore charset names that the web standard does not define.
         known = map_encoding_to_html5(charset, fallback_utf8=False) if charset else None
         encoding = known or detect_encoding(page, from_html_meta=True) or "utf-8"
         return str(extract_plain_text(bytes_to_str(page, encoding), **SETTINGS))
@@ -70,10 +71,10 @@ def _limit_memory() -> None:
 
 
 def main() -> None:
-    """Serve standard input until it ends; the paths of packages are the first argument."""
+    """Serve standard input until it ends; the first argument is `sys.path` as JSON."""
     import signal
 
-    # Ctrl-C goes to the whole group; this process ends with its input.
+    # Ctrl-C reaches the whole process group; this process ends with its input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.path[:] = json.loads(sys.argv[1])
     _limit_memory()

@@ -1,4 +1,4 @@
-"""The visible text of pages, read by separate processes."""
+"""The visible text of pages, extracted by separate processes."""
 
 import json
 import struct
@@ -12,15 +12,15 @@ from pathlib import Path
 from likewise.errors import MissingExtra
 from likewise.io.archives import html_process
 
-# For a batch: its extractor reads ten megabytes per second and more, so that one that takes longer hangs.
+# Time limit of a batch. The extractor reads at least ten megabytes per second; one that takes longer hangs.
 _TIMEOUT_S = 60.0
 _SECONDS_A_BYTE = 1e-5
-# How long processes wait for the next archive when one is done.
+# Seconds that idle processes wait for the next archive.
 _IDLE_S = 2.0
 
 
 class HtmlReaders:
-    """Processes that take visible text out of pages, as many as threads ask at once; started when first needed."""
+    """Processes that extract the visible text of pages, one per concurrent caller; started when first needed."""
 
     def __init__(self, timeout_s: float = _TIMEOUT_S) -> None:
         self._timeout_s = timeout_s
@@ -31,7 +31,7 @@ class HtmlReaders:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Keep idle processes for a while, as a context; they end some seconds after the last one."""
+        """Keep idle processes alive while the context is active, and for `_IDLE_S` seconds after the last one."""
         with self._lock:
             self._num_users += 1
             if self._timer is not None:
@@ -48,18 +48,18 @@ class HtmlReaders:
                     self._timer.start()
 
     def texts(self, pages: Sequence[tuple[bytes, str]]) -> list[tuple[str | None, str]]:
-        """Return the visible text of pages. Safe from several threads.
+        """Return the visible text of pages. Thread-safe.
 
         Parameters
         ----------
         pages : sequence of (bytes, str)
-            Pages with their charset, ``""`` where it must be found.
+            Pages with their charset, ``""`` if it must be detected.
 
         Returns
         -------
         list of (str or None, str)
-            Text, or None and the reason: what a page does to its process, also by ending it or by never ending, is
-            told of that page alone.
+            Text and ``""``, or None and the reason. A page that crashes or blocks its process affects only its own
+            result.
         """
         found: list[tuple[str | None, str]] = []
         while len(found) < len(pages):
@@ -73,7 +73,7 @@ class HtmlReaders:
                 continue
             process.kill()
             if reason is not None:
-                # The page whose answer did not come ended it; those behind go to another one.
+                # The first page without an answer ended the process; the pages after it go to another process.
                 found.append((None, reason))
         return found
 
@@ -97,7 +97,7 @@ class HtmlReaders:
 class _HtmlProcess:
     def __init__(self) -> None:
         self.is_ended = False
-        # -P: the directory of the script is no place of packages.
+        # -P: do not import from the directory of the script.
         command = [sys.executable, "-P", str(Path(html_process.__file__)), json.dumps(sys.path)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -106,7 +106,7 @@ class _HtmlProcess:
     def ask(
         self, pages: Sequence[tuple[bytes, str]], timeout_s: float
     ) -> tuple[list[tuple[str | None, str]], str | None]:
-        """Return the answers that came, and why no more did."""
+        """Return the answers received, and the reason if some are missing."""
         asked, answered = self._process.stdin, self._process.stdout
         assert asked is not None
         assert answered is not None
@@ -161,7 +161,7 @@ class _HtmlProcess:
 
 
 def html_reader() -> dict[str, object]:
-    """Return which library takes the text out of pages, with its version and settings.
+    """Return the library that extracts text from pages, with its version and settings.
 
     Raises
     ------

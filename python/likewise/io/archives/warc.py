@@ -1,4 +1,4 @@
-"""Web archives: WARC, its texts (WET) and ARC, read record by record, written back byte for byte."""
+"""Web archives: WARC, its extracted texts (WET) and ARC, read record by record, and written back byte for byte."""
 
 import tempfile
 import threading
@@ -37,15 +37,15 @@ _PACKED_AT_ONCE = 64
 
 @dataclass(eq=False)
 class WarcFile(InputFile):
-    """A web archive. Its documents are the pages and texts in it; all other records pass through.
+    """A web archive. Its documents are the pages and texts in it; all other records are copied.
 
     Parameters
     ----------
     codec : {"gzip"}, optional
-        How it is packed. Where each record is a gzip member of its own, members are read and copied as they are; any
-        other file is unpacked once into the directory of the run, and written back with a member for each record.
+        Compression of the file. If each record is a separate gzip member, members are read and copied unchanged; any
+        other file is decompressed once into the directory of the run, and written back with one member per record.
     readers : HtmlReaders, optional
-        Take the text out of pages; archives of one run may share them.
+        Extract the text of pages; archives of one run may share them.
     """
 
     codec: str | None = None
@@ -64,12 +64,12 @@ class WarcFile(InputFile):
         self._others: list[tuple[int, int]] = []
         self._kinds: Counter[str] = Counter()
         self._num_cut = self._num_marked_cut = 0
-        # Records of jobs that were handed out and never read, since an earlier run had done them.
+        # Records of jobs that were yielded but not read, since an earlier run had processed them.
         self._unread: dict[int, list[RecordPlace]] = {}
         self._num_jobs = 0
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
-        """Cut the archive between records."""
+        """Split the archive between records."""
         check_rules(self.rules, self.name)
         self._begin()
         batch: list[RecordPlace] = []
@@ -85,31 +85,31 @@ class WarcFile(InputFile):
                 yield self._job(batch, num_bytes)
 
     def field_names(self, offset: int, length: int) -> list[str]:
-        """Return what is read of a record beside its text."""
+        """Return the fields of a record."""
         return list(FIELDS)
 
     def _job(self, places: list[RecordPlace], num_bytes: int) -> Job:
         number, self._num_jobs = self._num_jobs, self._num_jobs + 1
         self._unread[number] = places
-        # Of an unpacked copy no byte is one of the file's.
+        # Bytes of a decompressed copy do not count as progress in the file.
         return Job(num_bytes if self._read_path == self.path else 0, partial(self._read, number))
 
     def work_bytes(self) -> int:
-        """Return what a thread takes to take the texts out of pages."""
+        """Return the memory in bytes that a thread needs to extract texts from pages."""
         return _WORK_BYTES
 
     def provenance(self) -> dict[str, object]:
-        """Return what decides on the texts beside the recipe: the library that reads pages, unless the recipe does."""
+        """Return what determines the texts besides the recipe: the library that reads pages, unless the recipe does."""
         return {} if self.rules.keeps_markup else {"html": html_reader()}
 
     def facts(self) -> dict[str, object]:
-        """Return how many records there are of each type, and how many of them are cut.
+        """Return the number of records of each type, and the numbers of truncated records.
 
         Returns
         -------
         dict
-            ``num_records``: by type. ``num_cut``: shorter than they say. ``num_marked_cut``: whole, but the crawler
-            says that it cut what it fetched.
+            ``num_records``: records by type. ``num_cut``: records shorter than their header states. ``num_marked_cut``:
+            whole records that the crawler marked as truncated.
         """
         self._read_rest()
         return {
@@ -127,7 +127,7 @@ class WarcFile(InputFile):
         )
 
     def write_kept(self, target: Path, kept: Kept) -> None:
-        """Write kept records and records that are not documents to a new file, in order; at least one gzip member."""
+        """Write kept records and other records to a new file, in order; a gzip file has at least one member."""
         self._read_rest()
         others = np.array(self._others, np.uint64).reshape(-1, 2)
         starts = np.concatenate([kept.offsets.astype(np.uint64), others[:, 0]])
@@ -135,7 +135,7 @@ class WarcFile(InputFile):
         order = np.argsort(starts, kind="stable")
         starts, sizes = starts[order], sizes[order]
         if self.codec is not None and not len(starts):
-            # Of no bytes at all nobody could say whether they are all there.
+            # An empty file could not be distinguished from a truncated one.
             with target.open("xb") as out:
                 out.write(_packed(b""))
         elif self._read_path == self.path:
@@ -177,7 +177,7 @@ class WarcFile(InputFile):
             is_whole = is_whole and place.reason is None
             yield place
         if is_whole and self._wrong is not None:
-            # All records are there; what is missing is the end of the packing.
+            # All records are whole; only the end of the compressed data is missing.
             yield RecordPlace(num_bytes, 0, *self._wrong)
 
     def _read(self, number: int) -> Iterator[Piece]:
@@ -188,12 +188,12 @@ class WarcFile(InputFile):
         yield self._piece(number, places, records)
 
     def _read_rest(self) -> None:
-        """Tell apart the records that nobody read in this process; their texts are not wanted any more."""
+        """Classify the records that this process has not read; their texts are not needed."""
         for number, places in list(self._unread.items()):
             self._piece(number, places, self._records(places))
 
     def _records(self, places: list[RecordPlace]) -> list[Record | None]:
-        """Return what stands at these places; None for damage."""
+        """Return the records at these places; None for damaged ones."""
         most = self.rules.max_document_bytes + 2 * HEADER_BYTES
         records: list[Record | None] = []
         with self._read_path.open("rb") as file:
@@ -207,7 +207,7 @@ class WarcFile(InputFile):
         return records
 
     def _extract(self, records: list[Record]) -> None:
-        """Put texts in the place of pages."""
+        """Replace pages by their texts."""
         with_page = [record for record in records if record.page is not None]
         pages = [record.page for record in with_page if record.page is not None]
         for record, (text, reason) in zip(with_page, self.readers.texts(pages), strict=True):

@@ -1,4 +1,4 @@
-"""What a record of a web archive says: whether it is a document, its text or page, its id and fields."""
+"""The content of a web archive record: whether it is a document, its text or page, its id and fields."""
 
 import io
 import json
@@ -13,7 +13,7 @@ from likewise.io.source.source import ReadRules
 FIELDS = ("record_id", "url", "date", "content_type", "status")
 _HTML = ("text/html", "application/xhtml+xml")
 _TEXT = ("text/plain",)
-# From the most to the least that is undone of what a server did to a body; archives often say more than is true.
+# Encodings of a body to undo, most first; headers often claim encodings that the archive has already removed.
 _DECODINGS: tuple[Literal["all", "content", "transfer", "none"], ...] = ("all", "content", "transfer", "none")
 _ARC_HEAD = (
     b"WARC/1.0\r\nWARC-Type: %s\r\nWARC-Target-URI: %s\r\nWARC-Date: %s\r\nContent-Type: %s\r\n"
@@ -23,26 +23,26 @@ _ARC_HEAD = (
 
 @dataclass(slots=True)
 class Record:
-    """A record, read.
+    """A parsed record.
 
     Parameters
     ----------
     kind : str
-        Its type, such as ``response``.
+        Record type, such as ``response``.
     is_document : bool
-        Whether it is a page or a text that was fetched, or converted from one.
+        Whether it is a page or text that was fetched, or converted from a fetched one.
     text : str, optional
-        The text, where it needs no extraction.
+        The text, if it needs no extraction.
     page : (bytes, str), optional
-        HTML and its charset, where it does.
+        HTML and its charset, if the text must be extracted.
     doc_id : str
-        By the rules; ``""`` where there is none.
+        The id by the rules; ``""`` if there is none.
     fields : dict of str to str
-        What `keep` may ask for, as text.
+        The fields that `keep` may use, as text.
     reason : str, optional
-        Why a document cannot be used.
+        Reason why a document cannot be used.
     is_marked_cut : bool
-        Whether the crawler says that it cut what it fetched.
+        Whether the crawler marked the record as truncated.
     """
 
     kind: str
@@ -56,7 +56,7 @@ class Record:
 
 
 def check_rules(rules: ReadRules, name: str) -> None:
-    """Raise InvalidInput if an archive is asked for fields that it has not; MissingExtra if it cannot be read."""
+    """Raise InvalidInput if the rules name fields that archives lack; MissingExtra if archives cannot be read."""
     try:
         import fastwarc.warc  # noqa: F401
     except ImportError as error:
@@ -73,21 +73,21 @@ def check_rules(rules: ReadRules, name: str) -> None:
 
 
 def record_bytes(data: bytes, *, is_packed: bool, most: int) -> bytes:
-    """Return a record's first `most` bytes, unpacked."""
+    """Return the first `most` bytes of a record, decompressed."""
     return zlib.decompressobj(31).decompress(data, most) if is_packed else data[:most]
 
 
 def read_record(data: bytes, rules: ReadRules, *, arc: bool) -> Record:
-    """Return what a record says.
+    """Parse a record.
 
     Parameters
     ----------
     data : bytes
-        The record, unpacked; its first bytes where it is longer than any document may be.
+        The decompressed record, or its first bytes if it is longer than any document may be.
     rules : ReadRules
-        What is read of it.
+        What to read from it.
     arc : bool
-        Whether it is one of ARC.
+        Whether it is an ARC record.
     """
     if arc:
         data, kind = _warc_of(data)
@@ -125,13 +125,13 @@ def read_record(data: bytes, rules: ReadRules, *, arc: bool) -> Record:
 
 
 def fields_as_json(record: Record, names: tuple[str, ...]) -> list[str]:
-    """Return fields as JSON, ``""`` where the record has none; a status is a number."""
+    """Return fields as JSON, ``""`` for fields that the record lacks; a status is a number."""
     values = [(name, record.fields.get(name, "")) for name in names]
     return [value if name == "status" or not value else json.dumps(value) for name, value in values]
 
 
 def _warc_of(data: bytes) -> tuple[bytes, str]:
-    """Return a record of ARC as one of WARC, and its type."""
+    """Convert an ARC record to WARC; return it with its type."""
     header = header_of(data[:HEADER_BYTES], arc=True)
     assert header is not None
     url, _, date, content_type, _ = _arc_fields(data[: header[0]])
@@ -144,7 +144,7 @@ def _warc_of(data: bytes) -> tuple[bytes, str]:
 
 
 def _arc_fields(line: bytes) -> list[bytes]:
-    """Return URL, address, date, type and length of a header, which may have blanks in its URL, or more fields."""
+    """Return URL, address, date, type and length of an ARC header, which may have spaces in its URL or more fields."""
     parts = line.split()
     dates = [i for i, part in enumerate(parts) if len(part) == 14 and part.isdigit()]
     at = dates[0] if dates else len(parts) - 3
@@ -152,27 +152,27 @@ def _arc_fields(line: bytes) -> list[bytes]:
 
 
 def _iso_date(date: bytes) -> bytes:
-    """Return 20080430204825 as 2008-04-30T20:48:25Z."""
+    """Convert 20080430204825 to 2008-04-30T20:48:25Z."""
     if len(date) != 14:
         return date
     return b"%b-%b-%bT%b:%b:%bZ" % (date[:4], date[4:6], date[6:8], date[8:10], date[10:12], date[12:])
 
 
 def opened_record(data: bytes, most: int) -> tuple[Any, bytes]:
-    """Return a record and its body, with what a server did to it undone as far as it can be.
+    """Return a record and its body, with transfer and content encodings removed as far as possible.
 
     Parameters
     ----------
     data : bytes
-        The record, of WARC.
+        The record in WARC format.
     most : int
-        Bytes of the body that are read.
+        Maximum number of bytes of the body to read.
 
     Returns
     -------
     record : fastwarc.warc.WarcRecord
     body : bytes
-        Without chunks and packing where its headers tell the truth about them, else as it stands.
+        Decoded as far as its headers are correct, otherwise unchanged.
 
     Raises
     ------
@@ -196,17 +196,17 @@ def opened_record(data: bytes, most: int) -> tuple[Any, bytes]:
 
 
 def _content(record: Any, kind: str) -> tuple[str, str, bool]:  # noqa: ANN401 - fastwarc's record
-    """Return the type of a record's content, the status of its answer, and whether such records are documents."""
+    """Return the content type of a record, its HTTP status, and whether such records are documents."""
     if kind == "response" and record.is_http:
         status = str(record.http_headers.status_code or "") if record.http_headers is not None else ""
         return (record.http_content_type or "").lower(), status, status.startswith("2")
-    # The resources of wget are its own log and arguments.
+    # Resources that wget writes are its log and arguments.
     is_wanted = kind in ("conversion", "resource") and not record.is_http and not _url(record).startswith("metadata:")
     return (record.headers.get("Content-Type") or "").lower().strip(), "", is_wanted
 
 
 def _url(record: Any) -> str:  # noqa: ANN401
-    """Return the address of a record; old archives of wget have it in angle brackets."""
+    """Return the URL of a record; old archives of wget have it in angle brackets."""
     return (record.headers.get("WARC-Target-URI") or "").strip("<>")
 
 
@@ -224,5 +224,5 @@ def _decoded(body: bytes, record: Any) -> str:  # noqa: ANN401
 
 
 def _escaped(text: str) -> str:
-    """Return a text as HTML that shows it."""
+    """Return a text as HTML that displays it."""
     return text.replace("&", "&amp;").replace("<", "&lt;")

@@ -1,4 +1,4 @@
-"""Where are the records of a web archive? Boundaries by their own lengths, and damage between them."""
+"""Records of a web archive: boundaries from their stated lengths, and damage between them."""
 
 import re
 import zlib
@@ -10,14 +10,14 @@ from typing import BinaryIO
 from likewise.errors import InvalidInput
 from likewise.io.source.source import ReadRules
 
-# Of a record's headers; longer ones are damage.
+# Maximum bytes of a record's headers; longer ones are damage.
 HEADER_BYTES = 1 << 16
 _USUAL_HEADER_BYTES = 1 << 12
 _WINDOW_BYTES = 1 << 20
-# What is fed to the inflater at once: bytes behind a member's end are copied.
+# Bytes fed to the decompressor at once; it copies those after the end of a member.
 _FEED_BYTES = 1 << 14
 _INFLATED_BYTES = 1 << 20
-# A small file may well unpack to this much.
+# A small file may legitimately decompress to this size.
 _UNSUSPECTED_BYTES = 64_000_000
 _TAIL_BYTES = 64
 _GZIP = b"\x1f\x8b\x08"
@@ -32,16 +32,16 @@ _LINE_ENDS = b"\r\n"
 
 @dataclass(frozen=True, slots=True)
 class RecordPlace:
-    """A stretch of an archive: one record, or why it is none.
+    """A byte range of an archive: one record, or damage with a reason.
 
     Parameters
     ----------
     offset, length : int
-        Bytes of the file; of a packed file the whole gzip member. Line ends behind a record belong to it.
+        Bytes of the file, in a gzip file the whole member. Includes newlines after the record.
     reason : str, optional
-        What is wrong: the record is cut, or none begins here.
+        The damage: the record is truncated, or no record starts here.
     is_cut : bool
-        Whether it is shorter than it says.
+        Whether the record is shorter than its header states.
     """
 
     offset: int
@@ -51,24 +51,24 @@ class RecordPlace:
 
 
 def is_arc(start: bytes) -> bool:
-    """Return whether an unpacked archive that begins so is of the format before WARC."""
+    """Return whether a decompressed archive with this beginning is in the ARC format."""
     return start.startswith(_ARC)
 
 
 def begins_archive(start: bytes) -> bool:
-    """Return whether a file that begins so is an archive, though perhaps a damaged one."""
+    """Return whether a file with this beginning is an archive, possibly a damaged one."""
     return is_arc(start) or _WARC_START.match(start) is not None
 
 
 def header_of(start: bytes, *, arc: bool) -> tuple[int, int] | None:
-    """Return the bytes of a record's header and of its block, or None if no record begins so.
+    """Return the lengths of a record's header and block, or None if no record starts like this.
 
     Parameters
     ----------
     start : bytes
-        The record from its first byte; its header whole.
+        The record from its first byte, with its whole header.
     arc : bool
-        Whether it is one of ARC.
+        Whether it is an ARC record.
     """
     if arc:
         line = _ARC_LINE.match(start)
@@ -79,12 +79,12 @@ def header_of(start: bytes, *, arc: bool) -> tuple[int, int] | None:
     if end is None:
         return None
     lengths = {int(found[1]) for found in _CONTENT_LENGTH.finditer(start, 0, end.end())}
-    # Without a length nothing says where the record ends, and two lengths say nothing.
+    # Without exactly one length, the end of the record is unknown.
     return (end.end(), lengths.pop()) if len(lengths) == 1 else None
 
 
 class _Window:
-    """A file looked at by position, a megabyte at a time."""
+    """Buffered random access to a file, a megabyte at a time."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -92,7 +92,7 @@ class _Window:
         self._data = b""
 
     def at(self, offset: int, num_bytes: int) -> bytes:
-        """Return bytes from `offset`; fewer at the end of the file."""
+        """Return `num_bytes` bytes from `offset`; fewer at the end of the file."""
         if offset < self._base or offset + num_bytes > self._base + len(self._data):
             self._file.seek(offset)
             self._base, self._data = offset, self._file.read(max(_WINDOW_BYTES, num_bytes))
@@ -100,16 +100,16 @@ class _Window:
 
 
 def plain_places(path: Path, num_bytes: int, *, arc: bool) -> Iterator[RecordPlace]:
-    """Yield the records of an archive that is not packed, with damage between them; together they are the whole file.
+    """Yield the records of an uncompressed archive and the damage between them, which together cover the whole file.
 
     Parameters
     ----------
     path : Path
         The archive.
     num_bytes : int
-        Its size.
+        Size of the archive.
     arc : bool
-        Whether it is one of ARC.
+        Whether it is an ARC archive.
     """
     with path.open("rb") as file:
         window, offset = _Window(file), 0
@@ -122,7 +122,7 @@ def plain_places(path: Path, num_bytes: int, *, arc: bool) -> Iterator[RecordPla
                 yield RecordPlace(offset, end - offset)
                 offset = end
                 continue
-            # A length that is wrong must not take what follows with it.
+            # A wrong length must not skip the records that follow.
             stop = _next_start(window, offset + 1, num_bytes, arc=arc)
             found = stop - offset
             if header is None:
@@ -147,7 +147,7 @@ def _behind_line_ends(window: _Window, offset: int) -> int:
 
 
 def _next_start(window: _Window, offset: int, num_bytes: int, *, arc: bool) -> int:
-    """Return where the next record begins at a line's start, or the end of the file."""
+    """Return the start of the next record, at the beginning of a line, or the end of the file."""
     pattern = _ARC_LINE if arc else _WARC_START
     while offset < num_bytes:
         data = window.at(offset - 1, _WINDOW_BYTES)
@@ -155,14 +155,14 @@ def _next_start(window: _Window, offset: int, num_bytes: int, *, arc: bool) -> i
         while (line := data.find(b"\n", line + 1)) >= 0:
             if pattern.match(data, line + 1):
                 return offset + line
-        # A start that this stretch cuts is found in the next.
+        # A record start that crosses the end of this block is found in the next.
         offset += max(1, len(data) - 256) if offset - 1 + len(data) < num_bytes else len(data)
     return num_bytes
 
 
 @dataclass(slots=True)
 class _Member:
-    """A gzip member, gone through."""
+    """A gzip member that was scanned."""
 
     offset: int
     length: int
@@ -174,16 +174,16 @@ class _Member:
 
 
 class PackedArchive:
-    """A gzip file, gone through member by member.
+    """A gzip file, scanned member by member.
 
     Parameters
     ----------
     path : Path
         The file.
     name : str
-        It, for messages.
+        Name of the file, for messages.
     rules : ReadRules
-        Of which the limits of unpacking act.
+        Provide the decompression limits.
     """
 
     def __init__(self, path: Path, name: str, rules: ReadRules) -> None:
@@ -193,25 +193,25 @@ class PackedArchive:
         self._num_unpacked = 0
 
     def has_record_members(self) -> tuple[bool, bool]:
-        """Return whether each member is one record, as the standard asks, by the first of them; and whether it is ARC.
+        """Return whether each member is one record, judged by the first one, and whether the format is ARC.
 
         Raises
         ------
         InvalidInput
-            If no archive is in it, nor one without records: a whole member in which nothing is.
+            If the file does not contain an archive. An archive without records consists of empty members.
         """
         if not self._path.stat().st_size:
             raise InvalidInput("empty file without a gzip header; download it again, or exclude it", self._name)
         first, holds_nothing = None, True
         for member in self._members(most=1):
             is_whole, is_blank = member.reason is None, not member.num_bytes
-            # Damage at the start says nothing of what comes behind.
+            # Damage at the start does not determine what follows.
             if (is_whole and not is_blank) or _header(member) is not None:
                 first = member
                 break
             holds_nothing = holds_nothing and is_whole and is_blank
         if first is None and holds_nothing:
-            # An archive of which no record is left, and all of it is there.
+            # A complete archive without records.
             return True, False
         header = None if first is None else _header(first)
         if first is None or header is None:
@@ -220,12 +220,12 @@ class PackedArchive:
         return _rest(first, sum(header)) is None or first.num_bytes <= sum(header), is_arc(first.head)
 
     def places(self, *, arc: bool) -> Iterator[RecordPlace]:
-        """Yield the members as records, with damage between them; but for empty ones they are the whole file.
+        """Yield the members as records, and the damage between them; with the empty members, they cover the whole file.
 
         Raises
         ------
         InvalidInput
-            If one holds several records, or the file unpacks to more than the rules allow.
+            If a member contains several records, or the file decompresses to more than the rules allow.
         """
         for member in self._members():
             header = header_of(member.head, arc=arc)
@@ -247,12 +247,12 @@ class PackedArchive:
                 yield RecordPlace(member.offset, member.length)
 
     def unpack(self, target: Path) -> tuple[str, bool] | None:
-        """Write what is in it to a new file; of a member that is cut or damaged, what comes before.
+        """Write the decompressed content to a new file; for truncated or damaged members, the part before the damage.
 
         Returns
         -------
         (str, bool), optional
-            What is wrong with the file, and whether it is cut.
+            The first damage of the file, and whether it is a truncation; None if the file is whole.
 
         Raises
         ------
@@ -264,7 +264,7 @@ class PackedArchive:
         return wrong[0] if wrong else None
 
     def _members(self, *, most: int | None = None, out: BinaryIO | None = None) -> Iterator[_Member]:
-        """Go through the members; with `most`, only until it is clear whether the first of them is one record."""
+        """Yield the members; with `most`, stop as soon as the first one shows whether it is one record."""
         size = self._path.stat().st_size
         with self._path.open("rb") as file:
             window, offset = _Window(file), 0
@@ -327,7 +327,7 @@ class PackedArchive:
 
     @staticmethod
     def _next_member(window: _Window, offset: int, size: int) -> int:
-        """Return where the next member begins that can be unpacked and holds a record, or the end of the file."""
+        """Return the start of the next member that can be decompressed and has a record, or the end of the file."""
         while offset < size:
             data = window.at(offset, _WINDOW_BYTES)
             found = data.find(_GZIP)
@@ -345,7 +345,7 @@ class PackedArchive:
 
 
 def _rest(member: _Member, used: int) -> str | None:
-    """Return what follows the record in its member beside line ends; None if nothing does."""
+    """Return a marker if something other than newlines follows the record in its member, otherwise None."""
     rest = member.num_bytes - used
     if rest <= 0:
         return None

@@ -1,4 +1,4 @@
-"""NumPy arrays in files that other programs wrote."""
+"""NumPy arrays in files written by other programs."""
 
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ def read_array(path: Path, *, is_mapped: bool) -> NDArray[Any]:
     Raises
     ------
     InvalidInput
-        If it is none: NumPy's own reader raises a dozen kinds of errors on broken headers, takes archives and leaves
-        them open.
+        If the file is not an array. NumPy's reader raises a dozen kinds of errors for broken headers, accepts
+        archives and leaves them open.
     OSError
         If the file cannot be opened.
     """
@@ -33,7 +33,7 @@ def read_array(path: Path, *, is_mapped: bool) -> NDArray[Any]:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise InvalidInput("not a .npy file", str(path))
     try:
-        # Sizes that a header claims may be beyond any integer of the machine.
+        # Sizes in a header may exceed the integers of the machine.
         with np.errstate(over="ignore"):
             array: NDArray[Any] = np.load(path, mmap_mode="r" if is_mapped else None, allow_pickle=False)
     except Exception as error:

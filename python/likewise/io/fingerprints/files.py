@@ -1,4 +1,4 @@
-"""Huge files of fingerprints that are read once, in order: flat words, .npy, Parquet sketches."""
+"""Huge fingerprint files that are read once, in order: flat words, .npy, Parquet sketches."""
 
 import hashlib
 from pathlib import Path
@@ -13,7 +13,7 @@ from likewise.io.fingerprints.flat import RecipeBeside, how_to_store, read_recip
 from likewise.io.fingerprints.sketch_columns import check_no_nulls
 from likewise.io.refusals import check_regular
 
-# What a file is known by: its size, when it was written, and the bytes of so many blocks spread over it.
+# A file is identified by its size, its modification time, and the bytes of blocks spread over it.
 _NUM_BLOCKS = 64
 _BLOCK_BYTES = 1 << 16
 _SAMPLE_ROWS = 4096
@@ -27,7 +27,7 @@ def _arrays(found: tuple[_native.Array, _native.Array, _native.Array, int]) -> F
 
 
 def file_identity(path: Path) -> dict[str, object]:
-    """Return what a file is known by: its size, its time of modification and a digest of blocks spread over it."""
+    """Return the identity of a file: its size, its modification time, and a digest of blocks spread over it."""
     status = path.stat()
     digest = hashlib.sha256()
     with path.open("rb") as file:
@@ -39,20 +39,20 @@ def file_identity(path: Path) -> dict[str, object]:
 
 
 class FlatFile:
-    """Little-endian 64-bit words, row by row, from a byte of the file on.
+    """Little-endian 64-bit words, row by row, from an offset in the file.
 
     Parameters
     ----------
     path : Path
         The file.
     num_words : int
-        Words of a fingerprint.
+        Words per fingerprint.
     offset : int
         First byte of row 0.
     num_rows : int
-        Rows.
+        Number of rows.
     beside : RecipeBeside, optional
-        What stands beside the file.
+        Recipe and empty rows stored next to the file.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class FlatFile:
         return words[: len(words) // self.num_words * self.num_words]
 
     def search(self, tables: _native.StreamTables, low: int, high: int, *, max_hits: int, threads: int) -> Found:
-        """Return rows, queries and distances of the hits in ``low:high``, and how many rows were searched."""
+        """Return rows, queries and distances of the hits in ``low:high``, and the number of rows searched."""
         found = tables.search_file(str(self.path), self._offset, low, high, max_hits=max_hits, threads=threads)
         return _arrays(found)
 
     def empty_rows(self, low: int, high: int) -> NDArray[np.int64]:
-        """Return the rows of empty texts in ``low:high``; a file without a recipe beside it tells of none."""
+        """Return the rows of empty texts in ``low:high``; none if the file has no recipe next to it."""
         first, last = np.searchsorted(self._empty_rows, [low, high])
         return self._empty_rows[first:last]
 
@@ -99,10 +99,10 @@ class ParquetFile:
     path : Path
         The file.
     num_words : int
-        Words of a fingerprint.
+        Words per fingerprint.
     """
 
-    # What stands beside other files stands in this one.
+    # Data that other files store next to them is inside this file.
     empty_rows_beside = None
 
     def __init__(self, path: Path, num_words: int) -> None:
@@ -135,23 +135,23 @@ class ParquetFile:
         self._held: tuple[int, NDArray[np.uint64], NDArray[np.int64]] | None = None
 
     def sample(self) -> NDArray[np.uint64]:
-        """Return the words of some rows of a row group in the middle."""
+        """Return the words of some rows from the middle row group."""
         if not self.num_rows:
             return np.zeros(0, np.uint64)
         words = self._group(len(self._starts) // 2 - 1 if len(self._starts) > 2 else 0)[1]
         return words[: _SAMPLE_ROWS * self.num_words]
 
     def search(self, tables: _native.StreamTables, low: int, high: int, *, max_hits: int, threads: int) -> Found:
-        """Return rows, queries and distances of the hits in ``low:high``, and how many rows were searched.
+        """Return rows, queries and distances of the hits in ``low:high``, and the number of rows searched.
 
-        At most to the end of the row group of `low`.
+        Stops at the end of the row group of `low`.
         """
         start, words, _ = self._group(int(np.searchsorted(self._starts, low, "right")) - 1)
         part = words[(low - start) * self.num_words : (high - start) * self.num_words]
         return _arrays(tables.search(part, low, max_hits=max_hits, threads=threads))
 
     def empty_rows(self, low: int, high: int) -> NDArray[np.int64]:
-        """Return the rows of empty texts in ``low:high``, which end in the row group of `low`."""
+        """Return the rows of empty texts in ``low:high``, up to the end of the row group of `low`."""
         _, _, empty = self._group(int(np.searchsorted(self._starts, low, "right")) - 1)
         return empty[(empty >= low) & (empty < high)]
 
@@ -174,12 +174,12 @@ class ParquetFile:
 
 
 def open_fingerprints(path: Path, num_words: int) -> FlatFile | ParquetFile:
-    """Open a file of fingerprints of `num_words` words by its name: ``.parquet``, ``.npy``, else flat words.
+    """Open a file of fingerprints of `num_words` words by its extension: ``.parquet``, ``.npy``, otherwise flat words.
 
     Raises
     ------
     InvalidInput
-        If it holds something else.
+        If the file contains something else.
     """
     check_regular(path)
     if path.suffix == ".parquet":
@@ -200,7 +200,7 @@ def _open_npy(path: Path, num_words: int) -> FlatFile:
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, fortran_order, kind = read(file)
-        except Exception as error:  # NumPy raises a dozen kinds of them.
+        except Exception as error:  # NumPy raises a dozen kinds of errors.
             raise InvalidInput(f"not a .npy file: {error}", str(path)) from error
         offset = file.tell()
     width = shape[1] if len(shape) == 2 else 1

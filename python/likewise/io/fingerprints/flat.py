@@ -1,4 +1,4 @@
-"""Flat files of fingerprints: words of 64 bits one after another, little-endian."""
+"""Flat files of fingerprints: consecutive 64-bit words, little-endian."""
 
 import json
 from dataclasses import dataclass
@@ -24,17 +24,17 @@ class FlatFile:
     Parameters
     ----------
     path : Path
-        Where it is.
+        The file.
     offset : int
-        First byte.
+        Offset of the first byte.
     num_rows : int
-        Fingerprints.
+        Number of fingerprints.
     bits : int
-        Width of each; they take whole words of 64 bits, word 0 first.
+        Width of a fingerprint; each takes whole words of 64 bits, word 0 first.
     empty_rows : ndarray, uint32
         Rows of empty texts, ascending.
     recipe : Recipe, optional
-        What made them, where it is known.
+        The recipe that made them, if known.
     """
 
     path: Path
@@ -46,17 +46,17 @@ class FlatFile:
 
     @property
     def native(self) -> tuple[Path, int, int, NDArray[np.uint32]]:
-        """What the native functions take."""
+        """The arguments for native functions."""
         return self.path, self.offset, self.num_rows, self.empty_rows
 
 
 def flat_from_parquet(path: Path, target: Path) -> FlatFile:
-    """Write the fingerprints of a Parquet file of sketches to a flat file, some at a time.
+    """Write the fingerprints of a Parquet file of sketches to a flat file, in batches.
 
     Raises
     ------
     InvalidInput
-        If the file holds no fingerprints with their recipe, or one of them is null.
+        If the file does not contain fingerprints with their recipe, or one of them is null.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -93,7 +93,7 @@ def _words(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 - PyArrow has no t
 
 
 def how_to_store(kind: Any, *, fortran_order: bool) -> str | None:  # noqa: ANN401 - a dtype of NumPy
-    """Return what to do about 64-bit words in another order than fingerprints have; None where it is theirs."""
+    """Return how to store 64-bit words whose order differs from that of fingerprints; None if the order is the same."""
     if kind.kind not in "iu" or kind.itemsize != 8:
         return None
     if kind.newbyteorder("<") != kind:
@@ -105,14 +105,14 @@ def how_to_store(kind: Any, *, fortran_order: bool) -> str | None:  # noqa: ANN4
 
 @dataclass(frozen=True, eq=False)
 class RecipeBeside:
-    """What stands beside an array of fingerprints.
+    """The recipe and empty rows stored next to an array of fingerprints.
 
     Parameters
     ----------
     recipe : Recipe
         The recipe that made them.
     bits : int
-        Width of each.
+        Width of a fingerprint.
     empty_rows : ndarray, uint32
         Rows of empty texts, ascending.
     """
@@ -123,12 +123,12 @@ class RecipeBeside:
 
 
 def read_recipe_beside(path: Path, num_rows: int) -> RecipeBeside | None:
-    """Return the recipe and the empty texts beside an array, as :meth:`likewise.Sketches.write` puts them there.
+    """Return the recipe and empty rows that :meth:`likewise.Sketches.write` stored next to an array, or None.
 
     Raises
     ------
     InvalidInput
-        If what stands there cannot be read, does not fit the array, or is of MinHash signatures.
+        If the recipe cannot be read, does not match the array, or is for MinHash signatures.
     """
     beside = path.with_name(f"{path.name}.recipe.json")
     if not beside.exists():
@@ -147,12 +147,12 @@ def read_recipe_beside(path: Path, num_rows: int) -> RecipeBeside | None:
 
 
 def recipe_of_metadata(data: bytes, path: Path) -> Recipe:
-    """Return the recipe that stands in the metadata of a file.
+    """Return the recipe in the metadata of a file.
 
     Raises
     ------
     InvalidInput
-        If it is none.
+        If it is not a valid recipe.
     """
     try:
         return Recipe.from_json(data.decode())

@@ -1,4 +1,4 @@
-"""A Parquet file written in steps: after a kill the same call continues after the last step."""
+"""A Parquet file written in steps: after a kill, the same call continues after the last step."""
 
 import contextlib
 import json
@@ -15,26 +15,26 @@ _METADATA_KEY = b"likewise.stream"
 
 
 class ResumableParquet:
-    """Rows that become a Parquet file once all are there.
+    """Rows that become a Parquet file when all are written.
 
-    Beside the file stands a directory ``.NAME.unfinished``: a part for each step, and ``progress.json``, which names
-    the parts and how far they reach. A part counts from the moment when the progress names it.
+    A directory ``.NAME.unfinished`` next to the file contains a part for each step, and ``progress.json``, which lists
+    the parts and the rows done. A part counts only when the progress lists it.
 
     Parameters
     ----------
     path : Path
-        The file to be.
+        The final file.
     schema : pyarrow.Schema
-        Of all tables written.
+        Schema of all tables.
     identity : mapping
-        What the rows depend on, by name, as JSON values.
+        Everything that determines the rows, by name, as JSON values.
 
     Raises
     ------
     InvalidInput
-        If the file is there already, or what is beside it cannot be read.
+        If the file exists, or the unfinished directory cannot be read.
     RecipeMismatch
-        If what is unfinished depends on something else, naming it.
+        If the unfinished directory has a different identity; the error names the fields.
     """
 
     def __init__(self, path: Path, schema: Any, identity: Mapping[str, object]) -> None:  # noqa: ANN401
@@ -86,7 +86,7 @@ class ResumableParquet:
             raise InvalidInput(f"{missing[0]} is missing; delete the directory to start over", str(self._work))
 
     def step(self, table: Any, num_done: int) -> None:  # noqa: ANN401 - PyArrow has no types
-        """Add a table; `num_done` says how far the source is done with it. On disk when this returns."""
+        """Add a table and sync it; `num_done` is the number of source rows done."""
         import pyarrow.parquet as pq
 
         if table.num_rows:
@@ -114,7 +114,7 @@ class ResumableParquet:
         temporary.replace(self._progress)
 
     def finish(self) -> None:
-        """Put the parts together under the name of the file, a row group at a time, and remove what stood beside it."""
+        """Merge the parts into the final file, a row group at a time, and delete the unfinished directory."""
         import pyarrow.parquet as pq
 
         whole = self._work / "whole.parquet"
@@ -131,6 +131,6 @@ class ResumableParquet:
 
 
 def _flush(path: Path) -> None:
-    """Bring a file to the disk, so that a name given afterwards stands for all of it."""
+    """Sync a file to disk, so that a later rename refers to complete content."""
     with path.open("rb+") as file, contextlib.suppress(OSError):
         os.fsync(file.fileno())

@@ -1,4 +1,4 @@
-"""Pairs of rows in Parquet, written as they come."""
+"""Pairs of rows in Parquet, written as they arrive."""
 
 import contextlib
 from pathlib import Path
@@ -16,9 +16,9 @@ _ROW_GROUP = 1 << 20
 
 
 class RowPairWriter:
-    """Writes pairs of rows, as a context; :meth:`finish` gives the file its name.
+    """Writes pairs of rows, as a context; :meth:`finish` renames the file into place.
 
-    Columns: row_a, row_b (int64), doc_id_a, doc_id_b (string) where ids are known, distance (int32).
+    Columns: row_a, row_b (int64), doc_id_a, doc_id_b (string) if ids are known, distance (int32).
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class RowPairWriter:
     Raises
     ------
     InvalidInput
-        If the name ends otherwise.
+        If the name has another extension.
     """
 
     def __init__(self, path: Path, ids: tuple[tuple[str, ...], tuple[str, ...]] | None = None) -> None:
@@ -52,7 +52,7 @@ class RowPairWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # What cannot be written to the end is deleted all the same.
+        # A file that cannot be completed is deleted anyway.
         with contextlib.suppress(OSError):
             self._file.close()
         self._whole.discard()
@@ -66,7 +66,7 @@ class RowPairWriter:
             self._flush()
 
     def finish(self) -> None:
-        """Give the file its name."""
+        """Rename the file into place."""
         self._flush()
         self._file.close()
         self._whole.finish()

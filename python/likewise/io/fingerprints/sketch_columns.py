@@ -1,4 +1,4 @@
-"""Columns of sketches in Parquet files, checked before they are taken for numbers."""
+"""Columns of sketches in Parquet files, checked before they are used as numbers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +10,12 @@ from likewise.errors import InvalidInput
 
 
 def check_columns(schema: Any, names: Sequence[str], path: Path) -> None:  # noqa: ANN401 - PyArrow has no types
-    """Refuse a file without one of the columns.
+    """Raise InvalidInput if one of the columns is missing.
 
     Raises
     ------
     InvalidInput
-        Naming the first that is missing.
+        Names the first missing column.
     """
     for name in names:
         if name not in schema.names:
@@ -23,23 +23,23 @@ def check_columns(schema: Any, names: Sequence[str], path: Path) -> None:  # noq
 
 
 def check_no_nulls(column: Any, name: str, path: Path, first_row: int = 0) -> None:  # noqa: ANN401
-    """Refuse a column with a null, or lists of which a word is null: as numbers they would be others.
+    """Raise InvalidInput if a column contains a null or a list with a null word, which would become wrong numbers.
 
     Parameters
     ----------
     column : Array or ChunkedArray
         A part of the column, or all of it.
     name : str
-        The column, for errors.
+        Name of the column, for errors.
     path : Path
         The file, for errors.
     first_row : int
-        Row of the file that the part begins with.
+        First row of the part in the file.
 
     Raises
     ------
     InvalidInput
-        Naming column and row.
+        Names column and row.
     """
     import pyarrow as pa
 

@@ -21,7 +21,7 @@ _ID_KEY = b"likewise.sketch_id"
 
 @dataclass(frozen=True, eq=False)
 class SketchFile:
-    """What a file of sketches holds.
+    """The content of a file of sketches.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ class SketchFile:
     recipe : str
         The recipe as canonical JSON.
     sketch_id : str
-        Its identity.
+        Identity of the sketches.
     is_empty : ndarray of shape (n,), bool
-        Empty texts.
+        Whether each text is empty.
     num_features : ndarray of shape (n,), uint32
-        Distinct features.
+        Number of distinct features of each document.
     doc_ids : tuple of str, optional
-        Ids; not kept by ``.npy``.
+        Ids; ``.npy`` files do not store them.
     """
 
     array: NDArray[Any]
@@ -53,7 +53,7 @@ def write_sketch_file(content: SketchFile, path: Path) -> None:
     Raises
     ------
     InvalidInput
-        If the name ends in neither, or nothing can stand there.
+        If the extension is neither, or the file cannot be created.
     """
     if path.suffix not in (".parquet", ".npy"):
         raise InvalidInput("the output for sketches must end in .parquet or .npy", str(path))
@@ -72,12 +72,12 @@ def write_sketch_file(content: SketchFile, path: Path) -> None:
 
 
 def read_sketch_file(path: Path) -> SketchFile:
-    """Read what :func:`write_sketch_file` wrote.
+    """Read a file that :func:`write_sketch_file` wrote.
 
     Raises
     ------
     InvalidInput
-        If the file holds no sketches of Likewise, or the recipe beside it is missing.
+        If the file does not contain sketches of Likewise, or the recipe next to it is missing.
     """
     check_regular(path)
     if path.suffix == ".npy":
@@ -121,7 +121,7 @@ def _read_npy(path: Path) -> SketchFile:
 
 
 def _write_npy(array: NDArray[Any], file: BinaryIO) -> None:
-    """Write as np.save does, which forgets what the system refused."""
+    """Write an array as np.save does, but report errors of the system."""
     whole = np.ascontiguousarray(array)
     np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(whole))
     file.write(whole.reshape(-1).view(np.uint8).data)
@@ -133,7 +133,7 @@ def _write_parquet(content: SketchFile, path: Path) -> None:
 
     array = np.ascontiguousarray(content.array)
     if array.dtype == np.uint64 and array.ndim == 1:
-        # Spark knows no unsigned integers: the same bits, signed.
+        # Spark has no unsigned integers, so store the same bits as signed ones.
         column = number_column(array.view(np.int64))
     elif array.dtype == np.uint64:
         column = pa.FixedSizeListArray.from_arrays(number_column(array.view(np.int64).ravel()), array.shape[1])

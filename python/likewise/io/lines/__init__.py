@@ -1,1 +1,1 @@
-"""Formats of lines: plain text, JSON Lines, CSV and TSV."""
+"""Line formats: plain text, JSON Lines, CSV and TSV."""

@@ -1,4 +1,4 @@
-"""CSV and TSV: cut at ends of records, read again by offset, written back byte for byte under their header."""
+"""CSV and TSV: split at record ends, read again by offset, written back byte for byte under their header."""
 
 import re
 import tempfile
@@ -18,23 +18,23 @@ from likewise.io.source.added import Added
 from likewise.io.source.cut import Cut
 from likewise.io.source.source import Job, Piece
 
-# So many bytes of TSV show whether it has quoted fields.
+# Bytes of TSV that are examined for quoted fields.
 _SHOWING_BYTES = 1 << 20
-# A header ends within so many bytes, or is refused.
+# Maximum bytes of a header; a longer one is rejected.
 _HEADER_BYTES = 17 << 20
 _STEP_BYTES = 64 << 20
 
 
 @dataclass(eq=False)
 class CsvFile(LineFile):
-    """A file of records under a header that names their fields.
+    """A file of records below a header that names their fields.
 
     Parameters
     ----------
     delimiter : str
-        The character between fields, of one byte.
+        Field separator, one byte.
     is_tsv : bool
-        Whether it is TSV, which has no quoted fields unless it looks so (:func:`shows_quotes`).
+        Whether it is TSV, which has quoted fields only if they are detected (:func:`shows_quotes`).
     """
 
     delimiter: str = ","
@@ -45,23 +45,23 @@ class CsvFile(LineFile):
         self._has_quotes: bool | None = None if self.rules.quote is None else self.rules.quote == "double"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what goes to another process: all but the native reader, which is opened there anew."""
+        """Return the state without the native reader, which the other process opens again."""
         return vars(self) | {"_reader": None}
 
     @property
     def has_quotes(self) -> bool:
-        """Whether a quote at the beginning of a field opens a quoted one."""
+        """Whether a quote at the start of a field opens a quoted field."""
         if self._has_quotes is None:
             self._has_quotes = not self.is_tsv or shows_quotes(self.first_bytes(_SHOWING_BYTES), self.delimiter)
         return self._has_quotes
 
     @property
     def quote(self) -> str:
-        """What of ``--quote`` is meant."""
+        """The value of ``--quote`` that matches how the file is read."""
         return "double" if self.has_quotes else "none"
 
     def take_quote(self, quote: str | None) -> None:
-        """Read quotes as those of another file of the same records were; None: by what the file shows."""
+        """Read quotes as in another file of the same records; if None, detect them."""
         if quote is not None and self.rules.quote is None:
             self._has_quotes = quote == "double"
 
@@ -77,22 +77,22 @@ class CsvFile(LineFile):
         return block.count(b'"', start, end)
 
     def _records_in(self, head: bytes) -> int:
-        # A line end between quotes ends none.
+        # A newline between quotes does not end a record.
         with tempfile.TemporaryDirectory(prefix="likewise-") as work:
             path = Path(work) / "head"
             path.write_bytes(head)
             return sum(1 for _ in csv_records(path, self.delimiter, has_quotes=self.has_quotes))
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
-        """Cut the file at ends of records, while it is unpacked where it is packed."""
+        """Split the file at record ends, while a compressed file is decompressed."""
         splitter: _native.CsvSplitter | None = None
         done, num_before, num_packed = 0, 0, 0
         for end, is_last, unpacked in self._growing(piece_bytes, work):
             num_packed += unpacked
-            # Behind damage the rest of a record is missing, unless all lines are whole.
+            # After damage, the rest of a record is missing, unless all lines are whole.
             is_end = is_last and (self._damage is None or self._damage.num_plain == end)
             if splitter is None:
-                # While the file grows, a header might still be cut.
+                # While the file grows, the header may be incomplete.
                 if not is_last and end < _HEADER_BYTES:
                     continue
                 if self._damage is not None and not end:
@@ -115,7 +115,7 @@ class CsvFile(LineFile):
                 yield Job(num_packed, self._read_job(offset, length, stray_lines, num_before))
                 done, num_before, num_packed = offset + length, 0, 0
         if num_before and splitter is not None:
-            # Nothing but a header: its line is counted all the same.
+            # A file with only a header: its line is counted anyway.
             yield Job(num_packed, self._read_job(done, 0, [], num_before))
         yield from self.damage_jobs(done)
 
@@ -124,7 +124,7 @@ class CsvFile(LineFile):
         return _native.CsvSplitter(str(self.plain_path), delimiter=delimiter, has_quotes=has_quotes, start=start)
 
     def _whole_records(self, start: int, end: int) -> tuple[int, int, list[int]] | None:
-        """Return the piece of the records from `start` on that end before byte `end`, where a file is cut, if any."""
+        """Return the piece of whole records between `start` and `end`, where a file is truncated; None if empty."""
         splitter, behind, stray_lines = self._splitter(start), start, []
         while (piece := splitter.next_piece(end, 1, is_end=False)) is not None:
             behind = piece[0] + piece[1]
@@ -132,10 +132,10 @@ class CsvFile(LineFile):
         return None if behind == start else (start, behind - start, stray_lines)
 
     def _growing(self, piece_bytes: int, work: Path) -> Iterator[tuple[int, bool, int]]:
-        """Yield up to where whole lines are there, whether these are all, and bytes of the packed file since before."""
+        """Yield the end of available whole lines, whether these are all, and newly processed compressed bytes."""
         if self.codec is None:
             size = self.path.stat().st_size
-            # By steps, between which Ctrl-C acts.
+            # In steps, so that Ctrl-C is handled in between.
             yield from ((min(end, size), end >= size, 0) for end in range(_STEP_BYTES, size + _STEP_BYTES, _STEP_BYTES))
             return
         before = 0
@@ -187,7 +187,7 @@ class CsvFile(LineFile):
         return lines, ends
 
     def _values(self, column: Any) -> list[str]:  # noqa: ANN401 - an Arrow array
-        """Return the values of a column of bool, int64, float64 or string as fields."""
+        """Return the values of a column of bool, int64, float64 or string as CSV fields."""
         import pyarrow.types as are
 
         values = column.to_pylist()
@@ -198,12 +198,12 @@ class CsvFile(LineFile):
         return ["" if value is None else repr(value) for value in values]
 
     def _text(self, text: str) -> str:
-        """Return a text as a field.
+        """Return a text as a CSV field.
 
         Raises
         ------
         InvalidInput
-            If it contains a delimiter or a line end, and the file has no quoted fields.
+            If it contains a delimiter or a newline, and the file has no quoted fields.
         """
         if not any(one in text for one in (self.delimiter, '"', "\n", "\r")):
             return text
@@ -218,19 +218,19 @@ class CsvFile(LineFile):
         return text
 
     def head_lines(self) -> int:
-        """Return 1: a header is counted as a line, also one whose names hold line ends."""
+        """Return 1: a header counts as one line, even if its names contain newlines."""
         return 1
 
     def head_bytes(self) -> int:
-        """Return the bytes of the header with its line end."""
+        """Return the bytes of the header, including its newline."""
         return _native.csv_header(str(self.plain_path), *self._dialect)[1]
 
     def header(self) -> tuple[str, ...]:
-        """Return the names of the columns."""
+        """Return the column names."""
         return tuple(_native.csv_header(str(self.plain_path), *self._dialect)[0])
 
     def field_names(self, offset: int, length: int) -> list[str]:
-        """Return the names of the columns."""
+        """Return the column names."""
         return list(self.header()) if self.is_plain else []
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> _native.Texts:
@@ -238,14 +238,14 @@ class CsvFile(LineFile):
         return _native.read_csv_texts(self._opened(), offsets, lengths)
 
     def _opened(self) -> _native.CsvReader:
-        """Return what reads the records of a file that has some."""
+        """Return the reader of the records of a file that has some."""
         if self._reader is None:
             self._reader = self._open(self.header())
         assert self._reader is not None
         return self._reader
 
     def _open(self, names: Sequence[str]) -> _native.CsvReader | None:
-        """Return what reads records under this header; None if the file is empty."""
+        """Return a reader of the records below this header; None if the file is empty."""
         if not names:
             return None
         rules = self.rules
@@ -277,14 +277,14 @@ class CsvFile(LineFile):
 
 
 def take_quotes(files: Sequence[object], entries: Sequence[Mapping[str, Any]]) -> None:
-    """Read quotes in kept files as they were read in the inputs of their run.
+    """Read quotes in kept files as in the inputs of their run.
 
     Parameters
     ----------
     files : sequence of InputFile
         The kept files.
     entries : sequence of dict
-        What the summary of the run has of its inputs.
+        The inputs in the summary of the run.
     """
     quotes = {entry["path"]: entry.get("quote") for entry in entries}
     for file in files:
@@ -293,20 +293,20 @@ def take_quotes(files: Sequence[object], entries: Sequence[Mapping[str, Any]]) -
 
 
 def shows_quotes(start: bytes, delimiter: str) -> bool:
-    """Return whether TSV that begins so has quoted fields.
+    """Return whether TSV with these first bytes has quoted fields.
 
     Parameters
     ----------
     start : bytes
-        Its first megabyte.
+        First megabyte of the file.
     delimiter : str
-        What stands between fields.
+        Field separator.
 
     Returns
     -------
     bool
-        If all names of the header are quoted; or if each field that begins with a quote is closed by one before a
-        delimiter or a line end, and in one of them quotes are doubled. Only a writer of quoted fields leaves these.
+        True if all names of the header are quoted; or if each field that begins with a quote is closed by one before a
+        delimiter or a newline, and one of them has doubled quotes, which only writers of quoted fields produce.
     """
     start = start.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
     between = delimiter.encode()
@@ -320,12 +320,12 @@ def shows_quotes(start: bytes, delimiter: str) -> bool:
         field = inside.match(start, found.end())
         assert field is not None
         if field.end() == len(start):
-            # The rest of this field is not among these bytes.
+            # The field continues beyond these bytes.
             break
         behind = start[field.end() + 1 : field.end() + 2]
         if behind not in (b"", b"\r", b"\n", between):
             return False
         is_doubled |= b'""' in field[0]
-        # The line end or delimiter behind may stand before the next quote.
+        # The newline or delimiter after the field may precede the next quote.
         at = field.end() + 1
     return is_doubled

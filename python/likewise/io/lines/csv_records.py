@@ -1,4 +1,4 @@
-"""Records of CSV and TSV, one after the other."""
+"""Iteration over records of CSV and TSV."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,18 +7,18 @@ from likewise import _native
 
 
 def csv_records(path: Path, delimiter: str, *, has_quotes: bool, limit: int | None = None) -> Iterator[bytes]:
-    """Yield records without their line ends, as documents are read; blank lines before the first are none.
+    """Yield records without their newlines, split as documents are; blank lines before the first record are skipped.
 
     Parameters
     ----------
     path : Path
-        A plain file.
+        An uncompressed file.
     delimiter : str
-        What stands between two fields, one byte.
+        Field separator, one byte.
     has_quotes : bool
-        Whether a quote at the beginning of a field opens a quoted one.
+        Whether a quote at the start of a field opens a quoted field.
     limit : int, optional
-        Give only records that end before this byte.
+        Yield only records that end before this byte.
     """
     size = path.stat().st_size
     end = size if limit is None else min(size, limit)

@@ -18,19 +18,19 @@ from likewise.io.source.added import Added
 from likewise.io.source.cut import Cut
 from likewise.io.source.source import Job, Piece
 
-# Escapes by which a name could be spelled that needs none: those of ASCII letters, digits, _ and -.
+# Escapes of ASCII letters, digits, _ and -, which names may contain although they need none.
 _ESCAPED = re.compile(rb"\\u00[2-7]")
 
 
 @dataclass(eq=False)
 class JsonlFile(LineFile):
-    """A file of one JSON object a line."""
+    """A file with one JSON object per line."""
 
     takes_tokens: ClassVar[bool] = True
 
     @cached_property
     def native_rules(self) -> _native.JsonlRules:
-        """What the native reader takes from each row."""
+        """The reading rules for the native reader."""
         rules = self.rules
         return _native.JsonlRules(
             list(rules.text_fields),
@@ -44,11 +44,11 @@ class JsonlFile(LineFile):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what goes to another process: all but the native rules, which are made there anew."""
+        """Return the state without the native rules, which the other process creates again."""
         return {name: value for name, value in vars(self).items() if name != "native_rules"}
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
-        """Cut the file at line ends, unpacking it on the way."""
+        """Split the file at newlines, decompressing it if needed."""
         end = 0
         for offset, length, num_bytes in self.plain_pieces(piece_bytes, work):
             yield Job(num_bytes, partial(self._read, offset, length))
@@ -56,7 +56,7 @@ class JsonlFile(LineFile):
         yield from self.damage_jobs(end)
 
     def field_names(self, offset: int, length: int) -> list[str]:
-        """Return the fields of the object on a line, those inside others dotted; none if it is not an object."""
+        """Return the fields of the object on a line, nested ones with dots; empty if the line is not an object."""
         if not self.is_plain:
             return []
         with self.plain_path.open("rb") as file:
@@ -72,7 +72,7 @@ class JsonlFile(LineFile):
     ) -> Iterator[bytes]:
         names = re.compile(f'"(?:{"|".join(added.names)})"'.encode())
         whole = b"".join(lines)
-        # Names inside texts have escaped quotes: few rows are parsed.
+        # Names inside texts have escaped quotes, so few rows must be parsed.
         may_clash = names.search(whole) or _ESCAPED.search(whole)
         template = ", ".join(f'"{name}": %s' for name in added.names)
         rows = zip(*map(_json_values, columns), strict=True)

@@ -1,4 +1,4 @@
-"""JSON Lines as they arrive: whole lines are read as soon as they are there, and none is waited for."""
+"""JSON Lines from a stream: whole lines are read as soon as they arrive."""
 
 import contextlib
 import io
@@ -16,7 +16,7 @@ _READ_BYTES = 1 << 20
 
 
 def widen_pipe(stream: BinaryIO) -> None:
-    """Let a pipe hold what is read at once, so that a fast writer's lines come many at a time; Linux alone can."""
+    """Enlarge the buffer of a pipe to one read, so that lines of a fast writer arrive in large blocks (Linux only)."""
     with contextlib.suppress(ImportError, AttributeError, OSError, ValueError):
         import fcntl
 
@@ -24,7 +24,7 @@ def widen_pipe(stream: BinaryIO) -> None:
 
 
 def write_all(file: io.RawIOBase | io.FileIO, content: bytes) -> None:
-    """Write all of it where one call may write less."""
+    """Write all bytes, in several calls if needed."""
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest) or 0 :]
@@ -32,16 +32,16 @@ def write_all(file: io.RawIOBase | io.FileIO, content: bytes) -> None:
 
 @dataclass(frozen=True)
 class JsonlStream:
-    """Lines of a pipe or a terminal, in as many pieces as they come in.
+    """Lines of a pipe or a terminal, in pieces as they arrive.
 
     Parameters
     ----------
     stream : binary file
-        Read once, to its end.
+        The stream, read once to its end.
     name : str
-        What errors call it.
+        Name of the stream in errors.
     rules : ReadRules
-        What is read of each row.
+        What to read from each row.
     """
 
     stream: BinaryIO
@@ -49,18 +49,19 @@ class JsonlStream:
     rules: ReadRules = field(default_factory=ReadRules)
 
     def pieces(self, work: Path) -> Iterator[Piece]:
-        """Yield documents as they arrive; line numbers go on from piece to piece.
+        """Yield documents as they arrive; line numbers continue from piece to piece.
 
         Parameters
         ----------
         work : Path
-            A directory; one piece at a time stands there, since lines are parsed from files.
+            A directory for one piece at a time, since lines are parsed from files.
         """
         place = work / "lines.jsonl"
         reader = JsonlFile(place, self.name, 0, self.rules)
         num_lines = 0
         widen_pipe(self.stream)
-        # Written over and never cut: some file systems flush a file that was cut, which takes longer than all the rest.
+        # Overwritten, never truncated: some file systems flush truncated files, which takes longer than everything
+        # else.
         with place.open("wb", buffering=0) as file:
             for lines in self._whole_lines():
                 file.seek(0)
@@ -71,7 +72,7 @@ class JsonlStream:
                 num_lines += piece.num_lines
 
     def _whole_lines(self) -> Iterator[bytes]:
-        # A pipe gives what is there; a plain file, or a stream without `read1`, as much as is asked for.
+        # A pipe returns what is available; a plain file, or a stream without `read1`, as much as is requested.
         read = getattr(self.stream, "read1", self.stream.read)
         parts: list[bytes] = []
         while data := read(_READ_BYTES):

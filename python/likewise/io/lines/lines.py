@@ -1,4 +1,4 @@
-"""Files of lines or records: what JSON Lines and CSV have in common, packed or plain."""
+"""Files of lines or records: the common parts of JSON Lines and CSV, compressed or not."""
 
 import tempfile
 from abc import abstractmethod
@@ -24,26 +24,26 @@ from likewise.io.source.unpacked import tell_unpacked, unpacked_path, unpacked_p
 _COPY_BYTES = 4 << 20
 _PACKED_BYTES = 2 << 20
 _LINES_AT_ONCE = 1 << 18
-# Lines that get further fields at once.
+# Lines that get added fields at once.
 _LINES_ADDED = 1 << 14
 _HEAD_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 16
-# A record that does not end within so many bytes is longer than any document.
+# A record that does not end within this many bytes is longer than any document.
 _MOST_RECORD_BYTES = 1 << 30
-# How much a packed file holds for each of its bytes, about.
+# Approximate decompressed bytes per byte of a compressed file.
 _UNPACKED = 4.0
 
 
 @dataclass(frozen=True)
 class Damage:
-    """Why a packed file cannot be unpacked to its end.
+    """The reason why a compressed file cannot be decompressed to its end.
 
     Parameters
     ----------
     reason : str
-        What is wrong with it, and where.
+        The damage and its position.
     num_plain : int
-        Bytes that were unpacked.
+        Bytes that were decompressed.
     """
 
     reason: str
@@ -52,12 +52,12 @@ class Damage:
 
 @dataclass(eq=False)
 class LineFile(InputFile):
-    """A file whose documents are ranges of bytes, written back as they came.
+    """A file whose documents are byte ranges, written back unchanged.
 
     Parameters
     ----------
     codec : {"gzip", "zstd"}, optional
-        How it is packed. It is unpacked once, into the directory of the run, and read again from there.
+        Compression of the file. It is decompressed once, into the directory of the run, and read again from there.
     """
 
     has_lines: ClassVar[bool] = True
@@ -70,29 +70,29 @@ class LineFile(InputFile):
 
     @property
     def plain_path(self) -> Path:
-        """The file itself, or what it was unpacked to."""
+        """The file itself, or its decompressed copy."""
         return self.path if self._plain_path is None else self._plain_path
 
     @property
     def is_plain(self) -> bool:
-        """Whether its lines can be read here: of a packed file, once this process has unpacked it."""
+        """Whether its lines can be read; a compressed file must first be decompressed in this process."""
         return self.codec is None or self._plain_path is not None
 
     @property
     def can_read_again(self) -> bool:
-        """Single texts are cheap to read again."""
+        """True: single texts are cheap to read again."""
         return True
 
     def text_bytes(self) -> float:
-        """Return about how many bytes of text it holds, unpacked."""
+        """Return the approximate bytes of text in the file, decompressed."""
         return self.num_bytes * (_UNPACKED if self.codec else 1.0)
 
     def unpacked_bytes(self) -> float:
-        """Return about how many bytes are put aside unpacked."""
+        """Return the approximate bytes that decompressing the file writes to disk."""
         return self.text_bytes() if self.codec else 0.0
 
     def estimated_documents(self) -> float:
-        """Return about how many documents it holds, by those of its first bytes."""
+        """Return the approximate number of documents, estimated from the first bytes."""
         head = self.first_bytes(_HEAD_BYTES)
         return max(1, self._records_in(head)) * self.text_bytes() / len(head) if head else super().estimated_documents()
 
@@ -100,7 +100,7 @@ class LineFile(InputFile):
         return head.count(b"\n")
 
     def first_bytes(self, num: int) -> bytes:
-        """Return the first bytes of the lines; nothing where they cannot be unpacked, which reading tells by name."""
+        """Return the first decompressed bytes; empty if they cannot be decompressed, which reading reports later."""
         if self.is_plain:
             with self.plain_path.open("rb") as file:
                 return file.read(num)
@@ -111,7 +111,7 @@ class LineFile(InputFile):
         return b""
 
     def record_bytes(self, offset: int) -> int:
-        """Return the bytes of the record that begins there, without its line end."""
+        """Return the length of the record that starts at this offset, without its newline."""
         num_quotes, length = 0, 0
         with self.plain_path.open("rb") as file:
             file.seek(offset)
@@ -127,26 +127,26 @@ class LineFile(InputFile):
         return length
 
     def _num_quotes(self, block: bytes, start: int, end: int) -> int:
-        """Return how many quotes are there, between an odd and an even one of which a line end ends no record."""
+        """Return the number of quotes in a range; a newline after an odd number of quotes does not end a record."""
         return 0
 
     def unpacking(self, piece_bytes: int, work: Path) -> Iterator[int]:
-        """Unpack the file; yields the bytes of the packed one that are done at each step."""
+        """Decompress the file; yield the compressed bytes processed at each step."""
         if self.codec is not None:
             for _, _, num_packed in self.plain_pieces(piece_bytes, work):
                 yield num_packed
 
     def keep_unpacked(self) -> None:
-        """Leave what is unpacked where a run that continues this one finds it."""
+        """Leave the decompressed copy where a run that continues this one finds it."""
         self._keeps_unpacked = self.codec is not None
 
     def plain_pieces(self, piece_bytes: int, work: Path) -> Iterator[tuple[int, int, int]]:
-        """Yield (offset, length) of whole lines in the plain file, and their bytes in the file itself.
+        """Yield (offset, length) of whole lines in the decompressed file, and the compressed bytes read for them.
 
         Raises
         ------
         InvalidInput
-            Behind the last line, if the file is damaged there and the rules do not pass over that.
+            After the last whole line, if the file is damaged and the rules do not skip damage.
         """
         self._damage = None
         if self.codec is None:
@@ -184,7 +184,7 @@ class LineFile(InputFile):
             tell_unpacked(self._plain_path, piece_bytes, pieces)
 
     def damage_jobs(self, position: int) -> Iterator[Job]:
-        """Yield what gives the damage of the file, if any, as a bad row: behind byte `position` nothing was read."""
+        """Yield a job with the damage of the file as a bad row, if any; nothing was read after byte `position`."""
         damage = self._damage
         if damage is None:
             return
@@ -202,11 +202,11 @@ class LineFile(InputFile):
         except OSError as error:
             if error.errno not in FULL:
                 raise
-            # It is not this file that is too large.
+            # Name the decompressed copy, for which the disk is too small.
             raise OSError(error.errno, error.strerror, str(self.plain_path)) from error
 
     def write_kept(self, target: Path, kept: Kept) -> None:
-        """Write kept lines to a new file, byte for byte, or with fields added to each, or without parts of texts."""
+        """Write kept lines to a new file: unchanged, with added fields, or with parts of their texts removed."""
         if kept.added is not None:
             self._write_added(target, kept, kept.added)
             return
@@ -224,7 +224,7 @@ class LineFile(InputFile):
             _native.pack_lines(source, str(target), offsets, sizes, codec=self.codec, threads=kept.threads)
 
     def _write_added(self, target: Path, kept: Kept, added: Added) -> None:
-        """Write lines with the added fields to a new file, packed as this one."""
+        """Write lines with added fields to a new file, compressed like this one."""
         with self._packing(target, kept.threads) as out, self.plain_path.open("rb") as source:
             out.write(self._head_added(added))
             for part in _parts(kept.lengths):
@@ -236,7 +236,7 @@ class LineFile(InputFile):
                 out.writelines(chain.from_iterable(zip(with_fields, ends, strict=True)))
 
     def _write_cut(self, target: Path, kept: Kept, cut: Cut) -> None:
-        """Write lines, some of them without parts of their texts, to a new file, packed as this one."""
+        """Write lines, some with parts of their texts removed, to a new file, compressed like this one."""
         offsets, lengths, done = kept.offsets, kept.lengths, 0
         with self._packing(target, kept.threads) as out, self.plain_path.open("rb") as source:
             if head := self.head_bytes():
@@ -254,7 +254,7 @@ class LineFile(InputFile):
 
     @contextmanager
     def _packing(self, target: Path, threads: int) -> Iterator[BinaryIO]:
-        """Open a new file for lines; it is packed as this one when the context ends."""
+        """Open a new file for lines; when the context ends, it is compressed like this one."""
         plain = target if self.codec is None else target.with_name(f"{target.name}.plain")
         with plain.open("xb", buffering=_COPY_BYTES) as out:
             yield out
@@ -269,31 +269,31 @@ class LineFile(InputFile):
     def _lines_cut(
         self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], cut: Cut, threads: int
     ) -> tuple[_native.Array, _native.Array]:
-        """Return lines without parts of their texts, each with a line end, and where each ends."""
+        """Return lines with parts of their texts removed, each with a newline, and the end of each."""
 
     def _head_added(self, added: Added) -> bytes:
-        """Return what stands before the first line, with the names of the added fields."""
+        """Return the header with the names of the added fields."""
         return b""
 
     @abstractmethod
     def _lines_added(
         self, lines: list[bytes], is_document: list[bool], added: Added, columns: list[Any]
     ) -> Iterator[bytes]:
-        """Yield each line with the values of the added fields, both without a line end."""
+        """Yield each line with the values of the added fields; input and output without newlines."""
 
     def stream_kept(
         self, out: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], *, with_head: bool
     ) -> None:
-        """Write kept lines to a stream, plain, each with a newline at its end.
+        """Write kept lines to a stream, uncompressed, each ending in a newline.
 
         Parameters
         ----------
         out : binary file
             Standard output.
         offsets, lengths : ndarray of shape (n,)
-            The kept lines, rising.
+            The kept lines, in ascending order.
         with_head : bool
-            Whether to begin with the header, where the format has one.
+            Whether to start with the header, if the format has one.
         """
         with self.plain_path.open("rb") as source:
             if with_head and (head := self.head_bytes()):
@@ -303,9 +303,9 @@ class LineFile(InputFile):
 
 
 def touching(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return lines as ranges of bytes with their newlines, those that follow one another as one.
+    """Return lines as byte ranges including their newlines; adjacent lines are merged.
 
-    A last line without a newline ends with its file, one byte before its range.
+    The range of a last line without a newline ends one byte after the end of the file.
     """
     starts, sizes = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
     for low in range(0, len(offsets), _LINES_AT_ONCE):
@@ -320,7 +320,7 @@ def touching(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> tuple[
 
 
 def no_rows(bad_rows: list[BadRow], num_fields: int) -> Piece:
-    """Return a piece of bad rows alone, each of which is a line."""
+    """Return a piece that contains only bad rows, one per line."""
     nothing = _native.Texts.from_list([])
     return Piece(
         texts=nothing,
@@ -337,7 +337,7 @@ def no_rows(bad_rows: list[BadRow], num_fields: int) -> Piece:
 
 
 def piece_of(native: _native.JsonlPiece) -> Piece:
-    """Return what the native readers of lines and records give."""
+    """Convert the result of a native reader of lines or records to a piece."""
     return Piece(
         texts=native.texts,
         ids=native.ids,
@@ -353,7 +353,7 @@ def piece_of(native: _native.JsonlPiece) -> Piece:
 
 
 def _parts(lengths: NDArray[np.uint32]) -> Iterator[slice]:
-    """Yield slices of lines of bounded size, of at least one line each."""
+    """Yield slices of lines of limited total size, with at least one line each."""
     start = 0
     while start < len(lengths):
         sizes = np.cumsum(lengths[start : start + _LINES_ADDED], dtype=np.int64)
@@ -363,7 +363,7 @@ def _parts(lengths: NDArray[np.uint32]) -> Iterator[slice]:
 
 
 def _lines(source: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> list[bytes]:
-    """Read lines at rising offsets; those that touch are read at once."""
+    """Read lines at ascending offsets; adjacent lines are read together."""
     lines: list[bytes] = []
     starts, sizes = touching(offsets, lengths)
     places = zip(offsets.tolist(), lengths.tolist(), strict=True)
@@ -379,7 +379,7 @@ def _lines(source: BinaryIO, offsets: NDArray[np.uint64], lengths: NDArray[np.ui
 
 
 def _ranges(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Iterator[tuple[Any, Any]]:
-    """Yield (start, stop) of lines with their newline; lines that touch are one range."""
+    """Yield (start, stop) of lines including their newlines; adjacent lines are merged."""
     if not len(offsets):
         return
     ends = offsets.astype(np.int64) + lengths.astype(np.int64) + 1
@@ -390,14 +390,14 @@ def _ranges(offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Iterato
 
 
 class _Ranges:
-    """Lines of a file that are copied, those that touch at once; as plain numbers, since stretches are many and short.
+    """Lines of a file to copy; adjacent lines are copied together. Uses plain numbers, since ranges are many and short.
 
     Parameters
     ----------
     offsets, lengths : ndarray of shape (n,)
-        The lines, rising.
+        The lines, in ascending order.
     first : int
-        The number of the first.
+        Number of the first line.
     """
 
     def __init__(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], first: int) -> None:
@@ -408,7 +408,7 @@ class _Ranges:
         self._breaks = np.concatenate([[0], np.cumsum(starts[1:] != ends[:-1])]).tolist()
 
     def copy(self, source: BinaryIO, out: BinaryIO, low: int, high: int) -> None:
-        """Copy lines `low` to before `high`."""
+        """Copy lines `low` to `high`, exclusive."""
         low, high = low - self._first, high - self._first
         if low < high and self._breaks[low] == self._breaks[high - 1]:
             _copy_range(source, out, self._starts[low], self._ends[high - 1])

@@ -1,4 +1,4 @@
-"""Plain text: a file is a document, and its path is the id."""
+"""Plain text: each file is one document, and its path is the id."""
 
 import codecs
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _COPY_BYTES = 4 << 20
 
 @dataclass(eq=False)
 class TextFile(InputFile):
-    """A file that is one document, with its name as the id. Of the rules only the longest document acts here."""
+    """A file that is one document, with its name as the id. The only rule that applies is `max_document_bytes`."""
 
     is_document: ClassVar[bool] = True
 
@@ -30,7 +30,7 @@ class TextFile(InputFile):
 
     @property
     def can_read_again(self) -> bool:
-        """The file is cheap to read again."""
+        """True: the file is cheap to read again."""
         return True
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
@@ -67,7 +67,7 @@ class TextFile(InputFile):
         return document.take(np.zeros(len(offsets), np.int64))
 
     def write_kept(self, target: Path, kept: Kept) -> None:
-        """Copy the file if it is kept, perhaps without parts of its text; one that is removed has no copy."""
+        """Copy the file if it is kept, with parts of its text removed if any; a removed file is not copied."""
         if not len(kept.offsets):
             return
         if kept.cut is not None and len(kept.cut.rows):
@@ -84,7 +84,7 @@ class TextFile(InputFile):
         return Texts.from_list([""])
 
     def _document(self) -> tuple[Texts, str | None]:
-        """Return the document as a batch of one, and why there is none."""
+        """Return the document as a batch of one, and the reason if it is invalid."""
         data = self.path.read_bytes()
         reason = None
         if data.startswith(_UTF16_MARKS):
@@ -107,7 +107,7 @@ class BinaryFile(TextFile):
     """A file that is one document of bytes, for tokens ``bytes`` and ``chunks``."""
 
     def check_cut(self) -> None:
-        """Raise InvalidInput: bytes are no text."""
+        """Raise InvalidInput: binary files contain no text."""
         raise InvalidInput("parts of text cannot be removed from binary files", self.name)
 
     def _nothing(self) -> Texts:

@@ -1,1 +1,1 @@
-"""What does a run write? Its directory, parts, evidence, pairs, summaries; each complete under its name or absent."""
+"""Outputs of a run: its directory, parts, evidence, pairs, summaries. Each is complete under its name or absent."""

@@ -1,4 +1,4 @@
-"""Two sequences side by side, where one has items that the other lacks."""
+"""Alignment of two sequences, either of which may lack items of the other."""
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
@@ -6,21 +6,21 @@ from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 Item = TypeVar("Item")
-# How far items may be apart and still be found again.
+# Maximum distance at which equal items are matched after a difference.
 WINDOW = 1024
 
 
 class Beside(NamedTuple, Generic[Item]):
-    """Items that stand beside each other.
+    """A pair of aligned items.
 
     Parameters
     ----------
     number_a, number_b : int
-        Place of each in its sequence, from 0; where the item is None, of the one that comes next.
+        Position of each item in its sequence, from 0; if the item is None, that of the next one.
     a, b : object or None
-        The items; None where the other sequence has one more.
+        The items; None if only the other sequence has one.
     is_same : bool
-        Whether they have one key.
+        Whether the keys are equal.
     """
 
     number_a: int
@@ -31,20 +31,20 @@ class Beside(NamedTuple, Generic[Item]):
 
 
 def aligned(first: Iterator[Item], second: Iterator[Item], key: Callable[[Item], Hashable]) -> Iterator[Beside[Item]]:
-    """Yield two sequences side by side, equal items beside each other again after some that differ.
+    """Yield two sequences aligned; after a difference, equal items are matched again.
 
     Parameters
     ----------
     first, second : iterator
-        Of any length; no more than `WINDOW` items of each are held.
+        Sequences of any length; at most `WINDOW` items of each are held.
     key : callable
-        What makes two items equal.
+        Returns the key by which items are compared.
 
     Yields
     ------
     Beside
-        Every item of both once, in order. Behind a difference the next equal items are those with the fewest before
-        them; where the windows share none, items are paired by their places.
+        Each item of both sequences once, in order. After a difference, the next match is the one with the fewest items
+        before it; if the windows have no equal items, items are paired by position.
     """
     waiting_a: deque[Item] = deque()
     waiting_b: deque[Item] = deque()
@@ -73,7 +73,7 @@ def _fill(waiting: deque[Item], source: Iterator[Item], length: int) -> None:
 
 
 def _next_equal(keys_a: list[Hashable], keys_b: list[Hashable]) -> tuple[int, int]:
-    """Return the places of the first equal keys, those with the least sum; the lengths where there are none."""
+    """Return the positions of the equal keys with the smallest sum of positions; the lengths if there are none."""
     first_in_b: dict[Hashable, int] = {}
     for place, found in enumerate(keys_b):
         first_in_b.setdefault(found, place)

@@ -1,4 +1,4 @@
-"""The life of an output directory: built under OUT/.unfinished, named at the end, never half finished."""
+"""The life cycle of an output directory: built under OUT/.unfinished, and renamed into place at the end."""
 
 import contextlib
 import json
@@ -15,9 +15,9 @@ from likewise.io.refusals import place_named
 
 UNFINISHED = ".unfinished"
 PARTS = "parts"
-# What alone is worth nothing: texts put aside, files that are half unpacked.
+# Suffixes of parts that are worth keeping; spooled texts and partially decompressed files alone are not.
 _WORTH_KEEPING = (".arrow", ".json", ".stages")
-# Of the parts: what another engine than this machine has finished.
+# Finished stages of an engine other than this machine, among the parts.
 ENGINE_STAGES = "engine.stages"
 IDENTITY = "identity.json"
 KEPT = "kept"
@@ -43,7 +43,7 @@ DECISIONS = "decisions.csv"
 VIEW = ".view"
 SUMMARY = "summary.json"
 SKETCHES = "sketches"
-# In the order in which they get their names: who sees the summary sees all.
+# In the order in which they are renamed into place: when the summary exists, all others do.
 FINAL_NAMES = (
     *(
         KEPT,
@@ -64,34 +64,34 @@ FINAL_NAMES = (
     *(ERRORS, EMPTIED, SITES, REPORT, AUDIT),
     SUMMARY,
 )
-# What is made of a finished run later: labels outlive its replacement, what is derived of it does not count.
+# Files made from a finished run later. Labels survive its replacement; derived files do not matter.
 _BESIDE = (REVIEW, DECISIONS, VIEW)
 
 
 class OutputDirectory:
-    """A run's output, as a context: entered it is claimed; left by an exception, parts remain or nothing does.
+    """A run's output as a context: entering claims it; after an exception, parts remain or everything is deleted.
 
-    What stands in the directory :attr:`parts` stays if the run is cut off by anything but a fault of its input, and is
-    found there by a run of the same identity. Everything else of an unfinished run is deleted, so a command checks all
-    that could refuse it before it enters the directory.
+    Files in the directory :attr:`parts` are kept if the run is interrupted by anything except invalid input, and reused
+    by a run of the same identity. All other files of an unfinished run are deleted, so a command must check everything
+    that could make it fail before it enters the directory.
 
     Parameters
     ----------
     path : Path
-        The directory; absent or empty, or one that an earlier run of the same identity left unfinished.
+        The directory: absent, empty, or left unfinished by an earlier run of the same identity.
     identity : mapping
-        What makes the answer: recipe, inputs, reading options. JSON values only.
+        Everything that determines the results: recipe, inputs, reading options. JSON values only.
     overwrite : bool
-        Replace the finished run that stands there. It stays in place until this one is complete.
+        Replace an existing finished run, which stays in place until this one is complete.
     fresh : bool
-        Delete what an unfinished run left, of whatever identity.
+        Delete the files of an unfinished run, regardless of its identity.
 
     Raises
     ------
     InvalidInput
-        If the directory holds a finished run, files of others, or a run that is still going on.
+        If the directory contains a finished run, other files, or a run in progress.
     RecipeMismatch
-        If it holds an unfinished run of another identity that left parts, naming the fields.
+        If it contains parts of an unfinished run of another identity; the error names the fields.
     """
 
     def __init__(
@@ -116,7 +116,8 @@ class OutputDirectory:
                 self._claim()
         except KeyboardInterrupt as error:
             self._release()
-            # Only where nobody else can have begun: after any other failure the directory may be another run's.
+            # Clean up only if no other run can have started: after any other failure, the directory may be another
+            # run's.
             if self._created:
                 self.__exit__(type(error), error, None)
             raise
@@ -129,12 +130,12 @@ class OutputDirectory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._is_own():
-            # What is there now belongs to whoever put it there.
+            # The current directory belongs to another run or program.
             self._release()
             if isinstance(error, OSError):
                 raise self._replaced() from error
             return
-        # Once its input is mended, a run has another identity and could not continue.
+        # After its input is repaired, a run has another identity and could not continue.
         self.is_left = error is not None and not isinstance(error, InvalidInput) and self._has_parts()
         if self.is_left:
             self._delete_all_but_parts()
@@ -150,12 +151,12 @@ class OutputDirectory:
                 raise error
 
     def check_own(self) -> None:
-        """Raise InvalidInput if the directory was removed or replaced since the run began."""
+        """Raise InvalidInput if the directory was removed or replaced since the run started."""
         if not self._is_own():
             raise self._replaced()
 
     def finish(self) -> None:
-        """Give every file its final name, the summary last; undone if it is interrupted.
+        """Rename all outputs into place, the summary last; undone if interrupted.
 
         Raises
         ------
@@ -167,7 +168,7 @@ class OutputDirectory:
         replaced.mkdir()
         done: list[str] = []
         try:
-            # The old summary goes first: without it the directory counts as unfinished.
+            # Move the old summary first: without it, the directory counts as unfinished.
             for name in reversed(FINAL_NAMES):
                 if (self.path / name).exists():
                     (self.path / name).rename(replaced / name)
@@ -185,7 +186,7 @@ class OutputDirectory:
             raise
 
     def _is_own(self) -> bool:
-        """Return whether the directory is still the one that was claimed, by the file that holds its lock."""
+        """Return whether the directory is still the one that was claimed, judged by the lock file."""
         if self._lock is None:
             return True
         try:
@@ -201,7 +202,7 @@ class OutputDirectory:
         if self.work.exists():
             is_same = self._check_unfinished(identity_path)
             if not (self.path / SUMMARY).exists():
-                # Cut off between two renames: these are of the run that begins again.
+                # Interrupted between two renames: these belong to the run that starts again.
                 for name in FINAL_NAMES:
                     _remove(self.path / name)
             if is_same:
@@ -214,11 +215,11 @@ class OutputDirectory:
         _lock_file(self._lock, self.path)
         self._lock.write(json.dumps(self._identity, sort_keys=True, indent=1).encode())
         self._lock.flush()
-        # Parts are synced, and worth nothing without it.
+        # Parts are synced, and useless without the identity.
         os.fsync(self._lock.fileno())
 
     def _check_unfinished(self, identity_path: Path) -> bool:
-        """Return whether what is unfinished is of this run; holds its lock."""
+        """Lock the unfinished run, and return whether it has the identity of this run."""
         found = None
         if identity_path.exists():
             self._lock = identity_path.open("rb")
@@ -231,7 +232,7 @@ class OutputDirectory:
         if found == ours:
             return True
         if not self._has_parts():
-            # Of whatever run it is, nothing would be lost.
+            # Regardless of its run, nothing would be lost.
             return False
         if not isinstance(found, dict):
             raise InvalidInput(
@@ -256,7 +257,7 @@ class OutputDirectory:
 
     def _release(self) -> None:
         if self._lock is not None:
-            # What could not be written cannot be written now; that is known already.
+            # A write that failed before fails again here, and was already reported.
             with contextlib.suppress(OSError):
                 self._lock.close()
             self._lock = None
@@ -268,7 +269,7 @@ def check_free(path: Path, *, overwrite: bool) -> None:
     Parameters
     ----------
     path : Path
-        Absent, empty, or with what earlier runs left.
+        The directory: absent, empty, or with files of earlier runs.
     overwrite : bool
         Whether a finished run may be replaced.
     """
@@ -307,7 +308,7 @@ def _is_summary(path: Path) -> bool:
 
 
 def _inner_differences(differing: dict[str, tuple[Any, Any]]) -> dict[str, tuple[object, object]]:
-    """Name the fields inside nested ones, so that the message says ``recipe.threshold`` and not the whole recipe."""
+    """Return the differing fields, nested ones by path, so that messages show ``recipe.threshold``, not all fields."""
     named: dict[str, tuple[object, object]] = {}
     for name, (ours, found) in differing.items():
         mine, theirs = _by_key(ours), _by_key(found)
@@ -324,7 +325,7 @@ def _inner_differences(differing: dict[str, tuple[Any, Any]]) -> dict[str, tuple
 
 
 def _by_key(value: object) -> dict[str, Any] | None:
-    """Return what a mapping holds, or a list of inputs by their paths; None for anything else."""
+    """Return a mapping as it is, and a list of inputs as a mapping by path; None for anything else."""
     if isinstance(value, list) and value and all(isinstance(item, dict) and "path" in item for item in value):
         return {item["path"]: item for item in value}
     return value if isinstance(value, dict) else None
@@ -338,6 +339,6 @@ def _remove(path: Path) -> None:
 
 
 def _lock_file(file: BinaryIO, directory: Path) -> None:
-    """Hold a lock for the life of the file, so that two runs never share a directory."""
+    """Lock the file until it is closed, so that two runs never share a directory."""
     if not try_lock(file.fileno()):
         raise InvalidInput(f"another run is writing to {directory}; wait for it or choose another directory")

@@ -1,4 +1,4 @@
-"""The evidence: one row for every removed document, in the order of the input."""
+"""The evidence: one row per removed document, in input order."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ AGAINST = "against"
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where documents are: one side of the evidence.
+    """The locations of documents: one side of the evidence.
 
     Parameters
     ----------
     rows : ndarray of shape (n,), int64
         Positions in the run.
     doc_ids : pyarrow.Array of string
-        Their ids.
+        Ids of the documents.
     files : pyarrow.Array of string
-        Their files relative to the common parent, null in memory.
+        Files relative to the common parent; null in memory.
     offsets, lengths : ndarray of shape (n,)
-        Bytes of the line in its file; for tables the row, and 1.
+        Byte range of the line in its file; for tables, the row and 1.
     is_reference : ndarray of shape (n,), bool, optional
-        Where a document is one that the run was compared with. It has no row, and if it is one of an index no place
-        either: what is -1 is null in the evidence.
+        Whether a document is a reference document. It has no row, and no location if it is from an index; -1 becomes
+        null in the evidence.
     """
 
     rows: NDArray[np.int64]
@@ -41,14 +41,14 @@ class Places:
     is_reference: NDArray[np.bool_] | None = None
 
     def spread(self, is_reference: NDArray[np.bool_], doc_ids: Sequence[str]) -> "Places":
-        """Return places among which reference documents stand, of which only ids are known.
+        """Return places that include reference documents, of which only the ids are known.
 
         Parameters
         ----------
         is_reference : ndarray of shape (m,), bool
-            Where they stand; the others are those of `self`, in order.
+            Positions of reference documents; the other positions are those of `self`, in order.
         doc_ids : sequence of str
-            Theirs.
+            Ids of the reference documents.
         """
         own, other = iter(self.doc_ids.to_pylist()), iter(doc_ids)
         files = iter(self.files.to_pylist())
@@ -86,25 +86,25 @@ def evidence_table(
     Parameters
     ----------
     removed, kept : Places
-        The removed documents in row order, and the kept one that each matches.
+        The removed documents in row order, and the kept document that each matches.
     measure : str
-        What was measured.
+        Similarity measure.
     similarity : ndarray of shape (n,), float64
-        Its values.
+        Similarities by this measure.
     distance : ndarray of shape (n,), int32, optional
         Hamming distances; null for MinHash.
     method, recipe_id : str
-        Of the recipe.
+        Method and identity of the recipe.
     required : ndarray of shape (n,), float64, optional
-        Only where short documents need more: the similarity that each pair had to reach; null where NaN.
+        The similarity that each pair had to reach, if short documents need more; NaN becomes null.
     below_threshold : ndarray of shape (n,), bool, optional
-        Only for groups by components.
+        Whether a pair is below the threshold; only for groups by components.
 
     Returns
     -------
     pyarrow.Table
         Columns row, doc_id, file, offset, length, kept_row, kept_id, kept_source, kept_file, kept_offset, measure,
-        similarity, distance, method, recipe_id, and required and below_threshold where given.
+        similarity, distance, method, recipe_id, and required and below_threshold if given.
     """
     import pyarrow as pa
 
@@ -142,7 +142,7 @@ def evidence_table(
 
 
 def write_evidence(tables: Iterable[Any], path: Path) -> None:
-    """Write the evidence as Parquet, table after table."""
+    """Write tables of evidence to one Parquet file."""
     import pyarrow.parquet as pq
 
     writer: Any = None
@@ -150,7 +150,7 @@ def write_evidence(tables: Iterable[Any], path: Path) -> None:
         for table in tables:
             if writer is None:
                 writer = pq.ParquetWriter(path, table.schema, compression="zstd")
-            # Ids of 2 GB and more come as long strings.
+            # Ids of 2 GB and more have the type large_string.
             writer.write_table(table if table.schema == writer.schema else table.cast(writer.schema))
     finally:
         if writer is not None:

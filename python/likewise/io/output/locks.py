@@ -1,24 +1,24 @@
-"""Locks on open files, which end with the process however it ends."""
+"""Locks on open files, which end with the process, however it ends."""
 
 import os
 import sys
 
-# Locks of Windows bar others from the bytes themselves: so the one that is locked stands far behind the content.
+# Locks on Windows prevent others from reading the locked bytes, so lock a byte far after the content.
 _FAR = 1 << 30
 
 
 def try_lock(file: int) -> bool:
-    """Lock an open file for as long as it is open; return False where someone else has.
+    """Lock an open file until it is closed; return False if it is locked elsewhere.
 
     Parameters
     ----------
     file : int
-        Its descriptor; of a file that is far below a gigabyte.
+        Descriptor of a file far smaller than a gigabyte.
 
     Raises
     ------
     OSError
-        If the file system has no locks.
+        If the file system does not support locks.
     """
     if sys.platform == "win32":
         import msvcrt

@@ -1,4 +1,4 @@
-"""The pairs that a run was asked to store: what another threshold would have made of it."""
+"""The pairs that a run stores on request: they show the effect of other thresholds."""
 
 import json
 from dataclasses import dataclass
@@ -17,22 +17,22 @@ _FACTS = b"likewise.pairs"
 
 @dataclass(frozen=True)
 class NearPairFacts:
-    """What is to be known of a file of stored pairs before its rows are.
+    """Metadata of a file of stored pairs, readable before its rows.
 
     Parameters
     ----------
     floor : float
-        Least similarity of a pair in it.
+        Minimum similarity of the stored pairs.
     measure : str
-        Of the recipe.
+        Measure of the recipe.
     group : {"leaders", "components"}
-        How the run decides.
+        Grouping rule of the run.
     num_documents : int
-        Of the run.
+        Number of documents of the run.
     num_distinct : int
-        Documents that are left when those that nothing tells apart count as one.
+        Number of documents after indistinguishable ones are merged.
     recipe_id : str
-        Of the run.
+        Identity of the recipe of the run.
     """
 
     floor: float
@@ -46,7 +46,8 @@ class NearPairFacts:
 def pair_schema(facts: NearPairFacts, *, with_sizes: bool = False) -> Any:  # noqa: ANN401 - PyArrow has no types
     """Return the schema of a file of stored pairs, with its facts as metadata.
 
-    With sizes it has the distinct features of the smaller document: what must be reached depends on them.
+    With sizes, it includes the number of distinct features of the smaller document, on which the required similarity
+    depends.
     """
     import pyarrow as pa
 
@@ -74,7 +75,7 @@ def pair_table(
     distance: NDArray[np.int32] | None,
     sizes: NDArray[np.int64] | None = None,
 ) -> Any:  # noqa: ANN401
-    """Return some stored pairs as an Arrow table: first the document that would go, then the one that stays."""
+    """Return stored pairs as an Arrow table: first the document that would be removed, then the one that is kept."""
     import pyarrow as pa
 
     columns: list[Any] = []
@@ -92,7 +93,7 @@ def read_facts(path: Path) -> NearPairFacts:
     Raises
     ------
     InvalidInput
-        If it is none, or damaged.
+        If it is not such a file, or damaged.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

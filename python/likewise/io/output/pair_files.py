@@ -1,4 +1,4 @@
-"""Pairs in files: .tsv, .jsonl or .parquet, complete under their name or not at all."""
+"""Pairs in files: .tsv, .jsonl or .parquet, complete under their name or absent."""
 
 from typing import Any, BinaryIO
 
@@ -10,19 +10,19 @@ from likewise.io.tables.columns import number_column
 
 
 class PairWriter(RowWriter):
-    """Writes pairs as they come, as a context; :meth:`finish` gives the file its name.
+    """Writes pairs as they arrive, as a context; :meth:`finish` renames the file into place.
 
     Parameters
     ----------
     name : str
-        A file whose name says the format, or ``-``.
+        A file whose extension determines the format, or ``-``.
     stdout : binary file, optional
-        What ``-`` means; it gets TSV.
+        The stream for ``-``; receives TSV.
 
     Raises
     ------
     InvalidInput
-        If the name ends otherwise.
+        If the name has another extension.
     """
 
     def __init__(self, name: str, stdout: BinaryIO | None = None) -> None:

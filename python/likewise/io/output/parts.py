@@ -1,7 +1,7 @@
-"""Part files: columns of some consecutive documents, written once, whole or not at all.
+"""Part files: columns of consecutive documents, each written once, complete or absent.
 
 A part is an Arrow IPC file of one batch, whose name ends in the checksum of its bytes. So a directory of parts needs no
-list: what is there under its name is complete, what does not fit its name is damaged.
+list: a file that matches the checksum in its name is complete, any other is damaged.
 """
 
 import json
@@ -30,11 +30,11 @@ class Part:
     Parameters
     ----------
     columns : dict of str to ndarray of shape (n,) or (n, width)
-        Numbers; uint8 of two dimensions are bytes of one width.
+        Numeric columns; two-dimensional uint8 arrays are fixed-width bytes.
     texts : dict of str to Texts
-        Strings, n each.
+        String columns of length n.
     facts : dict
-        JSON values about all of it.
+        Metadata as JSON values.
     """
 
     columns: Mapping[str, NDArray[Any]]
@@ -43,16 +43,16 @@ class Part:
 
 
 def write_part(directory: Path, label: str, part: Part) -> Path:
-    """Write a part under its name, synced; return where.
+    """Write a part under its name and sync it; return its path.
 
     Parameters
     ----------
     directory : Path
-        Where parts are.
+        Directory of the parts.
     label : str
-        What tells it from others there: lower case letters, digits, hyphens.
+        Distinguishes the part from others: lowercase letters, digits, hyphens.
     part : Part
-        What it holds.
+        The contents.
     """
     import pyarrow as pa
 
@@ -75,7 +75,7 @@ def write_part(directory: Path, label: str, part: Part) -> Path:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory last, where the system has such a call."""
+    """Sync the names in a directory, if the system supports it."""
     if os.name != "posix":
         return
     descriptor = os.open(directory, os.O_RDONLY)
@@ -86,14 +86,14 @@ def sync_directory(directory: Path) -> None:
 
 
 def find_parts(directory: Path) -> Iterator[tuple[str, Path]]:
-    """Yield label and path of the parts in a directory by name, whole or damaged."""
+    """Yield the label and path of each part in a directory, in order of names, complete or damaged."""
     for path in sorted(directory.iterdir()):
         if match := _NAME.fullmatch(path.name):
             yield match[1], path
 
 
 def is_whole(path: Path) -> bool:
-    """Return whether a part file holds the bytes that were written."""
+    """Return whether a part file is complete and undamaged."""
     match = _NAME.fullmatch(path.name)
     try:
         return match is not None and range_checksum(path, 0, path.stat().st_size) == int(match[2], 16)
@@ -102,7 +102,7 @@ def is_whole(path: Path) -> bool:
 
 
 def read_part(path: Path) -> Part:
-    """Return what a whole part file holds, its columns mapped from the file."""
+    """Return the contents of a complete part file; its columns are memory-mapped."""
     import pyarrow as pa
 
     with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
@@ -112,7 +112,7 @@ def read_part(path: Path) -> Part:
     for name in batch.schema.names:
         column = batch.column(name)
         if pa.types.is_large_string(column.type):
-            # Strings are held by those who read them, and a mapping of the file with them: so these are copied.
+            # Readers keep strings, which would keep the whole file mapped, so they are copied.
             texts[name] = Texts.from_arrow(taken_rows(column, np.arange(len(column))))
         else:
             columns[name] = _values(column)
@@ -120,7 +120,7 @@ def read_part(path: Path) -> Part:
 
 
 def read_facts(path: Path) -> dict[str, Any]:
-    """Return the facts of a part alone."""
+    """Return only the facts of a part."""
     import pyarrow as pa
 
     with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:

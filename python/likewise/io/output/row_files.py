@@ -1,4 +1,4 @@
-"""Rows of results in files: .tsv, .jsonl or .parquet, complete under their name or not at all."""
+"""Rows of results in files: .tsv, .jsonl or .parquet, complete under their name or absent."""
 
 import contextlib
 import json
@@ -17,25 +17,25 @@ _TSV_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\
 
 
 class RowWriter:
-    """Writes rows as they come, as a context; :meth:`finish` gives the file its name.
+    """Writes rows as they arrive, as a context; :meth:`finish` renames the file into place.
 
     Parameters
     ----------
     name : str
-        A file whose name says the format, or ``-``.
+        A file whose extension determines the format, or ``-``.
     what : str
-        What the rows are, for errors.
+        Name of the rows, for errors.
     schema : pyarrow.Schema
-        Their columns: strings, integers, floats.
+        Columns: strings, integers, floats.
     stdout : binary file, optional
-        What ``-`` means; it gets TSV.
+        The stream for ``-``; receives TSV.
     tsv_columns : sequence of str, optional
-        Those that TSV has; all if None.
+        Columns to write to TSV; all if None.
 
     Raises
     ------
     InvalidInput
-        If the name ends otherwise.
+        If the name has another extension.
     """
 
     def __init__(
@@ -75,13 +75,13 @@ class RowWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._whole is not None:
-            # What cannot be written to the end is deleted all the same.
+            # A file that cannot be completed is deleted anyway.
             with contextlib.suppress(OSError):
                 self._file.close()
             self._whole.discard()
 
     def write_table(self, table: Any) -> None:  # noqa: ANN401
-        """Append the rows of an Arrow table of the schema."""
+        """Append the rows of an Arrow table with the schema."""
         with self._named_errors():
             if self._format == ".parquet":
                 self._file.write_table(table)
@@ -95,7 +95,7 @@ class RowWriter:
             self._file.write("".join(lines).encode())
 
     def finish(self) -> None:
-        """Give the file its name."""
+        """Rename the file into place."""
         with self._named_errors():
             if self._whole is None:
                 self._file.flush()

@@ -1,4 +1,4 @@
-"""Temporary directories that outlive no run: one that is killed is cleaned up after by the next."""
+"""Temporary directories that do not outlive their runs: those of killed runs are deleted by the next run."""
 
 import contextlib
 import os
@@ -13,23 +13,23 @@ from likewise.io.refusals import place_named
 
 PREFIX = "likewise-scratch-"
 _LOCK = "lock"
-# A directory without its lock is one that is being made, or of which the maker was killed at that moment.
+# A directory without a lock is being created, or its creator was killed at that moment.
 _YOUNG_S = 3600
 
 
 @contextlib.contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """Give a temporary directory, as a context; what killed runs left beside it is deleted first.
+    """Yield a temporary directory, as a context; directories left by killed runs are deleted first.
 
     Yields
     ------
     Path
-        Inside the directory that TMPDIR names.
+        A directory inside TMPDIR.
 
     Raises
     ------
     OSError
-        Naming the place that is full rather than a file that nobody asked for.
+        The error names the full directory rather than an internal file.
     """
     root = Path(tempfile.gettempdir())
     with (
@@ -41,7 +41,7 @@ def scratch_directory() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def locked_directory(root: Path, prefix: str) -> Iterator[Path]:
-    """Give a new directory in `root`, as a context; those of the same prefix that killed runs left are deleted first.
+    """Yield a new directory in `root`, as a context; those of the same prefix left by killed runs are deleted first.
 
     Yields
     ------
@@ -50,7 +50,7 @@ def locked_directory(root: Path, prefix: str) -> Iterator[Path]:
     """
     _delete_left(root, prefix)
     with tempfile.TemporaryDirectory(prefix=prefix, dir=root, ignore_cleanup_errors=True) as name, _locked(Path(name)):
-        # Not in the directory itself: the lock is not a file of the run.
+        # A subdirectory, since the lock is not a file of the run.
         place = Path(name) / "run"
         place.mkdir()
         yield place
@@ -64,13 +64,13 @@ def _locked(directory: Path) -> Iterator[None]:
         return
     with (directory / "new").open("xb") as file:
         try_lock(file.fileno())
-        # Under its name it is never seen unlocked while its run lives.
+        # Renamed after locking, so that it is never seen unlocked under its name while the run lives.
         (directory / "new").rename(directory / _LOCK)
         yield
 
 
 def _delete_left(root: Path, prefix: str) -> None:
-    """Delete directories of this user whose run is dead."""
+    """Delete directories of this user whose run has ended."""
     if os.name != "posix":
         return
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The summary of a finished run, read again and checked: every field is present and of its type."""
+"""The summary of a finished run, read and checked: all fields must be present and have the right type."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from likewise.recipe.valley import FEW_DOCUMENTS, FEW_PAIRS, MEASURES, NO_VALLEY
 _TEXT, _COUNT, _NUMBER = (str,), (int,), (int, float)
 _MAYBE_TEXT, _MAYBE_COUNT, _MAYBE_NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
 
-# Of every run.
+# Fields of every run.
 _FIELDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("verification", "recipe_id", "version"), _TEXT),
     **dict.fromkeys(("num_documents", "num_kept", "num_removed", "num_bad_rows", "num_blank_lines"), _COUNT),
@@ -21,7 +21,7 @@ _FIELDS: dict[str, tuple[type, ...]] = {
     "inputs": (list,),
     "recall": _MAYBE_NUMBER,
 }
-# Of runs over whole documents.
+# Fields of runs over whole documents.
 _FIELDS_OF_DOCUMENTS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("num_empty", "num_short", "num_measured"), _COUNT),
     **dict.fromkeys(("num_candidates", "num_below_threshold"), _MAYBE_COUNT),
@@ -39,7 +39,7 @@ _OPTIONS: dict[str, tuple[type, ...]] = {
     "max_document": _COUNT,
 }
 _TIMINGS: dict[str, tuple[type, ...]] = {"total_s": _NUMBER, "wall_s": (dict,)}
-# Of runs that chose their threshold.
+# Fields of runs that chose their threshold.
 _CHOICE: dict[str, tuple[type, ...]] = {
     "threshold": _NUMBER,
     **dict.fromkeys(("num_documents", "num_sampled", "num_documents_below", "num_documents_above"), _COUNT),
@@ -47,11 +47,11 @@ _CHOICE: dict[str, tuple[type, ...]] = {
     "reason": _MAYBE_TEXT,
     "density": (list,),
 }
-# Of those whose threshold is that of a valley; null in others.
+# Fields of runs whose threshold is at a valley; null in other runs.
 _VALLEY: dict[str, tuple[type, ...]] = {"clarity": _NUMBER, "halves": (list,), "is_stable": (bool,)}
 
 
-# What only the summaries of other commands have.
+# Fields that only summaries of other commands have, and the commands.
 _OTHER_COMMANDS = {
     "splits": "leaks",
     "num_contaminated": "decontaminate",
@@ -66,7 +66,7 @@ def read_summary(run: Path) -> dict[str, Any]:
     Raises
     ------
     InvalidInput
-        If the directory holds none, or a damaged one, naming the field.
+        If there is no summary, or it is damaged; the error names the field.
     """
     try:
         summary = json.loads((run / SUMMARY).read_text(encoding="utf-8"))
@@ -93,7 +93,7 @@ def is_over_parts(summary: dict[str, Any]) -> bool:
 
 
 def _wrong(summary: dict[str, Any]) -> str | None:
-    """Return the name of a field that is missing or of another type; None if there is none."""
+    """Return the name of a field that is missing or has the wrong type, or None."""
     # Earlier versions did not count documents with full buckets.
     wrong = _wrong_of({"num_crowded": 0, **summary}, {**_FIELDS, "num_crowded": _COUNT}, "")
     if wrong is not None:
@@ -144,5 +144,5 @@ def _wrong_of(values: object, fields: dict[str, tuple[type, ...]], where: str) -
 
 
 def _is_of(value: object, types: tuple[type, ...]) -> bool:
-    """Return whether a value is of one of the types, and of numbers a finite one."""
+    """Return whether a value has one of the types and, if a float, is finite."""
     return isinstance(value, types) and not (isinstance(value, float) and not math.isfinite(value))

@@ -1,4 +1,4 @@
-"""Files that get their names only when they are complete."""
+"""Files that are renamed into place only when they are complete."""
 
 import errno
 import hashlib
@@ -15,27 +15,27 @@ from likewise.errors import InvalidInput
 from likewise.io.output.locks import try_lock
 
 _SUFFIX = ".unfinished"
-# Of a target's name in those of its temporaries: names have 255 bytes at most.
+# Maximum bytes of the target's name in names of temporary files, which are limited to 255 bytes.
 _MAX_STEM_BYTES = 150
 _MAX_NAMES = 100
 _NUMBERS = count()
 
 
 class WholeFile:
-    """A file that stands complete under its name or not at all, made under another one.
+    """A file that is complete under its name or absent; it is written under a temporary name.
 
-    That is `.NAME.PID-NUMBER.unfinished`, and locked while its writer lives: writers of one target never share a file,
-    whether they are processes or threads, and what a killed one left is deleted by the next.
+    The temporary file is `.NAME.PID-NUMBER.unfinished` and is locked while its writer lives. Writers of the same
+    target, processes or threads, never share a file, and the next writer deletes files of killed ones.
 
     Parameters
     ----------
     path : Path
-        The final name; of a link the file that it names, which need not be there.
+        The final name; for a link, the file that it points to, which need not exist.
 
     Raises
     ------
     InvalidInput
-        If the directory is missing, or something that is not a regular file has the name.
+        If the directory is missing, or the path is not a regular file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -52,7 +52,7 @@ class WholeFile:
 
     @property
     def unfinished(self) -> Path:
-        """Where it is made: a new file, empty when this is first asked for."""
+        """The temporary file; created empty on first access."""
         if self._unfinished is not None:
             return self._unfinished
         self._delete_left()
@@ -60,42 +60,42 @@ class WholeFile:
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Name the file itself in errors of the system."""
+        """Name the target instead of the temporary file in errors of the system, as a context."""
         try:
             yield
         except OSError as error:
-            # A temporary that could not be made is none of anybody's.
+            # Temporary files that could not be created belong to this target, too.
             is_ours = str(error.filename).startswith(str(self._path.with_name(self._prefix())))
             if error.errno is None or not (error.filename is None or is_ours):
                 raise
             raise OSError(error.errno, os.strerror(error.errno), str(self._named)) from error
 
     def finish(self) -> None:
-        """Give it its name."""
+        """Rename the file into place."""
         self.unfinished.replace(self._path)
         self._unlock()
         self._unfinished = None
 
     def discard(self) -> None:
-        """Delete what was not finished."""
+        """Delete the unfinished file."""
         if self._unfinished is not None:
             self._unfinished.unlink(missing_ok=True)
             self._unfinished = None
         self._unlock()
 
     def _create(self) -> Path:
-        """Return a new file that this process holds the lock of."""
+        """Create a new file, locked by this process."""
         for _ in range(_MAX_NAMES):
-            # Processes of different machines or containers may have one number.
+            # Processes of different machines or containers may have the same number.
             number = f"{next(_NUMBERS):x}{time.time_ns() % 10**9:08x}"
             path = self._path.with_name(f"{self._prefix()}{os.getpid()}-{number}{_SUFFIX}")
             with suppress(FileExistsError):
                 made = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
                 self._lock = made
                 if not _is_locked(made):
-                    # Windows renames and deletes no file that is open.
+                    # Windows cannot rename or delete open files.
                     self._unlock()
-                # Else another writer took it for left before it was locked. Nobody makes a second of that name.
+                # Otherwise, another writer deleted it before it was locked. Names are never used twice.
                 if path.exists():
                     self._unfinished = path
                     return path
@@ -103,7 +103,7 @@ class WholeFile:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self._named))
 
     def _prefix(self) -> str:
-        """Return what the names of the temporaries begin with."""
+        """Return the prefix of the names of temporary files."""
         name = os.fsencode(self._path.name)
         if len(name) <= _MAX_STEM_BYTES:
             return f".{self._path.name}."
@@ -111,7 +111,7 @@ class WholeFile:
         return f".{stem}~{hashlib.blake2b(name, digest_size=8).hexdigest()}."
 
     def _delete_left(self) -> None:
-        """Delete temporaries of the same target whose writers are dead; what cannot be told or deleted stays."""
+        """Delete temporary files of the same target whose writers have ended, as far as possible."""
         is_temporary = re.compile(re.escape(self._prefix()) + r"[0-9]+-[0-9a-f]{9,}" + re.escape(_SUFFIX))
         for found in self._path.parent.iterdir():
             if not is_temporary.fullmatch(found.name) or found.is_symlink() or not found.is_file():
@@ -125,16 +125,16 @@ class WholeFile:
                     os.close(opened)
 
     def _unlock(self) -> None:
-        # Forgotten first: an interrupt after the close must not lead to another, of whatever has that number by then.
+        # Reset first: an interrupt after the close must not close another file that reuses the descriptor.
         lock, self._lock = self._lock, None
         if lock is not None:
             os.close(lock)
 
 
 def _is_locked(file: int) -> bool:
-    """Lock an open file unless someone has; tell whether it is locked now.
+    """Try to lock an open file; return whether this call locked it.
 
-    It never is where there are no locks, nor on Windows, where they would bar the writer's other handles.
+    Always False without lock support, and on Windows, where locks would block other handles of the writer.
     """
     if sys.platform == "win32":
         return False

@@ -23,21 +23,21 @@ _FORMATS = "JSON Lines, CSV, TSV, Parquet and Arrow files"
 
 @dataclass(frozen=True)
 class AddedFields:
-    """Names and types of the fields that are added.
+    """Names and types of added fields.
 
     Parameters
     ----------
     prefix : str
-        What their names begin with.
+        Prefix of the names.
     kinds : mapping of str to str
-        Their types in tables by their names without prefix, in order.
+        Name without prefix -> type in tables, in order.
     """
 
     prefix: str
     kinds: Mapping[str, str] = field(default_factory=lambda: FIELDS)
 
     def __post_init__(self) -> None:
-        """Raise InvalidParameter if the prefix has other characters than ASCII letters, digits, ``_`` and ``-``."""
+        """Raise InvalidParameter if the prefix has characters other than ASCII letters, digits, ``_`` and ``-``."""
         if not (self.prefix.isascii() and all(one.isalnum() or one in "_-" for one in self.prefix)):
             raise InvalidParameter(
                 "write_prefix", f"{self.prefix!r} has characters other than letters, digits, _ and -"
@@ -49,7 +49,7 @@ class AddedFields:
         return tuple(self.prefix + name for name in self.kinds)
 
     def check(self, names: Sequence[str], file: str) -> None:
-        """Raise InvalidParameter if one of these fields of a file has a name that is to be added."""
+        """Raise InvalidParameter if a file already has a field with the name of an added one."""
         for own, name in zip(self.kinds, self.names, strict=True):
             if name in names:
                 raise InvalidParameter(
@@ -61,15 +61,15 @@ class AddedFields:
 
 @dataclass(frozen=True, eq=False)
 class Added:
-    """Fields that are written behind those of each row.
+    """Fields that are appended to each row.
 
     Parameters
     ----------
     fields : AddedFields
-        Their names and types.
+        Names and types of the fields.
     columns : callable
-        Takes a slice of the rows that are written. Returns whether each is a document (bad rows are not), and the
-        values as Arrow arrays, null for bad rows.
+        Takes a slice of the written rows. Returns whether each is a document (bad rows are not), and the values as
+        Arrow arrays, null for bad rows.
     """
 
     fields: AddedFields
@@ -81,7 +81,7 @@ class Added:
         return self.fields.names
 
     def schema(self, schema: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
-        """Return the schema of a table with these fields behind its own."""
+        """Return the schema of a table with these fields appended."""
         import pyarrow as pa
 
         metadata = dict(schema.metadata or {})
@@ -95,7 +95,7 @@ class Added:
         return schema.with_metadata(metadata | {b"huggingface": json.dumps(about).encode()})
 
     def features(self) -> dict[str, object]:
-        """Return the fields as Hugging Face datasets describe them."""
+        """Return the fields as features of Hugging Face datasets."""
         return {
             name: {"dtype": kind, "_type": "Value"}
             for name, kind in zip(self.names, self.fields.kinds.values(), strict=True)
@@ -103,7 +103,7 @@ class Added:
 
 
 def check_takes_fields(name: str, *, takes_fields: bool) -> None:
-    """Raise InvalidParameter if rows of a file cannot have further fields."""
+    """Raise InvalidParameter if fields cannot be added to the rows of a file."""
     if not takes_fields:
         raise InvalidParameter(
             "write", f"annotated supports {_FORMATS} only, but {name} has another format; use --write evidence"

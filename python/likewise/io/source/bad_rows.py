@@ -1,4 +1,4 @@
-"""How many bad rows an input may have before a run fails, and what is reported of them."""
+"""Limits on the number of bad rows of an input, and reports about them."""
 
 import json
 import re
@@ -12,28 +12,28 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.source.source import BadRow, Piece
 
 DEFAULT_MAX_BAD_ROWS = "50%"
-# A larger share is worth a warning.
+# A larger share causes a warning.
 _QUIET_SHARE = 0.01
 _MOST_DIGITS = 18
 
 
 @dataclass(frozen=True)
 class BadRowLimit:
-    """The most bad rows of an input.
+    """The maximum number of bad rows of an input.
 
     Parameters
     ----------
     share : float, optional
-        Of all rows.
+        Maximum share of all rows.
     count : int, optional
-        Of rows.
+        Maximum number of rows.
     """
 
     share: float | None = None
     count: int | None = None
 
     def __str__(self) -> str:
-        """Return the limit as users write it."""
+        """Return the limit in the form that users write."""
         return f"{self.count:,}" if self.share is None else f"{100 * self.share:g}%"
 
 
@@ -71,11 +71,11 @@ class BadRowTally:
     Parameters
     ----------
     limit : BadRowLimit
-        The most bad rows.
+        Maximum number of bad rows.
 
     Notes
     -----
-    A record of several lines that is bad counts as so many rows: its lines may have been records.
+    A bad record of several lines counts as that many rows, since its lines may have been records.
     """
 
     def __init__(self, limit: BadRowLimit) -> None:
@@ -85,14 +85,14 @@ class BadRowTally:
         self._first: tuple[str | None, BadRow] | None = None
 
     def add(self, name: str | None, first_line: int | None, piece: Piece) -> None:
-        """Count a piece of an input whose first line has this number, if that is known; safe from several threads."""
+        """Count a piece of an input; `first_line` is the number of its first line, if known. Thread-safe."""
         first = piece.bad_rows[0] if piece.bad_rows else None
         if first is not None:
             first = replace(first, line=-1 if first_line is None else first.line + first_line)
         self.add_rows(name, len(piece.offsets), sum(bad.num_lines for bad in piece.bad_rows), first)
 
     def add_rows(self, name: str | None, num_good: int, num_bad: int, first: BadRow | None) -> None:
-        """Count rows, and check a limit that is a count.
+        """Count rows, and check the limit if it is a count.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class BadRowTally:
             raise self._error()
 
     def finish(self) -> str | None:
-        """Return what a user should know of the bad rows, if they are many.
+        """Return a message about the bad rows if there are many, otherwise None.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class BadRowTally:
 
 
 def write_errors(bad_rows: Iterable[tuple[str | None, BadRow]], path: Path) -> None:
-    """Write bad rows with the names of their files, a JSON object a line; no file where there are none."""
+    """Write bad rows with the names of their files, one JSON object per line; no file if there are none."""
     lines = (json.dumps({"file": name, "row": bad.line + 1, "reason": bad.reason}) + "\n" for name, bad in bad_rows)
     first = next(lines, None)
     if first is not None:

@@ -1,4 +1,4 @@
-"""Parts of texts that are left out of what is written back."""
+"""Parts of texts that are removed when documents are written back."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,24 +10,24 @@ from numpy.typing import NDArray
 from likewise import _native
 from likewise.io.source.source import as_array
 
-# Rows that change that are looked at at once.
+# Changed rows that are processed at once.
 _ROWS_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Parts of the texts of some rows.
+    """Parts to remove from the texts of some rows.
 
     Parameters
     ----------
     rows : ndarray of shape (k,), int64
-        The rows, rising; they count from the first of those that the parts are of.
+        The changed rows, ascending, counted from the first row that the cut covers.
     counts : ndarray of shape (k,), uint32
-        Parts of each.
+        Number of parts of each changed row.
     starts, ends : ndarray of shape (m,), uint32
-        Of all parts one after another, by where they begin: bytes of the UTF-8 of the text. They may overlap.
+        Byte ranges of all parts in the UTF-8 of their texts, ordered by row and start. They may overlap.
     keeps_words_apart : bool
-        Whether a space is written where two words would become one.
+        Whether to write a space where two words would be joined.
     """
 
     rows: NDArray[np.int64]
@@ -40,7 +40,7 @@ class Cut:
     def of_parts(
         rows: NDArray[np.int64], starts: NDArray[Any], ends: NDArray[Any], *, keeps_words_apart: bool
     ) -> "Cut":
-        """Return the cut that takes these parts out, by row and then by place."""
+        """Return the cut that removes these parts, ordered by row and position."""
         firsts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1])[: len(rows)])
         counts = np.diff(np.append(firsts, len(rows))).astype(np.uint32)
         starts, ends = (column.astype(np.uint32, copy=False) for column in (starts, ends))
@@ -51,34 +51,34 @@ class Cut:
         return np.concatenate([[0], np.cumsum(self.counts, dtype=np.int64)])
 
     def take(self, part: slice) -> "Cut":
-        """Return the cut of some of the rows, by number of a row among those that change."""
+        """Return the cut of a slice of the changed rows."""
         low, high, _ = part.indices(len(self.rows))
         parts = slice(int(self._bounds[low]), int(self._bounds[max(low, high)]))
         return Cut(self.rows[part], self.counts[part], self.starts[parts], self.ends[parts], self.keeps_words_apart)
 
     def within(self, first: int, end: int) -> "Cut":
-        """Return the cut of rows `first` to before `end`, which then count from `first`."""
+        """Return the cut of rows `first` to `end`, exclusive, renumbered from `first`."""
         part = self.take(slice(*np.searchsorted(self.rows, [first, end]).tolist()))
         return Cut(part.rows - first, part.counts, part.starts, part.ends, part.keeps_words_apart)
 
     def without(self, dropped: NDArray[np.int64]) -> "Cut":
-        """Return the cut of rows of which some are dropped: theirs goes, and the others count on without them."""
+        """Return the cut without some dropped rows; the remaining rows are renumbered."""
         others = self.where(~np.isin(self.rows, dropped)) if len(dropped) else self
         return replace(others, rows=others.rows - np.searchsorted(dropped, others.rows))
 
     def where(self, stays: NDArray[np.bool_]) -> "Cut":
-        """Return the cut of some of the rows that change."""
+        """Return the cut of the changed rows selected by a mask."""
         of_parts = np.repeat(stays, self.counts)
         return Cut(
             self.rows[stays], self.counts[stays], self.starts[of_parts], self.ends[of_parts], self.keeps_words_apart
         )
 
     def num_bytes(self) -> int:
-        """Return the bytes of text that go: what two parts hold goes once."""
+        """Return the bytes of text that are removed; overlapping parts count once."""
         num_bytes, behind = 0, np.uint64(0)
         for low in range(0, len(self.rows), _ROWS_AT_ONCE):
             part = self.take(slice(low, low + _ROWS_AT_ONCE))
-            # Of the parts of one row after another, since none of the next begins before.
+            # Row numbers in the high bits make the ranges of all rows comparable.
             base = np.repeat(part.rows.astype(np.uint64) << np.uint64(32), part.counts)
             starts, ends = base + part.starts, base + part.ends
             before = np.maximum.accumulate(np.append(behind, ends))[:-1]
@@ -87,7 +87,7 @@ class Cut:
         return num_bytes
 
     def apply(self, texts: _native.Texts) -> tuple[_native.Texts, NDArray[np.bool_]]:
-        """Return the texts of all rows without their parts, and whether only whitespace is left."""
+        """Return the texts of the changed rows without their parts, and whether only whitespace is left."""
         left, is_blank, _ = _native.cut_texts(
             texts, self.counts, self.starts, self.ends, keeps_words_apart=self.keeps_words_apart
         )

@@ -1,4 +1,4 @@
-"""What every input file is: where it lies, what is read of it, and what a run asks of it beside its documents."""
+"""The common interface of input files: their location, reading rules, and other data that a run needs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -16,28 +16,28 @@ from likewise.io.source.added import Added
 from likewise.io.source.cut import Cut
 from likewise.io.source.source import BaseSource, Job, KeptTexts, ReadRules
 
-# Texts that are read again at once.
+# Bytes of texts that are read again at once.
 _BYTES_AGAIN = 8 << 20
-# Bytes of a document where none can be seen.
+# Assumed bytes of a document if the file cannot be examined.
 _DOCUMENT_BYTES = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What of an input is written back.
+    """The part of an input that is written back.
 
     Parameters
     ----------
     offsets, lengths : ndarray of shape (n,)
-        The kept lines (bytes, without newline), records or rows, rising.
+        The kept lines (bytes, without newline), records or rows, in ascending order.
     threads : int
-        Threads that write.
+        Number of threads for writing.
     texts : callable, optional
-        Gives the texts of a slice of them again, where the run put them aside: it may spare decoding them.
+        Returns the texts of a slice of them if the run spooled them, to avoid decoding them again.
     added : Added, optional
-        Fields to write behind those of each row.
+        Fields to append to each row.
     cut : Cut, optional
-        Parts of texts to leave out, by place of a row among those that are written. None of these becomes blank.
+        Parts of texts to remove, by position among the written rows. No written text becomes blank.
     """
 
     offsets: NDArray[np.uint64]
@@ -55,22 +55,22 @@ class InputFile(BaseSource, ABC):
     Parameters
     ----------
     path : Path
-        Where it is.
+        The file.
     name : str
         Path relative to the common parent of the inputs, with slashes; the id of a text file's document.
     num_bytes : int
-        Its size.
+        Size of the file.
     rules : ReadRules
-        What is read of it.
+        What to read from the file.
     """
 
-    # Whether it is one document, of which nothing is written where it is removed.
+    # Whether the file is one document, which is not written if it is removed.
     is_document: ClassVar[bool] = False
-    # Whether documents are lines or records, with a line end behind each.
+    # Whether documents are lines or records that end in newlines.
     has_lines: ClassVar[bool] = False
-    # Whether fields can be added to its rows.
+    # Whether fields can be added to the rows.
     takes_fields: ClassVar[bool] = False
-    # Whether a field of it may hold a list of tokens.
+    # Whether a field may contain a list of tokens.
     takes_tokens: ClassVar[bool] = False
 
     path: Path
@@ -80,41 +80,41 @@ class InputFile(BaseSource, ABC):
 
     @abstractmethod
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
-        """Cut the file into parts of about this size, in order."""
+        """Split the file into parts of about this size, in order."""
 
     @abstractmethod
     def write_kept(self, target: Path, kept: Kept) -> None:
-        """Write kept documents to a new file of the same kind, packed as this one.
+        """Write kept documents to a new file of the same format and compression.
 
         Parameters
         ----------
         target : Path
             The new file.
         kept : Kept
-            What of it stays.
+            The documents to write.
         """
 
     def check_cut(self) -> None:
-        """Raise InvalidInput if parts of its texts cannot be left out where they are written back."""
+        """Raise InvalidInput if parts of texts in this file cannot be removed."""
 
     def texts_again(
         self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32], work: Path
     ) -> Iterator[tuple[slice, Texts]]:
-        """Yield the texts of documents again, some at a time; where single ones are dear, the file is read again.
+        """Yield the texts of documents again, in parts; if single texts are expensive, the whole file is read again.
 
         Parameters
         ----------
         offsets, lengths : ndarray of shape (n,)
-            The documents, rising.
+            The documents, in ascending order.
         work : Path
-            A directory for what must be put aside.
+            A directory for temporary files.
 
         Yields
         ------
         part : slice
-            Which of them.
+            The documents of the part.
         texts : Texts
-            Theirs.
+            Their texts.
         """
         if self.can_read_again:
             batch = np.cumsum(lengths, dtype=np.int64) // _BYTES_AGAIN
@@ -136,37 +136,37 @@ class InputFile(BaseSource, ABC):
             raise InvalidInput("the file changed during the run", self.name)
 
     def text_bytes(self) -> float:
-        """Return about how many bytes of text it holds."""
+        """Return the approximate bytes of text in the file."""
         return float(self.num_bytes)
 
     def estimated_documents(self) -> float:
-        """Return about how many documents it holds, by a look at its beginning."""
+        """Return the approximate number of documents, estimated without reading the whole file."""
         return self.text_bytes() / _DOCUMENT_BYTES
 
     def work_bytes(self) -> int:
-        """Return what a thread takes more for its format."""
+        """Return the additional memory in bytes that a thread needs for the format."""
         return 0
 
     def unpacked_bytes(self) -> float:
-        """Return about how many bytes are put aside unpacked while it is read."""
+        """Return the approximate bytes that are decompressed to disk while the file is read."""
         return 0.0
 
     def record_bytes(self, offset: int) -> int:
-        """Return the bytes of the record that begins there, without its line end."""
+        """Return the length of the record that starts at this offset, without its newline."""
         return self.num_bytes
 
     def head_bytes(self) -> int:
-        """Return the bytes before the first record that belong to every output."""
+        """Return the length of the header, which is part of every output."""
         return 0
 
     def head_lines(self) -> int:
-        """Return how many lines stand before the first record."""
+        """Return the number of lines before the first record."""
         return 0
 
     def provenance(self) -> dict[str, object] | None:
-        """Return what decides on its texts beside the recipe; None where nothing else does."""
+        """Return what determines the texts besides the recipe; None if nothing does."""
         return None
 
     def facts(self) -> dict[str, object]:
-        """Return what its entry in the summary of a run says beside its size and its documents."""
+        """Return further fields for the entry of the file in the summary of a run."""
         return {}

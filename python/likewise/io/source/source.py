@@ -1,4 +1,4 @@
-"""What every reader gives: pieces of documents, and their texts again by position."""
+"""The interface of readers: pieces of documents, and their texts again by position."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -11,46 +11,46 @@ from numpy.typing import NDArray
 from likewise._native import Texts
 from likewise.io.source.tokens import TokenRules
 
-# Gives the texts of some of the kept documents of an input again, in order, in parts.
+# Returns the texts of a slice of the kept documents of an input, in order, in parts.
 KeptTexts = Callable[[slice], list[Texts]]
-# Why a row of a table in memory is not a document; as the core says it of a column.
+# Reason why a row of a table in memory is not a document; same message as in the core.
 NULL_TEXT = "the text is null; leave such rows out or fill them"
-# As an id field: rows have no ids.
+# Value of the id field for rows without ids.
 NO_ID_FIELD = "none"
 
 
 @dataclass(frozen=True)
 class ReadRules:
-    """What is read of a file.
+    """What to read from a file.
 
     Parameters
     ----------
     text_fields : tuple of str
         Dotted names; several texts are joined with a newline.
     id_field : str, optional
-        Field of the id. Where None, ``id`` if a row has it; where ``""`` or ``"none"``, rows have no ids.
+        Field of the id. If None, ``id`` if a row has it; if ``""`` or ``"none"``, rows have no ids.
     fields : tuple of str
-        Further fields that `keep` asks for.
+        Further fields that `keep` needs.
     max_document_bytes : int
-        A longer document is a bad row.
+        Longer documents are bad rows.
     max_unpacked_bytes : int
-        A gzip or zstd file that unpacks to more is refused.
+        Gzip and zstd files that decompress to more bytes are rejected.
     max_unpack_ratio : int
-        So is one that unpacks to more bytes for each byte of its own, beyond the first 64 MB.
+        Files that decompress to more bytes per compressed byte are rejected, beyond the first 64 MB.
     keeps_markup : bool
-        Whether pages of web archives are taken as HTML, since the recipe reads it.
+        Whether pages of web archives are read as HTML, since the recipe processes it.
     threads : int
-        Threads that unpack a file whose parts can be unpacked at once.
+        Number of threads for decompressing a file whose parts are independent.
     quote : {"none", "double"}, optional
-        Whether a quote at the beginning of a field of CSV opens a quoted one. Where None, CSV has such fields, and TSV
-        if it looks so.
+        Whether a quote at the start of a CSV field opens a quoted field. If None, CSV has quoted fields, and
+        TSV has them if they are detected.
     passes_damage : bool
-        Whether what was unpacked of a damaged gzip or zstd file is read and the damage is a bad row; else it is an
-        error.
+        Whether to read the undamaged part of a damaged gzip or zstd file and report the damage as a bad row; otherwise
+        it is an error.
     tokens : TokenRules, optional
-        How the lists of tokens are read that the only text field holds; it holds texts if None.
+        How to read the lists of tokens in the only text field; None if it contains texts.
     only_within : str, optional
-        The first of the text fields if it holds the value that a document is compared within.
+        Name of the first text field if it contains the value within which documents are compared.
     """
 
     text_fields: tuple[str, ...] = ("text",)
@@ -71,7 +71,7 @@ class ReadRules:
             object.__setattr__(self, "id_field", "")
 
     def option_of(self, name: str) -> str:
-        """Return the option that names a field whose value is read as text or tokens."""
+        """Return the option that names a field that is read as text or tokens."""
         if name == self.only_within:
             return "--only-within"
         return "--text-field" if self.tokens is None else "--tokens-field"
@@ -82,7 +82,7 @@ class ReadRules:
         return bool(self.id_field)
 
     def id_name(self, names: Collection[str]) -> str | None:
-        """Return the field of the id in rows that have these fields; None if they have no ids."""
+        """Return the id field for rows with these fields; None if they have no ids."""
         if self.id_field is None:
             return "id" if "id" in names else None
         return self.id_field or None
@@ -95,13 +95,13 @@ class BadRow:
     Parameters
     ----------
     line : int
-        Line of the file, or row of a table, from 0; within a piece while one is read.
+        Line of the file, or row of a table, from 0; relative to the piece while it is read.
     offset, length : int
         Bytes of the line in its file, without the newline; for tables the row and 1.
     reason : str
-        What is wrong with it.
+        Why the row is bad.
     num_lines : int
-        Lines of the file that it takes: a record of CSV may take several.
+        Number of lines of the row; CSV records may have several.
     """
 
     line: int
@@ -120,21 +120,21 @@ class Piece:
     texts : Texts
         The texts of n documents.
     ids : Texts
-        Their ids, empty where `has_id` is 0.
+        Ids of the documents; empty if `has_id` is 0.
     has_id : ndarray of shape (n,), uint8
-        Whether each has an id of its own.
+        Whether each document has an id.
     offsets : ndarray of shape (n,), uint64
-        Where each begins: byte of the file, or row of the table.
+        Start of each document: byte of the file, or row of the table.
     lengths : ndarray of shape (n,), uint32
         Bytes of the line without its newline; 1 for tables.
     lines : ndarray of shape (n,), uint32
         Line or row within the piece, from 0.
     num_lines, num_blank : int
-        Lines of the piece, blank ones and bad ones included; blank ones.
+        Number of lines in the piece, including blank and bad ones; number of blank lines.
     fields : list of Texts
         Further fields as JSON, ``""`` where absent.
     bad_rows : list of BadRow
-        Those that are not documents.
+        Rows that are not documents.
     """
 
     texts: Texts
@@ -156,9 +156,9 @@ class Job:
     Parameters
     ----------
     num_bytes : int
-        Its share of the input's size, for progress.
+        Share of the input's size, for progress.
     read : callable
-        Returns the documents, in one piece or several. Called once, on any thread.
+        Returns the documents in one or more pieces. Called once, on any thread.
     """
 
     num_bytes: int
@@ -177,58 +177,57 @@ class Source(Protocol):
         """Size, for progress."""
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
-        """Cut the input into parts of about this size, in order.
+        """Split the input into parts of about this size, in order.
 
-        What can only be done from the first byte to the last, such as unpacking, happens while the iterator advances;
-        the rest happens in the jobs. `work` is a directory for what must be put aside; it lives as long as the
-        documents.
+        Sequential work, such as decompression, happens while the iterator advances; the rest happens in the jobs.
+        `work` is a directory for temporary files that exists as long as the documents are used.
         """
 
     @property
     def can_read_again(self) -> bool:
-        """Whether single texts are cheap to read again; if not, the run spools what it may need."""
+        """Whether single texts are cheap to read again; if not, the run spools texts that it may need."""
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
-        """Read the texts of documents again. Offsets rise; safe to call from several threads at once."""
+        """Read the texts of documents again. Offsets must be ascending. Thread-safe."""
 
     def field_names(self, offset: int, length: int) -> list[str]:
-        """Return the fields of the row there, or the columns of all rows; none where rows have no names for them."""
+        """Return the fields of the row at this position, or the columns of a table; empty if fields have no names."""
 
     def unpacking(self, piece_bytes: int, work: Path) -> Iterator[int]:
-        """Unpack what is packed, and no more; yields the bytes of the packed file that are done at each step."""
+        """Only decompress the input, if it is compressed; yield the compressed bytes processed at each step."""
 
     def keep_unpacked(self) -> None:
-        """Leave what is unpacked where a run that continues this one finds it."""
+        """Leave decompressed copies where a run that continues this one finds them."""
 
     def put_aside(self, work: Path) -> "Source":
-        """Return what can be read several times from the beginning: itself, but for a stream."""
+        """Return a source that can be read several times: itself, except for streams."""
 
 
 class BaseSource:
-    """What most sources answer: they are not packed, and a single text would cost a whole batch to read again."""
+    """Defaults for most sources: not compressed, and single texts are expensive to read again."""
 
     @property
     def can_read_again(self) -> bool:
-        """No: the run spools what it may need."""
+        """False: the run spools texts that it may need."""
         return False
 
     def unpacking(self, piece_bytes: int, work: Path) -> Iterator[int]:
-        """Yield nothing: it is not packed."""
+        """Yield nothing: the source is not compressed."""
         return iter(())
 
     def keep_unpacked(self) -> None:
-        """Do nothing: nothing is unpacked."""
+        """Do nothing: nothing is decompressed."""
 
     def put_aside(self, work: Path) -> Source:
-        """Return itself: it can be read several times."""
+        """Return itself: the source can be read several times."""
         return self  # type: ignore[return-value]  # each of them has a name and a size
 
     def read_texts(self, offsets: NDArray[np.uint64], lengths: NDArray[np.uint32]) -> Texts:
-        """Refuse: a run asks its spool instead."""
+        """Raise AssertionError: the run must use its spool instead."""
         raise AssertionError(f"{type(self).__name__} cannot be read twice")
 
     def field_names(self, offset: int, length: int) -> list[str]:
-        """Return nothing: a stream without a column that is asked for is refused before it is read."""
+        """Return an empty list: missing columns of a stream are reported before it is read."""
         return []
 
 
@@ -237,10 +236,10 @@ class Unnamed(BaseSource):
 
     @property
     def name(self) -> None:
-        """It has no path."""
+        """None: the source has no path."""
         return
 
 
 def as_array(data: Any, dtype: Any) -> NDArray[Any]:  # noqa: ANN401 - anything with the buffer protocol
-    """Return native data as an array of this type, without a copy where it is one."""
+    """Return native data as an array of this type, without a copy if possible."""
     return np.asarray(data).astype(dtype, copy=False)

@@ -1,4 +1,4 @@
-"""Texts spooled to a file for verification, where the input is expensive to read again."""
+"""Texts spooled to a file for verification, if the input is expensive to read again."""
 
 import io
 import mmap
@@ -13,16 +13,16 @@ from likewise.errors import LikewiseError
 
 
 class Spool:
-    """A file of texts, appended in any order and then mapped: it costs disk, not anonymous memory.
+    """A file of texts that are appended in any order and then memory-mapped: it uses disk, not anonymous memory.
 
     Parameters
     ----------
     path : Path
-        The file; it is deleted by :meth:`close`.
+        The file; :meth:`close` deletes it.
     is_kept : bool
-        Whether it stays instead, for a run that continues this one and knows texts by their checksums.
+        Whether to keep the file for a run that continues this one and recognizes texts by their checksums.
     has_tokens : bool
-        Whether what is appended are encoded tokens.
+        Whether encoded tokens are appended instead of texts.
     """
 
     def __init__(self, path: Path, *, is_kept: bool = False, has_tokens: bool = False) -> None:
@@ -32,13 +32,13 @@ class Spool:
         self._file = path.open("r+b" if is_kept and path.exists() else "w+b")
         self._num_bytes = 0
         self._lock = threading.Lock()
-        # First byte, checksum, offsets of the texts from there.
+        # First byte, checksum, offsets of the texts relative to the first byte.
         self._places: list[tuple[int, int, NDArray[np.int64]]] = []
         self._map: mmap.mmap | None = None
         self._texts: dict[int, Texts] = {}
 
     def append(self, texts: Texts) -> int:
-        """Write texts to the end; return the handle that :meth:`texts` takes. Safe from several threads."""
+        """Append texts; return the handle for :meth:`texts`. Thread-safe."""
         import pyarrow as pa
 
         array = pa.array(texts)
@@ -58,19 +58,19 @@ class Spool:
             self._places.append((start, told, offsets - first))
             handle = len(self._places) - 1
         if end > first:
-            # Each thread writes to a place of its own, so that none waits for another.
+            # Each thread writes to its own range, so threads do not wait for each other.
             with self._path.open("r+b", buffering=0) as file:
                 file.seek(start)
                 _write_all(file, memoryview(data)[first:end])
         return handle
 
     def place(self, handle: int) -> tuple[int, int, NDArray[np.int64]]:
-        """Return the first byte, the checksum, and the offsets from there of the texts of one :meth:`append`."""
+        """Return the first byte, the checksum and the relative offsets of the texts of one :meth:`append`."""
         with self._lock:
             return self._places[handle]
 
     def restore(self, start: int, told: int, sizes: NDArray[np.uint32]) -> int:
-        """Return a handle of texts of these sizes that an earlier run appended. Call it before any :meth:`append`."""
+        """Return a handle for texts of these sizes that an earlier run appended. Call it before any :meth:`append`."""
         offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
         self._places.append((start, told, offsets))
         self._num_bytes = max(self._num_bytes, start + int(offsets[-1]))
@@ -78,14 +78,14 @@ class Spool:
 
     @staticmethod
     def holds(path: Path, start: int, num_bytes: int, told: int) -> bool:
-        """Return whether a file still holds what was appended there."""
+        """Return whether the file still contains the appended bytes."""
         try:
             return num_bytes == 0 or range_checksum(path, start, num_bytes) == told
         except (LikewiseError, OSError):
             return False
 
     def texts(self, handle: int) -> Texts:
-        """Return the texts of one :meth:`append`, mapped from the file. Call it when all are appended."""
+        """Return the texts of one :meth:`append`, memory-mapped. Call it after everything is appended."""
         import pyarrow as pa
 
         with self._lock:
@@ -102,7 +102,7 @@ class Spool:
             return self._texts[handle]
 
     def close(self) -> None:
-        """Delete the file, if it is not to be kept."""
+        """Close the file, and delete it unless it must be kept."""
         self._texts.clear()
         self._map = None
         self._file.close()

@@ -1,4 +1,4 @@
-"""Tokens that another program has cut: how they are read, and what their weights count."""
+"""Tokens that another program produced: how they and their weights are read."""
 
 import math
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class TokenRules:
     is_weighted : bool
         Whether each entry is a pair of a token and its weight.
     scale : float, optional
-        What real weights are multiplied by before they are rounded; without it weights are whole numbers.
+        Factor for real weights before rounding; if None, weights must be integers.
     """
 
     is_weighted: bool
@@ -31,12 +31,12 @@ class TokenRules:
 
     @classmethod
     def of(cls, recipe: Recipe) -> "TokenRules | None":
-        """Return the rules of a recipe that takes tokens; None for others."""
+        """Return the rules of a recipe that takes tokens; None for other recipes."""
         return cls(recipe.weights == OWN_WEIGHTS, recipe.weight_scale) if recipe.takes_tokens else None
 
 
 def own_weight(token: str, weight: object, scale: float | None, row: int) -> int:
-    """Return the weight of a token as a whole number, by the scale of the recipe.
+    """Return the weight of a token as an integer, using the scale of the recipe.
 
     Raises
     ------
@@ -64,23 +64,23 @@ def own_weight(token: str, weight: object, scale: float | None, row: int) -> int
 
 
 class CutText(str):
-    """A document of tokens as it is shown: the tokens with spaces between them.
+    """The displayed form of a document of tokens: the tokens separated by spaces.
 
     Parameters
     ----------
     document : Texts
-        It alone, which is what the recipe compares.
+        The document as a batch of one, which the recipe compares.
     """
 
     document: Texts
 
     def __new__(cls, document: Texts) -> "CutText":
-        """Make it of a batch of one document."""
+        """Create it from a batch of one document."""
         made = super().__new__(cls, document[0])
         made.document = document
         return made
 
 
 def shown_document(documents: Texts, row: int) -> Any:  # noqa: ANN401 - str, CutText, or bytes
-    """Return a document of a batch as it is shown and, by its recipe, compared."""
+    """Return a document of a batch in its displayed form, from which the recipe can also compare it."""
     return CutText(documents.take(np.array([row], np.int64))) if documents.kind == "tokens" else documents[row]

@@ -1,4 +1,4 @@
-"""Files that were unpacked whole, for a run that continues; each has its identity stored next to it."""
+"""Files that were decompressed whole, for a run that continues; each has its identity stored next to it."""
 
 import contextlib
 import json
@@ -11,19 +11,19 @@ import numpy as np
 from likewise._native import checksum, range_checksum
 from likewise.errors import LikewiseError
 
-# Offset and length in the plain file, bytes of the packed one.
+# Offset and length in the decompressed file, and compressed bytes.
 Pieces = Sequence[tuple[int, int, int]]
-# Unpacking less again takes no time.
+# Smaller files are quickly decompressed again.
 _LEAST_BYTES = 16 << 20
 
 
 def unpacked_path(directory: Path, path: Path) -> Path:
-    """Return where an input is unpacked to."""
+    """Return the path of the decompressed copy of an input."""
     return directory / f"unpacked-{checksum(np.frombuffer(os.fsencode(path), np.uint8)):016x}"
 
 
 def tell_unpacked(path: Path, piece_bytes: int, pieces: Pieces) -> None:
-    """Write down that a file is unpacked whole; nothing is synced, since its checksum is looked at."""
+    """Record that a file is decompressed whole. Nothing is synced, since its checksum is verified later."""
     num_bytes = path.stat().st_size
     if num_bytes < _LEAST_BYTES:
         return
@@ -39,7 +39,7 @@ def tell_unpacked(path: Path, piece_bytes: int, pieces: Pieces) -> None:
 
 
 def unpacked_pieces(path: Path, piece_bytes: int) -> Pieces | None:
-    """Return the pieces of a file that an earlier run unpacked, or None if that was not all or is no longer there."""
+    """Return the pieces of a file that an earlier run decompressed; None if the copy is incomplete or missing."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, LikewiseError):
         facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         is_same = facts["num_bytes"] == path.stat().st_size and facts["piece_bytes"] == piece_bytes

@@ -1,1 +1,1 @@
-"""Formats of columns: Arrow, Parquet, dataset directories, data in memory."""
+"""Column formats: Arrow, Parquet, dataset directories, data in memory."""

@@ -17,7 +17,7 @@ from likewise.io.tables.columns import taken_rows
 from likewise.io.tables.tables import TableRows, integer_type
 
 _FILE_MAGIC = b"ARROW1"
-# What a packed buffer begins with, behind its eight bytes of length.
+# First bytes of a compressed buffer, after its eight bytes of length.
 _CODECS = {b"\x04\x22\x4d\x18": "lz4", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
@@ -30,7 +30,7 @@ class ArrowFile(InputFile):
     takes_tokens: ClassVar[bool] = True
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
-        """Read the batches; the jobs take documents out of parts of them."""
+        """Read the batches; the jobs extract documents from parts of them."""
         with self._batches() as (schema, batches, _):
             yield from batch_jobs(
                 TableRows(self.name, self.rules), schema, (batch for batch, _ in batches), piece_bytes, self._share
@@ -42,7 +42,7 @@ class ArrowFile(InputFile):
             return list(schema.names)
 
     def num_rows(self) -> int:
-        """Return the rows of the file."""
+        """Return the number of rows."""
         with self._batches() as (_, batches, _):
             return sum(batch.num_rows for batch, _ in batches)
 
@@ -52,7 +52,7 @@ class ArrowFile(InputFile):
             TableRows(self.name, self.rules).check_cut(schema)
 
     def write_kept(self, target: Path, kept: Kept) -> None:
-        """Write kept rows to a new file of the same kind, schema, metadata and codec, batch by batch."""
+        """Write kept rows to a new file with the same format, schema, metadata and codec, batch by batch."""
         import pyarrow as pa
 
         rows = kept.offsets.astype(np.int64)
@@ -62,7 +62,7 @@ class ArrowFile(InputFile):
             if added is not None:
                 added.fields.check(schema.names, self.name)
                 schema = added.schema(schema)
-            # The metadata of a file's footer cannot be read by PyArrow; that of the schema is kept.
+            # PyArrow cannot read the metadata of a file's footer; that of the schema is kept.
             make = pa.ipc.new_file if is_file else pa.ipc.new_stream
             with make(sink, schema, options=options) as writer:
                 row = 0
@@ -84,7 +84,7 @@ class ArrowFile(InputFile):
 
     @contextmanager
     def _batches(self) -> Iterator[tuple[Any, Iterator[tuple[Any, Any]], bool]]:
-        """Open the file; gives schema, batches with their own metadata, and whether it is not a stream."""
+        """Open the file; yield its schema, batches with their metadata, and whether it is not a stream."""
         import pyarrow as pa
 
         with self.path.open("rb") as file:
@@ -111,17 +111,17 @@ class ArrowFile(InputFile):
             row += found.batch.num_rows
 
     def _checked(self, read: Callable[[], Any], row: int | None = None) -> Any:  # noqa: ANN401
-        """Return what `read` gives, valid but for the UTF-8 of texts; other errors name the file."""
+        """Return the result of `read`, validated except for the UTF-8 of texts; errors of PyArrow name the file."""
         import pyarrow as pa
 
         where = "" if row is None else f"after row {row}: "
         try:
             found = read()
             if row is not None and found is not None:
-                # Lengths and offsets are checked before anybody follows them.
+                # Check lengths and offsets before they are used.
                 _check_batch(found.batch)
             elif row is None:
-                # Names are decoded when they are asked for.
+                # Names are decoded on access.
                 _ = found.schema.names
             return found
         except (pa.ArrowException, OSError, MemoryError, OverflowError, UnicodeDecodeError) as error:
@@ -151,14 +151,14 @@ class ArrowFile(InputFile):
 
 @dataclass(frozen=True, eq=False)
 class BatchStream(Unnamed):
-    """A stream of record batches in memory, read once: what verification needs again is put aside on disk.
+    """A stream of record batches in memory, read once; texts that verification needs again are spooled to disk.
 
     Parameters
     ----------
     reader : pyarrow.RecordBatchReader
         The batches.
     rules : ReadRules
-        Which columns.
+        Columns to read.
     """
 
     reader: Any
@@ -166,7 +166,7 @@ class BatchStream(Unnamed):
 
     @property
     def num_bytes(self) -> int:
-        """Not known before the end."""
+        """0: the size is unknown before the end."""
         return 0
 
     @property
@@ -176,13 +176,13 @@ class BatchStream(Unnamed):
         return None if name is None else integer_type(self.reader.schema.field(name))
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
-        """Take the batches; the jobs take documents out of parts of them."""
+        """Take the batches; the jobs extract documents from parts of them."""
         yield from batch_jobs(
             TableRows(None, self.rules), self.reader.schema, iter(self.reader), piece_bytes, lambda *_: 0
         )
 
     def put_aside(self, work: Path) -> "StreamCopy":
-        """Write all batches to a file in `work`; return what reads it as often as it is asked to."""
+        """Write all batches to a file in `work`; return a source that can read it repeatedly."""
         import pyarrow as pa
 
         with (
@@ -196,14 +196,14 @@ class BatchStream(Unnamed):
 
 @dataclass(frozen=True, eq=False)
 class StreamCopy(Unnamed):
-    """A stream of record batches that was put aside whole: single texts are dear to read again, all are not.
+    """A stream of record batches spooled whole to disk: single texts are expensive to read again, the whole is not.
 
     Parameters
     ----------
     path : Path
-        Where to; whoever made the directory deletes it.
+        The file; the creator of its directory deletes it.
     rules : ReadRules
-        Which columns.
+        Columns to read.
     """
 
     path: Path
@@ -211,11 +211,11 @@ class StreamCopy(Unnamed):
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of the file."""
+        """Size of the file in bytes."""
         return self.path.stat().st_size
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
-        """Read the batches, mapped; the jobs take documents out of parts of them."""
+        """Read the memory-mapped batches; the jobs extract documents from parts of them."""
         import pyarrow as pa
 
         with pa.memory_map(str(self.path)) as file, pa.ipc.open_stream(file) as reader:
@@ -235,7 +235,7 @@ def batch_jobs(
     columns = list(dict.fromkeys(wanted))
     first_row = 0
     for batch in batches:
-        # The other columns need not stay in memory.
+        # Other columns need not stay in memory.
         needed = batch.select(columns)
         parts = max(1, -(-needed.nbytes // piece_bytes))
         step = max(1, -(-batch.num_rows // parts))
@@ -251,7 +251,7 @@ def _reader(rows: TableRows, part: Any, first_row: int) -> Callable[[], Iterator
 
 
 def _check_batch(batch: Any) -> None:  # noqa: ANN401
-    """Raise ArrowInvalid if a batch cannot be worked on safely; texts that are not UTF-8 can."""
+    """Raise ArrowInvalid if a batch cannot be used safely; texts with invalid UTF-8 are allowed."""
     import pyarrow as pa
 
     batch.validate()

@@ -1,6 +1,6 @@
-"""Arrow columns made of arrays and strings, by their buffers, and rows picked out of columns.
+"""Arrow columns created from the buffers of arrays and strings, and selection of rows.
 
-``pyarrow.array`` would ask whether the values are of pandas, and import all of it where it is installed: half a second.
+``pyarrow.array`` checks for values of pandas, and imports pandas if it is installed, which takes half a second.
 """
 
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from likewise._native import Texts
 
 
 def number_column(values: NDArray[Any], is_null: NDArray[np.bool_] | None = None) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return an Arrow array of the same numbers or booleans, without a copy where it can.
+    """Return an Arrow array of the same numbers or booleans, without a copy if possible.
 
     Parameters
     ----------
     values : ndarray of shape (n,)
         Integers, floats, or bool.
     is_null : ndarray of shape (n,), bool, optional
-        Which of the integers or floats are null instead.
+        Which integers or floats become null.
 
     Returns
     -------
     pyarrow.Array
-        Of the matching type.
+        An array of the corresponding type.
     """
     import pyarrow as pa
 
@@ -45,7 +45,7 @@ def _validity(is_null: NDArray[np.bool_] | None) -> Any:  # noqa: ANN401
 
 
 def text_column(texts: Texts | Sequence[str]) -> Any:  # noqa: ANN401
-    """Return an Arrow array of string, no nulls; of large_string where they have more than 2 GB.
+    """Return an Arrow array of string without nulls; of large_string for more than 2 GB.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def text_column(texts: Texts | Sequence[str]) -> Any:  # noqa: ANN401
     Returns
     -------
     pyarrow.Array
-        As many.
+        An array of n strings.
     """
     import pyarrow as pa
 
@@ -67,7 +67,7 @@ def text_column(texts: Texts | Sequence[str]) -> Any:  # noqa: ANN401
         return large
     _, offset_buffer, data = large.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64)[large.offset : large.offset + len(large) + 1]
-    # Narrowed by hand: a cast would load all of pyarrow.compute.
+    # Narrowed without a cast, which would import pyarrow.compute.
     narrow = (offsets - offsets[0]).astype(np.int32)
     return pa.StringArray.from_buffers(
         len(large), pa.py_buffer(narrow), pa.py_buffer(b"") if data is None else data.slice(int(offsets[0]))
@@ -75,7 +75,7 @@ def text_column(texts: Texts | Sequence[str]) -> Any:  # noqa: ANN401
 
 
 def nullable_text_column(texts: Sequence[str | None]) -> Any:  # noqa: ANN401
-    """Return an Arrow array of string, null where there is none."""
+    """Return an Arrow array of string in which None is null."""
     import pyarrow as pa
 
     full = text_column([text or "" for text in texts])
@@ -84,19 +84,19 @@ def nullable_text_column(texts: Sequence[str | None]) -> Any:  # noqa: ANN401
 
 
 def as_large_text(column: Any) -> Any:  # noqa: ANN401
-    """Return an Arrow column of text, of whatever layout, as large_string, null where it has no text."""
+    """Return an Arrow column of text in any layout as large_string; rows without text are null."""
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([as_large_text(chunk) for chunk in column.chunks], pa.large_string())
     if pa.types.is_dictionary(column.type):
-        # Nulls may hide among its values; values that are views cannot be picked.
+        # The dictionary may contain nulls, and PyArrow cannot take values that are views.
         column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.large_string()))
     return column.cast(pa.large_string())
 
 
 def constant_column(text: str, num_rows: int) -> Any:  # noqa: ANN401
-    """Return an Arrow array of one string, so many times."""
+    """Return an Arrow array that repeats one string."""
     return text_column(Texts.from_list([text]).take(np.zeros(num_rows, np.int64)))
 
 
@@ -106,21 +106,21 @@ def taken_rows(data: Any, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401
     Parameters
     ----------
     data : pyarrow.Array or pyarrow.RecordBatch
-        Of any type.
+        Data of any type.
     rows : ndarray of shape (n,)
-        Which, rising.
+        Row numbers, ascending.
 
     Returns
     -------
     pyarrow.Array or pyarrow.RecordBatch
-        Of the same type.
+        Data of the same type.
     """
     import pyarrow as pa
 
     try:
         return data.take(number_column(rows))
     except pa.ArrowNotImplementedError:
-        # Views cannot be picked: runs of rows are sliced and joined.
+        # PyArrow cannot take views, so slice and concatenate runs of rows.
         breaks = np.flatnonzero(np.diff(rows) != 1) + 1
         starts, ends = np.concatenate([[0], breaks]), np.concatenate([breaks, [len(rows)]])
         parts = [data.slice(int(rows[low]), int(high - low)) for low, high in zip(starts, ends, strict=True) if high]
@@ -129,7 +129,7 @@ def taken_rows(data: Any, rows: NDArray[np.int64]) -> Any:  # noqa: ANN401
 
 
 def null_where(column: Any, is_null: NDArray[np.bool_]) -> Any:  # noqa: ANN401
-    """Return an Arrow array of the same values, null in some rows."""
+    """Return an Arrow array with the same values, null in some rows."""
     import pyarrow as pa
 
     return pa.Array.from_buffers(

@@ -1,4 +1,4 @@
-"""Directories of Hugging Face datasets: Arrow streams, and what describes them."""
+"""Directories of Hugging Face datasets: Arrow streams, and the files that describe them."""
 
 import hashlib
 import json
@@ -17,14 +17,14 @@ COMPANIONS = (STATE, INFO, SPLITS)
 
 @dataclass(frozen=True)
 class Dataset:
-    """A directory that ``save_to_disk`` wrote.
+    """A directory written by ``save_to_disk``.
 
     Parameters
     ----------
     path : Path
         The directory.
     state : dict
-        Its ``state.json``.
+        Content of ``state.json``.
     """
 
     path: Path
@@ -32,24 +32,24 @@ class Dataset:
 
     @property
     def data_files(self) -> list[Path]:
-        """The Arrow streams in the order of their rows."""
+        """The Arrow streams, in the order of their rows."""
         return [self.path / entry["filename"] for entry in self.state["_data_files"]]
 
 
 def open_dataset(path: Path, *, whole: bool = True) -> Dataset | None:
-    """Return the dataset in a directory; None if there is none, or files of it are missing that need not be there.
+    """Return the dataset in a directory; None if there is none, or if data files are missing and `whole` is false.
 
     Parameters
     ----------
     path : Path
         The directory.
     whole : bool
-        Whether all its files must be there: not where a glob names those that are.
+        Whether all data files must exist; False for matches of a glob.
 
     Raises
     ------
     InvalidInput
-        If its description cannot be used.
+        If its state cannot be used.
     """
     if not (path / STATE).is_file():
         return None
@@ -57,7 +57,7 @@ def open_dataset(path: Path, *, whole: bool = True) -> Dataset | None:
         state = json.loads((path / STATE).read_bytes())
         names = [entry["filename"] for entry in state["_data_files"]]
     except (ValueError, RecursionError, KeyError, TypeError):
-        # Some other program's state.json.
+        # state.json of another program.
         return None
     for name in names:
         if not isinstance(name, str) or Path(name).name != name or not (path / name).is_file():
@@ -72,7 +72,7 @@ def open_dataset(path: Path, *, whole: bool = True) -> Dataset | None:
 def write_companions(
     dataset: Dataset, target: Path, *, num_kept: int, num_bytes: int, answer: str, added: Added | None = None
 ) -> None:
-    """Write what makes the kept streams of a dataset a dataset.
+    """Write the files that turn the kept streams of a dataset into a dataset.
 
     Parameters
     ----------
@@ -81,9 +81,9 @@ def write_companions(
     target : Path
         The directory of its kept streams.
     num_kept, num_bytes : int
-        Rows and bytes of them.
+        Rows and bytes of the kept streams.
     answer : str
-        What tells this result from others; it goes into the fingerprint, by which caches are found.
+        Distinguishes this result from others; part of the fingerprint, which identifies caches.
     added : Added, optional
         Fields that were added to each row.
     """

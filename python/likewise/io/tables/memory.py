@@ -1,4 +1,4 @@
-"""Texts that are already in memory, as an input like any file."""
+"""Texts in memory as an input."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,17 +22,17 @@ class MemorySource(Unnamed):
     texts : Texts
         The texts.
     ids : Texts, optional
-        Their ids; the row number if None.
+        Ids of the texts; row numbers if None.
     fields : dict of str to Texts
         Further fields as JSON.
     rows : ndarray of shape (n,), int64, optional
-        The row of each text in the input, rising, if rows between them are null; those are bad rows.
+        Row of each text in the input, ascending, if the input has null rows, which are bad rows.
     num_rows : int
-        Rows of the input then.
+        In that case, number of rows of the input.
     all_ids : Texts, optional
-        The ids of all rows of the input then.
+        In that case, ids of all rows of the input.
     id_type : pyarrow.DataType, optional
-        Type of the ids as they were given, if they are integers.
+        Type of the given ids, if they are integers.
     """
 
     texts: Texts
@@ -49,7 +49,7 @@ class MemorySource(Unnamed):
         return self.texts.num_bytes
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
-        """Cut the texts into parts of about this size."""
+        """Split the texts into parts of about this size."""
         num_texts = len(self.texts)
         rows = max(1, num_texts * piece_bytes // max(1, self.num_bytes)) if num_texts else 1
         for start in range(0, num_texts, rows):
@@ -60,14 +60,14 @@ class MemorySource(Unnamed):
 
     @property
     def can_read_again(self) -> bool:
-        """Single texts are cheap to read again."""
+        """True: single texts are cheap to read again."""
         return True
 
     def _read(self, start: int, length: int) -> Iterator[Piece]:
         rows = np.arange(start, start + length, dtype=np.int64)
         first, end, places = start, start + length, rows
         if self.rows is not None:
-            # The nulls before the first text are of the first piece, those behind a text of its own.
+            # Nulls before the first text belong to the first piece, other nulls to the piece of the text before them.
             first = int(self.rows[start]) if start else 0
             end = int(self.rows[start + length]) if start + length < len(self.rows) else self.num_rows
             places = self.rows[start : start + length]
@@ -92,7 +92,7 @@ class MemorySource(Unnamed):
         return self.texts.take(rows if self.rows is None else np.searchsorted(self.rows, rows))
 
     def field_names(self, offset: int, length: int) -> list[str]:
-        """Return the columns that were asked for."""
+        """Return the requested columns."""
         return list(self.fields)
 
     @staticmethod

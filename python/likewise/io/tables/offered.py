@@ -1,6 +1,6 @@
-"""Frames and Hugging Face datasets: which of their columns are read.
+"""Data frames and Hugging Face datasets: conversion of the columns that are read to Arrow data.
 
-What they hold becomes Arrow data. Libraries are recognized by the attributes of their objects, never imported.
+Libraries are recognized by attributes of their objects and never imported.
 """
 
 import contextlib
@@ -19,22 +19,22 @@ _ROWS_AT_ONCE = 1000
 
 
 def as_arrow(data: Any, needed: Sequence[str] = (), optional: Sequence[str] = ()) -> Any:  # noqa: ANN401
-    """Return data as Arrow data if a library offers it in another way, otherwise as it is.
+    """Return data of supported libraries as Arrow data, other data unchanged.
 
     Parameters
     ----------
     data : object
-        Of the ``datasets`` library a Dataset or a column of it; an IterableDataset; a mapping of splits to either. Of
-        pandas and Polars a DataFrame. Anything else is returned as it is.
+        A Dataset of the ``datasets`` library or a column of it, an IterableDataset, or a mapping of splits to either; a
+        DataFrame of pandas or Polars. Anything else is returned unchanged.
     needed, optional : sequence of str
-        Columns that are read. Others are left out, unless a needed one is missing: then the error names all.
+        Columns to read. Others are dropped, unless a needed one is missing, so that the error can list all.
 
     Returns
     -------
     object
-        Of a DataFrame one of the columns that are read. Of a Dataset a pyarrow.Table that shares its memory; a
-        ``pyarrow.RecordBatchReader`` if it has an indices mapping (after ``select`` or ``shuffle``), and of an
-        IterableDataset. Of splits their rows one after the other, in the order of the mapping.
+        For a DataFrame, a DataFrame of the columns to read. For a Dataset, a pyarrow.Table that shares its memory, or a
+        ``pyarrow.RecordBatchReader`` if it has an indices mapping (after ``select`` or ``shuffle``); the latter
+        also for an IterableDataset. The rows of splits are concatenated in the order of the mapping.
 
     Raises
     ------
@@ -53,9 +53,9 @@ def as_arrow(data: Any, needed: Sequence[str] = (), optional: Sequence[str] = ()
 
 
 def as_reader(stream: Any) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return a stream of Arrow batches as a ``pyarrow.RecordBatchReader``, one that is given as it is.
+    """Return a stream of Arrow batches as a ``pyarrow.RecordBatchReader``; a reader is returned unchanged.
 
-    Behind the C interface of Arrow, errors of Python would lose their type.
+    Through the C interface of Arrow, Python exceptions would lose their types.
     """
     import pyarrow as pa
 
@@ -67,7 +67,7 @@ def _of_frame(frame: Any, needed: Sequence[str], optional: Sequence[str]) -> Any
     wanted = _wanted(columns, needed, optional)
     if wanted is not None:
         return frame[wanted]
-    # Where a column is missing only the names of the others matter: not all objects of Python become Arrow data.
+    # If a column is missing, only the names of the others matter; not all Python objects convert to Arrow data.
     return frame if set(needed) <= {*columns, *index} else frame.head(0)
 
 
@@ -76,12 +76,12 @@ def _is_dataset(data: object) -> bool:
 
 
 def _is_table(dataset: Any) -> bool:  # noqa: ANN401
-    """Return whether the rows of a dataset are those of its table, in this order."""
+    """Return whether the rows of a dataset are those of its table, in the same order."""
     return hasattr(dataset, "__len__") and getattr(dataset, "_indices", None) is None
 
 
 def _wanted(names: Sequence[str] | None, needed: Sequence[str], optional: Sequence[str]) -> list[str] | None:
-    """Return which of these columns are read; None if all must stay, or their names are unknown."""
+    """Return which of these columns to read; None if all must be kept, or their names are unknown."""
     if names is None or not needed or not set(needed) <= set(names):
         return None
     return [name for name in names if name in {*needed, *optional}]
@@ -90,7 +90,7 @@ def _wanted(names: Sequence[str] | None, needed: Sequence[str], optional: Sequen
 def _of_splits(splits: list[Any], needed: Sequence[str], optional: Sequence[str]) -> Any:  # noqa: ANN401
     import pyarrow as pa
 
-    # A column that one split lacks is a column of none.
+    # A column that one split lacks is ignored in all.
     optional = [name for name in optional if all(name in (split.column_names or ()) for split in splits)]
     for place, split in enumerate(splits):
         wanted = _wanted(split.column_names, needed, optional)
@@ -120,7 +120,7 @@ def _tables(dataset: Any) -> Iterator[Any]:  # noqa: ANN401
         for table in dataset.with_format("arrow").iter(batch_size=_ROWS_AT_ONCE):
             yield table.replace_schema_metadata(None)
         return
-    # Of examples in Python, the library's own conversion fails where nulls and texts meet.
+    # For examples in Python, the library's conversion fails if a column mixes nulls and texts.
     schema = None if dataset.features is None else dataset.features.arrow_schema
     for batch in dataset.with_format(None).iter(batch_size=_ROWS_AT_ONCE):
         with _types_agree():
@@ -129,7 +129,7 @@ def _tables(dataset: Any) -> Iterator[Any]:  # noqa: ANN401
 
 
 def _gathered(table: Any, rows: NDArray[np.uint64]) -> Iterator[Any]:  # noqa: ANN401
-    """Yield these rows of a table in parts. ``Table.take`` would join all chunks of the table for each part."""
+    """Yield rows of a table in parts. ``Table.take`` would join all chunks of the table for each part."""
     import pyarrow as pa
 
     batches = table.to_batches()

@@ -1,4 +1,4 @@
-"""Parquet: read by row group, written back with its schema and its codecs."""
+"""Parquet files, read by row group, and written back with their schema and codecs."""
 
 import os
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from likewise.io.source.source import Job, Piece
 from likewise.io.tables.parquet_kept import Batches, KeptRows, write_parquet
 from likewise.io.tables.tables import TableRows
 
-# Decoded at once: so little that it is sketched while it lies in the cache. A row group may hold gigabytes.
+# Bytes decoded at once: few enough to be sketched while in cache. A row group may have gigabytes.
 _BATCH_BYTES = 2 << 20
-# Of the text, for each byte of the file.
+# Bytes of text per byte of the file.
 PARQUET_TEXT = 2.5
-# What a thread holds decoded, beside the stored column.
+# Decoded bytes that a thread holds, in addition to the stored column.
 _WORK_BYTES = 48_000_000
-# Of a few large row groups each is decoded ahead of those who sketch it; small ones, or many, by all threads.
+# If there are few, large row groups are decoded while jobs are yielded; small or many ones in the jobs.
 _MANY_GROUPS = 8
 _LARGE_GROUP_BYTES = 32 << 20
 _MOST_MICROSECONDS = (2**63 - 1) // 1000
@@ -37,7 +37,7 @@ class ParquetFile(InputFile):
     takes_tokens: ClassVar[bool] = True
 
     def jobs(self, piece_bytes: int, work: Path) -> Iterator[Job]:
-        """Return the row groups."""
+        """Yield jobs for the row groups."""
         with self._open() as file:
             metadata = file.metadata
             TableRows(self.name, self.rules).columns(file.schema_arrow)
@@ -58,7 +58,7 @@ class ParquetFile(InputFile):
             return list(file.schema_arrow.names)
 
     def _jobs_inside(self, group: int, first_row: int, num_rows: int, num_bytes: int) -> Iterator[Job]:
-        """Decode a row group while its jobs are handed out: as one job it would let the other threads wait."""
+        """Decode a row group while its jobs are yielded; as a single job, it would keep other threads waiting."""
         for piece in self._read(group, first_row, num_rows):
             yield Job(num_bytes * piece.num_lines // num_rows, partial(iter, [piece]))
 
@@ -82,16 +82,16 @@ class ParquetFile(InputFile):
                 )
 
     def estimated_documents(self) -> float:
-        """Return the rows of the file."""
+        """Return the number of rows."""
         with self._open() as file:
             return float(sum(file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)))
 
     def text_bytes(self) -> float:
-        """Return about how many bytes of text it holds, decoded."""
+        """Return the approximate bytes of text in the file, decoded."""
         return PARQUET_TEXT * self.num_bytes
 
     def work_bytes(self) -> int:
-        """Return what a thread takes to decode it: the largest column of a row group is read as a whole."""
+        """Return the bytes that a thread needs to decode the file: the largest column of a row group is read whole."""
         with self._open() as file:
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
             largest = max((g.column(i).total_compressed_size for g in groups for i in range(g.num_columns)), default=0)
@@ -103,7 +103,7 @@ class ParquetFile(InputFile):
             TableRows(self.name, self.rules).check_cut(file.schema_arrow)
 
     def write_kept(self, target: Path, kept: Kept) -> None:
-        """Write kept rows to a new file of the same schema, metadata and codecs."""
+        """Write kept rows to a new file with the same schema, metadata and codecs."""
         with self._open() as file:
             source = Batches(self.name, file.metadata, file.schema_arrow, self._footer(), self._read_again)
             name = self.rules.text_fields[0] if len(self.rules.text_fields) == 1 else None
@@ -114,11 +114,11 @@ class ParquetFile(InputFile):
             write_parquet(target, rows, threads=kept.threads)
 
     def _without(self, cut: Cut, batch: Any, rows: slice) -> Any:  # noqa: ANN401
-        """Return some of the rows that are written without parts of their texts."""
+        """Return a batch of written rows with parts of their texts removed."""
         return TableRows(self.name, self.rules).without(batch, cut.within(rows.start, rows.stop))
 
     def _footer(self) -> bytes:
-        """Return the bytes of the footer, which was found whole when the file was opened."""
+        """Return the bytes of the footer, which was complete when the file was opened."""
         with self.path.open("rb") as file:
             file.seek(-8, os.SEEK_END)
             length = int.from_bytes(file.read(4), "little")
@@ -131,7 +131,7 @@ class ParquetFile(InputFile):
 
     @cached_property
     def _time_unit(self) -> str:
-        """The unit of times of 96 bits: nanoseconds, for the years 1678 to 2262; microseconds if one lies beyond."""
+        """Unit of 96-bit timestamps: nanoseconds (years 1678 to 2262), or microseconds if one is outside that range."""
         with self._open("us") as file:
             metadata = file.metadata
             columns = (metadata.schema.column(i) for i in range(metadata.num_columns))
@@ -154,14 +154,14 @@ class ParquetFile(InputFile):
                 page_checksum_verification=True,
                 coerce_int96_timestamp_unit=unit or self._time_unit,
             )
-            # Names are decoded when they are asked for.
+            # Names are decoded on access.
             _ = file.schema_arrow.names
             return file
         except (pa.ArrowException, OSError, MemoryError, UnicodeDecodeError) as error:
             raise self._refused("not a Parquet file, or damaged", error) from error
 
     def _refused(self, what: str, error: Exception) -> Exception:
-        """Return the error to raise: what the system refuses has a number and stays as it is."""
+        """Return the error to raise; errors of the operating system have a number and are returned unchanged."""
         if isinstance(error, OSError) and error.errno is not None:
             return error
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -177,7 +177,7 @@ class ParquetFile(InputFile):
 
 
 def _fits_nanoseconds(column: Any) -> bool:  # noqa: ANN401 - an Arrow array
-    """Whether all times in microseconds inside an array fit 64 bits as nanoseconds."""
+    """Return whether all microsecond timestamps in an array fit in 64 bits as nanoseconds."""
     import pyarrow as pa
 
     if pa.types.is_struct(column.type) or hasattr(column, "flatten"):

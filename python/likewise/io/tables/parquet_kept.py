@@ -1,7 +1,7 @@
-"""Kept rows of a Parquet file: row groups encoded side by side and joined into one file.
+"""Kept rows of a Parquet file: row groups are encoded concurrently and joined into one file.
 
-PyArrow encodes a file on one thread. So each row group becomes a small file of its own in memory, several at a time,
-and the native :class:`ParquetJoin` puts one footer behind their bytes. Types and codecs are PyArrow's affair alone.
+PyArrow encodes a file on one thread. So each row group becomes a small file in memory, several at a time, and the
+native :class:`ParquetJoin` writes one footer after their bytes. Only PyArrow handles types and codecs.
 """
 
 from collections import deque
@@ -22,32 +22,32 @@ from likewise.io.source.added import Added
 from likewise.io.source.source import KeptTexts
 from likewise.io.tables.columns import taken_rows, text_column
 
-# Kept rows are gathered up to here before they become a row group.
+# Kept rows are collected up to this size before they become a row group.
 ROW_GROUP_BYTES = 32 << 20
-# Decoded at once. Batches of other columns than the text hold more rows than it alone would allow.
+# Bytes decoded at once. Without the text column, batches have more rows.
 _BATCH_BYTES = 16 << 20
-# What row groups in work may hold on all threads together, decoded and encoded.
+# Maximum bytes of row groups in progress on all threads together, decoded and encoded.
 _BUDGET_BYTES = 256 << 20
-# A dictionary that grows beyond it is given up by PyArrow's writer, which then writes plain values.
+# Above this size, PyArrow's writer abandons a dictionary and writes plain values.
 _DICTIONARY_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Ways to the rows of the file that is copied.
+    """Access to the rows of the file that is copied.
 
     Parameters
     ----------
     name : str
-        The file, for messages.
+        Name of the file, for messages.
     metadata : pyarrow.parquet.FileMetaData
-        Its footer.
+        Parsed footer.
     schema : pyarrow.Schema
-        Its schema.
+        Schema of the file.
     footer : bytes
-        The same as it stands in the file.
+        Footer as stored in the file.
     read : callable
-        Takes row group, columns (None: all) and rows of a batch; yields record batches. Safe on several threads.
+        Takes row group, columns (None: all) and rows per batch; yields record batches. Thread-safe.
     """
 
     name: str
@@ -59,22 +59,22 @@ class Batches:
 
 @dataclass(frozen=True)
 class KeptRows:
-    """The rows of a file that stay, as tables.
+    """The kept rows of a file, as tables.
 
     Parameters
     ----------
     source : Batches
         The file.
     rows : ndarray of shape (n,), int64
-        Which rows stay, rising.
+        The kept rows, ascending.
     text_name : str, optional
-        The column that `texts` gives, so that it need not be decoded again.
+        The column that `texts` provides, so that it need not be decoded again.
     texts : callable, optional
-        Its values in the kept rows.
+        Returns the values of this column for a slice of the kept rows.
     added : Added, optional
-        Columns to write behind those of the file.
+        Columns to append to those of the file.
     change : callable, optional
-        Takes a record batch of rows that stay, and which of them; returns what is written of it. It sees all columns.
+        Takes a record batch of kept rows with all columns, and their slice; returns the batch to write.
     """
 
     source: Batches
@@ -86,7 +86,7 @@ class KeptRows:
 
     @property
     def schema(self) -> Any:  # noqa: ANN401 - PyArrow has no types
-        """The schema of what is written."""
+        """Schema of the written file."""
         return self.source.schema if self.added is None else self.added.schema(self.source.schema)
 
     @cached_property
@@ -105,7 +105,7 @@ class KeptRows:
         return [name for name in schema.names if name != self.text_name]
 
     def tables(self, group: int, first_row: int) -> Iterator[Any]:
-        """Yield what stays of a row group, of which `first_row` is the first row, as tables of bounded size."""
+        """Yield the kept rows of a row group, which starts at `first_row`, as tables of limited size."""
         gathered: list[tuple[Any, slice]] = []
         num_bytes = 0
         for batch, num_rows in self._batches(group):
@@ -127,7 +127,7 @@ class KeptRows:
             yield self._table(gathered)
 
     def _batches(self, group: int) -> Iterator[tuple[Any, int]]:
-        """Yield record batches of the columns that are decoded, None where there is none, with their rows."""
+        """Yield record batches of the decoded columns (None if there are none) with their numbers of rows."""
         description = self.source.metadata.row_group(group)
         num_rows = description.num_rows
         bytes_a_row = max(1, description.total_byte_size // max(1, num_rows))
@@ -178,16 +178,16 @@ class KeptRows:
 
 
 def write_parquet(target: Path, kept: KeptRows, *, threads: int) -> None:
-    """Write kept rows to a new file of the same schema, metadata and codecs.
+    """Write kept rows to a new file with the same schema, metadata and codecs.
 
     Parameters
     ----------
     target : Path
         The new file.
     kept : KeptRows
-        What it holds.
+        The rows to write.
     threads : int
-        Row groups encoded at once; fewer where they are large.
+        Number of row groups encoded concurrently; fewer if they are large.
     """
     metadata, schema = kept.source.metadata, kept.schema
     looks = _looks(metadata, () if kept.added is None else kept.added.names) | _layout(metadata, schema)
@@ -195,9 +195,9 @@ def write_parquet(target: Path, kept: KeptRows, *, threads: int) -> None:
     largest = max((min(group.total_byte_size, ROW_GROUP_BYTES) for group in groups), default=1)
     workers = int(np.clip(_BUDGET_BYTES // (2 * max(1, largest)), 1, threads))
     with target.open("wb") as file:
-        # A file with further columns is not described by the footer of the other.
+        # The footer of the source does not describe a file with added columns.
         joined = _JoinedFile(file, kept.source.footer if kept.added is None else None)
-        # Holds the schema, should no row group follow.
+        # Contains the schema, in case no row group follows.
         joined.append(_encoded(schema, looks, None))
         pool = ThreadPoolExecutor(workers, thread_name_prefix="likewise-write")
         waiting: deque[Future[list[Any]]] = deque()
@@ -227,7 +227,7 @@ def write_parquet(target: Path, kept: KeptRows, *, threads: int) -> None:
 
 
 class _JoinedFile:
-    """A Parquet file made of whole ones, one after another."""
+    """A Parquet file assembled from whole ones."""
 
     def __init__(self, file: BinaryIO, footer: bytes | None) -> None:
         self._file = file
@@ -247,7 +247,7 @@ def _all_encoded(schema: Any, looks: dict[str, Any], tables: Iterator[Any]) -> l
 
 
 def _encoded(schema: Any, looks: dict[str, Any], table: Any) -> Any:  # noqa: ANN401
-    """Return a Parquet file of a table, in memory; of no rows for None."""
+    """Return a table as a Parquet file in memory; without rows for None."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -259,7 +259,7 @@ def _encoded(schema: Any, looks: dict[str, Any], table: Any) -> Any:  # noqa: AN
 
 
 def _layout(metadata: Any, schema: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Return the writer's options under which the most columns are laid out as in the file that is copied."""
+    """Return the writer options under which most columns have the same layout as in the file that is copied."""
     wanted = _columns(metadata.schema)
     best: dict[str, Any] = {}
     num_best = -1
@@ -278,7 +278,7 @@ def _layout(metadata: Any, schema: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 def _columns(schema: Any) -> set[tuple[str, str, int]]:  # noqa: ANN401
-    """Return path, physical type and width of each column of a Parquet schema."""
+    """Return the path, physical type and width of each column of a Parquet schema."""
     columns = (schema.column(i) for i in range(len(schema)))
     return {(column.path, column.physical_type, column.length) for column in columns}
 
@@ -291,7 +291,7 @@ def _metadata(file: Any) -> Any:  # noqa: ANN401 - a buffer
 
 
 def _looks(metadata: Any, added: Sequence[str]) -> dict[str, Any]:  # noqa: ANN401
-    """Return the writer's options that give a file the codecs and dictionaries of the one it comes from.
+    """Return the writer options that reproduce the codecs and dictionaries of the source file.
 
     Added columns get the codec of the first column.
     """
@@ -303,8 +303,8 @@ def _looks(metadata: Any, added: Sequence[str]) -> dict[str, Any]:  # noqa: ANN4
         column = group.column(i)
         codec = column.compression
         codecs[column.path_in_schema] = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}.get(codec, codec)
-        # Four bytes a value hold every index: what is beyond them and the largest dictionary are plain values, for
-        # which a dictionary would be begun in vain.
+        # Four bytes per value suffice for any index. A larger column contains plain values, for which a dictionary
+        # would be abandoned.
         fits = column.total_uncompressed_size <= _DICTIONARY_BYTES + 4 * column.num_values
         if column.has_dictionary_page and fits:
             with_dictionary.append(column.path_in_schema)

@@ -1,4 +1,4 @@
-"""Tables: what the rows of an Arrow batch are as documents, whatever file they come from."""
+"""Tables: the documents in the rows of an Arrow batch, whatever file they come from."""
 
 import json
 from collections.abc import Sequence
@@ -17,27 +17,27 @@ from likewise.io.source.tokens import TokenRules
 from likewise.io.tables.columns import taken_rows
 from likewise.io.tables.tokens import token_lists
 
-# Beyond it a float stands for several whole numbers.
+# Above this, a float represents several integers.
 _MOST_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True)
 class TableRows:
-    """Takes documents out of record batches.
+    """Extracts documents from record batches.
 
     Parameters
     ----------
     name : str or None
-        The file, for messages.
+        Name of the file, for messages.
     rules : ReadRules
-        What is read.
+        What to read.
     """
 
     name: str | None
     rules: ReadRules
 
     def columns(self, schema: Any) -> list[str]:  # noqa: ANN401 - PyArrow has no types
-        """Return text fields, the id field or "", further fields: as columns that exist."""
+        """Return text fields, id field or "", and further fields, as names of existing columns ("" if missing)."""
         rules = self.rules
         id_field = rules.id_name(schema.names) or ""
         for name in (*rules.text_fields, *([id_field] if id_field else [])):
@@ -51,7 +51,7 @@ class TableRows:
         return [*rules.text_fields, id_field, *fields]
 
     def piece(self, batch: Any, first_row: int) -> Piece:  # noqa: ANN401
-        """Return the documents of a record batch whose first row is `first_row` of its file."""
+        """Return the documents of a record batch whose first row is row `first_row` of its file."""
         rules, num_rows = self.rules, batch.num_rows
         id_field, *fields = self.columns(batch.schema)[len(rules.text_fields) :]
         if rules.tokens is None:
@@ -78,7 +78,7 @@ class TableRows:
         def pick(column: Any) -> Any:  # noqa: ANN401
             return column if everything else taken_rows(column, kept)
 
-        # Ids outlive the batch: a column of it, even if shared in part, would keep all of the batch in memory.
+        # Ids outlive the batch, so they must be copied: sharing a column would keep the whole batch in memory.
         rows = (kept + first_row).astype(np.uint64)
         return Piece(
             texts=Texts.from_arrow(pick(column)) if rules.tokens is None else documents.take(kept),
@@ -97,7 +97,7 @@ class TableRows:
         )
 
     def check_cut(self, schema: Any) -> None:  # noqa: ANN401
-        """Raise InvalidInput if parts cannot be left out of texts, since their column holds numbers of texts."""
+        """Raise InvalidInput if parts of texts cannot be removed because their column is dictionary-encoded."""
         import pyarrow as pa
 
         (name,) = self.columns(schema)[: len(self.rules.text_fields)]
@@ -109,7 +109,7 @@ class TableRows:
             )
 
     def without(self, batch: Any, cut: Cut) -> Any:  # noqa: ANN401
-        """Return a record batch without parts of its texts, whose rows count from its first."""
+        """Return a record batch with parts of its texts removed; rows of the cut count from the start of the batch."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -128,7 +128,7 @@ class TableRows:
         return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
     def _documents(self, batch: Any, tokens: TokenRules) -> tuple[Texts, NDArray[np.bool_], dict[int, str]]:  # noqa: ANN401
-        """Return the documents of a column of lists, which of them are good, and why the others are not."""
+        """Return the documents of a column of lists, a mask of valid ones, and the reasons why others are invalid."""
         (name,) = self.rules.text_fields
         column = _column(batch, name)
         try:
@@ -161,7 +161,7 @@ class TableRows:
                 )
             columns.append(column)
         if len(columns) == 1:
-            # Of string it shares the bytes, and is what a spool writes without a copy.
+            # The cast of string shares the bytes, and a spool writes large_string without a copy.
             is_small = pa.types.is_string(columns[0].type) or pa.types.is_string_view(columns[0].type)
             return columns[0].cast(pa.large_string()) if is_small else columns[0]
         large = [column.cast(pa.large_string()) for column in columns]
@@ -174,7 +174,7 @@ class TableRows:
         reasons: dict[int, str] = {}
         names = " + ".join(self.rules.text_fields)
         good = np.ones(len(texts), bool)
-        # Before anything else: the lengths of a damaged column mean nothing.
+        # First of all, since the lengths of a damaged column are meaningless.
         try:
             texts.validate(full=True)
         except pa.ArrowInvalid:
@@ -185,7 +185,7 @@ class TableRows:
                     good[row] = False
                     reasons[row] = f"{names} is not valid UTF-8"
         if texts.null_count or pa.types.is_dictionary(texts.type):
-            # A dictionary may hide nulls among its values: casting shows them all.
+            # A dictionary may contain nulls; casting reveals them.
             for row in np.flatnonzero(good & ~np.asarray(texts.cast(pa.large_string()).is_valid())).tolist():
                 good[row] = False
                 reasons[row] = NULL_TEXT if self.name is None else f"{names} is null"
@@ -198,7 +198,7 @@ class TableRows:
         return good, reasons
 
     def _ids(self, batch: Any, name: str) -> tuple[Any, dict[int, str]]:  # noqa: ANN401
-        """Return ids as an Arrow array, null where a row has none, and what is there where that is not an id."""
+        """Return ids as an Arrow array, null in rows without one, and the values that are not valid ids by row."""
         import pyarrow as pa
 
         column = _column(batch, name)
@@ -216,7 +216,7 @@ class TableRows:
 
 
 def _ids_of_numbers(column: Any, *, required: bool) -> tuple[Any, dict[int, str]]:  # noqa: ANN401
-    """Return whole numbers as ids: pandas makes fractions of whole numbers where one is missing, and of that NaN."""
+    """Return floats as ids: pandas converts integers to floats if one is missing, and represents that one as NaN."""
     import pyarrow as pa
 
     values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
@@ -234,7 +234,7 @@ def _ids_of_numbers(column: Any, *, required: bool) -> tuple[Any, dict[int, str]
 
 
 def has_column(schema: Any, name: str) -> bool:  # noqa: ANN401
-    """Return whether there is a column of that name, or a field of structs at that dotted path."""
+    """Return whether there is a column with this name, or a struct field at this dotted path."""
     import pyarrow as pa
 
     if name in schema.names:
@@ -271,7 +271,7 @@ def _type_of(schema: Any, name: str) -> Any:  # noqa: ANN401
 
 
 def _with_field(column: Any, path: Sequence[str], values: Any) -> Any:  # noqa: ANN401
-    """Return a column, or one of structs, with other values in the field at this path."""
+    """Return a column, or a struct column, with new values in the field at this path."""
     import pyarrow as pa
 
     if not path:
@@ -296,7 +296,7 @@ def column_as_json(column: Any) -> Texts:  # noqa: ANN401
 
 
 def _as_json(value: Any) -> str:  # noqa: ANN401
-    # A decimal is a number of JSON as it is written.
+    # The text of a decimal is a JSON number.
     return str(value) if isinstance(value, Decimal) else json.dumps(value, default=_iso_date)
 
 
@@ -305,12 +305,12 @@ def _iso_date(value: Any) -> str:  # noqa: ANN401
 
 
 def integer_type(ids: Any) -> Any:  # noqa: ANN401
-    """Return the Arrow type of ids if they are integers, else None.
+    """Return the Arrow type of ids if they are integers, otherwise None.
 
     Parameters
     ----------
     ids : pyarrow.Field, Arrow array, ndarray or list
-        The ids, or the field that holds them. Of a list int64, if all of its values fit.
+        The ids, or their field. For a list, int64 if all values fit.
     """
     import pyarrow as pa
 

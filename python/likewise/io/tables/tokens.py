@@ -20,11 +20,11 @@ class TokenLists:
     Parameters
     ----------
     documents : Texts
-        One for each row, encoded; those of refused rows mean nothing.
+        One encoded document per row; those of rejected rows are meaningless.
     sizes : ndarray of shape (n,), int64
         Bytes of the tokens of each row.
     refused : dict of int to str
-        Rows that are not lists of tokens, and why; rows that are null are not among them, and have no tokens.
+        Rejected rows, which are not lists of tokens, with reasons. Null rows are not included, and have no tokens.
     """
 
     documents: Texts
@@ -38,16 +38,16 @@ def token_lists(column: Any, rules: TokenRules, name: str) -> TokenLists:  # noq
     Parameters
     ----------
     column : pyarrow.Array
-        Lists of strings; with weights, of structs whose first two fields are a string and a number.
+        Lists of strings; with weights, lists of structs whose first two fields are a string and a number.
     rules : TokenRules
-        Whether there are weights.
+        Reading rules, including whether there are weights.
     name : str
-        The column, for errors.
+        Name of the column, for errors.
 
     Raises
     ------
     InvalidInput
-        If it is of another type.
+        If the column has another type.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -103,7 +103,7 @@ def _check_type(kind: Any, rules: TokenRules, name: str) -> None:  # noqa: ANN40
 
 
 def _scaled(numbers: Any, scale: float | None) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:  # noqa: ANN401
-    """Return weights as whole numbers, and which of them are weights, as `own_weight` says it of one."""
+    """Return weights as integers, and which of them are valid, by the rules of `own_weight`."""
     import pyarrow as pa
 
     valid = np.asarray(numbers.is_valid())

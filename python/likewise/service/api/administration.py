@@ -1,4 +1,4 @@
-"""Operations on collections: making, describing, deleting, copying them."""
+"""Operations on collections: create, describe, delete, compact, verify and copy them."""
 
 import time
 from typing import Any
@@ -11,17 +11,17 @@ from likewise.service.collections.service import Service
 from likewise.service.problems import Problem
 
 Json = dict[str, Any]
-# Members of a bucket that a document is compared with: three levels of 64.
+# Maximum number of members a document is compared with per band: three levels of 64.
 _MOST_A_BAND = 192
 
 
 class Administration:
-    """What a service does with collections: each method answers one operation, with JSON values.
+    """The service's operations on collections. Each method performs one operation and returns JSON values.
 
     Parameters
     ----------
     service : Service
-        Whose collections they are.
+        Holds the collections.
     """
 
     def __init__(self, service: Service) -> None:
@@ -33,7 +33,7 @@ class Administration:
         return {"collections": shown, "broken": broken}
 
     async def create(self, collection: str, body: Any) -> Json:  # noqa: ANN401 - bodies are made at the start
-        """Make a collection, or raise Problem."""
+        """Create a collection, or raise Problem."""
         self._service.check_name(collection)
         recipe = recipe_given(body.recipe)
         self._check(recipe)
@@ -44,7 +44,7 @@ class Administration:
         return shown
 
     async def get(self, collection: str) -> Json:
-        """Return what a collection is."""
+        """Return the description of a collection."""
         shown: Json = await self._service.in_thread(self._service.collection(collection).describe)
         return shown
 
@@ -54,29 +54,29 @@ class Administration:
         return {"deleted": collection}
 
     async def compact(self, collection: str) -> Json:
-        """Make one segment of all documents of a collection."""
+        """Merge all segments of a collection into one."""
         found = self._service.collection(collection)
         self._check_may_write()
         await self._service.in_thread(found.index.compact)
         return {"status": "ok"}
 
     async def verify(self, collection: str, body: Any) -> Json:  # noqa: ANN401
-        """Return what is wrong with a collection."""
+        """Return the problems found in a collection."""
         found = self._service.collection(collection)
         return {"problems": await self._service.in_thread(found.index.verify, full=body.full)}
 
     async def list_snapshots(self, collection: str) -> Json:
-        """Return the names of the copies of a collection."""
+        """Return the names of the snapshots of a collection."""
         return {"snapshots": await self._service.in_thread(self._service.snapshots, collection)}
 
     async def create_snapshot(self, collection: str) -> Json:
-        """Copy a collection."""
+        """Create a snapshot of a collection."""
         self._service.collection(collection)
         stamp = time.strftime("%Y%m%dt%H%M%S", time.gmtime())
         return {"snapshot": await self._service.in_thread(self._service.make_snapshot, collection, stamp)}
 
     async def delete_snapshot(self, collection: str, snapshot: str) -> Json:
-        """Delete a copy of a collection."""
+        """Delete a snapshot of a collection."""
         self._service.collection(collection)
         await self._service.in_thread(self._service.delete_snapshot, collection, snapshot)
         return {"deleted": snapshot}
@@ -86,7 +86,7 @@ class Administration:
             raise Problem("read-only", "the service is read-only")
 
     def _check(self, recipe: Recipe) -> None:
-        """Raise InvalidParameter for a recipe by which one query may cost too much."""
+        """Raise InvalidParameter for a recipe whose queries may cost too much."""
         settings = self._service.settings
         method = recipe.sketch
         if isinstance(method, SimHash) and (method.within or 0) > settings.max_within:

@@ -1,4 +1,4 @@
-"""What requests and answers look like; each limit on a value is part of the description that clients read."""
+"""Request and response bodies. Every limit on a value is part of the OpenAPI description that clients read."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -12,11 +12,11 @@ Name = Annotated[str, StringConstraints(pattern=NAME)]
 
 
 def _whole(value: object) -> object:
-    """Return a number as JSON means it: 5.0 is a whole one."""
+    """Return a number with JSON semantics: 5.0 is the integer 5."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-# Last in an annotation, so that limits stand in the description.
+# Must be last in an annotation, so that its limits are part of the description.
 WHOLE = BeforeValidator(_whole)
 
 
@@ -229,7 +229,7 @@ class Bodies:
 
 
 def make_bodies(settings: Settings) -> Bodies:
-    """Return the bodies of requests under the limits of a service."""
+    """Return the request bodies with the limits of a service."""
     most = settings.max_document_characters
 
     def few_characters(tokens: list[Any]) -> list[Any]:
@@ -246,7 +246,7 @@ def make_bodies(settings: Settings) -> Bodies:
             raise ValueError(f"more than {settings.max_id_characters} digits")
         return value
 
-    # An integer is the id of its decimal digits, as in files.
+    # An integer id equals the string of its decimal digits, as in files.
     integer = Annotated[int, AfterValidator(few_digits), WHOLE]
     doc_id = Annotated[str, StringConstraints(max_length=settings.max_id_characters)] | integer
     short = Annotated[str, StringConstraints(max_length=settings.max_compare_characters)]

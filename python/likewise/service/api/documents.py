@@ -15,43 +15,43 @@ from likewise.service.problems import Problem
 from likewise.stages.documents import as_documents
 
 Json = dict[str, Any]
-# A text, or what a recipe of own tokens takes.
+# A text, or the tokens that a recipe with user-supplied tokens takes.
 Text = str | Sequence[Any]
 
 
 class Documents:
-    """What a service does with documents: each method answers one operation, with JSON values.
+    """The service's operations on documents. Each method performs one operation and returns JSON values.
 
     Parameters
     ----------
     service : Service
-        Whose collections are asked.
+        Holds the collections.
     """
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._most = service.settings.max_results
-        # Entries of all lists of one answer.
+        # Maximum number of entries in all lists of one response.
         self._room = 10 * service.settings.max_results
-        # To add is to check and add, by a name that seeding code likes to read.
+        # Aliases with names that read well in code that loads initial documents.
         self.add = self.check_and_add
         self.add_batch = self.check_and_add_batch
         self.add_lines = self.check_and_add_lines
 
     async def check(self, collection: str, body: Any) -> Json:  # noqa: ANN401 - bodies are made at the start
-        """Return a verdict on a text."""
+        """Return the verdict on a text."""
         return (await self._checked(collection, [body.text], "text"))[0]
 
     async def check_batch(self, collection: str, body: Any) -> Json:  # noqa: ANN401
-        """Return verdicts on texts."""
+        """Return the verdicts on texts."""
         return {"verdicts": await self._checked(collection, body.texts, "texts.{}")}
 
     async def check_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
-        """Return verdicts on lines of texts."""
+        """Return the verdicts on lines of texts."""
         return await self._checked(collection, [line.text for line in lines], "text")
 
     async def check_and_add(self, collection: str, body: Any, request: Repeatable | None) -> Json:  # noqa: ANN401
-        """Add a document; its verdict."""
+        """Add a document and return its verdict."""
         return (await self._added(collection, [body], "text", request))[0]
 
     async def check_and_add_batch(
@@ -60,11 +60,11 @@ class Documents:
         body: Any,  # noqa: ANN401
         request: Repeatable | None,
     ) -> Json:
-        """Add documents; their verdicts."""
+        """Add documents and return their verdicts."""
         return {"verdicts": await self._added(collection, body.documents, "documents.{}.text", request)}
 
     async def check_and_add_lines(self, collection: str, lines: Sequence[Any]) -> list[Json]:
-        """Add lines of documents; their verdicts."""
+        """Add lines of documents and return their verdicts."""
         return await self._added(collection, lines, "text")
 
     async def get(self, collection: str, body: Any) -> Json:  # noqa: ANN401
@@ -76,11 +76,11 @@ class Documents:
         return {"documents": await self._got(collection, body.doc_ids)}
 
     async def get_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
-        """Return documents of lines of ids."""
+        """Return the documents of lines of ids."""
         return await self._got(collection, [line.doc_id for line in lines])
 
     async def group(self, collection: str, body: Any) -> Json:  # noqa: ANN401
-        """Return a group or a page of it, or raise Problem."""
+        """Return a page of a group, or raise Problem."""
         found = (await self._grouped(collection, [body.doc_id], body.offset, body.limit))[0]
         return _found(found, body)
 
@@ -89,7 +89,7 @@ class Documents:
         return {"groups": await self._grouped(collection, body.doc_ids, 0, self._most)}
 
     async def group_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
-        """Return groups of lines of ids."""
+        """Return the groups of lines of ids."""
         return [(await self._grouped(collection, [line.doc_id], line.offset, line.limit))[0] for line in lines]
 
     async def neighbors(self, collection: str, body: Any) -> Json:  # noqa: ANN401
@@ -114,7 +114,7 @@ class Documents:
         return {"removals": (await self._removed(collection, body.doc_ids, request))[0]}
 
     async def remove_lines(self, collection: str, lines: Sequence[Any]) -> list[Json | None]:
-        """Remove documents of lines of ids."""
+        """Remove the documents of lines of ids."""
         return (await self._removed(collection, [line.doc_id for line in lines]))[0]
 
     async def _checked(self, collection: str, texts: Sequence[Text], field: str) -> list[Json]:
@@ -181,7 +181,7 @@ class Documents:
         return removals
 
     def _in_time(self, given: Iterable[Any]) -> Iterator[Any]:
-        """Give one after the other, until the deadline of the request that began just now."""
+        """Yield the items one by one, until the deadline of the current request."""
         end = time.monotonic() + self._service.settings.deadline_s
         for one in given:
             if time.monotonic() > end:
@@ -194,7 +194,7 @@ class Documents:
 
 
 def _check_kind(recipe: Recipe, texts: Sequence[Text], field: str) -> None:
-    """Raise Problem, without its content, if a document is not a text, pair or token list, as the recipe requires."""
+    """Raise Problem, without the content, if a document is not the text, pair or token list the recipe requires."""
     if not recipe.takes_tokens and recipe.only_within is None:
         row = next((row for row, text in enumerate(texts) if not isinstance(text, str)), None)
         wanted = "a text; the recipe of the collection does not accept tokens"
@@ -228,7 +228,7 @@ def _got(index: Index, doc_ids: Iterator[object]) -> list[Json | None]:
 
 def _grouped(index: Index, doc_ids: Iterator[object]) -> list[Group | None]:
     groups: list[Group | None] = []
-    # A large group is listed once, however many of its members are asked for.
+    # A large group is listed once, regardless of how many of its members are requested.
     known: dict[str, Group] = {}
     for doc_id in doc_ids:
         name = str(doc_id)
@@ -248,7 +248,7 @@ def _neighbors(index: Index, texts: Iterator[Text], asked: Sequence[Any], room: 
     results = []
     for text, body in zip(texts, asked, strict=True):
         k = min(body.k, room)
-        # One more than is given says whether there are more.
+        # Requesting one more than is returned shows whether there are more.
         found = index.neighbors(text, k + 1, body.min_similarity)
         shown = [one._asdict() for one in found[:k]]
         room -= len(shown)
@@ -259,7 +259,7 @@ def _neighbors(index: Index, texts: Iterator[Text], asked: Sequence[Any], room: 
 def _removed(
     index: Index, doc_ids: Iterator[object], answers: Answers, request: Repeatable | None
 ) -> tuple[list[Json | None], int]:
-    """Return the removals, and how many of them an earlier attempt made before its deadline or its answer was lost."""
+    """Return the removals, and how many of them an earlier attempt of the same request made."""
     removals: list[Json | None] = list(answers.find(request) or ())
     num_known = len(removals)
     try:

@@ -1,4 +1,4 @@
-"""Whether the service runs, whether it can be asked, and its counters."""
+"""Health checks: whether the service runs and accepts requests, and its metrics."""
 
 from fastapi import FastAPI
 from starlette.requests import Request

@@ -1,4 +1,4 @@
-"""Streams of lines: each line is answered by a line, in order, while later ones still come."""
+"""Streams of lines: each line is answered by one line, in order, while later lines are still arriving."""
 
 import asyncio
 import contextlib
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from likewise.service.collections.service import Service
 
 NDJSON = "application/x-ndjson"
-# Bytes of lines that wait to be decided, and of answers that wait to be fetched, before the stream is held.
+# Bytes of lines waiting to be processed, and of answers waiting to be sent, above which the stream is paused.
 _MOST_WAITING = 4 << 20
 _MOST_ANSWERS = 8 << 20
-# Seconds that a stream may be silent: a crawler has its pauses.
+# Seconds without data after which a stream is ended; crawlers pause.
 _IDLE_S = 60.0
 
 
@@ -33,11 +33,11 @@ class Lines:
     Parameters
     ----------
     model : model
-        Of one line.
+        Model of one line.
     answer : model
-        Of the line that answers it.
+        Model of the line that answers it.
     work : callable
-        Takes the parts of the path and `lines`, a list of the models; gives as many answers.
+        Takes the path parameters and `lines`, a list of models; returns one answer per model.
     """
 
     model: type[BaseModel]
@@ -45,7 +45,7 @@ class Lines:
     work: Callable[..., Awaitable[list[Any]]]
 
     def described(self) -> dict[str, Any]:
-        """Return what the description of the route says beside its JSON."""
+        """Return the part of the route's description that covers its lines."""
         about = (
             f"Lines of `{self.model.__name__}`, processed as they arrive; the response has one line of "
             f"`{self.answer.__name__}` for each. An error ends the response with an error object on the last "
@@ -55,7 +55,7 @@ class Lines:
 
 
 class _Stream:
-    """The lines of one request that were read and not yet decided."""
+    """The lines of one request that were read but not yet processed."""
 
     def __init__(self) -> None:
         self.lines: deque[bytes] = deque()
@@ -75,7 +75,7 @@ class _Stream:
                 self.has_room.clear()
 
     async def take(self, most: int, service: "Service") -> list[bytes]:
-        """Return the lines that are there, at most so many; none where there will be no more."""
+        """Return at most `most` available lines; an empty list at the end of the stream."""
         while not self.lines and not self.is_ended:
             if service.is_draining:
                 raise Problem(
@@ -94,7 +94,7 @@ class _Stream:
 
 
 class _Answers:
-    """Lines on their way to a client, who may read them after it has sent all of its own."""
+    """Answer lines on their way to a client, which may read them only after it has sent all of its own."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -155,9 +155,9 @@ async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send,
     Raises
     ------
     Problem
-        Before anything was answered; afterwards the problem is the last line of the answer.
+        If it occurs before the first answer line; later, the problem is the last line of the response.
     Disconnected
-        If the client went away.
+        If the client disconnected.
     """
     key: str = scope["state"]["key"].name
     service.streams.take(key, 1)
@@ -195,7 +195,7 @@ async def answer_lines(lines: Lines, scope: Scope, receive: Receive, send: Send,
 
 
 async def _worked(lines: Lines, scope: Scope, service: "Service", models: list[BaseModel]) -> list[Any]:
-    """Return the answers to some lines; at its limit the service lets a stream wait, for as long as a request."""
+    """Return the answers to some lines. While the service is at its limit, retry for as long as a request may take."""
     end = time.monotonic() + service.settings.deadline_s
     while True:
         try:
@@ -212,7 +212,7 @@ async def _worked(lines: Lines, scope: Scope, service: "Service", models: list[B
 
 async def _read(stream: _Stream, scope: Scope, receive: Receive, service: "Service") -> None:
     settings = service.settings
-    # A character may take six bytes as an escape, and other fields take some too.
+    # An escaped character takes up to six bytes; 1,024 bytes are for other fields.
     most_line = 6 * (settings.max_document_characters + settings.max_id_characters) + 1024
     rest = bytearray()
     try:
@@ -236,7 +236,7 @@ async def _read(stream: _Stream, scope: Scope, receive: Receive, service: "Servi
 
 
 def _parsed(model: type[BaseModel], lines: list[bytes], num_before: int) -> tuple[list[BaseModel], Problem | None]:
-    """Return the models of all lines before the first that is none, and the problem with that one."""
+    """Return the models of all lines before the first invalid one, and the problem with that line."""
     models = []
     for line in lines:
         try:

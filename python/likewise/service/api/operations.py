@@ -1,4 +1,4 @@
-"""Every operation under ``/v1``: what it takes, what it gives, which right it needs."""
+"""All operations under ``/v1``: their request and response types, and the rights they require."""
 
 from functools import partial
 
@@ -36,7 +36,7 @@ def _on_documents(service: Service) -> list[Operation]:
         batch: tuple[type[BaseModel], type[BaseModel]],
         problems: tuple[str, ...] = (),
     ) -> list[Operation]:
-        """Return the operation on one, and that on many, which also takes lines."""
+        """Return the operation on one item and its batch version, which also takes lines."""
         name = verb.replace("-", "_")
         operation = partial(Operation, method="POST", right=right, is_repeatable=right == "write")
         return [

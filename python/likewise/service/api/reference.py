@@ -1,4 +1,4 @@
-"""The description of the service: ``/openapi.json``, and ``/docs``, a page made of it that needs nothing else."""
+"""The API reference: ``/openapi.json``, and ``/docs``, a self-contained page generated from it."""
 
 import json
 from functools import cache
@@ -28,7 +28,7 @@ p { margin: .3rem 0; } .quiet { opacity: .75; }
 
 
 def add_reference(app: FastAPI) -> None:
-    """Add ``/openapi.json`` and ``/docs``; every route is to be there already."""
+    """Add ``/openapi.json`` and ``/docs``. All other routes must have been added before."""
 
     @cache
     def description() -> Json:
@@ -64,7 +64,7 @@ def described(app: FastAPI) -> Json:
     for path, methods in found["paths"].items():
         for operation in methods.values():
             if path not in ("/healthz", "/livez", "/readyz"):
-                # Nothing is asked of who comes to a service without keys.
+                # A service without keys requires none, so authentication is optional in the description.
                 operation["security"] = [{"key": []}, {}]
             refusals = operation["responses"]
             for status, answer in refusals.items():
@@ -85,7 +85,7 @@ def _add_lines(operation: Json, lines: Json) -> None:
 
 
 def reference_page(description: Json) -> str:
-    """Return the page that tells what the description says."""
+    """Return the reference page of an OpenAPI description."""
     schemas: Json = description["components"]["schemas"]
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
@@ -133,7 +133,7 @@ def reference_page(description: Json) -> str:
 
 
 def _kind(schema: Json) -> str:
-    """Return the type of a value, with links to what it consists of."""
+    """Return the type of a value as HTML, with links to its component types."""
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f"<a href='#{name}'>{name}</a>"

@@ -1,4 +1,4 @@
-"""How an operation becomes a route: declared to the framework for its description, run without its machinery."""
+"""Turns operations into routes: declared to FastAPI for the description, but handled without its request machinery."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -24,34 +24,34 @@ JSON = "application/json"
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """A thing that clients can ask for.
+    """One operation of the HTTP API.
 
     Parameters
     ----------
     method, path : str
-        Of its route; parts of the path in braces are its arguments.
+        Method and path of the route; parts of the path in braces are arguments.
     name : str
-        Stable name for clients that are made from the description.
+        Stable name for clients generated from the description.
     about : str
-        What it does, in a line.
+        One-line summary.
     right : str
-        Which right it takes.
+        Right that it requires.
     work : callable
-        Takes the parts of the path, and `body` where there is one; gives JSON values.
+        Takes the path parameters, and `body` if there is one; returns JSON values.
     answer : model
-        What it gives.
+        Response body.
     body : model, optional
-        What it takes.
+        Request body.
     lines : Lines, optional
-        How it answers a stream of lines.
+        How a stream of lines is answered.
     status : int
-        Of its success.
+        HTTP status on success.
     problems : tuple of str
-        Kinds of problems of its own.
+        Kinds of problems specific to this operation.
     is_repeatable : bool
-        Whether `work` also takes `request`, what identifies a request that the client may repeat, or None.
+        Whether `work` also takes `request`, which identifies a request that the client may repeat, or is None.
     has_deadline : bool
-        Whether it is given up after a while; what copies or reads whole collections is not.
+        Whether it is aborted at the deadline; False for operations that copy or read whole collections.
     """
 
     method: str
@@ -70,7 +70,7 @@ class Operation:
 
 
 class OperationRoute(APIRoute):
-    """A route that checks the right, reads the body within its limits, works within the deadline."""
+    """A route that checks the right, reads the body within its limits, and works within the deadline."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:  # noqa: ANN401
         super().__init__(path, endpoint, **options)
@@ -79,7 +79,7 @@ class OperationRoute(APIRoute):
         self.app = self._run
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; in place of the framework's handling, which would read the body first."""
+        """Answer one request. Replaces FastAPI's handling, which would read the body first."""
         operation, service = self._operation, self._service
         try:
             key = scope["state"]["key"]
@@ -165,7 +165,7 @@ def _parameter(name: str, kind: Any) -> inspect.Parameter:  # noqa: ANN401 - a t
 
 
 def _extra(operation: Operation) -> dict[str, Any]:
-    """Return what the framework does not describe by itself."""
+    """Return the parts of the description that FastAPI does not generate."""
     found = {} if operation.lines is None else operation.lines.described()
     if operation.is_repeatable:
         found["parameters"] = [
@@ -181,7 +181,7 @@ def _extra(operation: Operation) -> dict[str, Any]:
 
 
 def _described(kinds: list[str]) -> dict[int | str, dict[str, Any]]:
-    """Return the description of errors, by status."""
+    """Return the descriptions of errors, by status."""
     found: dict[int | str, dict[str, Any]] = {}
     for kind in kinds:
         status, title = TYPES[kind]

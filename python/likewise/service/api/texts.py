@@ -1,4 +1,4 @@
-"""Operations on texts and recipes alone: compare, plan."""
+"""Operations that need no collection: compare texts and plan recipes."""
 
 from typing import Any
 
@@ -9,43 +9,43 @@ from likewise.service.collections.service import Service
 from likewise.stages.plan import plan
 
 Json = dict[str, Any]
-# Tables and lists that stand in files beside a recipe.
+# Fields that refer to tables and lists stored in files next to a recipe.
 _BESIDE = ("weights_id", "stop_words_id", "dictionary_id")
 
 
 class Texts:
-    """What a service does without a collection: each method answers one operation, with JSON values.
+    """The service's operations without a collection. Each method performs one operation and returns JSON values.
 
     Parameters
     ----------
     service : Service
-        Whose threads do it.
+        Its threads do the work.
     """
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     async def compare(self, body: Any) -> Json:  # noqa: ANN401 - bodies are made at the start
-        """Return how alike two texts are."""
+        """Return the comparison of two texts."""
         recipe = recipe_given(body.recipe)
         found = await self._service.compute(compare, body.a, body.b, recipe)
         shown: Json = found.to_dict()
         return shown
 
     async def plan(self, body: Any) -> Json:  # noqa: ANN401
-        """Return what a recipe resolves into."""
+        """Return the plan of a recipe."""
         found = await self._service.compute(plan, recipe_given(body.recipe))
         shown: Json = found.to_dict()
         return shown
 
 
 def recipe_given(fields: Json | None) -> Recipe:
-    """Return the recipe that a client wrote; the preset ``online`` where it wrote none.
+    """Return the recipe in a request; the preset ``online`` if there is none.
 
     Raises
     ------
     InvalidParameter
-        If it is none, or needs what stands in files.
+        If it is not a valid recipe, or refers to files.
     """
     if fields is None:
         return Recipe.preset("online")

@@ -81,7 +81,7 @@ class AsyncClient(ClientBase):
         return await self._ask((await self._calls()).describe())
 
     async def recipe(self) -> Recipe:
-        """Return what decides."""
+        """Return the recipe of the collection."""
         return Recipe.from_dict((await self.describe())["recipe"])
 
     async def stats(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class AsyncClient(ClientBase):
         Returns
         -------
         Verdict
-            As of :meth:`likewise.Index.check`.
+            See :meth:`likewise.Index.check`.
         """
         return await self._ask((await self._calls()).check_one(text))
 
@@ -114,7 +114,7 @@ class AsyncClient(ClientBase):
         Returns
         -------
         Verdicts
-            In their order.
+            In the order of the documents.
         """
         measure = await self._measured()
         parts: list[Verdicts] = []
@@ -136,7 +136,7 @@ class AsyncClient(ClientBase):
         Returns
         -------
         Verdict
-            As of :meth:`likewise.Index.check_and_add`.
+            See :meth:`likewise.Index.check_and_add`.
 
         Raises
         ------
@@ -158,7 +158,7 @@ class AsyncClient(ClientBase):
         Returns
         -------
         Verdicts
-            In their order.
+            In the order of the documents.
 
         Raises
         ------
@@ -185,7 +185,7 @@ class AsyncClient(ClientBase):
         Returns
         -------
         Verdict
-            As of :meth:`check_and_add`.
+            See :meth:`check_and_add`.
         """
         return await self.check_and_add(doc_id, text)
 
@@ -202,7 +202,7 @@ class AsyncClient(ClientBase):
         Returns
         -------
         Verdicts
-            As of :meth:`check_and_add_batch`.
+            See :meth:`check_and_add_batch`.
         """
         return await self.check_and_add_batch(ids, texts)
 
@@ -278,7 +278,7 @@ class AsyncClient(ClientBase):
         Returns
         -------
         Removal
-            As of :meth:`likewise.Index.remove`.
+            See :meth:`likewise.Index.remove`.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What both clients hold: the address of a service, the connections to it, and the collection that is meant."""
+"""What both clients share: the address of a service, the connections to it, and the chosen collection."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from likewise.service.client.connection import Connections, is_sent, is_transpor
 
 
 class ClientBase:
-    """A collection of an HTTP service; what waits for its answers is added by its two kinds.
+    """A collection of an HTTP service. The two subclasses add how answers are awaited.
 
-    Parameters are those of :class:`likewise.Client`.
+    The parameters are those of :class:`likewise.Client`.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class ClientBase:
         return Attempts(call, self._url, self._retries, self._timeout_s)
 
     def _wait_s(self, attempts: Attempts, error: Exception) -> float:
-        """Return how long to wait after an error of the connection; raises what is none, or is the last."""
+        """Return the seconds to wait after a connection error; raise any other error, or the last one."""
         if self._connections.is_closed:
             raise StoreError("the client is closed") from None
         if not is_transport_error(error):

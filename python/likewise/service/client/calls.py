@@ -1,4 +1,4 @@
-"""What each call sends and what its answer means; nothing here waits for anything."""
+"""Requests and how their responses are decoded; without input or output."""
 
 import json
 import math
@@ -20,35 +20,35 @@ from likewise.index.ids import one_id
 from likewise.recipe.given import GivenRecipe, as_recipe
 from likewise.service.client.errors import ServiceError, error_of
 
-# A request holds at most so many documents and about so many bytes, within what services allow by default.
+# Maximum number of documents and approximate bytes of a request, within the default limits of services.
 MOST_DOCUMENTS = 1000
 MOST_BYTES = 4 << 20
 _LONGEST_PAUSE_S = 10.0
 _CONNECT_S = 5.0
 _Answer = TypeVar("_Answer")
 _KEY = re.compile(r"[!-~]+")
-# A text, or what a recipe of own tokens takes.
+# A text, or the tokens that a recipe with user-supplied tokens takes.
 Text: TypeAlias = str | Sequence[Any]
 
 
 @dataclass(frozen=True)
 class Call(Generic[_Answer]):
-    """A request, and what to make of the answer.
+    """A request, and how to decode its response.
 
     Parameters
     ----------
     method, path : str
-        Of the request.
+        Method and path of the request.
     body : bytes or None
-        JSON.
+        Request body as JSON.
     understand : callable
-        Takes the JSON of the answer.
+        Decodes the JSON of the response.
     is_repeatable : bool
-        Whether it may be sent again after a connection broke, when it may have been done.
+        Whether it may be sent again after a connection error, although it may have been carried out.
     is_long : bool
-        Whether it may take as long as it takes.
+        Whether it has no time limit.
     idempotency_key : str, optional
-        By which the service recognizes the call when it is sent again.
+        Key that identifies the call to the service when it is sent again.
     """
 
     method: str
@@ -67,7 +67,7 @@ class Attempts:
     Parameters
     ----------
     call : Call
-        What is asked.
+        The call to make.
     url : str
         The address of the service, for errors.
     retries : int
@@ -75,7 +75,7 @@ class Attempts:
     timeout_s : float
         Seconds for all attempts and the pauses between them. A long call is limited only while it connects.
     clock : callable
-        Gives the time in seconds.
+        Returns the time in seconds.
     """
 
     call: Call[Any]
@@ -84,7 +84,7 @@ class Attempts:
     timeout_s: float
     clock: Callable[[], float] = time.monotonic
     _num_failed: int = field(default=0, init=False)
-    # Whether the service may have done what was asked although no answer came.
+    # Whether the service may have carried out the call although no response arrived.
     _is_uncertain: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -102,16 +102,16 @@ class Attempts:
             "url": self.call.path,
             "content": self.call.body,
             "headers": headers,
-            # To connect, to read, to write, to wait for a free connection.
+            # Connect, read, write, and wait for a free connection.
             "timeout": (connect_s, left_s, left_s, left_s),
         }
 
     def left_s(self) -> float | None:
-        """Return the seconds that are left, or None for a call without a limit."""
+        """Return the seconds left, or None for a call without a limit."""
         return None if self.call.is_long else max(0.001, self._end - self.clock())
 
     def check_time(self) -> None:
-        """Raise TimeoutError if the time is over; for each part of an answer that may never end."""
+        """Raise TimeoutError if the time is up. Called for each part of a response that may never end."""
         if self.clock() > self._end:
             raise TimeoutError
 
@@ -121,7 +121,7 @@ class Attempts:
         Parameters
         ----------
         error : Exception
-            Of the connection.
+            The connection error.
         is_sent : bool
             Whether the request may have reached the service.
 
@@ -178,7 +178,7 @@ def check_retries(retries: int) -> int:
 
 
 def check_url(url: str) -> str:
-    """Return the address of a service without a slash at its end."""
+    """Return the address of a service without a trailing slash."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
         raise InvalidParameter("url", f"{url!r} given; it must be a URL such as http://127.0.0.1:8765")
@@ -186,17 +186,17 @@ def check_url(url: str) -> str:
 
 
 def headers_of(key: str | None) -> dict[str, str]:
-    """Return the headers of every request, or raise InvalidParameter for a key that no header can hold."""
+    """Return the headers of every request, or raise InvalidParameter for a key that a header cannot hold."""
     if key is None:
         return {}
     if not _KEY.fullmatch(key):
-        # Without the key itself: errors end in logs.
+        # The message omits the key, since errors are logged.
         raise InvalidParameter("key", "a key must consist of visible ASCII characters, without spaces or newlines")
     return {"authorization": f"Bearer {key}"}
 
 
 def answered(status: int, content: bytes) -> Any:  # noqa: ANN401 - JSON
-    """Return the JSON of an answer, or raise the error that it is."""
+    """Return the JSON of a response, or raise the error that it reports."""
     try:
         shape = json.loads(content)
     except ValueError:
@@ -207,19 +207,19 @@ def answered(status: int, content: bytes) -> Any:  # noqa: ANN401 - JSON
 
 
 def _is_at_limit(status: int, content: bytes) -> bool:
-    """Return whether an answer says that the service is at its limit; not that a collection is broken."""
+    """Return whether a response means that the service is at its limit, rather than that a collection is broken."""
     return status == 429 or (status == 503 and b'"poisoned"' not in content and b'"store"' not in content)
 
 
 def pause_s(attempt: int, retry_after: str | None) -> float:
-    """Return seconds to wait before trying again, the first time being attempt 0: doubled each time, and spread."""
+    """Return the seconds to wait before retrying after attempt `attempt`, counted from 0: exponential with jitter."""
     least = float(retry_after) if retry_after is not None and retry_after.isdigit() else 0.0
     backoff = min(_LONGEST_PAUSE_S, 0.1 * 2.0**attempt) * random.uniform(0.5, 1.0)
     return max(min(_LONGEST_PAUSE_S, least), backoff)
 
 
 def chosen_collection(url: str, answer: Any) -> str:  # noqa: ANN401 - JSON
-    """Return the only collection of a service."""
+    """Return the only collection of a service, or raise InvalidParameter."""
     names = [collection["name"] for collection in answer["collections"]]
     if len(names) != 1:
         found = ", ".join(names[:10]) or "none"
@@ -240,12 +240,12 @@ class CollectionCalls:
         self.base = f"/v1/collections/{quote(name, safe='')}"
 
     def check(self, texts: Sequence[Text], measure: str) -> Call[Verdicts]:
-        """Ask for verdicts on texts."""
+        """Request the verdicts on texts."""
         body = {"texts": [_clean(text) for text in texts]}
         return self._post("check/batch", body, lambda answer: verdicts_of(answer["verdicts"], measure, None))
 
     def check_one(self, text: Text) -> Call[Verdict]:
-        """Ask for the verdict on a text."""
+        """Request the verdict on a text."""
         return self._post("check", {"text": _clean(text)}, lambda answer: Verdict(**answer))
 
     def add(self, ids: Sequence[object], texts: Sequence[Text], measure: str) -> Call[Verdicts]:
@@ -260,15 +260,15 @@ class CollectionCalls:
         return self._change("check-and-add", body, lambda answer: Verdict(**answer))
 
     def get(self, doc_id: object) -> Call[Document | None]:
-        """Ask for a document."""
+        """Request a document."""
         return self._post("get/batch", {"doc_ids": [_clean(one_id(doc_id))]}, _document_of)
 
     def group(self, doc_id: object, offset: int) -> Call[dict[str, Any]]:
-        """Ask for a page of a group, from a member on; the answer as it is."""
+        """Request a page of a group, starting at a member; the response is returned undecoded."""
         return self._post("group", {"doc_id": _clean(one_id(doc_id)), "offset": offset}, lambda answer: answer)
 
     def neighbors(self, text: Text, k: int, min_similarity: float) -> Call[list[Neighbor]]:
-        """Ask for the neighbors of a text."""
+        """Request the neighbors of a text."""
         body = {"text": _clean(text), "k": k, "min_similarity": min_similarity}
         return self._post("neighbors", body, lambda answer: [Neighbor(**neighbor) for neighbor in answer["neighbors"]])
 
@@ -277,11 +277,11 @@ class CollectionCalls:
         return self._change("remove", {"doc_id": _clean(one_id(doc_id))}, _removal_of)
 
     def describe(self) -> Call[dict[str, Any]]:
-        """Ask what the collection is."""
+        """Request the description of the collection."""
         return Call("GET", self.base, None, lambda answer: answer)
 
     def create(self, recipe: GivenRecipe | None, store: str | None, ttl_s: float | None) -> Call[object]:
-        """Make the collection."""
+        """Create the collection."""
         fields = None if recipe is None else as_recipe(recipe).to_dict()
         body = encoded({"recipe": fields, "store": store, "ttl_s": ttl_s})
         return Call("PUT", self.base, body, lambda answer: answer, is_repeatable=False)
@@ -291,7 +291,7 @@ class CollectionCalls:
         return Call("DELETE", self.base, None, lambda _: None, is_repeatable=False, is_long=True)
 
     def verify(self, *, full: bool) -> Call[list[str]]:
-        """Look for damage."""
+        """Check the collection for damage."""
         path = f"{self.base}/verify"
         return Call("POST", path, encoded({"full": full}), lambda answer: answer["problems"], is_long=True)
 
@@ -309,7 +309,7 @@ class CollectionCalls:
         return Call("POST", f"{self.base}/{verb}", encoded(body), understand)
 
     def _change(self, verb: str, body: dict[str, Any], understand: Callable[[Any], _Answer]) -> Call[_Answer]:
-        """Return a call that changes documents, with a key by which the service recognizes it."""
+        """Return a call that changes documents, with a new idempotency key."""
         key = secrets.token_hex(16)
         return Call("POST", f"{self.base}/{verb}", encoded(body), understand, idempotency_key=key)
 
@@ -323,12 +323,12 @@ def encoded(body: dict[str, Any]) -> bytes:
 
 
 def batches(ids: Iterable[object] | None, texts: Iterable[Text]) -> Iterator[tuple[list[object], list[Text]]]:
-    """Give ids and texts in requests of their own, none of them too large; Arrow data is listed first.
+    """Yield ids and texts in batches within the limits of a request. Arrow data is converted to lists first.
 
     Raises
     ------
     InvalidInput
-        If ids and texts are not as many: of lists before the first request, of iterators when one of them ends.
+        If the numbers of ids and texts differ: for lists before the first batch, for iterators when one of them ends.
     """
     some_ids: list[object] = []
     some: list[Text] = []
@@ -353,7 +353,7 @@ def batches(ids: Iterable[object] | None, texts: Iterable[Text]) -> Iterator[tup
                 raise InvalidInput(f"{counted(num_texts, 'id')} for {num_texts + 1:,} or more documents")
             some_ids.append(found)
         some.append(text)
-        # As JSON in UTF-8 a character is mostly one byte to three.
+        # Most characters take one to three bytes in UTF-8 JSON.
         num_bytes += len(text) if isinstance(text, str) and text.isascii() else 3 * _num_characters(text)
         num_texts += 1
     if rest is not None and next(rest, rest) is not rest:
@@ -363,7 +363,7 @@ def batches(ids: Iterable[object] | None, texts: Iterable[Text]) -> Iterator[tup
 
 
 def _listed(values: Iterable[Any]) -> Iterable[Any]:
-    """Return Arrow data (of PyArrow, Polars, DuckDB, pandas) as a list; others as they are."""
+    """Return Arrow data (of PyArrow, Polars, DuckDB, pandas) as a list; other values unchanged."""
     if isinstance(values, str | bytes):
         raise InvalidInput(f"expected a list of documents or ids, got {type(values).__name__}")
     if not hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
@@ -376,7 +376,7 @@ def _listed(values: Iterable[Any]) -> Iterable[Any]:
 
 
 def verdicts_of(rows: list[dict[str, Any]], measure: str, names: list[str] | None) -> Verdicts:
-    """Return verdicts as an index gives them."""
+    """Return verdicts in the form that an index returns them."""
     has_distance = measure == "hamming" or any(row["distance"] is not None for row in rows)
     has_seq = names is not None
     return Verdicts(
@@ -394,12 +394,12 @@ def verdicts_of(rows: list[dict[str, Any]], measure: str, names: list[str] | Non
 
 
 def joined(parts: list[Verdicts], measure: str, *, has_ids: bool) -> Verdicts:
-    """Return verdicts of several requests end to end."""
+    """Return the concatenated verdicts of several requests."""
     return Verdicts.concatenate(parts) if parts else verdicts_of([], measure, [] if has_ids else None)
 
 
 def page_of_group(pages: list[dict[str, Any]]) -> Group:
-    """Return a group from its pages."""
+    """Return a group assembled from its pages."""
     members = tuple(member for page in pages for member in page["member_ids"])
     return Group(pages[0]["leader_id"], pages[0]["is_leader_gone"], members)
 
@@ -415,14 +415,14 @@ def _removal_of(answer: dict[str, Any]) -> Removal:
 
 
 def _num_characters(text: Text) -> int:
-    """Return about how many characters a text takes, or a list of tokens with its brackets, quotes and weights."""
+    """Return the approximate length of a text, or of a list of tokens with its brackets, quotes and weights."""
     if isinstance(text, str):
         return len(text)
     return sum(4 + len(token if isinstance(token, str) else str(token)) for token in text)
 
 
 def _clean(text: Text) -> Any:  # noqa: ANN401 - as JSON
-    """Return a text or tokens as the index would read them: a lone surrogate, which JSON cannot hold, is U+FFFD."""
+    """Return a text or tokens as the index reads them: a lone surrogate, which JSON cannot hold, becomes U+FFFD."""
     if isinstance(text, list | tuple):
         return [_clean_token(token) for token in text]
     if not isinstance(text, str):

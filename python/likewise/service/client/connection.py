@@ -1,4 +1,4 @@
-"""The HTTP library underneath, loaded when a client is made."""
+"""Connections of the HTTP library, which is loaded when a client is created."""
 
 import asyncio
 import os
@@ -9,17 +9,17 @@ from likewise.errors import MissingExtra, StoreError
 
 
 def begin(kind: str, url: str, headers: dict[str, str], trusted: SSLContext) -> Any:  # noqa: ANN401
-    """Return connections to a service; `kind` is Client or AsyncClient."""
+    """Return new connections to a service; `kind` is Client or AsyncClient."""
     import httpx2
 
-    # Addresses are the user's own: no proxy of the environment, no redirection to elsewhere with the key.
+    # Contact only the address that the user gave: no proxy from the environment, and no redirect that leaks the key.
     return getattr(httpx2, kind)(base_url=url, headers=headers, follow_redirects=False, trust_env=False, verify=trusted)
 
 
 class Connections:
-    """The connections of one client: a process that was forked has its own, and so has each event loop.
+    """The connections of one client. Each forked process and each event loop opens its own.
 
-    Two processes on one socket would take each other's answers; what an event loop opened ends with it.
+    Two processes that share a socket would receive each other's responses; connections close with their event loop.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Connections:
     url : str
         The address of the service.
     headers : dict
-        Of every request.
+        Headers of every request.
 
     Raises
     ------
@@ -41,16 +41,16 @@ class Connections:
             import httpx2
         except ImportError as error:
             raise MissingExtra("client", f"likewise.{kind}") from error
-        # Reading the certificates takes 40 ms: once for all loops and processes.
+        # Reading the certificates takes 40 ms, so they are read once for all loops and processes.
         self._address = (kind, url, headers, httpx2.create_ssl_context(trust_env=False))
-        # Until it is used it belongs to nobody.
+        # A connection object that no process or loop has used yet.
         self._unused = [begin(*self._address)]
-        # Those of parents are held, since what belongs to a parent is not for this process to close.
+        # Connections of parent processes are kept referenced: this process must not close them.
         self._of_processes: dict[int, dict[asyncio.AbstractEventLoop | None, Any]] = {}
         self.is_closed = False
 
     def own(self, loop: asyncio.AbstractEventLoop | None = None) -> Any:  # noqa: ANN401 - httpx2.Client
-        """Return the connections of this process, of AsyncClient those of this event loop.
+        """Return the connections of this process; for AsyncClient, those of this event loop.
 
         Raises
         ------
@@ -64,14 +64,14 @@ class Connections:
         if connection is None:
             for ended in [one for one in list(of_loops) if one is not None and one.is_closed()]:
                 of_loops.pop(ended, None)
-            # Of threads that come at once one is first.
+            # If several threads get here at once, the first one wins.
             connection = of_loops.setdefault(loop, self._begun())
         return connection
 
     def close(self, loop: asyncio.AbstractEventLoop | None = None) -> Any:  # noqa: ANN401 - httpx2.Client
-        """Refuse all further calls, and return what is to be closed here; None where there is nothing.
+        """Reject all further calls, and return the connections to close here, or None.
 
-        What other event loops opened only they could close: it goes with them.
+        Only the event loop that opened connections can close them; those of other loops close with their loop.
         """
         self.is_closed = True
         return self._of_processes.get(os.getpid(), {}).get(loop)
@@ -84,7 +84,7 @@ class Connections:
 
 
 def is_transport_error(error: Exception) -> bool:
-    """Return whether a connection failed or broke, or an answer did not come in time."""
+    """Return whether a connection failed, broke or timed out."""
     import httpx2
 
     return isinstance(error, httpx2.TransportError | TimeoutError)

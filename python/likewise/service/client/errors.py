@@ -1,21 +1,21 @@
-"""What a service refuses, as the errors that the library raises for the same."""
+"""Errors of a service, as the exceptions that the library raises for the same causes."""
 
 from likewise.errors import IndexPoisoned, InvalidInput, InvalidParameter, LikewiseError, StoreError
 
 
 class ServiceError(LikewiseError):
-    """A service refused a request, or could not be reached.
+    """A service rejected a request, or could not be reached.
 
     Parameters
     ----------
     kind : str
-        The stable type of the error, such as ``unauthorized``; ``unreachable`` where there was no answer.
+        The stable type of the error, such as ``unauthorized``; ``unreachable`` without a response.
     detail : str
-        What happened, in a sentence.
+        One sentence about what happened.
     field : str, optional
-        The field of the request that is to blame.
+        The invalid field of the request.
     status : int, optional
-        Of the answer.
+        HTTP status of the response.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class ServiceError(LikewiseError):
 
 
 def error_of(status: int, shape: object) -> LikewiseError:
-    """Return the error that an answer stands for."""
+    """Return the exception for an error response."""
     if not isinstance(shape, dict) or not isinstance(shape.get("type"), str):
         return ServiceError("unknown", f"status {status} without a Likewise error; check the URL", status=status)
     kind, detail, field = shape["type"], str(shape.get("detail", "")), shape.get("field")

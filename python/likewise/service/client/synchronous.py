@@ -1,4 +1,4 @@
-"""The client that waits."""
+"""The synchronous client."""
 
 import time
 from collections.abc import Iterable
@@ -62,7 +62,7 @@ class Client(ClientBase):
         self.close()
 
     def __len__(self) -> int:
-        """Documents that are neither removed nor expired."""
+        """Return the number of documents that are neither removed nor expired."""
         return int(self.describe()["num_documents"])
 
     def collections(self) -> list[str]:
@@ -108,7 +108,7 @@ class Client(ClientBase):
 
     @property
     def recipe(self) -> Recipe:
-        """What decides."""
+        """The recipe of the collection."""
         return Recipe.from_dict(self.describe()["recipe"])
 
     @property
@@ -127,7 +127,7 @@ class Client(ClientBase):
         Returns
         -------
         Verdict
-            As of :meth:`likewise.Index.check`.
+            See :meth:`likewise.Index.check`.
         """
         return self._ask(self._calls().check_one(text))
 
@@ -142,7 +142,7 @@ class Client(ClientBase):
         Returns
         -------
         Verdicts
-            In their order.
+            In the order of the documents.
         """
         measure = self._measured()
         parts: list[Verdicts] = []
@@ -164,7 +164,7 @@ class Client(ClientBase):
         Returns
         -------
         Verdict
-            As of :meth:`likewise.Index.check_and_add`.
+            See :meth:`likewise.Index.check_and_add`.
 
         Raises
         ------
@@ -186,7 +186,7 @@ class Client(ClientBase):
         Returns
         -------
         Verdicts
-            In their order.
+            In the order of the documents.
 
         Raises
         ------
@@ -213,7 +213,7 @@ class Client(ClientBase):
         Returns
         -------
         Verdict
-            As of :meth:`check_and_add`.
+            See :meth:`check_and_add`.
         """
         return self.check_and_add(doc_id, text)
 
@@ -230,7 +230,7 @@ class Client(ClientBase):
         Returns
         -------
         Verdicts
-            As of :meth:`check_and_add_batch`.
+            See :meth:`check_and_add_batch`.
         """
         return self.check_and_add_batch(ids, texts)
 
@@ -304,7 +304,7 @@ class Client(ClientBase):
         Returns
         -------
         Removal
-            As of :meth:`likewise.Index.remove`.
+            See :meth:`likewise.Index.remove`.
 
         Raises
         ------

@@ -1,1 +1,1 @@
-"""What a service holds: collections, and how requests to one share its index."""
+"""Collections of a service, and how concurrent requests share the index of one."""

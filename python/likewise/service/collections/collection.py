@@ -1,4 +1,4 @@
-"""One collection: an index, and the lanes that requests to it go through."""
+"""One collection: an index, and the lanes through which requests reach it."""
 
 import math
 import time
@@ -14,25 +14,25 @@ from likewise.service.metrics import Metrics
 from likewise.service.problems import Problem
 from likewise.service.settings import Settings
 
-# Calls that read run beside each other and beside the one that writes.
+# Reading calls run concurrently with each other and with the one writing call.
 _NUM_READERS = 2
 
 
 class Collection:
-    """An index that many requests ask and feed.
+    """An index that many requests query and update.
 
     Parameters
     ----------
     name : str
-        What clients call it.
+        Name of the collection.
     index : Index
-        Where its documents are; closed with this.
+        Holds the documents; closed with the collection.
     ttl_s : float, optional
-        Seconds after which documents are forgotten.
+        Seconds after which documents expire.
     settings : Settings
         Limits.
     metrics : Metrics
-        Where batches are counted.
+        Counts batches.
     """
 
     def __init__(self, name: str, index: Index, ttl_s: float | None, settings: Settings, metrics: Metrics) -> None:
@@ -40,7 +40,7 @@ class Collection:
         self.index = index
         self.ttl_s = ttl_s
         self.is_poisoned = False
-        # Apart from each other, so that many additions do not displace the answers of removals.
+        # Two separate stores, so that many additions do not displace the answers of removals.
         self.removed = Answers()
         self._added = Answers()
         self._metrics = metrics
@@ -49,27 +49,27 @@ class Collection:
         self._writing = Lane(f"{name}-write", self._add, num_threads=1, max_documents=most)
 
     async def check(self, texts: Sequence[Any]) -> list[dict[str, Any]]:
-        """Return a verdict on each text; nothing is added."""
+        """Return the verdict on each text, without adding any."""
         found: list[dict[str, Any]] = await self._reading.ask((), texts)
         return found
 
     async def check_and_add(
         self, ids: Sequence[str], texts: Sequence[Any], request: Repeatable | None = None
     ) -> list[dict[str, Any]]:
-        """Decide documents and add them, all or none; they are on the disk when this returns."""
+        """Check documents and add them, all or none; they are on disk when this returns."""
         found: list[dict[str, Any]] = await self._writing.ask(ids, texts, request)
         return found
 
     async def ask(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
-        """Return what a method of the index that reads returns."""
+        """Call a reading method of the index and return its result."""
         return await self._reading.run(self._noted, call, *arguments, **options)
 
     async def change(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
-        """Return what a method of the index that writes returns, in turn with the additions."""
+        """Call a writing method of the index, in turn with the additions, and return its result."""
         return await self._writing.run(self._timed, call, *arguments)
 
     def describe(self) -> dict[str, Any]:
-        """Return what clients are told of the collection."""
+        """Return the description of the collection for clients."""
         facts = self.index.stats
         return {
             "name": self.name,
@@ -82,7 +82,7 @@ class Collection:
         }
 
     def sizes(self) -> dict[str, float]:
-        """Return what is counted of the collection, by the names of the counters."""
+        """Return the gauges of the collection by name."""
         try:
             facts = self.index.stats
         except (LikewiseError, OSError):
@@ -97,7 +97,7 @@ class Collection:
         }
 
     def close(self) -> None:
-        """End what is at work, then close the index."""
+        """Finish the work in progress, then close the index."""
         self._reading.close()
         self._writing.close()
         self.index.close()
@@ -119,7 +119,7 @@ class Collection:
             try:
                 shown = shown_verdicts(self._noted(self.index.check_and_add_batch, ids, _texts(part)))
             except InvalidInput as error:
-                # Nothing was added: the others go on without the request that is to blame.
+                # Nothing was added. Retry without the request that caused the error.
                 blamed, problem = _blame(part, error)
                 results[places.pop(blamed)] = problem
                 continue
@@ -140,7 +140,7 @@ class Collection:
         return results
 
     def _unanswered(self, batch: list[Asked]) -> tuple[list[Any], list[int], list[tuple[int, int]]]:
-        """Return the results that are known, the places of new requests, and places that repeat another place."""
+        """Return the known results, the places of new requests, and pairs of a repeated place and its first place."""
         results: list[Any] = [None] * len(batch)
         places: list[int] = []
         repeats: list[tuple[int, int]] = []
@@ -169,7 +169,7 @@ class Collection:
             self._metrics.commit.observe(time.perf_counter() - began)
 
     def _noted(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
-        """Return what a call of the index returns, and note when the index takes no more writes."""
+        """Return the result of a call of the index; record when the index accepts no more writes."""
         try:
             return call(*arguments, **options)
         except IndexPoisoned:
@@ -216,7 +216,7 @@ def _texts(batch: list[Asked]) -> Sequence[Any]:
 
 
 def _dealt(batch: list[Asked], shown: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Return each request's part of what was decided for all."""
+    """Split the verdicts of a batch by request."""
     answers, start = [], 0
     for asked in batch:
         answers.append(shown[start : start + len(asked.texts)])
@@ -225,7 +225,7 @@ def _dealt(batch: list[Asked], shown: list[dict[str, Any]]) -> list[list[dict[st
 
 
 def _blame(batch: list[Asked], error: InvalidInput) -> tuple[int, Problem]:
-    """Return whose document the error is about, and what that request hears."""
+    """Return the place of the request whose document caused the error, and the problem to answer it with."""
     row = error.row or 0
     for place, asked in enumerate(batch):
         if row < len(asked.texts):

@@ -13,21 +13,21 @@ from likewise.service.problems import Problem
 
 HEADER = "idempotency-key"
 _KEY = re.compile(rb"[!-~]{1,128}")
-# An answer is kept until one of the two is exceeded.
+# An answer is kept until either limit is exceeded.
 _MOST_ENTRIES = 10_000
 _KEPT_S = 600.0
 
 
 @dataclass(frozen=True)
 class Repeatable:
-    """What identifies a request that a client may send more than once.
+    """Identifies a request that a client may send more than once.
 
     Parameters
     ----------
     key : tuple of str
         The name of the API key, the route, and the idempotency key.
     content : int
-        Hash of the body. Another body under the same key is an error.
+        Hash of the body. A different body with the same key is an error.
     """
 
     key: tuple[str, str, str]
@@ -37,16 +37,17 @@ class Repeatable:
 class Answers:
     """The latest answers of one collection. Only the thread that writes to the collection uses them.
 
-    A repeated request that arrives while the first one is at work waits for the same thread, and so finds its answer.
+    A repeated request that arrives while the first one is in progress waits for the same thread, and so finds its
+    answer.
 
     Parameters
     ----------
     most_entries : int
-        Documents of all kept answers. The latest answer is kept whatever its size.
+        Maximum number of documents in all kept answers. The latest answer is kept regardless of its size.
     kept_s : float
         Seconds for which an answer is kept.
     clock : callable
-        Gives the time in seconds.
+        Returns the time in seconds.
     """
 
     def __init__(
@@ -60,16 +61,16 @@ class Answers:
         self._kept_s = kept_s
         self._clock = clock
         self._num_entries = 0
-        # By key, oldest first: hash of the body, answer, entries, time.
+        # By key, oldest first: hash of the body, answer, number of entries, time.
         self._kept: OrderedDict[tuple[str, str, str], tuple[int, list[Any], int, float]] = OrderedDict()
 
     def find(self, request: Repeatable | None) -> list[Any] | None:
-        """Return the answer that was kept for a request, or None.
+        """Return the kept answer to a request, or None.
 
         Raises
         ------
         Problem
-            ``invalid`` if the key was used with another body.
+            ``invalid`` if the key was used with a different body.
         """
         if request is None:
             return None
@@ -106,12 +107,12 @@ def check_same(content: int, other: int) -> None:
 
 
 def repeatable_of(scope: Scope, path: str, body: bytes) -> Repeatable | None:
-    """Return what identifies a request to the route of a path, or None if it has no idempotency key.
+    """Return the identity of a request to the route of a path, or None if it has no idempotency key.
 
     Raises
     ------
     Problem
-        ``invalid`` if the key is not of 1 to 128 visible ASCII characters.
+        ``invalid`` if the key does not have 1 to 128 visible ASCII characters.
     """
     for name, value in scope["headers"]:
         if name == b"idempotency-key":

@@ -1,4 +1,4 @@
-"""Requests decided together: one batch of the index takes all that arrived while the last one was decided."""
+"""Lanes, which process requests together: one batch takes all requests that arrived during the previous one."""
 
 import asyncio
 from collections import deque
@@ -13,16 +13,16 @@ from likewise.service.problems import Problem
 
 @dataclass(eq=False)
 class Asked:
-    """What one request asks of an index.
+    """One request to an index.
 
     Parameters
     ----------
     ids : sequence of str
-        Ids of the documents; empty where texts are only checked.
+        Ids of the documents; empty if texts are only checked.
     texts : sequence of str, or of lists of tokens
         The documents.
     answer : Future
-        Takes the verdicts, or the error.
+        Receives the verdicts, or the error.
     request : Repeatable, optional
         Identifies a request that the client may repeat.
     """
@@ -34,21 +34,21 @@ class Asked:
 
 
 class Lane:
-    """A queue before some threads, each of which takes all that waits as one batch.
+    """A queue in front of some threads, each of which takes all waiting requests as one batch.
 
-    Alone, a request is at work at once; under load, requests share one transaction and its sync, so that what a
-    request costs falls as more of them come.
+    A single request starts immediately. Under load, requests share one transaction and its sync, so the cost per
+    request falls as more requests arrive.
 
     Parameters
     ----------
     name : str
-        Of the threads.
+        Name of the threads.
     work : callable
-        Takes a list of `Asked` on a thread; gives for each its result or its error.
+        Takes a list of `Asked` on a thread; returns the result or the error of each.
     num_threads : int
-        Batches at work at one time: 1 where they write.
+        Number of batches processed concurrently; 1 if they write.
     max_documents : int
-        Documents of a batch, at which it takes no further request.
+        Maximum number of documents in a batch of several requests.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Lane:
         self._threads = ThreadPoolExecutor(num_threads, thread_name_prefix=name)
 
     async def ask(self, ids: Sequence[str], texts: Sequence[Any], request: Repeatable | None = None) -> Any:  # noqa: ANN401
-        """Return what the work gives for these documents; one that is canceled before its turn is not done."""
+        """Return the result of the work on these documents. A request canceled before its turn is not processed."""
         loop = asyncio.get_running_loop()
         asked = Asked(ids, texts, loop.create_future(), request)
         self._waiting.append(asked)
@@ -71,7 +71,7 @@ class Lane:
         return await asked.answer
 
     async def run(self, work: Callable[..., Any], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
-        """Return what another call gives, in the threads of this lane."""
+        """Return the result of another call, made on a thread of this lane."""
         try:
             future = asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*arguments, **options))
         except RuntimeError:
@@ -79,7 +79,7 @@ class Lane:
         return await future
 
     def close(self) -> None:
-        """Wait for what is at work, and end the threads; nothing may be asked afterwards."""
+        """Wait for the work in progress and end the threads. Nothing may be requested afterwards."""
         self._threads.shutdown(wait=True)
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -126,21 +126,21 @@ class Lane:
 
 
 def _gone() -> Problem:
-    """Return what requests hear that waited for a collection while it was deleted."""
+    """Return the problem for requests that waited for a collection when it was deleted."""
     return Problem("unknown-collection", "the collection was deleted during the request", "collection")
 
 
 class Budget:
-    """An amount that all requests share, and of which each key may hold a part.
+    """An amount that all requests share, with a maximum share per key.
 
     Parameters
     ----------
     most : int
         The whole amount.
     unit : str
-        What is counted, for errors.
+        Name of the unit, for errors.
     most_of_key : int, optional
-        The part that one key may hold; None: all of it.
+        Maximum amount that one key may hold; all of it if None.
     """
 
     def __init__(self, most: int, unit: str, *, most_of_key: int | None = None) -> None:
@@ -151,13 +151,13 @@ class Budget:
         self._of_keys: dict[str, int] = {}
 
     def take(self, key: str, amount: int) -> None:
-        """Take an amount for a key.
+        """Reserve an amount for a key.
 
         Raises
         ------
         Problem
-            ``too-many-requests`` if the key would hold more than its part, ``overloaded`` if all keys together would
-            hold more than there is.
+            ``too-many-requests`` if the key would exceed its share, ``overloaded`` if all keys together would exceed
+            the whole amount.
         """
         if self.taken + amount > self.most:
             raise Problem("overloaded", f"the service is at its limit of {self.most:,} {self._unit}")
@@ -168,7 +168,7 @@ class Budget:
         self.taken += amount
 
     def give_back(self, key: str, amount: int) -> None:
-        """Return an amount that a key took."""
+        """Release an amount that a key reserved."""
         self.taken -= amount
         left = self._of_keys.get(key, 0) - amount
         if left > 0:

@@ -1,4 +1,4 @@
-"""What a service serves: a directory of collections, one index, or a finished run."""
+"""The data of a service: a directory of collections, one index, or a finished run."""
 
 import asyncio
 import contextlib
@@ -36,13 +36,13 @@ _NUM_COMPUTING = 2
 
 
 class Service:
-    """The collections of a directory, opened; and what all requests share.
+    """The open collections of a directory, and the state that all requests share.
 
     Parameters
     ----------
     path : Path
-        A directory whose subdirectories are indexes; one index; or the output of a finished run, of which only the
-        pages tell. A directory that is not there is made.
+        A directory whose subdirectories are indexes; one index; or the output of a finished run, which only the pages
+        show. A missing directory is created.
     settings : Settings
         Limits and rights.
 
@@ -53,17 +53,17 @@ class Service:
     run_path : Path or None
         The finished run, if `path` is one.
     collections : dict of str to Collection
-        By name, in order of the names.
+        Collections by name, sorted by name.
     broken : dict of str to str
-        Collections that could not be opened, with the reason.
+        Collections that could not be opened, with the reasons.
     metrics : Metrics
         Counters of this service.
     is_draining : bool
-        Whether the service is about to end.
+        Whether the service is shutting down.
     routes : dict of (str, str) to route
-        Operations on one collection, by method and what stands behind its name in the path.
+        Operations on one collection, by method and the part of the path after its name.
     body_memory, streams, at_work : Budget
-        Bytes of bodies in memory; streams of lines that are open; requests at work.
+        Bytes of bodies in memory; open streams of lines; requests in progress.
     """
 
     def __init__(self, path: Path, settings: Settings) -> None:
@@ -74,24 +74,24 @@ class Service:
         self.collections: dict[str, Collection] = {}
         self.broken: dict[str, str] = {}
         self.is_draining = False
-        # One body of the largest size always fits a key's part.
+        # One body of the maximum size always fits in the share of a key.
         largest = max(settings.max_body_bytes, settings.max_decoded_bytes)
         self.body_memory = self._budget(settings.max_body_memory_bytes, "bytes of request bodies", least=largest)
         self.streams = self._budget(settings.max_streams, "open streams")
         self.at_work = self._budget(settings.max_concurrency, "concurrent requests")
         self.routes: dict[tuple[str, str], Route] = {}
-        # What clients may make costly waits in a line of its own, and is dropped there at its deadline.
+        # Work that clients can make expensive waits in a separate queue, and is dropped there at its deadline.
         self._computing = ThreadPoolExecutor(_NUM_COMPUTING, thread_name_prefix="compute")
         self._is_one_index = False
         self._changing = threading.Lock()
 
     def open(self) -> None:
-        """Open what is there.
+        """Open the index, run or collections at the path.
 
         Raises
         ------
         InvalidInput
-            If the path is a file, or holds neither indexes nor a run but other things.
+            If the path is a file, or contains other files but neither an index nor a run.
         """
         check_place(self.path)
         if self.path.exists() and not self.path.is_dir():
@@ -123,13 +123,13 @@ class Service:
                 )
 
     def close(self) -> None:
-        """Close all collections; what was acknowledged is on the disk then."""
+        """Close all collections. All acknowledged changes are on disk afterwards."""
         self._computing.shutdown(wait=True, cancel_futures=True)
         for collection in self.collections.values():
             collection.close()
 
     def collection(self, name: str) -> Collection:
-        """Return a collection, or raise the problem that says why there is none."""
+        """Return a collection, or raise the problem that states why it is unavailable."""
         found = self.collections.get(name)
         if found is not None:
             return found
@@ -138,7 +138,7 @@ class Service:
         raise Problem("unknown-collection", f"no collection {name!r}", "collection")
 
     def describe(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
-        """Return the descriptions of all collections that can be read, and why others cannot be used."""
+        """Return the descriptions of all readable collections, and the reasons why others cannot be used."""
         shown, broken = [], dict(self.broken)
         for name, collection in list(self.collections.items()):
             try:
@@ -148,7 +148,7 @@ class Service:
         return shown, broken
 
     def create(self, name: str, recipe: Recipe, *, store: str | None, ttl_s: float | None) -> Collection:
-        """Make a collection, or raise Problem; a call that takes a while."""
+        """Create a collection, or raise Problem. Blocks."""
         with self._changing:
             self._check_may_change()
             if name in self.collections or name in self.broken:
@@ -173,25 +173,25 @@ class Service:
             return made
 
     def delete(self, name: str) -> None:
-        """Delete a collection and all its documents, or raise Problem; a call that takes a while."""
+        """Delete a collection and all its documents, or raise Problem. Blocks."""
         with self._changing:
             self._check_may_change()
             found = self.collection(name)
             self.collections = {key: value for key, value in self.collections.items() if key != name}
             found.close()
-            # Under another name at once, so that one of the same name may be made while files are deleted.
+            # Rename it first, so that a collection of the same name can be created while files are deleted.
             removed = self.path / f"{_REMOVED}{name}-{secrets.token_hex(8)}"
             with contextlib.suppress(FileNotFoundError):
                 (self.path / name).rename(removed)
             self._keep_life(name, None)
         if removed.is_symlink():
-            # What it points to is not of this service.
+            # The target of the link does not belong to this service.
             removed.unlink()
         shutil.rmtree(removed, ignore_errors=True)
         shutil.rmtree(self.path / _SNAPSHOTS / name, ignore_errors=True)
 
     def make_snapshot(self, name: str, stamp: str) -> str:
-        """Copy a collection as it is now; the name of the copy. A call that takes a while."""
+        """Copy the current state of a collection and return the name of the copy. Blocks."""
         self._check_may_change()
         folder = self.path / _SNAPSHOTS / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -202,7 +202,7 @@ class Service:
         return snapshot
 
     def snapshots(self, name: str) -> list[str]:
-        """Return the names of the copies of a collection, oldest first."""
+        """Return the names of the snapshots of a collection, oldest first."""
         self.collection(name)
         folder = self.path / _SNAPSHOTS / name
         if not folder.is_dir():
@@ -210,7 +210,7 @@ class Service:
         return sorted(entry.name for entry in folder.iterdir() if _SNAPSHOT.fullmatch(entry.name) and exists(entry))
 
     def delete_snapshot(self, name: str, snapshot: str) -> None:
-        """Delete a copy of a collection, or raise Problem."""
+        """Delete a snapshot of a collection, or raise Problem."""
         self._check_may_change()
         if snapshot not in self.snapshots(name):
             raise Problem("not-found", f"{name} has no snapshot {snapshot!r}", "snapshot")
@@ -237,13 +237,13 @@ class Service:
                 threads=self.settings.threads,
             )
         except (LikewiseError, OSError) as error:
-            # Clients hear it too: not where on this machine it lies.
+            # Clients see this text, so it must not contain paths of the machine.
             self.broken[name] = f"{name} could not be opened: {without_place(str(error), self.path)}"
             return
         self.collections[name] = Collection(name, index, ttl_s, self.settings, self.metrics)
 
     def _lives(self) -> dict[str, float]:
-        """Seconds after which the documents of a collection are forgotten, by its name."""
+        """Return the seconds after which documents expire, by collection name."""
         try:
             found: dict[str, float] = json.loads((self.path / _LIVES).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -277,9 +277,9 @@ class Service:
         has_deadline: bool = True,
         **given: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        """Return what the work on a request of a key gives, or raise Problem if there is too much or it takes too long.
+        """Return the result of the work on a request of a key, or raise Problem at a limit or the deadline.
 
-        Work on a thread that has begun goes on after its deadline; what waits for its turn is dropped.
+        Work that has started on a thread continues after its deadline; waiting work is dropped.
         """
         self.at_work.take(key, 1)
         try:
@@ -293,14 +293,14 @@ class Service:
             self.at_work.give_back(key, 1)
 
     def _budget(self, most: int, unit: str, *, least: int = 1) -> Budget:
-        """Return a budget in which one of several keys may hold its share."""
+        """Return a budget; if there are several keys, each may hold only its share."""
         if len(self.settings.keys) < 2:
             return Budget(most, unit)
         return Budget(most, unit, most_of_key=max(least, int(most * self.settings.max_key_share)))
 
     @staticmethod
     def check_name(name: str) -> None:
-        """Raise InvalidParameter for a name that no collection may have."""
+        """Raise InvalidParameter for an invalid collection name."""
         if not re.fullmatch(NAME, name):
             raise InvalidParameter(
                 "collection",
@@ -308,9 +308,9 @@ class Service:
             )
 
     async def compute(self, work: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
-        """Return what a call gives that reads nothing and may take long."""
+        """Return the result of a pure, possibly long call."""
         return await asyncio.get_running_loop().run_in_executor(self._computing, work, *arguments)
 
     async def in_thread(self, work: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
-        """Return what a call that takes a while returns, without stopping other requests."""
+        """Return the result of a blocking call without stopping other requests."""
         return await asyncio.get_running_loop().run_in_executor(None, lambda: work(*arguments, **options))

@@ -1,1 +1,1 @@
-"""What is checked before an operation runs? Keys, limits, sizes of requests."""
+"""Checks before an operation runs: keys, limits, and sizes of requests."""

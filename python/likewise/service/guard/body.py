@@ -1,4 +1,4 @@
-"""How a body is read: no more of it than is allowed, no slower, and unpacked within bounds."""
+"""Reading of request bodies, with limits on size, time and decompressed size."""
 
 import asyncio
 import itertools
@@ -18,11 +18,11 @@ _PIECE = 1 << 16
 
 
 class Disconnected(Exception):
-    """The client went away."""
+    """The client disconnected."""
 
 
 def media_type(scope: Scope) -> str:
-    """Return the type of the body without its parameters, in lower case; empty where none is said."""
+    """Return the media type of the body without parameters, in lower case; empty if none is given."""
     for name, value in scope["headers"]:
         if name == b"content-type":
             text: str = value.decode("latin-1")
@@ -32,13 +32,13 @@ def media_type(scope: Scope) -> str:
 
 @asynccontextmanager
 async def whole_body(scope: Scope, receive: Receive, settings: Settings, memory: Budget) -> AsyncIterator[bytes]:
-    """Give the whole body, unpacked; its memory is taken from the budget, for the key of the request, until the end.
+    """Yield the whole decompressed body; its memory counts against the budget of the key until the context exits.
 
     Raises
     ------
     Problem
-        ``too-large``, ``too-slow``, ``unsupported-media-type``, ``bad-request`` for what cannot be unpacked, or what
-        the budget raises.
+        ``too-large``, ``too-slow``, ``unsupported-media-type``, ``bad-request`` for invalid gzip data, or a problem of
+        the budget.
     """
     most = settings.max_body_bytes
     length = _length(scope)
@@ -60,18 +60,18 @@ async def whole_body(scope: Scope, receive: Receive, settings: Settings, memory:
 async def pieces(
     scope: Scope, receive: Receive, settings: Settings, most: int, *, idle_s: float | None = None
 ) -> AsyncIterator[bytes]:
-    """Give the body piece by piece, unpacked.
+    """Yield the decompressed body piece by piece.
 
     Parameters
     ----------
     scope, receive
-        Of the request.
+        Those of the request.
     settings : Settings
         Limits.
     most : int
-        Bytes that are allowed of it as it comes.
+        Maximum number of bytes received, before decompression.
     idle_s : float, optional
-        Seconds that each piece may take; if None, the whole takes its `receive_s` and the least rate.
+        Time limit for each piece, in seconds; if None, `receive_s` and `min_bytes_per_second` limit the whole body.
     """
     unpacked = _unpacking(scope, settings, most)
     began = time.monotonic()
@@ -96,7 +96,7 @@ async def pieces(
         for part in unpacked.feed(piece):
             yield part
             if len(part) == _PIECE:
-                # A packed body may unpack into much: others take their turn.
+                # A compressed body may expand a lot: let other requests run in between.
                 await asyncio.sleep(0)
         if not message.get("more_body", False):
             unpacked.check_end()
@@ -104,21 +104,21 @@ async def pieces(
 
 
 def parsed(model: type[BaseModel], given: bytes) -> BaseModel:
-    """Return a body as its model, or raise the problem that names the field; never with what was given."""
+    """Return a body as its model, or raise the problem that names the field; never quotes the body."""
     try:
         return model.model_validate_json(given)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if first["type"] == "json_invalid":
             raise Problem("bad-request", "the body is not JSON in UTF-8") from None
-        # Behind a field stand the types that were tried.
+        # The location of an error lists the types that were tried after the field.
         known = itertools.takewhile(lambda part: isinstance(part, int) or part.isidentifier(), first["loc"])
         place = ".".join(map(str, known))[:200]
         raise Problem("invalid", str(first["msg"]), place or None) from None
 
 
 class _Plain:
-    """A body that is not packed."""
+    """An uncompressed body."""
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         yield piece
@@ -128,7 +128,7 @@ class _Plain:
 
 
 class _Gzip:
-    """A body packed by gzip, of one member or more."""
+    """A gzip body of one or more members."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -161,7 +161,7 @@ def _unpacking(scope: Scope, settings: Settings, most: int) -> "_Plain | _Gzip":
         case [] | [b"identity"] | [b""]:
             return _Plain()
         case [b"gzip"]:
-            # A stream of lines is unpacked as it comes, and may be as long as it may be unpacked.
+            # A stream of lines is decompressed as it arrives; its limit applies before and after decompression.
             return _Gzip(max(settings.max_decoded_bytes, most if most > settings.max_body_bytes else 0))
         case _:
             raise Problem("unsupported-media-type", "only gzip and identity are supported", "content-encoding")

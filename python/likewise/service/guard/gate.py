@@ -1,4 +1,4 @@
-"""What is checked before a request's body is read? Host, key, rate; also counters and the request log."""
+"""Checks before the body of a request is read: host, key, rate. Also counters and the request log."""
 
 import asyncio
 import base64
@@ -22,11 +22,11 @@ OPEN = frozenset(["/healthz", "/livez", "/readyz"])
 _OWN_HOSTS = frozenset(["localhost", "127.0.0.1", "::1"])
 _COLLECTIONS = "/v1/collections/"
 _READING = frozenset(["GET", "HEAD", "OPTIONS"])
-# How much of the body of a refused request is read and discarded. Many clients send a whole body before they read; if
-# the connection is closed before that, they see a reset in place of the answer.
+# How much of the body of a rejected request is read and discarded. Many clients send the whole body before they read;
+# if the connection is closed earlier, they see a reset instead of the response.
 _LINGER_BYTES = 256 << 20
 _LINGER_S = 30.0
-# A client that has sent nothing for so long waits for the end of the connection.
+# A client that has sent nothing for this long is waiting for the connection to close.
 _LINGER_IDLE_S = 2.0
 _MOST_CALLERS = 10_000
 _ANYBODY = Key("anybody", "admin", b"")
@@ -38,17 +38,17 @@ _HEADERS = [
 
 
 class Gate:
-    """Middleware around everything else.
+    """Middleware around all routes.
 
-    Sets ``state["key"]`` of the request to the key it came with. Paths under ``/v1/`` look at its right themselves; of
-    all others GET takes the right to read and the rest that to write.
+    Sets ``state["key"]`` of the request to its key. Routes under ``/v1/`` check the right themselves; for all other
+    paths, GET, HEAD and OPTIONS require the right to read, and other methods the right to write.
 
     Parameters
     ----------
     app : ASGI application
-        What stands behind the gate.
+        The application behind the gate.
     service : Service
-        Its settings and counters.
+        Provides settings and counters.
     """
 
     def __init__(self, app: ASGIApp, service: "Service") -> None:
@@ -59,7 +59,7 @@ class Gate:
         self._rates = Rates(service.settings.max_requests_per_second)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer it."""
+        """Pass a request on, or answer it."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
@@ -92,7 +92,7 @@ class Gate:
             self._count(scope, passage, reason, time.perf_counter() - began)
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
-        """Raise the problem that keeps a request out."""
+        """Raise the problem for which a request is rejected."""
         path: str = scope["path"]
         state = scope.setdefault("state", {})
         if len(headers) < len(scope["headers"]):
@@ -127,7 +127,7 @@ class Gate:
             )
 
     def _shortcut(self, scope: Scope) -> ASGIApp | None:
-        """Return the route of an operation on a collection, found without trying all routes one by one."""
+        """Return the route of an operation on a collection by lookup, without trying all routes."""
         path: str = scope["path"]
         if not path.startswith(_COLLECTIONS):
             return None
@@ -168,13 +168,13 @@ class Gate:
             )
 
 
-# Headers that decide who is asked, who asks and what the body is.
+# Headers that determine the host, the caller and the body.
 _SINGLE = frozenset([b"host", b"authorization", b"content-type", b"content-length", b"idempotency-key"])
 _METHODS = frozenset(["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 
 
 class _Passage:
-    """What goes through of one request; answers before the body was read end the connection, gently."""
+    """The messages of one request. A response sent before the body was read closes the connection after a delay."""
 
     def __init__(self, receive: Receive, send: Send, *, has_body: bool) -> None:
         self._receive = receive
@@ -218,12 +218,12 @@ class _Passage:
 
 
 class Rates:
-    """How many requests each caller may make: a bucket of tokens each.
+    """Rate limits: a token bucket for each caller.
 
     Parameters
     ----------
     per_second : float, optional
-        Tokens that come each second; a bucket holds twice as many. None: no limit.
+        Tokens added per second; a bucket holds twice as many. No limit if None.
     """
 
     def __init__(self, per_second: float | None) -> None:
@@ -231,7 +231,7 @@ class Rates:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, caller: str) -> bool:
-        """Take one token; whether there was one."""
+        """Take one token and return whether there was one."""
         if self._per_second is None:
             return True
         now = time.monotonic()
@@ -246,7 +246,7 @@ class Rates:
 
 
 def _secret_of(header: bytes) -> bytes:
-    """Return the key of an Authorization header: after Bearer, or the password of Basic; empty where there is none."""
+    """Return the key of an Authorization header, after Bearer or as the password of Basic; empty if there is none."""
     scheme, _, rest = header.partition(b" ")
     match scheme.lower():
         case b"bearer":
@@ -260,7 +260,7 @@ def _secret_of(header: bytes) -> bytes:
 
 
 def _check_single(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Raise Problem if a header that may appear once is repeated: a proxy may have read the other one."""
+    """Raise Problem if a header that may appear only once is repeated: a proxy may have read the other one."""
     seen = set()
     for name, _ in headers:
         if name in seen:

@@ -1,4 +1,4 @@
-"""Connections that are slow, idle or too many, which the server itself would leave open."""
+"""Limits on slow, idle and excess connections, which uvicorn itself would leave open."""
 
 import asyncio
 from typing import Any
@@ -12,12 +12,12 @@ _MOST_HEAD_BYTES = 64 << 10
 
 
 def protocol_class(settings: Settings) -> type[HttpToolsProtocol]:
-    """Return the protocol of connections under the limits of a service."""
-    # Connections without a request at work, the one that has been so for longest first.
+    """Return the connection protocol with the limits of a service."""
+    # Connections without a request in progress, longest idle first.
     idle: dict[BoundedProtocol, None] = {}
 
     class Bound(BoundedProtocol):
-        """Bound to the settings of one service."""
+        """The protocol bound to the settings of one service."""
 
         limits = settings
         waiting = idle
@@ -26,21 +26,21 @@ def protocol_class(settings: Settings) -> type[HttpToolsProtocol]:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection with a deadline for the head of each request, and for its answers to be taken.
+    """A connection with time limits for receiving each request head and for sending responses.
 
     Attributes
     ----------
     limits : Settings
-        Of the service.
+        Settings of the service.
     waiting : dict of BoundedProtocol to None
-        All connections that have no request at work, oldest first.
+        All connections without a request in progress, longest idle first.
     """
 
     limits: Settings
     waiting: "dict[BoundedProtocol, None]"
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request; where there are too many connections, the oldest idle one makes room."""
+        """Start to wait for a request; above the connection limit, abort the longest idle connection, or this one."""
         super().connection_made(transport)
         self._head_bytes: int = 0
         self._may_exceed: bool = False
@@ -54,15 +54,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self.waiting[self] = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Cancel the timers of the connection."""
         self._head_done()
         self._resume()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; a head that does not end is cut off."""
+        """Process received bytes; reject a request head that is too large."""
         was_in_head = self._is_in_head
-        # A head that ends within these bytes is measured only if it can be too large.
+        # A head that ends within these bytes is measured only if it may be too large.
         self._may_exceed = self._head_bytes + len(data) > _MOST_HEAD_BYTES
         super().data_received(data)
         if was_in_head and self._is_in_head:
@@ -71,11 +71,11 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._refuse(_head_too_large())
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP, or has too large a head, in the shape of all errors."""
+        """Answer an invalid HTTP request, or one with too large a head, in the format of all errors."""
         self._refuse(_head_too_large() if self._is_too_large else Problem("bad-request", "not an HTTP request"))
 
     def on_message_begin(self) -> None:
-        """Give the head of a request its time."""
+        """Start the time limit for the head of a request."""
         super().on_message_begin()
         self._is_in_head = True
         self._head_bytes = 0
@@ -83,13 +83,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self._head_deadline = self._abort_in(self.limits.receive_s)
 
     def on_headers_complete(self) -> None:
-        """Go on to the body, which has limits of its own."""
+        """Proceed to the body, which has separate limits."""
         self._head_done()
         if self._may_exceed:
             num_bytes = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
             if num_bytes > _MOST_HEAD_BYTES:
                 self._is_too_large = True
-                # Stops the parser, which then asks for send_400_response.
+                # Stops the parser, which then calls send_400_response.
                 raise ValueError("the request headers are too large")
         super().on_headers_complete()
 
@@ -99,17 +99,17 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """Give the client its time to take what was sent."""
+        """Start the time limit for the client to read the response."""
         super().pause_writing()
         self._is_blocked = self._abort_in(self.limits.send_s)
 
     def resume_writing(self) -> None:
-        """Go on sending."""
+        """Continue sending."""
         self._resume()
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
-        """End a connection that nobody uses, though its last answer was never taken."""
+        """Abort an idle connection, even if its last response was never read."""
         self.transport.abort()
 
     def _refuse(self, problem: Problem) -> None:

@@ -1,4 +1,4 @@
-"""The page of the service: groups, documents side by side, thresholds and labels, of indexes and finished runs."""
+"""The web pages of the service: groups, side-by-side documents, thresholds and labels of indexes and finished runs."""
 
 from likewise.service.page.routes import add_page, not_found
 

@@ -1,4 +1,4 @@
-"""How a page is answered: from a template in which everything is escaped, under a policy that loads nothing foreign."""
+"""Responses of pages: autoescaped templates, under a policy that loads no external resources."""
 
 import hashlib
 import html
@@ -24,7 +24,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 SAMPLE_CHARACTERS = 400
-# Input files that a command names one by one.
+# Maximum number of input files that a command lists individually.
 _MOST_INPUTS = 20
 
 
@@ -37,15 +37,15 @@ def _environment() -> jinja2.Environment:
     )  # fmt: skip
     environment.filters["number"] = lambda value: f"{value:,}"
     environment.filters["similarity"] = lambda value: f"{value:.4f}"
-    # Data for the script: no end of its element can stand in it.
+    # Data for the script: must not contain the end tag of its element.
     environment.filters["tojson_text"] = lambda text: Html(text.replace("<", "\\u003c").replace("&", "\\u0026"))
-    # What is sent back unchanged when a form is sent again.
+    # Values that must return unchanged when a form is submitted.
     environment.filters["verbatim"] = lambda text: Html(html.escape(text, quote=True))
     return environment
 
 
 def _final(value: Any) -> Any:  # noqa: ANN401 - what a template shows
-    """Return what is shown of a value: hidden characters of a text are spelled out, markup is as it is."""
+    """Return the displayed form of a value: hidden characters of a text are spelled out, markup is unchanged."""
     return escaped(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
@@ -57,7 +57,7 @@ def script() -> str:
 
 @cache
 def _version() -> str:
-    """Return what the addresses of stylesheet and script end with, so that changed ones are loaded anew."""
+    """Return a hash for the addresses of stylesheet and script, so that browsers reload changed ones."""
     return hashlib.blake2b((stylesheet() + script()).encode(), digest_size=6).hexdigest()
 
 
@@ -74,9 +74,9 @@ def report_page(text: str) -> Response:
 
 
 def input_arguments(summary: Mapping[str, Any]) -> str | None:
-    """Return the inputs of a run as arguments of a command; None where it read standard input or has none.
+    """Return the inputs of a run as command arguments; None if it read standard input or has no inputs.
 
-    Beyond some number of files their directory stands for them.
+    Above `_MOST_INPUTS` files, their directory is given instead.
     """
     directory, files = summary.get("input_directory"), summary.get("inputs", [])
     if directory is None or not files:
@@ -86,14 +86,14 @@ def input_arguments(summary: Mapping[str, Any]) -> str | None:
 
 
 def dedup_command(summary: Mapping[str, Any], output: str, recipe: str, *more: str) -> str:
-    """Return the command that runs on the inputs of a run again, read as it read them.
+    """Return the command that processes the inputs of a run again with the same reading options.
 
     Parameters
     ----------
     summary : mapping
-        Of the run.
+        Summary of the run.
     output, recipe
-        Its new output and the file of its recipe, quoted for a shell.
+        Output directory and recipe file of the new run, quoted for a shell.
     *more : str
         Further options.
     """
@@ -112,20 +112,20 @@ def dedup_command(summary: Mapping[str, Any], output: str, recipe: str, *more: s
 
 
 class Place:
-    """Where a page is: the view, its name, and addresses within it.
+    """The location of a page: its view, the name of the view, and addresses within it.
 
     Parameters
     ----------
     shelf : Shelf
         All views.
     name : str
-        Of this one in addresses.
+        Name of the view in addresses.
     view : View
         The view.
     root : str
-        What addresses of the service begin with, behind a proxy.
+        Prefix of the addresses of the service behind a proxy.
     here : str
-        The address that was asked for, within the root.
+        The requested address, relative to the root.
     """
 
     def __init__(self, shelf: Shelf, name: str, view: View, root: str, here: str) -> None:
@@ -142,7 +142,7 @@ class Place:
         return len(self.shelf.names()) > 1
 
     def address(self, path: str = "", **query: Any) -> Html:  # noqa: ANN401 - values of a query
-        """Return the address of a page of this view; parts of the query that are None or empty are left out."""
+        """Return the address of a page of this view; None and empty query values are omitted."""
         given = {name: value for name, value in query.items() if value not in (None, "")}
         address = f"{self.root}/look/{quote(self.name, safe='')}/{path}"
         if given:
@@ -150,7 +150,7 @@ class Place:
         return Html(address.replace("&", "&amp;").replace("'", "%27"))
 
     def plain(self, path: str = "", **query: Any) -> str:  # noqa: ANN401
-        """Return an address that is no part of markup, to be gone to."""
+        """Return an address that is not escaped for markup, for redirects."""
         return self.address(path, **query).replace("&amp;", "&")
 
     def show(self, template: str, current: str, title: str, status: int = 200, **values: Any) -> Response:  # noqa: ANN401

@@ -1,4 +1,4 @@
-"""A group, and two of its documents side by side."""
+"""Pages of a group, and of two documents side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,12 +22,12 @@ from likewise.stages.verify import SET_MEASURES, matching_pairs, verify_pairs
 
 _ON_A_PAGE = 100
 MATRIX = 50
-# Characters of all documents of a matrix; it is left out beyond.
+# Maximum number of characters in all documents of a matrix; above it, the matrix is omitted.
 _MATRIX_CHARACTERS = 4_000_000
 _SHOWN_CHARACTERS = 20_000
-# Of each document, for the differences in the list of a group.
+# Number of characters of each document that are compared for the list of a group.
 _DIFF_CHARACTERS = 3000
-# What the measures of a pair are called by, where one of the two was removed.
+# Names of the two documents in the measures if one of them was removed.
 _ROLES = ("removed", "kept")
 KEPT = "kept"
 
@@ -48,7 +48,7 @@ class ListedMember:
 
 @dataclass(frozen=True)
 class Side:
-    """One of two documents."""
+    """One of two documents shown side by side."""
 
     doc_id: str
     state: str
@@ -57,7 +57,7 @@ class Side:
 
 
 def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Show a group: what stays, what was removed and why, and all pairs."""
+    """Show a group: the kept document, the removed ones with reasons, and the similarities of all pairs."""
     view, catalog = place.view, place.view.catalog
     found = _group(place, request)
     wanted = filter_of(request)
@@ -87,7 +87,7 @@ def group(place: Place, request: Request, fields: dict[str, str]) -> Response:
 
 
 def _everything(place: Place, group: GroupRow, wanted: GroupFilter) -> Html | None:
-    """Return the address of a group without what keeps some of its removed documents from the list; None without."""
+    """Return the address of a group without filters on its removed documents; None if there are none."""
     if not wanted.names_removed:
         return None
     less = replace(wanted, value="", least=None, most=None)
@@ -123,7 +123,7 @@ def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
 
 
 def find(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Go to the group that holds a document, by its id."""
+    """Redirect to the group that contains a document, by its id."""
     doc_id = request.query_params.get("id", "")
     number = place.view.catalog.find_id(doc_id)
     if number is None:
@@ -147,8 +147,8 @@ def show_pair(
 ) -> Response:
     """Show two documents side by side, with every measure.
 
-    `after_label` is where a label leads, this page if None; `skip` where one goes without; `labeled` the pair that was
-    labeled before, to be taken back.
+    `after_label` is the address to open after labeling (this page if None), `skip` the address to open without
+    labeling, and `labeled` the previously labeled pair, so that its label can be undone.
     """
     view = place.view
     is_removed = (sides[0].state, sides[1].state) == _ROLES
@@ -165,7 +165,7 @@ def show_pair(
 
 @dataclass(frozen=True)
 class Drawn:
-    """Two documents compared, as markup; what cannot be drawn is None."""
+    """The comparison of two documents as markup; parts that cannot be drawn are None."""
 
     matches: bool | None
     difference: Html
@@ -176,7 +176,7 @@ class Drawn:
 
 
 def compared(place: Place, a: Text, b: Text, names: tuple[str, str], roles: tuple[str, str] = ("A", "B")) -> Drawn:
-    """Compare two documents by the recipe of the view, and draw what was found; `roles` name them in the measures."""
+    """Compare two documents by the recipe of the view and render the result; `roles` name them in the measures."""
     for text in (a, b):
         if isinstance(text, Missing):
             return Drawn(None, element("p", text.reason, class_="notice"), None, None, None)
@@ -206,7 +206,7 @@ def compared(place: Place, a: Text, b: Text, names: tuple[str, str], roles: tupl
 
 
 def why(place: Place, member: Member) -> str:
-    """Return why a document was removed, in words."""
+    """Return the reason why a document was removed, in words."""
     recipe = place.view.recipe
     fields = place.view.summary.get("recipe", {}) if place.view.kind == "run" else recipe.to_dict()
     measure, threshold = fields.get("measure"), fields.get("threshold")
@@ -227,7 +227,7 @@ def why(place: Place, member: Member) -> str:
 
 
 def _difference(kept: Text, removed: Text) -> str | Html:
-    """Return where a removed document differs from the kept one; its beginning where that is unknown."""
+    """Return the differences between a removed document and the kept one; the removed one's beginning if unknown."""
     if not isinstance(kept, str) or not isinstance(removed, str):
         return sample_of(removed)[0]
     if kept == removed:
@@ -261,7 +261,7 @@ def _measured(measures: Measures, roles: tuple[str, str]) -> Html:
 
 
 def _matrix(place: Place, found: GroupRow, members: Sequence[Member], texts: Sequence[Text]) -> Html | None:
-    """Return the similarities of all pairs of a group as a table; None where they cannot be measured."""
+    """Return the similarities of all pairs of a group as a table; None if they cannot be measured."""
     documents: list[str] = []
     for text in texts:
         if not isinstance(text, str):
@@ -311,7 +311,7 @@ def _matrix(place: Place, found: GroupRow, members: Sequence[Member], texts: Seq
 
 
 def _shown(text: Text) -> tuple[str, bool, int]:
-    """Return what is shown of a whole document, whether it is the reason why there is none, and what is left out."""
+    """Return the displayed text or the reason why it is missing, whether it is that reason, and the omitted length."""
     if isinstance(text, Missing):
         return text.reason, True, 0
     shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text

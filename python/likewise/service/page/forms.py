@@ -1,4 +1,4 @@
-"""What pages send: fields of a form, read within the limits of the service."""
+"""Form fields that pages send, read within the limits of the service."""
 
 from urllib.parse import parse_qs
 
@@ -13,7 +13,7 @@ _MOST_FIELDS = 32
 
 
 async def fields_of(request: Request, service: Service) -> dict[str, str]:
-    """Return the fields of a form; none where the request has no body.
+    """Return the fields of a form; empty if the request is not a POST.
 
     Raises
     ------
@@ -33,5 +33,5 @@ async def fields_of(request: Request, service: Service) -> dict[str, str]:
             )  # fmt: skip
         except ValueError:
             raise Problem("bad-request", "the body is not a form") from None
-    # Browsers send line ends of forms as CR LF.
+    # Browsers send newlines in forms as CR LF.
     return {name: values[0].replace("\r\n", "\n") for name, values in found.items()}

@@ -1,4 +1,4 @@
-"""The first page of a view, and its groups."""
+"""The overview page of a view, and the list of its groups."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -17,10 +17,10 @@ from likewise.service.page.answers import SAMPLE_CHARACTERS, Place
 _ON_A_PAGE = 50
 _SORT_NAMES = {"size": "largest first", "similarity": "least similar first", "input": "in input order"}
 _MOST_SEARCHED = 500
-# Files that are offered as a filter.
+# Maximum number of files offered as a filter.
 _MOST_FILES = 500
 _EXPORTED = ("doc_id", "kept_id", "similarity", "distance", "file", "offset", "group_size")
-# Rows of an export that are written together.
+# Rows of an export that are sent together.
 _A_PART = 2000
 
 
@@ -36,7 +36,7 @@ class ListedGroup:
 
 
 def sample_of(text: str | bytes | Missing) -> tuple[str, bool]:
-    """Return the beginning of a document on one line, and whether it is the reason why there is none."""
+    """Return the beginning of a document as one line, or why it is missing, and whether it is missing."""
     if isinstance(text, Missing):
         return text.reason, True
     shown = text[: 4 * SAMPLE_CHARACTERS]
@@ -45,7 +45,7 @@ def sample_of(text: str | bytes | Missing) -> tuple[str, bool]:
 
 
 def overview(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Show a run or an index in figures and drawings."""
+    """Show a run or an index in figures and charts."""
     view = place.view
     catalog, recipe, summary = view.catalog, view.recipe, view.summary
     cards: list[tuple[str, Html]] = []
@@ -82,22 +82,22 @@ def overview(place: Place, request: Request, fields: dict[str, str]) -> Response
 
 
 def _range_address(place: Place) -> Callable[[float, float], Html]:
-    """Return what gives the address of the groups with a removed document in a range of similarities."""
+    """Return a function from a range of similarities to the address of groups with a removed document in it."""
     return lambda low, high: place.address("groups", **{"from": low, "to": high}, sort="similarity")
 
 
 def _values_address(place: Place) -> Callable[[str | None, str | None], Html]:
-    """Return what gives the address of the groups with some values of the removed and of the kept document."""
+    """Return a function from values of the removed and kept document to the address of groups that have them."""
     return lambda removed, kept: place.address("groups", removed=json.dumps(removed), kept=json.dumps(kept))
 
 
 def _size_address(place: Place) -> Callable[[int, int | None], Html]:
-    """Return what gives the address of the groups of some sizes."""
+    """Return a function from a range of sizes to the address of groups with such sizes."""
     return lambda low, high: place.address("groups", min=low, max=high)
 
 
 def filter_of(request: Request) -> GroupFilter:
-    """Return which groups an address asks for; values that mean nothing are left out."""
+    """Return the filter of groups in the query of an address; invalid values are ignored."""
     asked = request.query_params
     sort = asked.get("sort", "")
     return GroupFilter(
@@ -114,7 +114,7 @@ def filter_of(request: Request) -> GroupFilter:
 
 
 def query_of(wanted: GroupFilter) -> dict[str, object]:
-    """Return the query of an address that asks for these groups."""
+    """Return the query of an address with this filter."""
     return {
         "sort": None if wanted.sort == "size" else wanted.sort, "q": wanted.words, "file": wanted.file,
         "from": wanted.least, "to": wanted.most, "min": wanted.smallest, "max": wanted.largest,
@@ -123,9 +123,9 @@ def query_of(wanted: GroupFilter) -> dict[str, object]:
 
 
 def _value_choices(place: Place, wanted: GroupFilter) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
-    """Return the fields of the form that ask for values: name, label, what is chosen, and (value, text) of each choice.
+    """Return the form fields that filter by value: name, label, current choice, and (value, text) of each choice.
 
-    Empty where the run did not count by a field.
+    Empty if the run did not count by a field.
     """
     counts = place.view.summary.get("counts_by")
     if counts is None:
@@ -166,20 +166,20 @@ def groups(place: Place, request: Request, fields: dict[str, str]) -> Response:
 
 
 def export_csv(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Give the removed documents of a list as CSV."""
+    """Return the removed documents of a list as CSV."""
     rows = place.view.catalog.rows_of(filter_of(request))
     names = _names(place)
     parts = (
         label_rows(names if number == 0 else (), (row[: len(names)] for row in part))
         for number, part in enumerate(_parts(rows))
     )
-    # The header of a later part is an empty line.
+    # Later parts have an empty line as their header.
     lines = (part if number == 0 else part.removeprefix("\n") for number, part in enumerate(parts))
     return _download(lines, "text/csv; charset=utf-8", "groups.csv")
 
 
 def export_jsonl(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Give the removed documents of a list as JSON Lines."""
+    """Return the removed documents of a list as JSON Lines."""
     rows = place.view.catalog.rows_of(filter_of(request))
     names = _names(place)
     lines = (
@@ -190,12 +190,12 @@ def export_jsonl(place: Place, request: Request, fields: dict[str, str]) -> Resp
 
 
 def _names(place: Place) -> tuple[str, ...]:
-    """Return the names of the fields of an export; values are of the field by which a run counted."""
+    """Return the field names of an export; with values if the run counted by a field."""
     return (*_EXPORTED, "value", "kept_value") if "counts_by" in place.view.summary else _EXPORTED
 
 
 def _parts(rows: Iterator[tuple[GroupRow, Member]]) -> Iterator[list[tuple[object, ...]]]:
-    """Give the rows of an export, some thousand at a time, and at least one list."""
+    """Yield the rows of an export in lists of at most `_A_PART`, and at least one list."""
     part: list[tuple[object, ...]] = []
     for group, member in rows:
         file, offset, _ = member.place
@@ -223,11 +223,11 @@ def _fraction(text: str) -> float | None:
 
 
 def _json_value(text: str) -> str:
-    """Return a value of a field as the catalog has it, empty where a text is none."""
+    """Return a field value in the form of the catalog; empty if the text is not a valid value."""
     try:
         value = json.loads(text)
         if isinstance(value, str):
-            # Half a character cannot be shown.
+            # Lone surrogates cannot be shown.
             value.encode()
     except (ValueError, RecursionError):
         return ""
@@ -239,7 +239,7 @@ def _count(text: str) -> int | None:
 
 
 def sort_again(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Sort the groups of an index anew."""
+    """Sort the groups of an index again."""
     if not isinstance(place.view, IndexView):
         raise InvalidInput("the groups of a finished run do not change")
     place.view.sort_again()

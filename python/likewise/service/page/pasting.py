@@ -1,4 +1,4 @@
-"""Texts that are pasted: two to be compared, or one to be looked for."""
+"""Pages for pasted text: compare two texts, or find documents similar to one."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ _DIFF_CHARACTERS = 6000
 
 @dataclass(frozen=True)
 class ListedNear:
-    """A document near a pasted text."""
+    """A document similar to a pasted text."""
 
     doc_id: str
     similarity: float
@@ -39,7 +39,7 @@ def compare_two(place: Place, request: Request, fields: dict[str, str]) -> Respo
 
 
 def near(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Show the documents that are near a pasted text."""
+    """Show the documents similar to a pasted text."""
     _check_texts(place)
     text = fields.get("text", "")
     _check_length(text)

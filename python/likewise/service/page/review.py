@@ -1,4 +1,4 @@
-"""What people said: which pairs are duplicates, the next pair to ask about, and documents to keep after all."""
+"""Review pages: labels of pairs, the next pair to label, and removed documents to keep after all."""
 
 import shlex
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ from likewise.service.page.documents import Side, show_pair, why
 _SHOWN = 200
 _LOOKED_AT = 2000
 _NEAR_THRESHOLD = 200
-# Labels from which `likewise tune` chooses well (docs/benchmarks/tune.md).
+# Number of labels from which `likewise tune` chooses well (docs/benchmarks/tune.md).
 _ENOUGH = 60
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A pair that nobody has labeled, and where it is shown."""
+    """A pair without a label, and the address of its page."""
 
     doc_ids: tuple[str, str]
     address: str
@@ -46,7 +46,7 @@ def review(place: Place, request: Request, fields: dict[str, str]) -> Response:
 
 
 def next_pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Show the pair nearest to the threshold that nobody has labeled yet, those left out that were skipped."""
+    """Show the unlabeled pair nearest to the threshold, except skipped ones."""
     num_skipped = min(_count(request.query_params.get("skip", "")), _LOOKED_AT)
     found = _next(place, num_skipped)
     if found is None:
@@ -82,7 +82,7 @@ def next_pair(place: Place, request: Request, fields: dict[str, str]) -> Respons
 
 
 def mark(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Store or take back a label, then go where the form says, within these pages."""
+    """Store or remove a label, then redirect to the address in the form if it is within these pages."""
     if not place.can_mark:
         raise InvalidInput("the service is read-only; labels cannot be stored")
     labels = {"1": True, "0": False, "": None}
@@ -92,13 +92,13 @@ def mark(place: Place, request: Request, fields: dict[str, str]) -> Response:
     place.view.marks.mark(a, b, label)
     then = _inside(place, fields.get("then", ""))
     if label is not None and then.partition("?")[0] == place.plain("review/next"):
-        # What was labeled is shown above the next pair, to be taken back.
+        # The labeled pair is shown above the next pair, so that its label can be undone.
         then += ("&" if "?" in then else "?") + urlencode({"a": a, "b": b})
     return RedirectResponse(then, 303)
 
 
 def keep(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Put a document on the list of those to keep after all, or take it off; then go where the form says."""
+    """Add a document to the list of those to keep after all, or remove it; then redirect to the address in the form."""
     if not place.can_mark:
         raise InvalidInput("the service is read-only; decisions cannot be stored")
     kept = place.view.kept_after_all
@@ -111,7 +111,7 @@ def keep(place: Place, request: Request, fields: dict[str, str]) -> Response:
 
 
 def export_kept(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Give the documents to keep after all as CSV, as `likewise dedup --decisions` takes them."""
+    """Return the documents to keep after all as CSV, the format of `likewise dedup --decisions`."""
     kept = place.view.kept_after_all
     if kept is None:
         raise InvalidInput("an index has no decisions")
@@ -120,13 +120,13 @@ def export_kept(place: Place, request: Request, fields: dict[str, str]) -> Respo
 
 
 def export(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Give the labels as CSV, as `likewise tune` takes them."""
+    """Return the labels as CSV, the format of `likewise tune`."""
     headers = {"content-disposition": 'attachment; filename="review.csv"', "cache-control": "no-store"}
     return Response(place.view.marks.to_csv(), media_type="text/csv; charset=utf-8", headers=headers)
 
 
 def _inside(place: Place, address: str) -> str:
-    """Return an address if it is one of this view's pages, else that of the labels."""
+    """Return an address if it is one of this view's pages; otherwise the address of the labels."""
     parts = urlsplit(address)
     is_inside = not parts.scheme and not parts.netloc and "\\" not in address and address.isprintable()
     own = place.plain()
@@ -136,7 +136,7 @@ def _inside(place: Place, address: str) -> str:
 
 
 def _tune_command(place: Place) -> str | None:
-    """Return the command that chooses a recipe from the labels; None where nothing is stored or inputs are unknown."""
+    """Return the command that chooses a recipe from the labels; None without stored labels or known inputs."""
     path = place.view.marks.path
     if path is None or not len(place.view.marks):
         return None
@@ -145,7 +145,7 @@ def _tune_command(place: Place) -> str | None:
 
 
 def _rerun_command(place: Place, kept: KeptAfterAll) -> str | None:
-    """Return the command that repeats the run and keeps what is on the list; None where nothing is."""
+    """Return the command that repeats the run and keeps the listed documents; None if there is no stored list."""
     if not len(kept) or kept.path is None:
         return None
     return dedup_command(
@@ -161,12 +161,12 @@ def _count(text: str) -> int:
 
 
 def _next(place: Place, num_skipped: int = 0) -> tuple[bool, tuple[int, int]] | None:
-    """Return whether the next pair is a stored one, and its numbers; None where all that are looked at have labels."""
+    """Return whether the next pair is a stored one, and its numbers; None if no unlabeled pair is within the limits."""
     return next(islice(_unlabeled(place), num_skipped, None), None)
 
 
 def _unlabeled(place: Place) -> Iterator[tuple[bool, tuple[int, int]]]:
-    """Give the pairs without labels, the nearest to the threshold first."""
+    """Yield the pairs without labels, nearest to the threshold first."""
     view = place.view
     if view.thresholds is not None:
         above, below = view.thresholds.around(view.thresholds.own, _NEAR_THRESHOLD)

@@ -1,4 +1,4 @@
-"""Which address shows what, and how a request comes to it."""
+"""The addresses of pages, and how requests are dispatched to them."""
 
 from collections.abc import Awaitable, Callable
 from urllib.parse import quote
@@ -18,9 +18,9 @@ from likewise.service.page.shelf import Shelf
 from likewise.service.problems import Problem
 
 Shows = Callable[[Place, Request, dict[str, str]], Response]
-# A page is shown at once if groups are sorted so fast; else how far they are.
+# A page is shown directly if its groups are sorted within this time; otherwise the progress is shown.
 _WAIT_S = 1.5
-# Two sheets that nearly cover each other.
+# Two overlapping sheets.
 _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect x="1" y="1" width="10" height="12" rx="2" '
     'fill="#82aefb"/><rect x="5" y="3" width="10" height="12" rx="2" fill="#1f5fd0"/></svg>'
@@ -52,14 +52,14 @@ _PAGES: dict[str, tuple[Shows, tuple[str, ...]]] = {
 
 
 def add_page(app: FastAPI, service: Service) -> Shelf:
-    """Add the pages to an application; the shelf that comes back is to be closed with the service.
+    """Add the pages to an application. The caller must close the returned shelf with the service.
 
     Parameters
     ----------
     app : FastAPI
-        Of the service: its gate looks at hosts, keys and sites that requests come from.
+        The application of the service. Its gate checks hosts, keys and the sites that requests come from.
     service : Service
-        What there is to look at.
+        Holds the run or the collections to show.
     """
     shelf = Shelf(service)
 
@@ -72,7 +72,7 @@ def add_page(app: FastAPI, service: Service) -> Shelf:
         return shown("home.html", title="Likewise", rows=rows, broken=broken, root=root)
 
     async def bare(request: Request) -> Response:
-        # Pages link to each other by whole addresses, so only a name typed by hand comes without its slash.
+        # Links between pages contain the slash, so only an address typed by hand lacks it.
         root, name = str(request.scope.get("root_path", "")), quote(request.path_params["view"], safe="")
         return RedirectResponse(f"{root}/look/{name}/", 308)
 
@@ -98,7 +98,7 @@ def add_page(app: FastAPI, service: Service) -> Shelf:
 
 
 def not_found(root: str) -> Response:
-    """Return the page for an address that is none; `root` is what addresses begin with."""
+    """Return the page for an unknown address; `root` is the prefix of addresses."""
     return shown("error.html", 404, title="Not found", detail="Page not found.", root=root)
 
 
@@ -128,7 +128,7 @@ def _routed(shelf: Shelf, service: Service, shows: Shows) -> Callable[[Request],
 
 
 def _shown(shelf: Shelf, name: str, root: str, shows: Shows, request: Request, fields: dict[str, str]) -> Response:
-    """Return a page, or one that says what went wrong. Runs on a thread."""
+    """Return a page, or an error page. Runs on a thread."""
     try:
         report = shelf.report(name)
         if report is not None:
@@ -147,7 +147,7 @@ def _shown(shelf: Shelf, name: str, root: str, shows: Shows, request: Request, f
 
 
 def _here(request: Request) -> str:
-    """Return the path and query of a request, as they came."""
+    """Return the path and query of a request, undecoded."""
     raw = request.scope.get("raw_path") or request.url.path.encode()
     query = request.scope.get("query_string", b"")
     return str((raw + (b"?" + query if query else b"")).decode("latin-1"))

@@ -1,4 +1,4 @@
-"""What can the page show? The finished run, or the collections, of a service; opened when first requested."""
+"""The views that the pages show: the finished run or the collections of a service, opened when first requested."""
 
 import threading
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _REVIEWS = ".reviews"
 
 
 class Prepared:
-    """A view, and how far its groups are sorted."""
+    """A view and the progress of sorting its groups."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -29,7 +29,7 @@ class Prepared:
         self._thread: threading.Thread | None = None
 
     def progress(self, event: Event) -> None:
-        """Take an event of the sorting, which ends here if the view is about to be closed."""
+        """Record an event of the sorting; abort it if the view is being closed."""
         if self._is_closing:
             raise StoreError("the view is closed")
         if isinstance(event, StageStarted):
@@ -38,12 +38,12 @@ class Prepared:
             self.share = event.done / self._total
 
     def wait(self, seconds: float) -> bool:
-        """Return whether the groups are sorted, after waiting for them a little.
+        """Wait up to some seconds for the groups to be sorted, and return whether they are.
 
         Raises
         ------
         LikewiseError, OSError
-            What kept them from being sorted; the next call tries again.
+            The error that the sorting raised; the next call tries again.
         """
         with self._lock:
             if self._thread is None:
@@ -59,7 +59,7 @@ class Prepared:
         return self._done.is_set()
 
     def close(self) -> None:
-        """Close the view, once nothing is sorted any more."""
+        """Close the view after the sorting has ended."""
         self._is_closing = True
         with self._lock:
             thread = self._thread
@@ -83,7 +83,7 @@ class Shelf:
     Parameters
     ----------
     service : Service
-        Its run or its collections.
+        Holds the run or the collections.
     """
 
     def __init__(self, service: Service) -> None:
@@ -103,11 +103,11 @@ class Shelf:
         return list(self._service.collections) if run is None else [run.resolve().name]
 
     def broken(self) -> dict[str, str]:
-        """Return the collections that cannot be opened, with the reasons."""
+        """Return the collections that cannot be opened, with reasons."""
         return self._service.broken
 
     def open(self, name: str) -> Prepared | None:
-        """Return a view by its name; None where there is none. A call that may take a while."""
+        """Return a view by its name, or None. Blocks."""
         with self._lock:
             if self._service.run_path is not None:
                 if name not in self.names():
@@ -120,14 +120,14 @@ class Shelf:
             owner, prepared = self._prepared.get(name, (None, None))
             if owner is collection.index and prepared is not None:
                 return prepared
-            # Deleted and made again under the same name: it is another.
+            # The collection was deleted and created again under the same name.
             self._drop(name)
             made = Prepared(IndexView(collection.index, name, marks=self._marks(name, collection.index.path)))
             self._prepared[name] = (collection.index, made)
             return made
 
     def report(self, name: str) -> str | None:
-        """Return the report of a run over parts, which has no groups to look at; None of other views."""
+        """Return the report of a run over parts, which has no groups to show; None for other views."""
         path = self._service.run_path
         if path is None or name not in self.names() or not is_over_parts(read_summary(path)):
             return None
@@ -148,7 +148,7 @@ class Shelf:
         known, prepared = self._prepared.get(name, (None, None))
         if prepared is not None and known == identity:
             return prepared
-        # The directory holds another run by now, or none, which opening it reports.
+        # The directory contains another run, or none, which opening it reports.
         self._drop(name)
         events: list[Prepared] = []
         view = RunView(path, inputs=self._service.settings.inputs, progress=lambda event: events[0].progress(event))
@@ -157,7 +157,7 @@ class Shelf:
         return events[0]
 
     def _marks(self, name: str, index: Path) -> Path | None:
-        """Return where labels of a collection are stored: beside the indexes, never inside one."""
+        """Return the file for the labels of a collection: next to the indexes, never inside one."""
         if self.is_read_only:
             return None
         root = self._service.path
@@ -173,7 +173,7 @@ class Shelf:
 
 
 def _identity(run: Path) -> tuple[int, ...] | None:
-    """Return what identifies the run in a directory: its summary, which is written last; None if there is none."""
+    """Return the identity of the run in a directory, from its summary, which is written last; None if there is none."""
     try:
         found = (run / SUMMARY).stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""The threshold page: what another threshold would have kept, and the pairs around it."""
+"""The threshold page: how many documents other thresholds would have kept, and the pairs around a threshold."""
 
 import json
 import math
@@ -54,7 +54,7 @@ def threshold(place: Place, request: Request, fields: dict[str, str]) -> Respons
 
 
 def around(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Show the pairs just above and just below a cut: a part of the page, for its script."""
+    """Return the pairs just above and just below a cut as a part of the page, for its script."""
     stored = _stored(place)
     above, below = _around(place, stored, _cut(stored, request))
     return shown("around.html", above=above, below=below, place=place)
@@ -80,7 +80,7 @@ def pair(place: Place, request: Request, fields: dict[str, str]) -> Response:
 
 
 def recipe_file(place: Place, request: Request, fields: dict[str, str]) -> Response:
-    """Give the recipe of the run with another threshold, for `likewise dedup --recipe`."""
+    """Return the recipe of the run with another threshold, for `likewise dedup --recipe`."""
     cut = _cut(_stored(place), request)
     headers = {"content-disposition": f'attachment; filename="{_recipe_name(cut)}"', "cache-control": "no-store"}
     text = json.dumps(recipe_at(place, cut).to_dict(), indent=2) + "\n"
@@ -88,7 +88,7 @@ def recipe_file(place: Place, request: Request, fields: dict[str, str]) -> Respo
 
 
 def recipe_at(place: Place, cut: float) -> Recipe:
-    """Return the recipe of the run with a cut in place of its threshold; how pairs are searched is chosen anew."""
+    """Return the recipe of the run with a cut as its threshold. Bands and rows are chosen again if a recall is set."""
     recipe = Recipe.from_dict(place.view.summary["recipe"])
     stored, own = _stored(place), place.view.recipe.sketch
     if cut == stored.own:
@@ -100,7 +100,7 @@ def recipe_at(place: Place, cut: float) -> Recipe:
 
 
 def command(place: Place, cut: float) -> str:
-    """Return the command that would run with a cut, by the recipe file that the page offers."""
+    """Return the command that runs with a cut, using the recipe file that the page offers."""
     return dedup_command(place.view.summary, _name_of(place, cut), _recipe_name(cut))
 
 
@@ -120,7 +120,7 @@ def _stored(place: Place) -> Thresholds:
 
 
 def _cut(stored: Thresholds, request: Request) -> float:
-    """Return the cut that was asked for: the nearest of those that are offered; that of the run where none was."""
+    """Return the offered cut nearest to the requested one; the run's own without a valid request."""
     try:
         asked = float(request.query_params.get("cut", ""))
     except ValueError:

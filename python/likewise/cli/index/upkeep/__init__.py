@@ -1,1 +1,1 @@
-"""Commands of ``likewise index`` that look after the files of an index."""
+"""Commands of ``likewise index`` that maintain the files of an index."""

@@ -1,4 +1,4 @@
-"""``likewise index compact``: merge what is in pieces."""
+"""``likewise index compact``: merge the segments of an index."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""``likewise index erase``: no file of the index holds the documents afterward."""
+"""``likewise index erase``: erase documents from all files of an index."""
 
 import json
 import sys
@@ -78,9 +78,9 @@ def command(
             whole = WholeFile(certificate)
             with whole.named_errors():
                 try:
-                    # Made before anything is erased: a certificate that cannot be written must not be found out after.
+                    # Created before anything is erased, so that an unwritable certificate fails early.
                     target = whole.unfinished
-                    # Written while the erasure still counts as unfinished, so that a kill cannot lose it.
+                    # Written before the erasure is marked as finished, so that a kill cannot lose it.
                     erasure = index.erase(
                         ids, on_erased=lambda erasure: _write(whole, target, erasure.certificate(key))
                     )
@@ -108,6 +108,6 @@ def _write(whole: Any, target: Path, certificate: dict[str, Any]) -> None:  # no
         target.write_text(text, encoding="utf-8", newline="\n")
         whole.finish()
     except OSError:
-        # The documents are erased: the certificate must not be lost with the file.
+        # The documents are erased, so the certificate must not be lost with the file.
         sys.stdout.write(text)
         raise

@@ -1,4 +1,4 @@
-"""``likewise index snapshot``: a copy of an index that is in use."""
+"""``likewise index snapshot``: copy an index that is in use."""
 
 from pathlib import Path
 

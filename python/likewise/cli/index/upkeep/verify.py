@@ -1,4 +1,4 @@
-"""``likewise index verify``: what is on disk against itself."""
+"""``likewise index verify``: check the integrity of an index."""
 
 from typing import Any
 
