@@ -74,7 +74,7 @@ def sentences(text):
     para, attached = ("CR", "LF", "Sep"), ("Extend", "Format")
 
     def counted(first, last):
-        """Return the classes from first to last; marks attach to the character before, but not to a paragraph end (SB5)."""
+        """Return the classes from first to last; marks attach to the character before, except a paragraph end (SB5)."""
         found = []
         for place in range(first, last):
             if classes[place] not in attached:

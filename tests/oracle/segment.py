@@ -200,7 +200,7 @@ def cut_at_spaces(text):
 
 
 def paired(pieces, classes_of, holds):
-    """Return segments in order, each in a script without spaces paired with the next one, if that is in such a script."""
+    """Return segments in order, pairing each in a script without spaces with the next one if that is in one too."""
     found, run = [], []
     for piece in [*pieces, ""]:
         is_word = any(holds(c) for c in piece)

@@ -130,7 +130,7 @@ SECOND = "你妈妈叫你回家吃饭啦，回家罗回家罗"
 
 
 def test_mothers_call():
-    """Two short sentences that differ in two characters are near by SimHash over characters; ordinary hashes are not."""
+    """Two short sentences that differ in two characters are near by SimHash of characters; ordinary hashes are not."""
     recipe = likewise.Recipe.simhash(tokens="char", shingle=2, weights="count", within=10, bits=64)
     found = likewise.compare(FIRST, SECOND, recipe)
     ordinary = oracle.xxh3(FIRST.encode(), 0) ^ oracle.xxh3(SECOND.encode(), 0)

@@ -1,4 +1,4 @@
-"""A Hamming index that adds and removes fingerprints, against a dict: calls in any order, with files saved in between."""
+"""A Hamming index that adds and removes fingerprints, against a dict: calls in any order, files saved in between."""
 
 import numpy as np
 from hypothesis import settings

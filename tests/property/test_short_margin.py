@@ -1,4 +1,4 @@
-"""Short documents need a higher similarity: every entry point applies the defined margin, and the evidence states it."""
+"""Short documents need a higher similarity: all entry points apply the defined margin, and the evidence states it."""
 
 import math
 import random

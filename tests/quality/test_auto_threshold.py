@@ -22,7 +22,7 @@ LOWEST = 0.26
 
 
 def pages(num_families=120, seed=7):
-    """Return families of four pages that share a third of their words; half of the pages also have a slight revision."""
+    """Return families of four pages that share a third of their words; half of the pages also have a revision."""
     draw = random.Random(seed)
     texts = []
     for family in range(num_families):
@@ -140,7 +140,7 @@ def test_a_sample_says_what_all_documents_say(texts, monkeypatch):
 
 
 def test_a_family_says_no_more_than_its_documents_do(texts, monkeypatch):
-    """Many near-copies of one page do not dominate: each is compared with few of them, and other pairs are still found."""
+    """Many near-copies of one page do not dominate: each is compared with few of them; other pairs are still found."""
     frame = made_up(120, 99).split()
     copies = [" ".join([*frame[:at], f"edit{at}x{i}", *frame[at:]]) for i in range(30) for at in range(0, 120, 3)]
     facts = chosen([*texts, *copies])

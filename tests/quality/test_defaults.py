@@ -6,7 +6,7 @@ import pytest
 import likewise
 from tests.quality.test_recipes import SETS, found_by, naive, scored
 
-# The recipe if only a method or a measure is named, and the least F1 at its best setting.
+# The recipe if only a method or a measure is named, and the score required relative to the best settings.
 UNTOUCHED = {
     "minhash": (likewise.Recipe.minhash(), lambda exact, fingerprints: exact - 0.01),
     "distance": (likewise.Recipe.simhash(), lambda exact, fingerprints: fingerprints - 0.01),

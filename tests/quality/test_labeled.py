@@ -1,4 +1,4 @@
-"""Labeled sets and planted corpora: bounds on what a sketch loses against exact measures; no pair below the threshold."""
+"""Labeled sets and planted corpora: bounds on the loss of sketches against exact measures, no pair below threshold."""
 
 import csv
 import itertools
@@ -101,7 +101,7 @@ def exact_pairs(texts, rules, threshold):
 
 
 def check_against_exact(texts, recall, least):
-    """Check that no pair below the threshold is listed, and that at least `least` of those in [t, t + .05] are found."""
+    """Check that no pair below the threshold is listed, and at least `least` of those in [t, t + .05] are found."""
     threshold, rules = 0.8, Rules("word", 3)
     recipe = likewise.Recipe.minhash(threshold, tokens="word", shingle=3, recall=recall)
     expected = exact_pairs(texts, rules, threshold)

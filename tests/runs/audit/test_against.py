@@ -24,7 +24,7 @@ def runs(tmp_path):
 
 
 def check_census(found, out, texts, num_old):
-    """Check that the recall of an audit of all documents equals that of plain sets, without pairs of two old documents."""
+    """Check that the recall of an audit of all documents is that of plain sets, ignoring pairs of old documents."""
     true = {pair for pair in resembling(texts, 0.5) if max(pair) >= num_old}
     table = likewise.pairs(texts[num_old:], SABOTAGED).to_pylist()
     compared = {(row["row_a"] + num_old, row["row_b"] + num_old) for row in table}
@@ -52,7 +52,7 @@ def test_a_run_against_files_is_audited(runs):
     assert (facts["num_documents"], facts["num_references"]) == (180, 120)
     assert [file["path"] for file in facts["references"]] == ["old.jsonl"]
     rows = [(pair["row_a"], pair["row_b"]) for pair in facts["missed_pairs"]]
-    # A reference document has no row number; a pair with one names the copy's.
+    # A reference document has no row number; its copy has one.
     assert any(a is None and b is not None for a, b in rows)
     assert all(row is None or 0 <= row < 180 for pair in rows for row in pair)
 
