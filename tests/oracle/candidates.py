@@ -93,7 +93,7 @@ def bit_band_recall(bits, distance, bands, rows):
 
 
 def plan_bit_bands(bits, within, recall):
-    """Return (bands, rows): the most rows (<= 20) for which at most 4096 bands reach the recall, and the fewest such bands."""
+    """Return (bands, rows): the most rows (at most 20) with which 4096 bands reach the recall, and the fewest bands."""
     for rows in range(20, 0, -1):
         low, high = 0, 4096
         if bit_band_recall(bits, within, high, rows) < Fraction(recall):

@@ -56,7 +56,7 @@ def fenced(page):
 
 
 def blocks(page, language, *, marked=True):
-    """Return code in a language, including blocks marked as not run; of Python and commands, indented paragraphs too."""
+    """Return code in a language, including blocks marked as not run; for Python and commands also indented code."""
     found = [block.code for block in fenced(page) if block.language == language and (marked or not block.why_not_run)]
     # A paragraph of code: four spaces before each line, a blank line before the first.
     unfenced = _BLOCK.sub("", (ROOT / page).read_text(encoding="utf-8"))

@@ -129,7 +129,7 @@ def test_asked_to_end_it_finishes_and_syncs(start, tmp_path):
 
 
 def test_the_command(tmp_path, monkeypatch):
-    """Keys are made; other addresses are rejected without one; the port is shown; Ctrl-C ends it; stdout stays empty."""
+    """Keys are made; other addresses are rejected without keys; the port is shown; Ctrl-C ends it; stdout is empty."""
     monkeypatch.delenv("LIKEWISE_API_KEY", raising=False)
     refused = likewise_command("serve", tmp_path / "c", "--create", "--host", "0.0.0.0")
     assert refused.status == 2, refused.err
