@@ -116,8 +116,8 @@ def quality(options: argparse.Namespace) -> dict:
 def speed_data(source: Path, num_items: int, items: Path, target: Path) -> None:
     """Write two thirds of the documents repeatedly, without planted copies, and items.
 
-    Items are sentences of the other documents that share no eight words with these, random word orders of such
-    sentences if more are needed, and for one item in 100 a sentence of the documents.
+    One item in 100 is a sentence of the documents. The others are sentences of the other documents that share no eight
+    words with any; if more are needed, sentences of the documents with their words in random order.
     """
     copies = {
         line.split("\t")[0] for line in source.with_suffix(".planted.tsv").read_text(encoding="utf-8").splitlines()
