@@ -34,7 +34,7 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 def measure(row: hamming_rows.Row, tool: str, work: Path, repeats: int, limit_s: float) -> dict:
-    """Measure one row with one tool, in fresh processes: one for all radii if one index can answer them, else one each."""
+    """Measure one row with one tool in fresh processes: one for all radii if one index serves them, else one each."""
     used = Likewise if tool == hamming_rows.OURS else hamming_registry.find(tool)
     result: dict = {"version": version(used.package), "settings": used.settings, "within": {}}
     wanted = row.radii_of(tool)

@@ -141,7 +141,7 @@ class Codes:
         return np.memmap(self.path(n), "<u8", "r").reshape(n, self.words)
 
     def queries(self, num: int, n: int, within: int, *, seed: int = 2) -> np.ndarray:
-        """Return (num, words) queries: half are stored rows with 0 to `within` bits changed, half from unseen chunks."""
+        """Return (num, words) queries: half are stored rows with 0 to `within` bits changed, half from new chunks."""
         return self.queries_and_rows(num, n, within, seed=seed)[0]
 
     def queries_and_rows(self, num: int, n: int, within: int, *, seed: int = 2) -> tuple[np.ndarray, np.ndarray]:

@@ -123,7 +123,7 @@ def _queries_within(
 
 
 def _rate(searcher: Searcher, asked: np.ndarray, within: int, threads: int) -> float:
-    """Return queries per second, from batches that grow fourfold until one takes a quarter of a second; warms up too."""
+    """Return queries per second, from batches that grow fourfold until one takes a quarter of a second; warms up."""
     num = 1
     while True:
         start = time.perf_counter()

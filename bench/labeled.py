@@ -138,7 +138,7 @@ def score(folder: Path, predictions: Iterable[tuple[str, str]]) -> dict[str, obj
 
 
 def naive(entry: LabeledSet, kind: str) -> dict[str, float]:
-    """Return the best of the set's baselines whose name starts with `kind` (``jaccard``, ``simhash64``), and its name."""
+    """Return the best of the set's baselines whose name starts with `kind` (``jaccard``, ``simhash64``), named."""
     rows = {name: row for name, row in entry.baseline.items() if name.startswith(kind) and isinstance(row, dict)}
     name = max(rows, key=lambda name: rows[name]["f1"])
     return {"name": name, **rows[name]}  # type: ignore[dict-item]

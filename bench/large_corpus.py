@@ -52,7 +52,7 @@ def load_pool(path: Path, most_bytes: int = 160_000_000) -> None:
 def describe(
     variant: str, seed: int, first: int, count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return sentences of documents (count, NUM_SENTENCES), their originals (-1: none), and how many sentences differ."""
+    """Return sentences of documents (count, NUM_SENTENCES), their originals (-1: none), and counts of changes."""
     rows = np.arange(first, first + count, dtype=np.uint64)
     kind = draws(seed + 1, rows) % np.uint64(10_000)
     source = np.full(count, -1, np.int64)

@@ -61,7 +61,7 @@ class Curve:
 
     @property
     def best(self) -> int:
-        """Return the setting with the best F1; of several the middle one, which tolerates small changes of the texts best."""
+        """Return the setting with the best F1; of several the middle one, which is least sensitive to small changes."""
         top = np.flatnonzero(np.asarray(self.f1) >= max(self.f1) - 1e-12)
         return int(top[len(top) // 2])
 
@@ -138,7 +138,7 @@ def sweep(entry: LabeledSet, features: Features, known: frozenset[str] = frozens
 
 
 def _distance_curve(entry: LabeledSet, features: Features, fingerprints: likewise.Sketches, bits: int) -> Curve:
-    """Return the Hamming-only curve: pairs within each radius; those with few features are measured too, as in a run."""
+    """Return the Hamming-only curve: pairs within each radius; those with few features are measured too, as in runs."""
     widest = int(WIDEST * bits)
     pairs, distance = likewise.hamming_pairs(fingerprints, within=widest)
     recipe = recipe_of(entry, "simhash-distance", features, bits, widest)
