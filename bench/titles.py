@@ -4,7 +4,7 @@
 
 Each entity is written in several ways (typing errors, word order, legal forms, case, punctuation, units): its variants
 are near-duplicates of one another. Each has siblings that differ in one word or number that matters (city, sector,
-model, capacity, color, amount): they are not. All words are made up or common; nothing is taken from data. `--out`
+model, capacity, color, amount): these are not. All words are made up or common; nothing is taken from data. `--out`
 writes the sets as docs.jsonl and pairs.tsv.
 """
 

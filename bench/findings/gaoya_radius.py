@@ -9,7 +9,7 @@ K = 3
 
 
 def main() -> None:
-    """Distances are computed from the package's own fingerprints."""
+    """Search pairs whose distance is computed from the package's own fingerprints."""
     rng = random.Random(5)
     words = [f"w{number}" for number in range(3000)]
     asked = SimHashStringIndex(64, 6, K, "word", True, (1, 1))

@@ -20,7 +20,7 @@ def make(within: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
 
 
 def multi_hash() -> None:
-    """The defaults: four tables of 16 bits, no bits flipped."""
+    """Search with the defaults: four tables of 16 bits, no bits flipped."""
     import faiss
 
     seen, lost = [], 0
@@ -83,7 +83,7 @@ def crowded() -> None:
 
 
 def more_than_asked() -> None:
-    """A radius search should not limit the number of matches; only ten are returned."""
+    """Search by a radius, which should not limit the number of matches; only ten are returned."""
     from usearch.index import MetricKind, search
 
     rng = np.random.default_rng(2)

@@ -29,7 +29,7 @@ def run(*arguments, stdin=b""):
 
 @pytest.fixture
 def binaries(tmp_path):
-    """Return two builds of one program, another program, and a text with their extension; none of them is UTF-8."""
+    """Return two builds of one program, another program, and random bytes named and begun like gzip; none is UTF-8."""
     rng = random.Random(4)
     folder = tmp_path / "in"
     (folder / "sub").mkdir(parents=True)

@@ -114,7 +114,7 @@ def minhash_vectors():
 
 
 def number_vectors():
-    """Weights, band plans, radii and least estimates."""
+    """Return weights, band plans, radii and least estimates."""
     return {
         "log_count_weights": [log_count_weight(count) for count in range(1, 400)],
         "band_plans": [
@@ -147,7 +147,7 @@ def hash_vectors():
 
 
 def package_vectors():
-    """Hashes by name, and the sketches that two packages make."""
+    """Return hashes by name, and the sketches of two packages."""
     words = {name: tokens(text, "word") or [normalize(text)] * bool(normalize(text)) for name, text in TEXTS.items()}
     return {
         "hashes": {

@@ -120,7 +120,7 @@ def test_long_names_and_what_the_dead_left(tmp_path):
 
 
 def irregular(tmp_path):
-    """Return paths that are not regular files; a device is named by a link and may be read alone."""
+    """Return paths of a FIFO, a directory, and a link to a FIFO."""
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "directory").mkdir()
     os.mkfifo(tmp_path / "named")

@@ -40,7 +40,7 @@ def corpus(seed, num, *, templates=40):
 
 @pytest.fixture(params=[None, 64])
 def layers(request, monkeypatch):
-    """All rows in memory, or many segments."""
+    """Hold all rows in memory, or in many segments."""
     made = functools.partial(_native.OnlineIndex, flush_rows=request.param)
     made.describe = _native.OnlineIndex.describe
     monkeypatch.setattr(_native, "OnlineIndex", made)
