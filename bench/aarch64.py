@@ -1,9 +1,9 @@
-"""How many instructions do the kernels of aarch64 take, plain and NEON? An estimate of speed without such a processor.
+"""Count the instructions of the aarch64 kernels, plain and NEON: an estimate of speed without such a processor.
 
     aarch64.py [--only KERNEL,...]
 
 Builds `crates/hamming/examples/count_work.rs` for aarch64 and runs it in the emulator of Debian's `qemu-user`, with a
-plugin that counts (`aarch64_count.c`). Few rounds and many are counted, so that the start of the program falls out.
+plugin that counts (`aarch64_count.c`). Few rounds and many are counted, so that the program's startup cancels out.
 Counts are the same on every machine; time is not proportional to them, since instructions differ and wait for each
 other. Writes results/aarch64.json and the table of docs/benchmarks/components.md.
 """
@@ -25,7 +25,7 @@ RESULTS = HERE / "results" / "aarch64.json"
 PAGE = ROOT / "docs" / "benchmarks" / "components.md"
 TARGET = "aarch64-unknown-linux-gnu"
 LIBRARIES = "/usr/aarch64-linux-gnu"
-# Text that is the same in every checkout.
+# The same text in every checkout.
 TEXT = ROOT / "LICENSE"
 KERNELS = {
     "words": "normalize, cut into words, hash them",
@@ -48,7 +48,7 @@ FEW, MANY = 1, 3
 
 
 def build(scratch: Path) -> tuple[Path, Path]:
-    """The program for aarch64 and the plugin of the emulator."""
+    """Build the program for aarch64 and the plugin of the emulator."""
     variables = {
         "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER": "aarch64-linux-gnu-gcc",
     }
@@ -62,7 +62,7 @@ def build(scratch: Path) -> tuple[Path, Path]:
 
 
 def count(program: Path, plugin: Path, kernel: str, isa: str, num_rounds: int) -> tuple[int, int, str]:
-    """Instructions of some rounds, the items of one, and what they are."""
+    """Return the instructions of some rounds, the number of items in one, and the kind of item."""
     command = ["qemu-aarch64", "-L", LIBRARIES, "-plugin", str(plugin), str(program)]
     command += [kernel, isa, str(num_rounds), str(TEXT)]
     ended = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -74,7 +74,7 @@ def count(program: Path, plugin: Path, kernel: str, isa: str, num_rounds: int) -
 
 
 def measured(program: Path, plugin: Path, kernel: str) -> dict[str, float | str]:
-    """Instructions an item of a kernel, plain and NEON."""
+    """Return the instructions per item of a kernel, plain and NEON."""
     row: dict[str, float | str] = {}
     for isa in ("plain", "neon"):
         few, _, _ = count(program, plugin, kernel, isa, FEW)
@@ -86,12 +86,12 @@ def measured(program: Path, plugin: Path, kernel: str) -> dict[str, float | str]
 
 
 def version(command: str) -> str:
-    """The first line of what a program says of its version."""
+    """Return the first line of a program's version output."""
     return subprocess.run([command, "--version"], check=True, capture_output=True, text=True).stdout.splitlines()[0]
 
 
 def markdown(result: dict) -> str:
-    """The table."""
+    """Return the table."""
     lines = ["| work | item | instructions per item, plain | NEON | NEON / plain |", "|---|---|---|---|---|"]
     for kernel, row in result["kernels"].items():
         counts = f"{row['plain']:,.1f} | {row['neon']:,.1f} | {row['ratio']:.2f}"

@@ -1,8 +1,8 @@
-"""The worst that edit distance and longest common subsequence take, at the size where each unit ends.
+"""Measure the worst cases of edit distance and longest common subsequence, at the size limit of each unit.
 
     alignment.py [--results FILE]
 
-Random texts, of which no beginning and no end can be taken off. Writes results/alignment.json and prints a table.
+Random texts without a common prefix or suffix. Writes results/alignment.json and prints a table.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def texts() -> Iterator[tuple[str, str, str]]:
-    """What two texts are made of, and both of them."""
+    """Yield a description of two texts, and both of them."""
     rng = random.Random(11)
     ideographs = [chr(0x4E00 + i) for i in range(20_000)]
     for alphabet in ("ab", "abcdefghijklmnopqrstuvwxyz"):
@@ -52,12 +52,12 @@ def texts() -> Iterator[tuple[str, str, str]]:
 
 
 def framed(text: str, side: str, between: str = " ") -> str:
-    """A text that begins and ends as none of the other side does."""
+    """Return a text with a beginning and an end that the other side lacks."""
     return f"{side}{between}{text}{between}{side}"
 
 
 def drawn(rng: random.Random, words: list[str], num_bytes: int) -> list[str]:
-    """Random words that take so many bytes with a space after each."""
+    """Return random words that take `num_bytes` bytes with a space after each."""
     found = []
     while num_bytes > 0:
         found.append(rng.choice(words))
@@ -66,7 +66,7 @@ def drawn(rng: random.Random, words: list[str], num_bytes: int) -> list[str]:
 
 
 def measure(name: str, a: str, b: str) -> dict[str, object]:
-    """Seconds of processor time of both measures together, as `compare` takes them, on one thread."""
+    """Return the processor seconds of both measures together, as `compare` computes them, on one thread."""
     began = time.process_time()
     found = Alignment.of_texts(a, b)
     seconds = time.process_time() - began
@@ -81,7 +81,7 @@ def measure(name: str, a: str, b: str) -> dict[str, object]:
 
 
 def table(rows: list[dict[str, object]]) -> str:
-    """The rows as a table."""
+    """Return the rows as a table."""
     lines = ["| each text: random | bytes | unit | units | exact | seconds |", "|---|---|---|---|---|---|"]
     for row in rows:
         lines.append(

@@ -1,4 +1,4 @@
-"""What labels cost: seconds of runs that write all rows with labels, compared with runs that write kept rows.
+"""Measure the cost of labels: seconds of runs that write all rows with labels, and of runs that write kept rows.
 
     annotated.py [--documents N] [--repeats N]
 
@@ -59,7 +59,7 @@ def write_inputs(work, num_documents):
 
 
 def run(path, out, mode):
-    """Wall clock and processor seconds of one run."""
+    """Return wall clock and processor seconds of one run."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run([sys.executable, "-c", CHILD, path, out, mode], check=True)
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -67,7 +67,7 @@ def run(path, out, mode):
 
 
 def measured(path, work, repeats):
-    """The least seconds of each mode, and their ratio."""
+    """Return the least seconds of each mode, and their ratio."""
     runs = {mode: [] for mode in MODES}
     for _ in range(repeats):
         for mode in MODES:

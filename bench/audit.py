@@ -1,9 +1,9 @@
-"""Whether audits tell the true recall of runs whose bands were sabotaged, and what an audit costs beside its run.
+"""Check that audits report the true recall of runs with sabotaged bands, and measure their cost compared with a run.
 
     audit.py [--num-documents N] [--repetitions N] [--sample N] [--corpus FILE] [--whole FILE]
 
-Takes the first documents of a corpus of `make bench`, runs them with too few bands, audits each with many seeds, and
-counts how often the interval holds the recall that the exact join and the list of verified pairs tell. Then audits
+Runs the first documents of a corpus of `make bench` with too few bands, audits each run with many seeds, and
+counts how often the interval contains the recall computed from the exact join and the verified pairs. Then audits
 a larger corpus once. CPU seconds, so that other work on the machine matters little. Writes results/audit.json.
 """
 
@@ -35,13 +35,13 @@ SABOTAGED = {
 
 
 def pairs_of(texts: list[str], recipe: Recipe) -> set[tuple[int, int]]:
-    """Verified pairs of rows."""
+    """Return the verified pairs of rows."""
     table = likewise.pairs(texts, recipe)
     return set(zip(*(table.column(name).to_pylist() for name in ("row_a", "row_b")), strict=True))
 
 
 def coverage(texts: list[str], path: Path, recipe: Recipe, sample: int, repetitions: int) -> dict[str, object]:
-    """How often the intervals hold the truth, and how wide they are."""
+    """Return how often the intervals contain the truth, and how wide they are."""
     out = path.parent / "out"
     dedup_files(path, out, recipe, overwrite=True)
     true = pairs_of(texts, Recipe.shingles(THRESHOLD))
@@ -57,7 +57,7 @@ def coverage(texts: list[str], path: Path, recipe: Recipe, sample: int, repetiti
         those = [getattr(recall, name) for recall in shares]
         found[name] = {
             "true_recall": round(truth, 4),
-            # But for rounding.
+            # Up to rounding.
             "num_held": sum(one.low - 1e-12 <= truth <= one.high + 1e-12 for one in those),
             "mean_estimate": round(float(np.mean([one.value for one in those])), 4),
             "mean_width": round(float(np.mean([one.high - one.low for one in those])), 4),
@@ -66,13 +66,13 @@ def coverage(texts: list[str], path: Path, recipe: Recipe, sample: int, repetiti
 
 
 def cpu_s() -> float:
-    """CPU seconds of this process so far."""
+    """Return the CPU seconds of this process so far."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 def cost(corpus: Path, folder: Path) -> dict[str, object]:
-    """CPU seconds of a run and of its audit."""
+    """Return the CPU seconds of a run and of its audit."""
     began = cpu_s()
     summary = dedup_files(corpus, folder / "whole", Recipe.minhash(THRESHOLD))
     of_run = cpu_s() - began

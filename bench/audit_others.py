@@ -1,12 +1,12 @@
-"""Audits of what datasketch, text-dedup and datatrove kept, beside the exact pairs of all documents.
+"""Audit what datasketch, text-dedup and datatrove kept, and compare with the exact pairs of all documents.
 
     audit_others.py [--num-documents 20000] [--draws 25] [--only TOOL] [--out results/audit_others.json]
 
-Rows of other tools, other numbers of documents and other numbers of draws stay in the file.
-The documents are those of data/plain.jsonl (corpus.py), reduced to words of a to z, of which Likewise and
-truth.py make the same tokens. What each tool removed without a kept match at .8, and what it left, is counted from all
-pairs (truth.py, which shares no code with Likewise), and estimated by `likewise audit --inputs --kept`: once with all
-documents, and in draws of a sample, whose intervals should hold the truth.
+Rows of other tools, numbers of documents and numbers of draws are kept in the file.
+The documents are those of data/plain.jsonl (corpus.py), reduced to words of a to z, which Likewise and
+truth.py cut into the same tokens. What each tool removed without a kept match at .8, and what it left, is counted from
+all pairs (truth.py, which shares no code with Likewise), and estimated by `likewise audit --inputs --kept`: once with
+all documents, and in draws of a sample, whose intervals should contain the truth.
 """
 
 import argparse
@@ -34,7 +34,7 @@ NUM_SAMPLED = 2000
 
 
 def reduced(source: Path, target: Path) -> Path:
-    """Write the documents of at least three words in words of a to z."""
+    """Write the documents of at least three words, reduced to words of a to z."""
     _, ids, texts = read_rows(source)
     with target.open("w", encoding="utf-8") as out:
         for doc_id, text in zip(ids, texts, strict=True):
@@ -64,7 +64,7 @@ def counted(ids: list[str], kept_ids: list[str], pairs: np.ndarray, similarity: 
 
 
 def audited(inputs: Path, kept: list[Path], num_sampled: int, seed: int) -> dict:
-    """Return the certificate of an audit by the command, and its seconds."""
+    """Return the certificate of an audit by the command, with its seconds."""
     command = [sys.executable, "-m", "likewise", "audit", "--inputs", str(inputs), "--threshold", str(THRESHOLD)]
     command += [part for path in kept for part in ("--kept", str(path))]
     command += ["--sample", str(num_sampled), "--seed", str(seed), "--json", "--quiet"]
@@ -77,12 +77,12 @@ def audited(inputs: Path, kept: list[Path], num_sampled: int, seed: int) -> dict
 
 
 def holds(share: dict, value: float) -> bool:
-    """Return whether an interval holds a value."""
+    """Return whether an interval contains a value."""
     return share["low"] - 1e-9 <= value <= share["high"] + 1e-9
 
 
 def merged(path: Path, rows: list[dict]) -> list[dict]:
-    """Return these rows and those of an earlier call of other tools, numbers of documents or draws."""
+    """Return these rows and those of earlier calls with other tools, numbers of documents or draws."""
     earlier = json.loads(path.read_text(encoding="utf-8"))["tools"] if path.exists() else []
     names = ("tool", "method", "num_documents", "num_draws")
     done = {tuple(row[name] for name in names) for row in rows}
@@ -90,14 +90,14 @@ def merged(path: Path, rows: list[dict]) -> list[dict]:
 
 
 def measured(name: str, method: str, corpus: Path, work: Path, draws: int) -> dict:
-    """Run a tool, and audit what it kept."""
+    """Run a tool and audit what it kept."""
     rival = find(name, method)
     out = work / f"{name}-{method}"
     began = time.perf_counter()
     kept_ids = rival.dedup_jsonl(corpus, out, "word")
     seconds = time.perf_counter() - began
     lines, ids, _ = read_rows(corpus)
-    # Each tool writes its own format; the rows that it kept, as they came, are the same for all.
+    # Each tool writes its own format; the kept input lines are the same for all.
     kept, chosen = work / f"{name}-{method}.kept.jsonl", set(kept_ids)
     kept.write_bytes(b"".join(line for line, doc_id in zip(lines, ids, strict=True) if doc_id in chosen))
     true = counted(ids, kept_ids, *truth.truth(corpus, "word"))

@@ -1,13 +1,13 @@
-"""What `threshold="auto"` chooses on the labeled sets, beside the best threshold of each; and what it costs.
+"""Compare what `threshold="auto"` chooses on the labeled sets with the best threshold of each, and measure its cost.
 
     auto_threshold.py [--set NAME ...] [--stability] [--cost FILE] [--extremes] [--rounds N] [--results FILE]
 
 Labeled sets: F1 of all labeled pairs at the chosen threshold and at the best hundredth, from the similarities of all
 pairs by full shingle sets.
 `--stability`: only the thresholds of halves of the documents, of all in another order, and of nine tenths, and whether
-the run on all documents says that its threshold is uncertain, or gives a reason for a cautious one.
-`--cost FILE`: seconds of a run at the threshold .55, and of one that chooses it, plain and by rarity, in turns; all of
-them by shingles of two words.
+the run on all documents reports its threshold as uncertain, or gives a reason for a cautious one.
+`--cost FILE`: seconds of a run at the threshold .55, and of one that chooses it, plain and with rarity, in turns; all
+with shingles of two words.
 `--extremes`: what is chosen without duplicates, with duplicates only, and among 50 documents.
 """
 
@@ -31,12 +31,12 @@ SETS = (
     "code-ocd", "warc-real",
 )  # fmt: skip
 KINDS = {"plain": {}, "idf": {"weights": "idf"}}
-# Similarities below are no candidates for a best threshold.
+# Lower similarities are not candidates for a best threshold.
 LEAST = 0.15
 
 
 def curve(entry, options):
-    """F1 at each hundredth from LEAST to 1."""
+    """Return F1 at each hundredth from LEAST to 1."""
     found = likewise.pairs(entry.texts, Recipe.shingles(LEAST, **options, **entry.rules))
     rows = np.stack([found["row_a"].to_numpy(), found["row_b"].to_numpy()], axis=1)
     labels, similarity = entry.label_of(rows), found["similarity"].to_numpy()
@@ -49,12 +49,12 @@ def curve(entry, options):
 
 
 def chosen(texts, method, options):
-    """The record of a choice."""
+    """Return the record of a choice."""
     return likewise.dedup(texts, Recipe.from_options(method, threshold="auto", **options)).summary["chosen_threshold"]
 
 
 def stability(name):
-    """Thresholds of parts of the documents of a set, and whether the run on all says that others might be chosen."""
+    """Return thresholds of parts of a set's documents, and whether the run on all reports that others are possible."""
     entry = load(name)
     results = {}
     for kind, options in KINDS.items():
@@ -84,7 +84,7 @@ def stability(name):
 
 
 def of_set(name):
-    """What is chosen on a set, and what that is worth."""
+    """Return what is chosen on a set, and its F1."""
     entry = load(name)
     results = {}
     for kind, options in KINDS.items():
@@ -106,7 +106,7 @@ def of_set(name):
 
 
 def cost(path, rounds):
-    """Median seconds, wall clock and processor, of runs in turns."""
+    """Return median seconds, wall clock and processor, of runs in turns."""
     runs = {
         f"{kind} {name}": Recipe.minhash(threshold, shingle=2, **options)
         for kind, options in KINDS.items()
@@ -130,12 +130,12 @@ def cost(path, rounds):
 
 
 def drawn(rng):
-    """A text of random words."""
+    """Return a text of random words."""
     return " ".join(f"w{rng.randrange(20_000)}" for _ in range(120))
 
 
 def edited(text, rng):
-    """A copy with up to 19 words replaced."""
+    """Return a copy with up to 19 words replaced."""
     words = text.split()
     for _ in range(rng.randrange(20)):
         words[rng.randrange(len(words))] = f"w{rng.randrange(20_000)}"
@@ -143,7 +143,7 @@ def edited(text, rng):
 
 
 def extremes():
-    """What is chosen where there is little to choose from."""
+    """Return what is chosen if there is little to choose from."""
     rng = random.Random(3)
     none, bases, few = ([drawn(rng) for _ in range(number)] for number in (3000, 300, 40))
     collections = {
@@ -172,7 +172,7 @@ def extremes():
 
 
 def main():
-    """Do what is asked for."""
+    """Do what the options request."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--set", action="append", dest="sets")
     parser.add_argument("--stability", action="store_true")

@@ -3,7 +3,7 @@
     bloom.py [--repeats N] [--data FOLDER]
 
 20,000 filters of English documents (cut to 900 words, so that the size fits) in 512 to 8,192 bits, and of random sets
-of one size (nothing can be left out by size: the worst case). Two threads. Recall is measured against exact Jaccard.
+of equal size (none can be skipped by size: the worst case). Two threads. Recall is measured against exact Jaccard.
 Results go to bench/results/bloom.json.
 """
 
@@ -26,7 +26,7 @@ THRESHOLD = 0.8
 
 
 def all_pairs(filters: np.ndarray, filter_bits: int, recall: float | None, isa: str) -> tuple[int, int]:
-    """(pairs that pass, seconds in ns) of comparing all pairs."""
+    """Return (pairs that pass, seconds in ns) of comparing all pairs."""
     order = np.argsort(np.bitwise_count(filters).sum(axis=1), kind="stable").astype(np.uint32)
     start = time.perf_counter_ns()
     join = _native.BloomJoin(
@@ -45,7 +45,7 @@ def all_pairs(filters: np.ndarray, filter_bits: int, recall: float | None, isa: 
 
 
 def random_filters(filter_bits: int, size: int) -> np.ndarray:
-    """Filters of random sets of one size."""
+    """Return filters of random sets of one size."""
     rng = np.random.default_rng(7)
     filters = np.zeros((NUM, filter_bits // 8), np.uint8)
     for row in range(NUM):
@@ -56,13 +56,13 @@ def random_filters(filter_bits: int, size: int) -> np.ndarray:
 
 
 def english(data: Path) -> list[str]:
-    """The first documents, cut to 900 words."""
+    """Return the first documents, cut to 900 words."""
     column = pq.read_table(data / "plain.parquet", columns=["text"]).column("text").slice(0, NUM)
     return [" ".join(text.split()[:900]) for text in column.to_pylist()]
 
 
 def main() -> None:
-    """Measure, write, tell."""
+    """Measure, write and print the results."""
     parser = argparse.ArgumentParser(description="Measure Bloom filters.")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--data", type=Path, default=HERE / "data")
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def errors_by_hashes() -> list[dict[str, object]]:
-    """Error of the estimated resemblance by number of hashes; filters have some twice as many bits as features."""
+    """Return errors of the estimated resemblance by number of hashes; filters have about two bits per feature."""
     rows = []
     for num_hashes in (1, 2, 3, 4):
         errors = []

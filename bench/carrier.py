@@ -1,7 +1,7 @@
-"""Real English prose that a Debian machine holds, as distinct paragraphs.
+"""Real English prose found on a Debian machine, as distinct paragraphs.
 
 Sources: documentation packages (downloaded on request, unpacked under bench/data, never installed), /usr/share/doc,
-manual pages, the interpreter's own library, and the HTML that comes with a Rust toolchain.
+manual pages, the interpreter's own library, and the HTML of a Rust toolchain.
 """
 
 import gzip
@@ -41,7 +41,7 @@ def fetch(data: Path) -> None:
 
 
 def folders(data: Path) -> list[Path]:
-    """Where to look, those that exist."""
+    """Return the folders to search that exist."""
     standard = Path(sysconfig.get_paths()["stdlib"])
     rust = sorted(Path.home().glob(".rustup/toolchains/*/share/doc/rust/html"))[:1]
     wanted = [data / "carrier", Path("/usr/share/doc"), Path("/usr/share/man"), standard, Path("/usr/include"), *rust]
@@ -60,7 +60,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> tuple[str, str]:
-    """(kind, text) of a file; kind "" where it is not text we know."""
+    """Return (kind, text) of a file; kind "" if it is not a known kind of text."""
     name = path.name
     data = b""
     if name.endswith(".gz"):
@@ -99,7 +99,7 @@ def _plain(kind: str, text: str) -> str:
 
 
 def paragraphs(data: Path, wanted_bytes: int) -> tuple[list[str], dict[str, int]]:
-    """Distinct paragraphs of prose until `wanted_bytes` are found, and the bytes that each folder gave."""
+    """Return distinct paragraphs of prose, at least `wanted_bytes` if available, and the bytes from each folder."""
     seen: set[int] = set()
     found: list[str] = []
     sizes: dict[str, int] = {}
@@ -115,7 +115,7 @@ def paragraphs(data: Path, wanted_bytes: int) -> tuple[list[str], dict[str, int]
                 if not 60 <= len(paragraph) <= 4000:
                     continue
                 words = WORD.findall(paragraph.lower())
-                # Prose: mostly letters. Paragraphs that differ in numbers or names of one letter count as one.
+                # Prose: mostly letters. Paragraphs that differ only in numbers or one-letter names count as one.
                 if len(words) < 9 or sum(map(len, words)) < 0.6 * len(paragraph):
                     continue
                 key = hash(" ".join(words))

@@ -2,9 +2,9 @@
 
     code_copies.py [--folder DIR]
 
-Takes the Python files of DIR (the standard library of this Python where none is named), plants 200 edited copies (2 to
+Takes the Python files of DIR (default: the standard library of this Python), plants 200 edited copies (2 to
 10% of the lines changed), and lists pairs by each recipe. A listed pair is right if it is planted, or if half of the
-non-blank lines of the two files are the same, in order. Up to 400 pairs of each recipe are looked at.
+non-blank lines of the two files are the same, in order. Up to 400 pairs of each recipe are examined.
 """
 
 import argparse
@@ -29,14 +29,14 @@ RECIPES = {
 
 
 def read(folder: Path) -> list[str]:
-    """Some of the files of a folder, by chance."""
+    """Return a random selection of a folder's files."""
     paths = sorted(path for path in folder.rglob("*.py") if path.stat().st_size in SIZES)
     random.Random(3).shuffle(paths)
     return [path.read_text(encoding="utf-8", errors="replace") for path in paths[:NUM_FILES]]
 
 
 def edited(text: str, rng: random.Random) -> str:
-    """A copy with some lines deleted, commented, or with something renamed in them."""
+    """Return a copy with some lines deleted, commented out, or with something renamed in them."""
     lines = text.split("\n")
     for _ in range(max(1, int(len(lines) * rng.choice((0.02, 0.05, 0.1))))):
         i = rng.randrange(len(lines))
@@ -45,7 +45,7 @@ def edited(text: str, rng: random.Random) -> str:
 
 
 def share_of_lines(a: str, b: str) -> float:
-    """The share of non-blank lines that two files have in common, in order."""
+    """Return the share of non-blank lines that two files have in common, in order."""
     sides = [[line.strip() for line in text.split("\n") if line.strip()] for text in (a, b)]
     return difflib.SequenceMatcher(None, *sides, autojunk=False).ratio()
 

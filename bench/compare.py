@@ -1,4 +1,4 @@
-"""The tables of docs/compare.md from the results of the benchmarks: `python bench/compare.py`. Nothing is measured.
+"""Write the tables of docs/compare.md from benchmark results: `python bench/compare.py`. Nothing is measured.
 
 Run it after `make bench` and `bench/pipelines.py`.
 """
@@ -18,12 +18,12 @@ CHECKS = {"on the text": "on the text", "by estimate": "by estimate", "no": "no"
 
 
 def read(name: str) -> dict:
-    """The results of a benchmark."""
+    """Return the results of a benchmark."""
     return json.loads((HERE / "results" / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def made(results: dict) -> str:
-    """The machine and the day."""
+    """Return a line with the machine and the date."""
     machine = results["machine"]
     rounds = results.get("repeats")
     said = f"{machine['cpu']}, {machine['num_cores']} cores, Python {machine['python']}, {machine['date'][:10]}"
@@ -31,7 +31,7 @@ def made(results: dict) -> str:
 
 
 def files(rows: list[dict], tools: tuple[str, ...], versions: dict[str, str]) -> list[str]:
-    """The rows of the tools by seconds, as a table of runs from files to kept documents."""
+    """Return a table of the tools' runs from files to kept documents, by seconds."""
     lines = [
         "| tool | seconds | peak memory | found | removed without a match | checks pairs |",
         "|---|---|---|---|---|---|",
@@ -51,21 +51,21 @@ def files(rows: list[dict], tools: tuple[str, ...], versions: dict[str, str]) ->
 
 
 def packages() -> str:
-    """MinHash beside the libraries."""
+    """Return the table of MinHash compared with libraries."""
     results = read("rivals")
     rows = [row for row in results["files"] if row["corpus"] == "English" and row["num_documents"] == 100_000]
     return "\n".join([*files(rows, PACKAGES, results["versions"]), made(results)])
 
 
 def pipelines() -> str:
-    """MinHash beside the pipelines, on the largest collection of the run."""
+    """Return the table of MinHash compared with pipelines, on the largest collection of the run."""
     results = read("pipelines")
     rows = max(results["corpora"], key=lambda rows: rows[0]["num_documents"])
     return "\n".join([*files(rows, PIPELINES, {}), made(results)])
 
 
 def hamming() -> str:
-    """Queries per second, one core, a million uniform fingerprints."""
+    """Return the table of queries per second on one core, with a million uniform fingerprints."""
     results = read("hamming")
     tools = results["rows"]["queries-1e6-uniform"]["tools"]
     lines = ["| tool | k = 3 | k = 6 | k = 10 | bytes per fingerprint | smallest recall |", "|---|---|---|---|---|---|"]
@@ -79,7 +79,7 @@ def hamming() -> str:
 
 
 def main() -> None:
-    """Write the tables between their marks."""
+    """Write the tables between their markers."""
     for name, text in (("packages", packages()), ("pipelines", pipelines()), ("hamming", hamming())):
         table.insert(PAGE, name, text + "\n")
 

@@ -1,10 +1,10 @@
-"""Are all cores busy to the end? What `likewise dedup` has of the processors, and could have, in each tenth of a run.
+"""Are all cores busy to the end? What `likewise dedup` uses of the processors, and could use, in each tenth of a run.
 
     cores.py [--repeats 3] [--work FOLDER]
 
-The same 100,000 English documents as one file of each format. *Busy* is what it has: all cores would be 100%, on a
-machine without other work. *Ready* is what it could have: how many of its threads run or wait for a core, at most as
-many as there are cores; other work hardly changes it. The start of Python stands in the first tenth. Writes
+The same 100,000 English documents as one file of each format. *Busy* is what it uses: 100% means all cores, on a
+machine without other work. *Ready* is what it could use: how many of its threads run or wait for a core, capped at
+the number of cores; other work hardly affects it. The first tenth includes the start of Python. Writes
 results/cores.json and the table of docs/benchmarks/scale.md.
 """
 
@@ -39,7 +39,7 @@ FRAME_BYTES = 2 << 20
 
 
 def inputs(work: Path) -> list[Path]:
-    """One file of each format, with the same documents."""
+    """Return one file of each format, with the same documents."""
     import pyarrow as pa
 
     plain = DATA / "plain.jsonl"
@@ -63,23 +63,23 @@ def inputs(work: Path) -> list[Path]:
 
 
 def processor_s(process_id: int) -> float:
-    """Seconds of all processors that a process took until now."""
-    # The name, in parentheses, may hold anything; behind it come the fields from the third on.
+    """Return the processor seconds that a process has used so far."""
+    # The name, in parentheses, may contain anything; the fields from the third on follow it.
     fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def num_ready(process_id: int) -> int:
-    """How many threads of a process run or wait for a core."""
+    """Return how many threads of a process run or wait for a core."""
     states = []
     for thread in Path(f"/proc/{process_id}/task").iterdir():
-        with contextlib.suppress(OSError):  # it ended while we looked
+        with contextlib.suppress(OSError):  # it ended in the meantime
             states.append((thread / "stat").read_text().rpartition(")")[2].split()[0])
     return states.count("R")
 
 
 def run(path: Path, out: Path) -> dict[str, Any]:
-    """One run: seconds, processor seconds, and the shares of all cores in each part of it."""
+    """Return the seconds of one run, its processor seconds, and its shares of all cores in each part."""
     shutil.rmtree(out, ignore_errors=True)
     command = [sys.executable, "-m", "likewise", "dedup", str(path), "-o", str(out), "--quiet"]
     command += ["--threshold", "0.55", "--weights", "none"]
@@ -88,7 +88,7 @@ def run(path: Path, out: Path) -> dict[str, Any]:
     num_cores = len(os.sched_getaffinity(0))
     seen, ready = [(0.0, 0.0)], []
     while True:
-        # What has ended and was not waited for still tells what it took.
+        # A process that has ended, but was not waited for, still reports its usage.
         ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         seen.append((time.perf_counter() - began, processor_s(process.pid)))
         ready.append(min(num_ready(process.pid), num_cores) / num_cores)
@@ -98,7 +98,7 @@ def run(path: Path, out: Path) -> dict[str, Any]:
     if process.wait():
         raise SystemExit(f"{path.name}: ended with {process.returncode}")
     seconds, used = seen[-1]
-    # A look stands for the time since the one before it.
+    # A sample represents the time since the previous one.
     weights = np.diff([at for at, _ in seen])
     part = np.minimum((np.array([at for at, _ in seen[1:]]) / seconds * NUM_PARTS).astype(int), NUM_PARTS - 1)
     in_part = np.bincount(part, weights, NUM_PARTS)
@@ -117,7 +117,7 @@ def run(path: Path, out: Path) -> dict[str, Any]:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """The table."""
+    """Return the table."""
     facts = result["machine"]
     if note := machine.busy_note(facts, "bench/cores.py"):
         return note

@@ -2,12 +2,12 @@
 
     corpus.py [--fetch] [--num-documents N] [--variant plain|templates|forms|chinese|all]
 
-plain       N documents of English prose, mean 2.4 kB; 15% of them are edits of others (planted.tsv says which)
+plain       N documents of English prose, mean 2.4 kB; 15% of them are edits of others (listed in planted.tsv)
 templates   the same number; half of them come from five templates that are 80% boilerplate
 forms       the same number; half of them are five forms of 400 words with two words filled in
-chinese     16,000 documents from the labeled set zh-docs-tidb, where ../shared/data is present
+chinese     16,000 documents from the labeled set zh-docs-tidb, if ../shared/data exists
 
-The same machine and seed give the same bytes. `facts.json` beside a corpus says what it is made of.
+The same machine and seed give the same bytes. `facts.json` next to a corpus describes its composition.
 """
 
 import argparse
@@ -26,17 +26,17 @@ import carrier
 HERE = Path(__file__).parent
 MEAN_BYTES = 2400
 PLANTED_SHARE = 0.15
-# Share of the words that is changed in an edited copy; exact copies first.
+# Share of the words changed in an edited copy; exact copies first.
 RATES = (0.0, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2)
 SENTENCE_END = re.compile(r"(?<=[.!?]) ")
 
 
 def blocks(paragraphs: list[str], rng: random.Random, num_wanted: int) -> tuple[list[str], int]:
-    """Documents of consecutive paragraphs; when these run out, of paragraphs drawn anew in random order.
+    """Return documents of consecutive paragraphs; when these run out, of paragraphs resampled in random order.
 
-    A resampled document shares at most single paragraphs with any other, so its resemblance to each stays far below
+    A resampled document shares at most single paragraphs with any other, so its resemblance to each is far below
     a half.
-    Returns the documents and how many of them were resampled.
+    Also returns how many of the documents were resampled.
     """
     made: list[str] = []
     source = iter(paragraphs)
@@ -57,7 +57,7 @@ def blocks(paragraphs: list[str], rng: random.Random, num_wanted: int) -> tuple[
 
 
 def edit(text: str, rate: float, vocabulary: list[str], rng: random.Random) -> str:
-    """A copy with about `rate` of its words substituted, deleted or inserted, and now and then a moved sentence."""
+    """Return a copy with about `rate` of its words substituted, deleted or inserted, and sometimes a moved sentence."""
     lines = text.split("\n\n")
     changed = []
     for line in lines:
@@ -79,7 +79,7 @@ def edit(text: str, rate: float, vocabulary: list[str], rng: random.Random) -> s
 
 
 def plant(texts: list[str], num_planted: int, rng: random.Random) -> tuple[list[str], list[tuple[int, int, float]]]:
-    """Texts with edited copies among them, and (row of the copy, row of the original, rate)."""
+    """Return texts with edited copies among them, and (row of the copy, row of the original, rate)."""
     vocabulary = sorted({word for text in texts[:2000] for word in text.split() if word.isalpha()})
     rows: list[tuple[int, int | None, float]] = [(source, None, 0.0) for source in range(len(texts))]
     for _ in range(num_planted):
@@ -97,9 +97,9 @@ def plant(texts: list[str], num_planted: int, rng: random.Random) -> tuple[list[
 
 
 def templated(texts: list[str], paragraphs: list[str], rng: random.Random) -> tuple[list[str], list[int]]:
-    """Half of the texts replaced by pages of five templates; returns for each its template, -1 for none.
+    """Replace half of the texts by pages of five templates; return them, and the template of each, -1 for none.
 
-    The content is a fifth of a page, words of its own in each: two pages of one template have a resemblance near
+    The content is a fifth of a page, with its own words in each: two pages of one template have a resemblance near
     .8 / 1.2.
     """
     frames = []
@@ -124,10 +124,10 @@ def templated(texts: list[str], paragraphs: list[str], rng: random.Random) -> tu
 
 
 def forms(texts: list[str], paragraphs: list[str], rng: random.Random) -> tuple[list[str], list[int]]:
-    """Half of the texts replaced by five forms with two words filled in; returns for each its form, -1 for none.
+    """Replace half of the texts by five forms with two words filled in; return them, and the form of each, -1 for none.
 
-    A filled-in word touches three shingles of three words, so that two pages of one form have a resemblance near
-    (398 - 6) / (398 + 6): distinct documents at .98, and so alike that the buckets of all levels fill up.
+    A filled-in word affects three word 3-grams, so that two pages of one form have a resemblance near
+    (398 - 6) / (398 + 6): distinct documents at .98, similar enough to fill the buckets of all levels.
     """
     blanks = (130, 270)
     frames = []
@@ -148,7 +148,7 @@ def forms(texts: list[str], paragraphs: list[str], rng: random.Random) -> tuple[
 
 
 def chinese(set_folder: Path, rng: random.Random, num_wanted: int) -> tuple[list[str], int]:
-    """Documents of about 700 characters of Chinese prose."""
+    """Return documents of about 700 characters of Chinese prose."""
     seen: set[str] = set()
     paragraphs = []
     with gzip.open(set_folder / "docs.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -174,7 +174,7 @@ def chinese(set_folder: Path, rng: random.Random, num_wanted: int) -> tuple[list
 
 
 def write(name: str, data: Path, texts: list[str], facts: dict[str, object]) -> None:
-    """NAME.jsonl and NAME.parquet (row groups of 5,000) with ids d0000000, d0000001, ..., and NAME.facts.json."""
+    """Write NAME.jsonl and NAME.parquet (row groups of 5,000) with ids d0000000, d0000001, ..., and NAME.facts.json."""
     ids = [f"d{row:07d}" for row in range(len(texts))]
     with (data / f"{name}.jsonl").open("w", encoding="utf-8") as out:
         for doc_id, text in zip(ids, texts, strict=True):
@@ -186,7 +186,7 @@ def write(name: str, data: Path, texts: list[str], facts: dict[str, object]) -> 
 
 
 def english(variants: set[str], data: Path, num_documents: int, seed: int) -> None:
-    """The plain corpus and the templated one."""
+    """Make the plain corpus and its variants."""
     rng = random.Random(seed)
     num_planted = int(num_documents * PLANTED_SHARE)
     num_originals = num_documents - num_planted
@@ -210,7 +210,7 @@ def english(variants: set[str], data: Path, num_documents: int, seed: int) -> No
 
 
 def main() -> None:
-    """Make what is asked for and not there yet."""
+    """Make the requested corpora that do not exist yet."""
     parser = argparse.ArgumentParser(description="Make the corpora of the benchmarks.")
     parser.add_argument(
         "--fetch", action="store_true", help="download Debian documentation packages first (about 100 MB)"

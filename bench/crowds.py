@@ -1,9 +1,9 @@
-"""Stated against found recall where many documents share text: `likewise.pairs` and `likewise.dedup`.
+"""Compare stated with found recall if many documents share text: `likewise.pairs` and `likewise.dedup`.
 
     crowds.py [--kinds dense,templated,menu,ordered] [--sizes 2000,10000] [--overflow exact,levels] [--out FILE]
 
-Each run is a process of its own; its peak memory is that of `dedup` with the texts. What is to be found is counted
-by `crowds_data.true_pairs` for a sample of documents. The found share comes with the interval of Wilson at 95%.
+Each run is a process of its own; its peak memory is that of `dedup` with the texts. The true pairs are counted by
+`crowds_data.true_pairs` for a sample of documents. The found share has a 95% Wilson interval.
 """
 
 import argparse
@@ -21,12 +21,12 @@ import crowds_data
 from machine import facts
 
 THRESHOLD = 0.55
-# Documents whose pairs are counted.
+# Number of documents whose pairs are counted.
 _SAMPLED = {"dense": 100, "templated": 300, "menu": 2000, "ordered": 2000}
 
 
 def interval(num_found: int, num: int) -> tuple[float, float]:
-    """Return the interval of Wilson at 95%."""
+    """Return the 95% Wilson interval."""
     z, share = 1.96, num_found / num
     middle = share + z * z / (2 * num)
     spread = z * math.sqrt(share * (1 - share) / num + z * z / (4 * num * num))
@@ -34,7 +34,7 @@ def interval(num_found: int, num: int) -> tuple[float, float]:
 
 
 def measured(kind: str, num_documents: int, overflow: str, threshold: float) -> dict[str, object]:
-    """Run pairs and dedup on a collection, and hold the first against the oracle."""
+    """Run pairs and dedup on a collection, and compare the pairs with the oracle."""
     import likewise
 
     texts = crowds_data.collection(kind, num_documents)
@@ -75,7 +75,7 @@ def measured(kind: str, num_documents: int, overflow: str, threshold: float) -> 
 
 
 def main() -> None:
-    """Run all, each in a process of its own."""
+    """Run all, each in its own process."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--kinds", default=",".join(crowds_data.KINDS))
     parser.add_argument("--sizes", default="2000,10000")

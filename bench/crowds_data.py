@@ -1,11 +1,11 @@
-"""Collections in which many documents share text, made by rule, and the near-duplicates that brute force finds.
+"""Synthetic collections in which many documents share text, and their near-duplicates by brute force.
 
 dense       N copies of one text, a different word changed in each
 templated   forms of 150 words, each filled in a thousand times with 10 to 150 words
-menu        pages that share a menu, and revisions of a part of them, in random order
+menu        pages that share a menu, and revisions of some of them, in random order
 ordered     the same as menu, all pages first and then all revisions
 
-Words are made up; the same name, size and seed give the same texts anywhere.
+Words are made up; the same name, size and seed give the same texts everywhere.
 """
 
 import random
@@ -22,7 +22,7 @@ def _words(rng: random.Random, num: int) -> list[str]:
 
 
 def dense(num_documents: int, rng: random.Random, num_words: int = 200) -> list[str]:
-    """Copies of one text with one word changed, each another word at a place of its own."""
+    """Return copies of one text, each with a different word changed at a different place."""
     base = _words(rng, num_words)
     texts = []
     for number in range(num_documents):
@@ -33,7 +33,7 @@ def dense(num_documents: int, rng: random.Random, num_words: int = 200) -> list[
 
 
 def templated(num_documents: int, rng: random.Random) -> list[str]:
-    """Documents of a thousand to a template: 150 words of the template, from 10 to 150 of its own."""
+    """Return documents, a thousand per template: 150 words of the template, and 10 to 150 of their own."""
     texts = []
     while len(texts) < num_documents:
         frame = _words(rng, 150)
@@ -45,7 +45,7 @@ def templated(num_documents: int, rng: random.Random) -> list[str]:
 
 
 def _pages(num_documents: int, rng: random.Random) -> tuple[list[str], list[str]]:
-    """Pages whose pairs have Jaccard similarities of about .53, and revisions of a twentieth of them at about .64."""
+    """Return pages with pairwise Jaccard similarities near .53, and revisions of a twentieth of them at about .64."""
     menu = _words(rng, 142)
     num_revised = num_documents // 21
     pages, revisions = [], []
@@ -53,13 +53,13 @@ def _pages(num_documents: int, rng: random.Random) -> tuple[list[str], list[str]
         own = _words(rng, 60)
         pages.append(" ".join([*menu, *own]))
         if number < num_revised:
-            # Of the 60 words those at the end are new: about .64 in all.
+            # The last of the 60 words are new: about .64 in total.
             revisions.append(" ".join([*menu, *own[:18], *_words(rng, 42)]))
     return pages, revisions
 
 
 def menu(num_documents: int, rng: random.Random) -> list[str]:
-    """Pages that share a menu, revisions among them, in random order."""
+    """Return pages that share a menu, and revisions of some, in random order."""
     pages, revisions = _pages(num_documents, rng)
     texts = pages + revisions
     rng.shuffle(texts)
@@ -67,7 +67,7 @@ def menu(num_documents: int, rng: random.Random) -> list[str]:
 
 
 def ordered(num_documents: int, rng: random.Random) -> list[str]:
-    """The same, revisions behind all pages, so that buckets are full before the first of them comes."""
+    """Return the same with all revisions after the pages, so that buckets are full before the first one comes."""
     pages, revisions = _pages(num_documents, rng)
     return pages + revisions
 
@@ -86,9 +86,9 @@ def collection(kind: str, num_documents: int, seed: int = 1) -> list[str]:
 
 
 def true_pairs(texts: list[str], rows: np.ndarray, threshold: float) -> set[tuple[int, int]]:
-    """Return the pairs of some rows with any other whose word shingles have this Jaccard similarity or more.
+    """Return the pairs of some rows with any other whose word shingles have at least this Jaccard similarity.
 
-    An oracle: it counts shared shingles one by one and has no code in common with the package.
+    An oracle: it counts shared shingles one by one and shares no code with the package.
     """
     sets = [
         frozenset(zip(*(words[i:] for i in range(SHINGLE)), strict=False)) or frozenset([tuple(words)])

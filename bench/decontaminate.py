@@ -1,12 +1,12 @@
-"""Planted evaluation items: what each rule finds of them, and how fast Likewise reads.
+"""Measure which planted evaluation items each rule finds, and how fast Likewise reads.
 
     decontaminate.py [--seeds 3] [--num-items 1000] [--num-each 150]     quality, from data/plain.jsonl (corpus.py)
     decontaminate.py --speed [--num-items 100000] [--num-gigabytes 10]   speed and memory
 
-Quality is counted beside two rules that others use, written here word by word: a document is contaminated if it shares
-13 words in a row with an item (GPT-3, lm-evaluation-harness), or if runs of eight words that it shares cover more than
-half of the item (Tulu 3). Items and documents are made by decontaminate_data.py. For speed, one item of 100 is a
-sentence of the corpus, which is one file of 1 GB under several names. Figures of the other part stay in the file.
+Quality is compared with two rules that others use, implemented here: a document is contaminated if it shares
+13 consecutive words with an item (GPT-3, lm-evaluation-harness), or if runs of eight words that it shares cover more
+than half of the item (Tulu 3). decontaminate_data.py makes items and documents. For speed, one item in 100 is a
+sentence of the corpus, which is one file of 1 GB under several names. Figures of the other part are kept in the file.
 """
 
 import argparse
@@ -30,12 +30,12 @@ FIELDS = ("question", "answer", "passage")
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words without punctuation."""
+    """Return the lowercase words without punctuation."""
     return data.WORD.findall(text.lower())
 
 
 def by_ngrams(made: data.Planted, length: int, least: float) -> dict[str, set[str]]:
-    """Items of each document of which more than `least` words are in runs of so many words of the document."""
+    """Return for each document the items with more than `least` of their words in shared runs of `length` words."""
     texts = [(item["id"], words(item[name])) for item in made.items for name in FIELDS if item[name]]
     holders = defaultdict(set)
     for number, (_, own) in enumerate(texts):
@@ -57,7 +57,7 @@ def by_ngrams(made: data.Planted, length: int, least: float) -> dict[str, set[st
 
 
 def by_likewise(made: data.Planted, work: Path) -> dict[str, set[str]]:
-    """Items of each document by the command, with its defaults."""
+    """Return for each document the items found by the command with its defaults."""
     for name, rows in (
         ("corpus", [{"id": doc_id, "text": text} for doc_id, text in made.documents]),
         ("items", made.items),
@@ -77,7 +77,7 @@ def by_likewise(made: data.Planted, work: Path) -> dict[str, set[str]]:
 
 
 def score(made: data.Planted, found: dict[str, set[str]], counts: dict[str, list[int]]) -> None:
-    """Add to the counts [found, all] of each kind, and of documents that are right among those found."""
+    """Add to the counts [found, all] of each kind, and [right, all] of the documents found."""
     for doc_id, (kind, item, _) in made.planted.items():
         counts[kind][0] += item in found[doc_id] if kind in data.KINDS else bool(found[doc_id])
         counts[kind][1] += 1
@@ -114,10 +114,10 @@ def quality(options: argparse.Namespace) -> dict:
 
 
 def speed_data(source: Path, num_items: int, items: Path, target: Path) -> None:
-    """Write two thirds of the documents again and again, without planted copies, and items.
+    """Write two thirds of the documents repeatedly, without planted copies, and items.
 
-    Items are sentences of the other documents that share no eight words with any, as many sentences in random order as
-    are missing, and for one of 100 a sentence of the documents.
+    One item in 100 is a sentence of the documents. The others are sentences of the other documents that share no eight
+    words with any; if more are needed, sentences of the documents with their words in random order.
     """
     copies = {
         line.split("\t")[0] for line in source.with_suffix(".planted.tsv").read_text(encoding="utf-8").splitlines()
@@ -146,7 +146,7 @@ def speed_data(source: Path, num_items: int, items: Path, target: Path) -> None:
 
 
 def speed(options: argparse.Namespace) -> dict:
-    """Time the command on 1 GB and on all."""
+    """Time the command on 1 GB and on all data."""
     work = options.data / "decontaminate"
     work.mkdir(exist_ok=True)
     source = options.data / "plain.jsonl"
@@ -154,7 +154,7 @@ def speed(options: argparse.Namespace) -> dict:
     whole.mkdir(exist_ok=True)
     one = whole / "part-0.jsonl"
     items = work / "many.jsonl"
-    # In a process of its own: the memory of this one counts in the peak of those that it starts.
+    # In a separate process: this one's memory would count in the peak of the processes it starts.
     maker = multiprocessing.get_context("spawn").Process(
         target=speed_data, args=(source, options.num_items, items, one)
     )
@@ -207,7 +207,7 @@ def speed(options: argparse.Namespace) -> dict:
 
 
 def shown_quality(found: dict) -> list[str]:
-    """The table of what each rule finds."""
+    """Return the table of what each rule finds."""
     rules = found["rules"]
     lines = [
         f"{found['num_items']:,} items, {found['num_documents'] // found['num_seeds']:,} documents; "
@@ -234,7 +234,7 @@ def shown_quality(found: dict) -> list[str]:
 
 
 def shown_speed(rows: list[dict], about: dict) -> list[str]:
-    """The table of speed and memory."""
+    """Return the table of speed and memory."""
     lines = [f"{about['cpu']}, {about['num_cores']} cores, {about['date'][:10]}.", ""]
     lines += [
         "| corpus | items | documents | seconds | MB/s of scanning | us a document | peak MB |",
@@ -250,7 +250,7 @@ def shown_speed(rows: list[dict], about: dict) -> list[str]:
 
 
 def write_page(path: Path, results: dict) -> None:
-    """Put the tables between their marks."""
+    """Write the tables between their markers."""
     page = path.read_text(encoding="utf-8")
     tables = {}
     if "quality" in results:

@@ -1,10 +1,10 @@
-"""Evaluation items by rule, and a corpus in which some of them are planted.
+"""Synthetic evaluation items, and a corpus in which some of them are planted.
 
 Items have the fields question, answer and passage. Questions are sentences of held-out prose, or word problems filled
-in from templates; answers are held-out sentences; every fourth item has a passage. Nothing that is held out shares
-eight words in a row with the corpus or another item: whether such a document is contaminated would be a matter of
-opinion. Each planted document is one of KINDS. Twins are no copies: word problems of the same templates with other
-names, objects and numbers, and questions in which every number and name is replaced by another one.
+in from templates; answers are held-out sentences; every fourth item has a passage. No held-out text shares
+eight consecutive words with the corpus or another item: whether such a document is contaminated would be a matter of
+opinion. Each planted document is one of KINDS. Twins are not copies: word problems of the same templates with other
+names, objects and numbers, and questions with every number and name replaced.
 """
 
 import json
@@ -141,7 +141,7 @@ class Planted:
     documents : list of (str, str)
         Id and text of each document, in order.
     planted : dict of str to (str, str, str)
-        Of each planted document its kind, and id and field of its item; both empty for twins.
+        Kind of each planted document, and id and field of its item; both empty for twins.
     """
 
     items: list[dict[str, str]] = field(default_factory=list)
@@ -157,7 +157,7 @@ def _problem(template: str, rng: random.Random) -> str:
 
 
 def _case(text: str, rng: random.Random) -> str:
-    """Other case and punctuation."""
+    """Return the text in other case and punctuation."""
     text = rng.choice([str.upper, str.lower, str.title])(text)
     return rng.choice([text.replace(",", " -"), text.replace(".", " ;"), text.replace(" ", "  "), f"*{text}*"])
 
@@ -177,7 +177,7 @@ def _listed(text: str, rng: random.Random) -> str:
 
 
 def _edited(text: str, rate: float, vocabulary: list[str], rng: random.Random) -> str:
-    """A copy in which exactly this share of the words, rounded up, is replaced, deleted or followed by another one."""
+    """Return a copy with exactly this share of its words, rounded up, replaced, deleted or followed by another one."""
     words = text.split()
     for place in sorted(rng.sample(range(len(words)), -(-len(words) * round(rate * 100) // 100)), reverse=True):
         draw = rng.random()
@@ -191,13 +191,13 @@ def _edited(text: str, rate: float, vocabulary: list[str], rng: random.Random) -
 
 
 def grams(text: str) -> set[tuple[str, ...]]:
-    """Every eight words in a row."""
+    """Return every eight consecutive words."""
     words = WORD.findall(text.lower())
     return {tuple(words[i : i + NUM_SHARED]) for i in range(len(words) - NUM_SHARED + 1)}
 
 
 def held_out(documents: list[str], wanted: int, used: Counter[tuple[str, ...]]) -> tuple[list[str], list[str]]:
-    """Sentences and passages, in which no eight words come anywhere else, of the first documents."""
+    """Return sentences and passages of the first documents that share no eight consecutive words with other text."""
     sentences: list[str] = []
     passages: list[str] = []
     for text in documents:
@@ -216,7 +216,7 @@ def held_out(documents: list[str], wanted: int, used: Counter[tuple[str, ...]]) 
 
 
 def _swapped(text: str, others: dict[bool, list[str]], rng: random.Random) -> str:
-    """The text with every number and name replaced by another one, the same one in each place."""
+    """Return the text with every number and name replaced, consistently."""
     new: dict[str, str] = {}
     for old in sorted(set(SLOT.findall(text))):
         new[old] = rng.choice([other for other in others[old[0].isdigit()] if other != old])
@@ -245,7 +245,7 @@ def make(path: Path, num_items: int, num_each: int, seed: int = 1) -> Planted:
         if number % 2:
             question = sentences.pop()
         else:
-            # Of the first templates there are many items, of each other one there is one.
+            # The first templates have many items each, the others one.
             own = lone + number // 2
             question = _problem(TEMPLATES[own if own < len(TEMPLATES) else rng.randrange(lone)], rng)
         passage = passages.pop() if number % 4 == 3 else ""
@@ -287,7 +287,7 @@ def make(path: Path, num_items: int, num_each: int, seed: int = 1) -> Planted:
         put(TWINS[0], _problem(TEMPLATES[i % lone], rng), "", "")
     for template in TEMPLATES[lone:]:
         put(TWINS[1], _problem(template, rng), "", "")
-    # A tenth of the words at least, so that a twin differs by more than a copy with a tenth of its words changed.
+    # At least a tenth of the words, so that a twin differs more than a copy with a tenth of its words changed.
     fit = [
         text for item in made.items for text in (item["question"], item["answer"])
         if len(SLOT.findall(text)) >= max(3, len(text.split()) / 8) and not text.startswith(tuple(NAMES))

@@ -1,12 +1,12 @@
-"""Which default serves a first-time user: candidates of thresholds, with and without the rule for short documents.
+"""Compare candidate defaults for first-time users: thresholds, with and without the rule for short documents.
 
     python bench/defaults.py --collections DIR [--cache DIR] [--split development] [--write]
     python bench/defaults.py --page-only
 
-Every pair of a set at similarity .2 and above is measured once by the exact join and cached; all candidates are read
-off that table. `auto` is what a run with that recipe chooses from the texts, cached too. Sets: the labeled ones beside
-the project, the collections of `public_sets.py` in DIR, and the pairs read by eye, for which a run chooses from a pile
-of this machine's own documents of their kind.
+Every pair of a set at similarity .2 and above is measured once by the exact join and cached; all candidates are
+evaluated from that table. `auto` is what a run with that recipe chooses from the texts, cached too. Sets: the labeled
+ones next to the project, the collections of `public_sets.py` in DIR, and the pairs judged by eye, for which a run
+chooses from this machine's own documents of their kind.
 """
 
 import argparse
@@ -38,18 +38,18 @@ RESULTS = Path(__file__).parent / "results" / "defaults.json"
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of a set from `LOWEST` on, as arrays of one length.
+    """Pairs of a set at `LOWEST` and above, as arrays of one length.
 
     Attributes
     ----------
     similarity : ndarray of float64
-        By the exact measure.
+        Similarity by the exact measure.
     fewest : ndarray of int64
-        Distinct features of the smaller document.
+        Number of distinct features of the smaller document.
     label : ndarray of int8
         1, 0 or -1 (ignored).
     num_positives : int
-        Pairs labeled 1, those below `LOWEST` included.
+        Pairs labeled 1, including those below `LOWEST`.
     chosen : dict
         By margin, the threshold that a run chooses from the texts, and those of halves of its sample.
     """
@@ -71,7 +71,7 @@ class Pairs:
 
 
 def measured(texts: list[str], kind: str) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Return all pairs from `LOWEST` on: rows, similarities, distinct features of the smaller document."""
+    """Return all pairs at `LOWEST` and above: rows, similarities, distinct features of the smaller document."""
     recipe = likewise.Recipe.shingles(LOWEST, **KINDS[kind])
     table = likewise.pairs(texts, recipe)
     rows = np.stack([table["row_a"].to_numpy(), table["row_b"].to_numpy()], axis=1)
@@ -80,7 +80,7 @@ def measured(texts: list[str], kind: str) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def chosen_by_margin(texts: list[str], kind: str, kept: Path) -> dict[str, dict[str, object]]:
-    """Return by margin what a run says of the threshold that it chooses, from a file where it was asked before."""
+    """Return by margin a run's facts on the threshold it chooses, cached in a file."""
     if not kept.exists():
         found = {}
         for margin in MARGINS:
@@ -92,7 +92,7 @@ def chosen_by_margin(texts: list[str], kind: str, kept: Path) -> dict[str, dict[
 
 
 def of_set(folder: Path, kind: str, cached: Path) -> Pairs:
-    """Return the pairs of a labeled set, closed world: what is not listed is different, in a cluster ignored."""
+    """Return the pairs of a labeled set, closed world: unlisted pairs are different, inside a cluster ignored."""
     name, kept = (cached / f"{folder.name}.{kind}.{ending}" for ending in ("npz", "json"))
     if not name.exists() or not kept.exists():
         ids, texts = labeled.read_texts(folder / "docs.jsonl.gz")
@@ -117,11 +117,11 @@ def of_set(folder: Path, kind: str, cached: Path) -> Pairs:
     )
 
 
-# --- Pairs read by eye -----------------------------------------------------------------------------------------------
+# --- Pairs judged by eye ---------------------------------------------------------------------------------------------
 
 
 def of_eye(kind: str, cached: Path) -> dict[str, Pairs]:
-    """Return of each pile the pairs read by eye; thresholds are chosen from this machine's documents with theirs."""
+    """Return for each kind the pairs judged by eye; thresholds are chosen from this machine's documents with theirs."""
     with gzip.open(EYE, "rt", encoding="utf-8") as lines:
         entries = [json.loads(line) for line in lines]
     by_pile: dict[str, list[dict[str, str]]] = defaultdict(list)
@@ -149,7 +149,7 @@ def _of_pile(pile: str, entries: list[dict[str, str]], kind: str, cached: Path) 
 
 
 def _pile_of_machine(pile: str, num: int = 3000, block: int = 50) -> list[str]:
-    """Return documents of this machine of the kind of a pile: whole runs of neighboring files, chosen by a hash."""
+    """Return documents of this machine of a kind: whole runs of neighboring files, chosen by a hash."""
     if pile == "apt":
         shown = subprocess.run(["apt-cache", "dumpavail"], check=True, stdout=subprocess.PIPE, text=True).stdout
         found = {}
@@ -205,7 +205,7 @@ def matching(pairs: Pairs, threshold: float, margin: float) -> NDArray[np.bool_]
 # --- The table -------------------------------------------------------------------------------------------------------
 
 NO_VALLEY = "no valley"
-# (name, kind of features, threshold or None for that of the collection, threshold where that has no valley)
+# (name, kind of features, threshold or None to choose it, threshold if the collection has no valley)
 CANDIDATES = (
     ("plain .55", "plain", 0.55, None),
     ("plain .80", "plain", 0.80, None),
@@ -214,7 +214,7 @@ CANDIDATES = (
     ("idf auto", "idf", None, 0.80),
     ("idf auto, else .65", "idf", None, 0.65),
 )
-# Those of the table of sets.
+# Candidates in the table of sets.
 SHOWN = (
     *("plain .55, margin 0", "plain .80, margin 0", "idf .52, margin 0", "plain auto, margin 0", "idf auto, margin 0"),
     "idf auto, else .65, margin 1",
@@ -222,7 +222,7 @@ SHOWN = (
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks" / "defaults.md"
 RAW = PAGE.with_name("defaults-tables.md")
 SPLITS = ("development", "opened last")
-# Those of the short table.
+# Candidates in the short table.
 SHORT = ("plain .55, margin 0", "plain .55, margin 1", "plain .80, margin 0", "idf .52, margin 0", "idf auto, margin 0",
          "idf auto, else .65, margin 0", "idf auto, else .65, margin 1")  # fmt: skip
 THRESHOLDS = np.arange(20, 101) / 100
@@ -240,14 +240,14 @@ def threshold_of(pairs: Pairs, margin: float, threshold: float | None, cautious:
 
 
 def row_of(pairs: Pairs, margin: float, threshold: float | None, cautious: float | None) -> dict[str, object]:
-    """Return the threshold and scores of a candidate on a set, and what a run says of a threshold that it chose."""
+    """Return the threshold and scores of a candidate on a set, and a run's facts on a threshold it chose."""
     at = threshold_of(pairs, margin, threshold, cautious)
     row: dict[str, object] = {"threshold": at, **pairs.scores(matching(pairs, at, margin))}
     return row if threshold is not None else row | {"chosen": pairs.chosen[f"{margin:g}"]}
 
 
 def eye_row(eye: dict[str, Pairs], margin: float, threshold: float | None, cautious: float | None) -> dict[str, object]:
-    """Return scores over the pairs of all piles, each at the threshold of its pile."""
+    """Return scores over the pairs of all kinds, each at the threshold of its kind."""
     right = wrong = positives = 0
     thresholds = {}
     for pile, judged in eye.items():
@@ -293,7 +293,7 @@ def table(sets: Sets, eye: Eye) -> dict[str, object]:
 
 
 def _left_out(sets: Sets, best: dict[str, float]) -> dict[str, dict[str, float]]:
-    """Return of each set the gap of `idf auto, else .65` with the margin that serves the other sets best."""
+    """Return for each set the gap of `idf auto, else .65` with the margin that is best for the other sets."""
     gap = {
         (one, margin): best[one] - float(row_of(kinds["idf"], margin, None, 0.65)["f1"])  # type: ignore[arg-type]
         for one, kinds in sets.items()
@@ -321,7 +321,7 @@ def loaded(folders: list[Path], cached: Path) -> Sets:
 
 
 def main() -> None:
-    """Print the table of a split; with --write also into the results."""
+    """Print the table of a split; with --write also store it in the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--collections", type=Path)
     parser.add_argument("--page-only", action="store_true", help="write the pages from the results and stop")
@@ -350,7 +350,7 @@ def main() -> None:
 
 
 def write_pages(results: dict[str, object]) -> None:
-    """Put the short table into the summary, and the tables of both splits into the page next to it."""
+    """Write the short table into the summary, and the tables of both splits into the page next to it."""
     for split in SPLITS:
         if split in results:
             _insert(RAW, split, lines_of(results[split]))  # type: ignore[arg-type]
@@ -402,7 +402,7 @@ def lines_of(found: dict[str, object]) -> Iterator[str]:
 def _rounded(value: object) -> object:
     if isinstance(value, dict):
         return {key: _rounded(inner) for key, inner in value.items()}
-    # Six digits, so that a page written from the results rounds as one written from the figures.
+    # Six digits, so that a page written from the results rounds like one written from the figures.
     return round(value, 6) if isinstance(value, float) else value
 
 

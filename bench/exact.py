@@ -11,10 +11,10 @@ _TEXTS_AT_ONCE = 5000
 
 
 def exact_pairs(texts: _native.Texts, rules: _native.FeatureRules, threshold: float, cache: Path) -> NDArray[np.uint32]:
-    """Rows (earlier, later) of every pair whose feature sets have at least this Jaccard similarity.
+    """Return rows (earlier, later) of every pair whose feature sets have at least this Jaccard similarity.
 
     Two such sets share a feature among the rarest `n - ceil(t n) + 1` of each; those pairs are measured.
-    The answer is kept in `cache`.
+    The result is cached in `cache`.
     """
     if cache.exists():
         return np.load(cache)
@@ -52,7 +52,7 @@ def exact_pairs(texts: _native.Texts, rules: _native.FeatureRules, threshold: fl
 
 
 def _ranks_by_rarity(features: NDArray[np.uint64]) -> NDArray[np.uint32]:
-    """For each occurrence the rank of its feature: rare ones first, one rank a feature."""
+    """Return the rank of each occurrence's feature: rare ones first, one rank per feature."""
     _, inverse, counts = np.unique(features, return_inverse=True, return_counts=True)
     rank_of = np.empty(len(counts), np.uint32)
     rank_of[np.argsort(counts, kind="stable")] = np.arange(len(counts), dtype=np.uint32)
@@ -62,7 +62,7 @@ def _ranks_by_rarity(features: NDArray[np.uint64]) -> NDArray[np.uint32]:
 def _pairs_of_equal(
     rank: NDArray[np.uint32], row: NDArray[np.uint32], size: NDArray[np.int64], threshold: float
 ) -> NDArray[np.uint32]:
-    """Distinct pairs of rows that share a feature, sizes no further apart than the threshold allows."""
+    """Return distinct pairs of rows that share a feature, with sizes no further apart than the threshold allows."""
     found = [np.zeros(0, np.uint64)]
     left = np.arange(len(rank))
     for step in range(1, len(rank)):

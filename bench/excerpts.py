@@ -3,7 +3,7 @@
     excerpts.py [--corpus FILE] [--documents N] [--excerpts N] [--threshold T] [--results FILE] [--page FILE]
     excerpts.py --page-only        the table from the results
 
-Twice: among documents as they come, of which many are versions of one another, and among documents whose text is new.
+Twice: among documents as they are, many of which are versions of one another, and among documents with new text.
 Writes results/excerpts.json and the table of docs/benchmarks/components.md.
 """
 
@@ -20,12 +20,12 @@ import machine
 
 HERE = Path(__file__).parent
 SHARE = 0.3
-# Of the words of an excerpt, changed.
+# Share of the words of an excerpt that are changed.
 EDITED = 0.02
-# A document is new if at most this share of its eights of words stands in documents before it.
+# A document is new if at most this share of its word 8-grams occurs in earlier documents.
 KNOWN = 0.1
 LEAST_WORDS = 200
-# A document that has this share of a passage's eights of words holds the passage.
+# A document with this share of a passage's word 8-grams contains the passage.
 HELD = 0.5
 BEGIN = "<!-- excerpts: begin (written by bench/excerpts.py) -->"
 END = "<!-- excerpts: end -->"
@@ -55,14 +55,14 @@ def main() -> None:
 
 
 def write_table(rows: list[dict[str, object]], path: Path) -> None:
-    """Put the table between its marks."""
+    """Write the table between its markers."""
     page = path.read_text(encoding="utf-8")
     before, after = page[: page.index(BEGIN) + len(BEGIN)], page[page.index(END) :]
     path.write_text(f"{before}\n\n{table(rows)}\n\n{after}", encoding="utf-8")
 
 
 def measure(texts: list[str], num_excerpts: int, threshold: float) -> dict[str, object]:
-    """Recall of the planted pairs; precision of the pairs listed, by the sources alone and by who holds the passage."""
+    """Return the recall of planted pairs, and the precision of listed ones by source and by who has the passage."""
     rng = random.Random(7)
     long = [row for row, text in enumerate(texts) if len(text.split()) >= LEAST_WORDS]
     sources = rng.sample(long, num_excerpts)
@@ -74,7 +74,7 @@ def measure(texts: list[str], num_excerpts: int, threshold: float) -> dict[str, 
     seconds = time.perf_counter() - began
     found = set(zip(found_pairs["row_a"].to_pylist(), found_pairs["row_b"].to_pylist(), strict=True))
     planted = {(len(texts) + i, row) for i, row in enumerate(sources)}
-    # Others than the source that hold the passage, most of it unedited, are right too.
+    # Other documents that contain most of the unedited passage are right too.
     listed = sorted((a, b) for a, b in found if a >= len(texts))
     shares = {
         (a, b): share_held(texts[b], passages[a - len(texts)]) if b < len(texts) else 0.0
@@ -101,7 +101,7 @@ def measure(texts: list[str], num_excerpts: int, threshold: float) -> dict[str, 
 
 
 def table(rows: list[dict[str, object]]) -> str:
-    """The rows for the page."""
+    """Return the rows for the page."""
     head = "| documents | found | listed pairs | of these with the source | with a document that contains the passage |"
     lines = [head, "|---|---|---|---|---|"]
     for row in rows:
@@ -115,7 +115,7 @@ def table(rows: list[dict[str, object]]) -> str:
 
 
 def told(row: dict[str, object]) -> str:
-    """What the listed documents are that are not the source."""
+    """Describe the listed documents that are not the source."""
     return (
         f"\nIn {row['num_others']} of the listed pairs ({row['documents']}), the listed document is not the source.\n"
         f"{row['num_others_word_for_word']} of these documents contain the unedited passage word for word, and "
@@ -125,14 +125,14 @@ def told(row: dict[str, object]) -> str:
 
 
 def texts_of(corpus: Path) -> Iterator[str]:
-    """The documents of a corpus."""
+    """Yield the documents of a corpus."""
     with corpus.open(encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)["text"]
 
 
 def new(texts: Iterator[str]) -> Iterator[str]:
-    """Those whose eights of words hardly any document before them holds, however it is called."""
+    """Yield the texts with hardly any word 8-gram of an earlier one."""
     seen: set[int] = set()
     for text in texts:
         own = {hash(eight) for eight in eights(text.split())}
@@ -142,7 +142,7 @@ def new(texts: Iterator[str]) -> Iterator[str]:
 
 
 def passage(text: str, rng: random.Random) -> list[str]:
-    """A stretch of 30% of the words."""
+    """Return a stretch of 30% of the words."""
     words = text.split()
     length = round(SHARE * len(words))
     start = rng.randrange(len(words) - length + 1)
@@ -150,7 +150,7 @@ def passage(text: str, rng: random.Random) -> list[str]:
 
 
 def edited(words: list[str], rng: random.Random) -> str:
-    """The passage with some words changed."""
+    """Return the passage with some words changed."""
     chosen = list(words)
     for place in rng.sample(range(len(words)), round(EDITED * len(words))):
         chosen[place] = f"changed{rng.randrange(1000)}"
@@ -158,13 +158,13 @@ def edited(words: list[str], rng: random.Random) -> str:
 
 
 def share_held(text: str, words: list[str]) -> float:
-    """The share of the passage's eights of words that a text has, one by one: what no two texts share by chance."""
+    """Return the share of the passage's word 8-grams in a text: what no two texts share by chance."""
     wanted = eights(words)
     return len(wanted & eights(text.split())) / len(wanted)
 
 
 def eights(words: list[str]) -> set[Eight]:
-    """Eight words in a row, each once."""
+    """Return the distinct word 8-grams."""
     return {tuple(words[i : i + 8]) for i in range(len(words) - 7)}
 
 

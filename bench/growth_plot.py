@@ -1,4 +1,4 @@
-"""What a document costs as a collection grows: panels of lines over a number of documents, as one small SVG."""
+"""Plot the cost per document as a collection grows: line panels over the number of documents, as one small SVG."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,14 +10,14 @@ Points = Sequence[tuple[int, float]]
 
 
 def draw(path: Path, panels: Mapping[str, Mapping[str, Points]]) -> None:
-    """Write a panel for each name of a vertical axis, in it a line for each name of a series; all axes begin at 0."""
+    """Draw a panel for each name of a vertical axis, with a line for each series; all axes begin at 0."""
     import matplotlib
 
     matplotlib.use("svg")
     from matplotlib import pyplot
 
     matplotlib.rcParams["svg.hashsalt"] = "likewise"  # the same figures give the same bytes
-    matplotlib.rcParams["svg.fonttype"] = "none"  # letters as letters: a tenth of the size
+    matplotlib.rcParams["svg.fonttype"] = "none"  # letters as text: a tenth of the size
     figure, all_axes = pyplot.subplots(1, len(panels), figsize=(3.6 * len(panels), 3.2), squeeze=False)
     for axes, (name, lines) in zip(all_axes[0], panels.items(), strict=True):
         for (label, points), color in zip(lines.items(), COLORS, strict=False):

@@ -1,12 +1,12 @@
-"""Measure Hamming search, ours and the rivals' in one run; bench/results/hamming.json and its pages.
+"""Measure Hamming search, ours and the rivals' in one run; write bench/results/hamming.json and its pages.
 
     hamming.py [--only PATTERNS] [--sizes 1e6,1e7,1e8] [--tools NAMES|ours|rivals] [--repeats N] [--work FOLDER]
                [--minutes N] [--list] [--page-only]
 
-Each row and tool is a process of its own with a time limit; whatever fails is written down with its reason, and the
-run goes on. Results are merged into the JSON, so that the whole may be measured in slices: --only 'queries-1e6-*'.
-Rivals have rows of 1e6 and 1e7, ten seconds of querying each; --sizes 1e6,1e7,1e8 takes about half an hour, which
---minutes 35 makes sure of. Rows of 5e8 and more need up to 21 GB under --work, which --clean removes at the end.
+Each row and tool is a process of its own with a time limit; a failure is recorded with its reason, and the
+run continues. Results are merged into the JSON, so that it can be measured in slices: --only 'queries-1e6-*'.
+Rivals have rows of 1e6 and 1e7, with ten seconds of queries each; --sizes 1e6,1e7,1e8 takes about half an hour, which
+--minutes 35 ensures. Rows of 5e8 and more need up to 21 GB in --work, which --clean removes at the end.
 """
 
 import argparse
@@ -29,12 +29,12 @@ from hamming_ours import Likewise
 from rivals import hamming_registry, process
 from rivals.protocol import version
 
-LEAST_S = 20  # for which a row is begun
+LEAST_S = 20  # least time left to begin a row
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 def measure(row: hamming_rows.Row, tool: str, work: Path, repeats: int, limit_s: float) -> dict:
-    """One row by one tool, in fresh processes: one for all radii where one index serves them, else one for each."""
+    """Measure one row with one tool in fresh processes: one for all radii if one index serves them, else one each."""
     used = Likewise if tool == hamming_rows.OURS else hamming_registry.find(tool)
     result: dict = {"version": version(used.package), "settings": used.settings, "within": {}}
     wanted = row.radii_of(tool)
@@ -50,12 +50,12 @@ def measure(row: hamming_rows.Row, tool: str, work: Path, repeats: int, limit_s:
             str(work),
             str(repeats),
         ]
-        if unfinished:  # a wider radius takes no less
+        if unfinished:  # a wider radius takes at least as long
             result["within"] |= {name: {"not_run": f"not tried: {unfinished}"} for name in names}
             continue
         done = process.run(command, limit_s=limit_s, env=ONE_THREAD)
         found: dict[str, dict] = {}
-        for line in done.said.splitlines():  # a radius that was done before a failure keeps its figures
+        for line in done.said.splitlines():  # a radius finished before a failure keeps its figures
             if line.startswith(f"{row.id} "):
                 _, within, figures = line.split(" ", 2)
                 found[within] = json.loads(figures)
@@ -73,20 +73,20 @@ def measure(row: hamming_rows.Row, tool: str, work: Path, repeats: int, limit_s:
 
 
 def is_wanted(tool: str, names: str | None) -> bool:
-    """Whether a tool is among the names of --tools."""
+    """Return whether a tool is among the names of --tools."""
     if names in (None, "ours", "rivals"):
         return names is None or (tool == hamming_rows.OURS) == (names == "ours")
     return tool in names.split(",")
 
 
 def most_seconds(row: hamming_rows.Row, tool: str) -> float:
-    """What the processes of a row may take."""
+    """Return the maximum seconds of the processes of a row."""
     used = Likewise if tool == hamming_rows.OURS else hamming_registry.find(tool)
     return row.limit_of(tool) * (1 if used.builds_once else len(row.radii_of(tool)))
 
 
 def forget(row: hamming_rows.Row, later: list[hamming_rows.Row], work: Path) -> None:
-    """Remove the flat file and the index file of a row that no later one reads."""
+    """Remove the flat file and the index file of a row if no later one reads them."""
     name = flat_name(row.data, row.bits, row.n)
     if all(flat_name(other.data, other.bits, other.n) != name for other in later):
         (work / name).unlink(missing_ok=True)
@@ -96,7 +96,7 @@ def forget(row: hamming_rows.Row, later: list[hamming_rows.Row], work: Path) -> 
 
 
 def brief(figures: dict) -> dict:
-    """The figures that fit a line."""
+    """Return the figures rounded to fit a line."""
     return {
         key: float(f"{value:.4g}") if isinstance(value, float) else value
         for key, value in figures.items()
@@ -105,7 +105,7 @@ def brief(figures: dict) -> dict:
 
 
 def merged(path: Path) -> dict:
-    """The results so far, begun anew where another machine made them."""
+    """Return the results so far; start over if they come from another machine."""
     facts = machine.facts()
     old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     same = all(old.get("machine", {}).get(key) == facts[key] for key in ("cpu", "num_cores", "isa"))
@@ -147,7 +147,7 @@ def main() -> None:
     result = merged(path)
     options.work.mkdir(parents=True, exist_ok=True)
     wanted = [(row, tool) for row in rows for tool in row.tools if is_wanted(tool, options.tools)]
-    # Ours first: what the time does not suffice for are rivals.
+    # Ours first: if time runs out, only rivals are missing.
     wanted.sort(key=lambda pair: pair[1] != hamming_rows.OURS)
     end = time.monotonic() + 60 * options.minutes
     for place, (row, tool) in enumerate(wanted):

@@ -1,19 +1,19 @@
-"""Fingerprints to search in: uniform ones, and those of real paragraphs resampled; written as flat files of any length.
+"""Fingerprints to search: uniform ones, and resampled ones of real paragraphs; written as flat files of any length.
 
     hamming_data.py [--work FOLDER] [--bits 64|128] [--kind uniform|real] --n N
 
-A set is made in chunks of a million rows, each from its own seed, so that a shorter set is the beginning of a longer
+A set is made in chunks of a million rows, each from its own seed, so that a shorter set is a prefix of a longer
 one and 1e9 rows need no more memory than 1e6.
 
 uniform   every bit a fair coin
 real      fingerprints of the paragraphs of bench/data, resampled: each row takes its bits from two paragraphs, so that
-          the shares and the ties of the bits stay those of real text. In each chunk twenty templates have a hundred
+          the shares and correlations of the bits are those of real text. In each chunk, twenty templates have a hundred
           filled-in copies each (0 to 4 bits changed), and ten rows are one page that is the same in every chunk
 both      a hundredth of the rows are copies of an earlier row with 0 to 8 bits changed (of 128: 0 to 40)
 
-64 bits are single words (the textbook's features, whose stop words pull all texts together) with a quarter of the bits
-from the second paragraph; 128 bits are shingles of three, half and half: at the wide radii of 128 bits single words
-have so many pairs that the search would be measured by its output.
+64 bits use single words (the textbook's features, whose stop words make all texts similar) with a quarter of the bits
+from the second paragraph; 128 bits use word 3-grams, half and half: at the wide radii of 128 bits, single words
+have so many pairs that output would dominate the measurement.
 """
 
 import argparse
@@ -32,13 +32,13 @@ WIDEST_PLANTED = {64: 8, 128: 40}
 NUM_TEMPLATES, TEMPLATE_ROWS, TEMPLATE_FLIPS = 20, 100, 4
 NUM_EQUAL = 10
 LEAST_CHARACTERS = 60
-# Chunks from here on are never stored: queries that nobody planted come from them.
+# Chunks from here on are never stored: they supply queries without a planted match.
 UNSEEN_CHUNK = 10_000_000
 SHINGLE = {64: 1, 128: 3}
 
 
 def base_fingerprints(work: Path, bits: int, data: Path = HERE / "data") -> np.ndarray:
-    """Distinct fingerprints of the paragraphs of the corpora, (n, words) uint64; kept in `work`."""
+    """Return distinct fingerprints of the paragraphs of the corpora, (n, words) uint64; cached in `work`."""
     cache = work / f"paragraphs-{bits}.npy"
     if not cache.exists():
         import likewise
@@ -58,7 +58,7 @@ def base_fingerprints(work: Path, bits: int, data: Path = HERE / "data") -> np.n
 
 
 def flip(codes: np.ndarray, num_flips: np.ndarray, bits: int, rng: np.random.Generator) -> np.ndarray:
-    """Copies with exactly `num_flips` bits changed, row by row."""
+    """Return copies with exactly `num_flips` bits changed, row by row."""
     changed = np.zeros_like(codes)
     while len(rows := np.flatnonzero(np.bitwise_count(changed).sum(axis=1) < num_flips)):
         drawn = rng.integers(0, bits, len(rows))
@@ -67,12 +67,12 @@ def flip(codes: np.ndarray, num_flips: np.ndarray, bits: int, rng: np.random.Gen
 
 
 def flat_name(kind: str, bits: int, n: int) -> str:
-    """Name of the flat file of so many rows."""
+    """Return the name of a flat file of `n` rows."""
     return f"{kind}-{bits}-{n}.u64"
 
 
 class Codes:
-    """One set of fingerprints, as long as asked: `kind` uniform or real, `bits` 64 or 128."""
+    """One set of fingerprints of any length: `kind` uniform or real, `bits` 64 or 128."""
 
     def __init__(self, kind: str, bits: int = 64, *, work: Path = WORK, seed: int = 1) -> None:
         self.kind, self.bits, self.work, self.seed = kind, bits, work, seed
@@ -84,7 +84,7 @@ class Codes:
         return self.chunk(UNSEEN_CHUNK + part)[0]
 
     def _draw(self, rng: np.random.Generator, num: int) -> np.ndarray:
-        """`num` rows without anything planted."""
+        """Return `num` rows without anything planted."""
         random = rng.integers(0, 2**64, (num, self.words), dtype=np.uint64)
         if self._base is None:
             return random
@@ -94,7 +94,7 @@ class Codes:
         return first ^ ((first ^ second) & random)
 
     def chunk(self, number: int) -> tuple[np.ndarray, np.ndarray]:
-        """((CHUNK_ROWS, words) codes, (m, 3) planted: row, row of the original in this chunk, bits changed)."""
+        """Return ((CHUNK_ROWS, words) codes, (m, 3) planted: row, row of the original in this chunk, bits changed)."""
         rng = np.random.default_rng([self.seed, self.bits, int(self.kind == "real"), number])
         codes = self._draw(rng, CHUNK_ROWS)
         if self._base is not None:
@@ -107,14 +107,14 @@ class Codes:
         copies = np.sort(rng.choice(np.arange(1, CHUNK_ROWS), num_planted, replace=False))
         originals = (rng.random(num_planted) * copies).astype(np.int64)
         flips = rng.integers(0, WIDEST_PLANTED[self.bits] + 1, num_planted)
-        # Only rows that are no copies themselves are copied, so that the planted distances are exact.
+        # Only rows that are not copies themselves are copied, so that the planted distances are exact.
         fresh = ~np.isin(originals, copies)
         copies, originals, flips = copies[fresh], originals[fresh], flips[fresh]
         codes[copies] = flip(codes[originals], flips, self.bits, rng)
         return codes, np.stack([copies, originals, flips], axis=1)
 
     def planted(self, n: int, within: int) -> np.ndarray:
-        """(m, 2) rows of the planted pairs at distance exactly `within` among the first `n`, original first."""
+        """Return (m, 2) rows of the planted pairs at distance exactly `within` among the first `n`, original first."""
         found = []
         for number in range(-(-n // CHUNK_ROWS)):
             planted = self.chunk(number)[1]
@@ -123,11 +123,11 @@ class Codes:
         return np.concatenate(found)
 
     def array(self, n: int) -> np.ndarray:
-        """The first `n` rows in memory, (n, words)."""
+        """Return the first `n` rows in memory, (n, words)."""
         return np.fromfile(self.path(n), "<u8").reshape(n, self.words)
 
     def path(self, n: int) -> Path:
-        """The flat file of the first `n` rows: little-endian words, row after row, nothing else; made where absent."""
+        """Return the flat file of the first `n` rows: only little-endian words, row after row; written if absent."""
         path = self.work / flat_name(self.kind, self.bits, n)
         if not path.exists() or path.stat().st_size != n * self.words * 8:
             self.work.mkdir(parents=True, exist_ok=True)
@@ -137,15 +137,15 @@ class Codes:
         return path
 
     def mapped(self, n: int) -> np.ndarray:
-        """The first `n` rows as a read-only view of the file, (n, words)."""
+        """Return the first `n` rows as a read-only view of the file, (n, words)."""
         return np.memmap(self.path(n), "<u8", "r").reshape(n, self.words)
 
     def queries(self, num: int, n: int, within: int, *, seed: int = 2) -> np.ndarray:
-        """(num, words) queries: half are stored rows with 0 to `within` bits changed, half come from unseen chunks."""
+        """Return (num, words) queries: half are stored rows with 0 to `within` bits changed, half from new chunks."""
         return self.queries_and_rows(num, n, within, seed=seed)[0]
 
     def queries_and_rows(self, num: int, n: int, within: int, *, seed: int = 2) -> tuple[np.ndarray, np.ndarray]:
-        """The queries, and the row that each was made from, -1 for those from unseen chunks."""
+        """Return the queries, and the row that each was made from, -1 for those from unseen chunks."""
         rng = np.random.default_rng([self.seed, seed])
         num_chunks = -(-n // CHUNK_ROWS)
         chosen = rng.choice(num_chunks, min(8, num_chunks), replace=False)

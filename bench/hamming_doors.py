@@ -1,4 +1,4 @@
-"""Each public way to search by Hamming distance as one function, for hamming_exact.py."""
+"""Each public way to search by Hamming distance, as one function for hamming_exact.py."""
 
 import tempfile
 from collections.abc import Callable
@@ -14,19 +14,19 @@ THREADS = 2
 
 
 def query_batch(codes: np.ndarray, queries: np.ndarray, bits: int, within: int) -> Found:
-    """HammingIndex.query_batch."""
+    """Call HammingIndex.query_batch."""
     searcher = Likewise()
     searcher.build(codes, bits, within, THREADS)
     return searcher.query(queries, within, THREADS)
 
 
 def pairs(codes: np.ndarray, queries: np.ndarray, bits: int, within: int) -> np.ndarray:
-    """hamming_pairs."""
+    """Call hamming_pairs."""
     return likewise.hamming_pairs(columns(codes), within=within, threads=THREADS)[0]
 
 
 def stream(codes: np.ndarray, queries: np.ndarray, bits: int, within: int) -> Found:
-    """hamming_stream over a flat file."""
+    """Call hamming_stream over a flat file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "codes.u64"
         path.write_bytes(codes.astype("<u8").tobytes())
@@ -34,7 +34,7 @@ def stream(codes: np.ndarray, queries: np.ndarray, bits: int, within: int) -> Fo
 
 
 def join(codes: np.ndarray, queries: np.ndarray, bits: int, within: int) -> Found:
-    """hamming_join of the queries and the codes."""
+    """Call hamming_join of the queries and the codes."""
     if not hasattr(likewise, "hamming_join"):
         raise NotDone("this version has no hamming_join")
     found = likewise.hamming_join(columns(queries), columns(codes), within=within, threads=THREADS)[0]

@@ -1,13 +1,13 @@
-"""Every door of Hamming search against brute force in NumPy: radii 0 to 16, four widths, three kinds of data.
+"""Compare every function of Hamming search with brute force in NumPy: radii 0 to 16, four widths, three kinds of data.
 
     hamming_exact.py [--queries N] [--doors NAMES] [--seed N]
 
-Prints what was missed and what was extra, which must be nothing, and ends with 1 if it was something; writes
-bench/results/hamming_exact.json for the page. Each setting is a set of fingerprints of its own:
+Prints what was missed and what was extra, and exits with 1 unless both are zero; writes
+bench/results/hamming_exact.json for the page. Each setting has its own set of fingerprints:
 
-random      fair coins; one in ten rows is a copy of another with up to k + 1 bits changed
+random      uniform bits; one in ten rows is a copy of another with up to k + 1 bits changed
 clustered   forty centers, each row one of them with up to k + 2 bits changed: dense neighborhoods
-templated   half of the bits constant, equal rows by the hundred, the rest a few bits away: buckets of everything
+templated   half of the bits constant, equal rows by the hundred, the rest a few bits away: large buckets
 """
 
 import argparse
@@ -34,7 +34,7 @@ NUM_CODES = 3000
 
 
 def flip_up_to(codes: np.ndarray, most: int, bits: int, rng: np.random.Generator) -> np.ndarray:
-    """Copies with 0 to `most` bits changed."""
+    """Return copies with 0 to `most` bits changed."""
     flips = rng.integers(0, most + 1, len(codes))
     chosen = rng.random((len(codes), bits)).argsort(axis=1) < flips[:, None]
     changed = np.zeros_like(codes)
@@ -44,7 +44,7 @@ def flip_up_to(codes: np.ndarray, most: int, bits: int, rng: np.random.Generator
 
 
 def make(kind: str, bits: int, within: int, num: int, rng: np.random.Generator) -> np.ndarray:
-    """(num, words) fingerprints of a kind; bits above the width are 0."""
+    """Return (num, words) fingerprints of a kind; bits above the width are 0."""
     words = -(-bits // 64)
     mask = np.uint64(2**bits - 1) if bits < 64 else np.uint64(2**64 - 1)
 
@@ -69,7 +69,7 @@ def make(kind: str, bits: int, within: int, num: int, rng: np.random.Generator) 
 
 
 def settings(num_queries: int, seed: int) -> Iterator[tuple[str, int, int, np.ndarray, np.ndarray]]:
-    """(kind, bits, within, codes, queries); the queries of all settings together are at least `num_queries`."""
+    """Yield (kind, bits, within, codes, queries), with at least `num_queries` queries in total."""
     total = len(RADII) * len(WIDTHS) * len(KINDS)
     each = -(-num_queries // total)
     for number, (kind, bits, within) in enumerate((a, b, c) for a in KINDS for b in WIDTHS for c in RADII):
@@ -83,19 +83,19 @@ def settings(num_queries: int, seed: int) -> Iterator[tuple[str, int, int, np.nd
 
 
 def score_pairs(codes: np.ndarray, pairs: np.ndarray, within: int) -> hamming_truth.Score:
-    """All pairs: every row is a query, answered by its pairs."""
+    """Score all pairs: every row is a query, answered by its pairs."""
     rows = np.arange(len(codes))
     true = hamming_truth.neighbors(codes, codes, within)
     return hamming_truth.score_pairs(true, rows, pairs)
 
 
 def run(door: str, ask: Callable, num_queries: int, seed: int) -> dict[str, object]:
-    """All settings through one door."""
+    """Run all settings through one function."""
     start = time.perf_counter()
     total = {"num_queries": 0, "num_settings": 0, "num_true": 0, "missed": 0, "extra": 0}
     wrong: list[str] = []
     refused: list[str] = []
-    # All pairs ask every row of the set, so that fewer settings reach the number of queries, but all are wanted.
+    # All pairs query every row, so fewer settings would reach the number of queries, but all are wanted.
     for kind, bits, within, codes, queries in settings(num_queries, seed):
         if door == "hamming_pairs":
             codes = codes[: max(600, len(queries))]
@@ -122,7 +122,7 @@ def run(door: str, ask: Callable, num_queries: int, seed: int) -> dict[str, obje
 
 
 def main() -> None:
-    """See above."""
+    """Compare the functions, and write the results."""
     parser = argparse.ArgumentParser(description="Compare every door with brute force.")
     parser.add_argument("--queries", type=int, default=100_000, help="of each door, over all settings")
     parser.add_argument("--doors", help="names, comma list")

@@ -1,4 +1,4 @@
-"""What our planner foretells: the frontier of plans for the plot, and the time of a query for each row."""
+"""The planner's predictions: the frontier of plans for the plot, and the query time of each row."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ FAMILIES = {
 }  # fmt: skip
 
 
-# From here on the index takes the bits of the data as they are (crates/hamming/src/index/set/choice.rs).
+# Beyond these the index adapts to the bits of the data (crates/hamming/src/index/set/choice.rs).
 SKEW, DEPENDENCE = 0.1, 0.0005
 
 
@@ -22,7 +22,7 @@ def _words(search: Any) -> list[tuple[int, int]]:
 
 
 def costs(work: Path) -> Any:
-    """Costs of this machine, measured once a work folder."""
+    """Return the costs of this machine, measured once per work folder."""
     try:
         from likewise.hamming.costs import Costs
     except ImportError as reason:
@@ -38,7 +38,7 @@ def costs(work: Path) -> Any:
 
 
 def predicted(row: Row, within: int, work: Path, codes: Any = None, keys: list | None = None) -> dict[str, object]:
-    """Microseconds of a query among many on one core, of the plan that has `keys`, else of the one that is chosen."""
+    """Return microseconds per query, batched on one core, for the plan that has `keys`, or for the chosen one."""
     from likewise.hamming.plan import plan_hamming
     from likewise.hamming.statistics import bit_statistics
 
@@ -48,7 +48,7 @@ def predicted(row: Row, within: int, work: Path, codes: Any = None, keys: list |
         shares, dependence = bit_statistics(codes[:: max(1, len(codes) // 10_000)])
         if max(abs(shares - 0.5)) > SKEW or dependence > DEPENDENCE:
             known = {"bit_frequencies": shares, "bit_dependence": dependence}
-    # By the costs of this machine; of a plan that these leave out, by those that are built in, which the index goes by.
+    # By this machine's costs; if these exclude the plan, by the built-in ones, which the index uses.
     searches = []
     for used in (costs(work), None):
         plan = plan_hamming(
@@ -70,7 +70,7 @@ def predicted(row: Row, within: int, work: Path, codes: Any = None, keys: list |
 
 
 def frontier(row: Row, make: object, codes: Any) -> dict[int, dict[str, object]]:
-    """Every plan of the frontier and every search of the literature, as the plot takes them."""
+    """Return every plan of the frontier and every search of the literature, in the form of the plot."""
     from hamming_measures import say
 
     measured = costs(codes.work)

@@ -1,4 +1,4 @@
-"""An index larger than the memory it is built in: one file, made of a flat file, and opened by another process."""
+"""An index larger than the memory it is built in: one file, built from a flat file and opened by another process."""
 
 import json
 import os
@@ -23,7 +23,7 @@ WARM_S = 120
 
 
 def mapped(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, dict[str, object]]:
-    """Seconds, memory and bytes of the file; seconds to open it; single queries cold and warm, batches once warm."""
+    """Return seconds, memory and bytes of the file; seconds to open it; single queries cold and warm, warm batches."""
     (within,) = row.within
     source, path = codes.path(row.n), codes.work / f"{row.id}.index"
     built = codes.work / f"{row.id}.built.json"
@@ -45,14 +45,14 @@ def mapped(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, di
 
 
 def _forget(path: Path) -> None:
-    """Ask the system to drop what it holds of a file."""
+    """Ask the system to drop its cache of a file."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _open(path: Path, row: Row, work: Path, within: int) -> dict[str, object]:
-    """In a process of its own: open, one cold query, warm up, measure, check."""
+    """In a separate process: open, one cold query, warm up, measure, check."""
     from hamming_ours import Likewise
 
     codes = Codes(row.data, row.bits, work=work)
@@ -70,7 +70,7 @@ def _open(path: Path, row: Row, work: Path, within: int) -> dict[str, object]:
     figures["first_query_us"] = cold[0]
     figures["cold_p50_us"], figures["cold_p99_us"] = map(float, np.percentile(cold, (50, 99)))
     warming, rates = time.perf_counter(), []
-    while time.perf_counter() - warming < WARM_S:  # until a batch is no faster than the one before it
+    while time.perf_counter() - warming < WARM_S:  # until a batch is no faster than the previous one
         start = time.perf_counter()
         found = searcher.query(asked, within, row.threads)
         rates.append(len(asked) / (time.perf_counter() - start))

@@ -1,4 +1,4 @@
-"""What is done for a row by one tool in one process: each function returns the figures of each radius."""
+"""Measurements of one row with one tool in one process: each function returns the figures of each radius."""
 
 import ctypes
 import hashlib
@@ -24,13 +24,13 @@ MOST_QUERIES = 1_000_000
 MOST_WARMING = 200_000
 CHECK_PAIRS_OF_WORDS = 4e9  # compares that a brute-force check may cost
 CHECK_S = 5.0
-RIVAL_S = 10.0  # of querying by a rival, all repetitions and the check together
-RIVAL_SHARES = 5  # into which that is cut: finding the rate, three repetitions, the check
+RIVAL_S = 10.0  # of queries by a rival, including all repetitions and the check
+RIVAL_SHARES = 5  # parts of that: finding the rate, three repetitions, the check
 NUM_SINGLES = 20_000
 
 
 def anonymous_bytes() -> int:
-    """Anonymous memory of this process, what the allocator holds back returned first."""
+    """Return the anonymous memory of this process, after returning what the allocator holds back."""
     ctypes.CDLL(None).malloc_trim(0)
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
@@ -39,8 +39,8 @@ def anonymous_bytes() -> int:
 
 
 def truth(codes: Codes, stored: np.ndarray, queries: np.ndarray, within: int, name: str) -> list[np.ndarray]:
-    """Brute force, kept in the work folder for the next tool of the row."""
-    # What was asked of what is in the name: a truth of other queries would make every tool look wrong.
+    """Return matches by brute force, cached in the work folder for the row's next tool."""
+    # The name identifies queries and data: the truth of other queries would make every tool look wrong.
     asked = hashlib.blake2b(np.ascontiguousarray(queries).tobytes(), digest_size=8)
     asked.update(np.ascontiguousarray(stored[:: max(1, len(stored) // 1000)]).tobytes())
     path = codes.work / f"truth-{codes.kind}-{codes.bits}-{len(stored)}-{within}-{name}-{asked.hexdigest()}.npz"
@@ -53,12 +53,12 @@ def truth(codes: Codes, stored: np.ndarray, queries: np.ndarray, within: int, na
 
 
 def num_checked(row: Row) -> int:
-    """Queries whose answer is compared with brute force."""
+    """Return the number of queries whose answer is compared with brute force."""
     return int(min(500, max(10, CHECK_PAIRS_OF_WORDS / (row.n * row.bits / 64))))
 
 
 def queries(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Figures]:
-    """Queries per second, bytes per fingerprint, time of single queries, and what is missed, at each radius."""
+    """Return queries per second, bytes per fingerprint, time of single queries, and misses, at each radius."""
     searcher, large = make(), row.n > 10**8
     stored = codes.mapped(row.n) if large else codes.array(row.n)
     made: dict[int, Figures] = {}
@@ -123,7 +123,7 @@ def _queries_within(
 
 
 def _rate(searcher: Searcher, asked: np.ndarray, within: int, threads: int) -> float:
-    """Queries per second, from batches that grow fourfold until one takes a quarter of a second; warms up as well."""
+    """Return queries per second, from batches that grow fourfold until one takes a quarter of a second; warms up."""
     num = 1
     while True:
         start = time.perf_counter()
@@ -135,7 +135,7 @@ def _rate(searcher: Searcher, asked: np.ndarray, within: int, threads: int) -> f
 
 
 def singles(searcher: Searcher, asked: np.ndarray, within: int) -> Figures:
-    """Median and 99th percentile of single calls from Python, microseconds; a first tenth warms up."""
+    """Return median and 99th percentile of single calls from Python, in microseconds, after a tenth as warm-up."""
     words = asked[:, 0] if asked.shape[1] == 1 else asked
     for query in words[: len(words) // 10]:
         searcher.query_one(query, within)
@@ -149,7 +149,7 @@ def singles(searcher: Searcher, asked: np.ndarray, within: int) -> Figures:
 
 
 def build(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Figures]:
-    """Seconds to make the index."""
+    """Return the seconds to make the index."""
     stored = codes.array(row.n)
     made: dict[int, Figures] = {}
     for within in row.within:
@@ -168,7 +168,7 @@ def build(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Fig
 
 
 def pairs(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Figures]:
-    """Seconds for all pairs; what is missed among the pairs of sampled rows, and of those planted at the radius."""
+    """Return the seconds for all pairs; misses among the pairs of sampled rows, and of those planted at the radius."""
     stored = codes.array(row.n)
     made: dict[int, Figures] = {}
     for within in row.within:
@@ -188,9 +188,9 @@ def pairs(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Fig
 
 def _judged_pairs(row: Row, codes: Codes, stored: np.ndarray, found: np.ndarray, within: int) -> Figures:
     rng = np.random.default_rng(5)
-    # Where a recall was asked for all of them measure it, else those of a million rows are enough to show a miss.
+    # If a recall was requested, all of them measure it; otherwise those of a million rows suffice to show a miss.
     planted = codes.planted(row.n if row.recall else min(row.n, 10**6), within)
-    # Half of the sample are planted originals, since a row drawn at random has mostly no pair at all.
+    # Half of the sample are planted originals, since most random rows have no pair.
     num = num_checked(row)
     sample = np.unique(np.concatenate([rng.integers(0, row.n, num // 2), planted[: num - num // 2, 0]]))
     true = truth(codes, stored, np.ascontiguousarray(stored[sample]), within, "pairs")
@@ -202,7 +202,7 @@ def _judged_pairs(row: Row, codes: Codes, stored: np.ndarray, found: np.ndarray,
 
 
 def _recall_at_radius(share: float, num: int) -> Figures:
-    """The share found of the pairs planted at the radius, and its interval of 95% by the score test (Wilson 1927)."""
+    """Return the share found of pairs planted at the radius, with its 95% interval by the score test (Wilson 1927)."""
     if not num:
         return {"recall_at_radius": 1.0}
     z2 = 1.959964**2
@@ -213,7 +213,7 @@ def _recall_at_radius(share: float, num: int) -> Figures:
 
 
 def written(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Figures]:
-    """Seconds for all pairs of a flat file into a Parquet file, within a bound of memory, and its pairs judged."""
+    """Return the seconds to write all pairs of a flat file to Parquet in bounded memory, and the score of the pairs."""
     import pyarrow.parquet as pq
 
     stored, out = codes.mapped(row.n), codes.work / f"{row.id}.parquet"
@@ -234,12 +234,12 @@ def written(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, F
 
 
 def enough(searcher: Searcher, seconds: list[float]) -> bool:
-    """Whether a rival has had its time: what takes minutes is not done five times."""
+    """Return whether a rival has used its time: work of minutes is not repeated five times."""
     return searcher.name != OURS and sum(seconds) > RIVAL_S
 
 
 def _found_share(planted: np.ndarray, found: np.ndarray) -> float:
-    """Share of the planted pairs (left < right) among the found ones."""
+    """Return the share of the planted pairs (left < right) that were found."""
     if not len(planted):
         return 1.0
     low = found[(found < planted.max() + 1).all(axis=1)].astype(np.int64)
@@ -248,7 +248,7 @@ def _found_share(planted: np.ndarray, found: np.ndarray) -> float:
 
 
 def stream(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Figures]:
-    """Seconds for one pass of the flat file by a set of queries."""
+    """Return the seconds for one pass of the flat file by a set of queries."""
     path, searcher = codes.path(row.n), make()
     made: dict[int, Figures] = {}
     for within in row.within:
@@ -274,5 +274,5 @@ def stream(row: Row, make: Callable[[], Searcher], codes: Codes) -> dict[int, Fi
 
 
 def say(row: Row, searcher: Searcher, within: int, figures: Figures) -> None:
-    """One line to stderr, which hamming.py shows, and keeps where the process comes to no end."""
+    """Print one line to stderr, which hamming.py shows, and keeps if the process does not finish."""
     print(f"{row.id} {within} {json.dumps(figures)}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Do one row by one tool in this process and print its figures as the last line, for hamming.py.
+"""Measure one row with one tool in this process and print its figures as the last line, for hamming.py.
 
 hamming_one.py ROW TOOL RADII WORK REPEATS
 """
@@ -31,7 +31,7 @@ MEASURES = {
 
 
 def maker(tool: str, row: hamming_rows.Row) -> Callable[[], Searcher]:
-    """What makes a fresh searcher of that name."""
+    """Return a factory of searchers of that name."""
     if tool != hamming_rows.OURS:
         return hamming_registry.find(tool)
     from hamming_ours import Likewise
@@ -41,7 +41,7 @@ def maker(tool: str, row: hamming_rows.Row) -> Callable[[], Searcher]:
 
 
 def main() -> None:
-    """See above."""
+    """Measure the row, and print its figures."""
     row_id, tool, radii, work, repeats = sys.argv[1:]
     row = hamming_rows.find(row_id)
     row = replace(row, repeats=min(row.repeats, int(repeats)), within=tuple(map(int, radii.split(","))))

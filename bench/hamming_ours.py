@@ -1,4 +1,4 @@
-"""Likewise behind the same verbs as its rivals (rivals/hamming_protocol.py)."""
+"""Likewise with the interface of its rivals (rivals/hamming_protocol.py)."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from rivals.hamming_protocol import Found, NotDone, Searcher
 
 
 def columns(codes: np.ndarray) -> np.ndarray:
-    """(n,) where a fingerprint is one word, as the doors take it."""
+    """Return an (n,) array if a fingerprint is one word, as the public functions take it."""
     return codes[:, 0] if codes.shape[1] == 1 else codes
 
 
@@ -34,16 +34,16 @@ class Likewise(Searcher):
         self.index = likewise.HammingIndex(columns(codes), ids, within, self.memory_bytes, bits=bits, threads=threads)
 
     def query(self, queries: np.ndarray, within: int, threads: int) -> Found:
-        """By the threads that the index was made with."""
+        """Query with the threads that the index was made with."""
         found = self.index.query_batch(columns(queries), within)
         return Found(found.offsets, found.rows, are_codes=not self.with_rows)
 
     def query_one(self, query: np.ndarray, within: int) -> object:
-        """One query, as an online caller asks it."""
+        """Ask one query, as an online caller does."""
         return self.index.query(query, within)
 
     def build_file(self, source: Path, path: Path, bits: int, within: int, threads: int, memory_bytes: int) -> None:
-        """One file of a flat file, in so much memory."""
+        """Build an index file from a flat file, in bounded memory."""
         if not hasattr(getattr(likewise, "HammingIndex", None), "build"):
             raise NotDone("this version builds no index file")
         ids = None if self.with_rows else False
@@ -53,15 +53,15 @@ class Likewise(Searcher):
         )  # fmt: skip
 
     def open(self, path: Path, threads: int) -> None:
-        """The file of `save`, mapped."""
+        """Map the saved file."""
         self.index = likewise.HammingIndex.open(path, threads=threads)
 
     def keys(self) -> list[tuple[int, int]]:
-        """(mask, radius) of the tables of the index."""
+        """Return (mask, radius) of the tables of the index."""
         return self.index.stats["keys"]
 
     def facts(self) -> dict[str, object]:
-        """What the index says about itself."""
+        """Return the statistics of the index."""
         return {"stats": self.index.stats}
 
     def pairs(self, codes: np.ndarray, bits: int, within: int, threads: int) -> np.ndarray:
@@ -69,12 +69,12 @@ class Likewise(Searcher):
         return likewise.hamming_pairs(columns(codes), within=within, threads=threads, **options)[0]
 
     def write_pairs(self, codes: np.ndarray, out: Path, within: int, threads: int, memory_bytes: int) -> int:
-        """All pairs of a mapped file into a Parquet file, within so much memory; their number."""
+        """Write all pairs of a mapped file to Parquet, in bounded memory; return their number."""
         found = likewise.hamming_pairs(columns(codes), within=within, out=out, memory=memory_bytes, threads=threads)
         return found.num_pairs
 
     def stream(self, queries: np.ndarray, path: Path, bits: int, within: int, threads: int) -> Found:
-        """One pass over a flat file."""
+        """Pass once over a flat file."""
         from likewise.hamming import pairs as hamming
 
         if not hasattr(hamming, "hamming_stream"):

@@ -1,6 +1,6 @@
-"""The pages on Hamming search, from the results: a short table in the summary, all tables on a page of their own.
+"""Write the pages on Hamming search from the results: a short table in the summary, all tables on a separate page.
 
-Tables are put between two marks; the words around them are written by hand and stay.
+Tables are written between two markers; the surrounding text is written by hand and left alone.
 """
 
 import json
@@ -17,7 +17,7 @@ RAW = "hamming-tables.md"
 # Rows of the short table: queries on one core.
 SHORT = (("1e6", 64), ("1e7", 64))
 EXACT = Path(__file__).parent / "results" / "hamming_exact.json"
-# How a figure is printed: label, how many of its unit make one.
+# How a figure is printed: label, divisor, format.
 FIGURES = {
     "queries_per_s": ("queries/s", 1, "{:,.0f}"),
     "seconds": ("s", 1, "{:,.3g}"),
@@ -32,31 +32,31 @@ FIGURES = {
     "cold_p99_us": ("us the same, 99th percentile", 1, "{:.0f}"),
     "recall_upper": ("recall of pairs at the radius, upper end of the interval of 95%", 1, "{:.4f}"),
 }
-# Fewer queries than this are shown with the rate.
+# Rates from fewer queries than this show the number.
 FEW_QUERIES = 1000
 Row = dict[str, Any]
 
 
 def figures_of(result: Row, row: hamming_rows.Row, tool: str, within: int) -> Row:
-    """The figures of one cell; `not_run` where there are none."""
+    """Return the figures of one cell; `not_run` if there are none."""
     entry = result["rows"].get(row.id, {}).get("tools", {}).get(tool, {})
     missing = "not measured yet" if within in row.radii_of(tool) else "-"
     return entry.get("within", {}).get(str(within), {"not_run": missing})
 
 
 def say(figure: str, value: float) -> str:
-    """A value with its unit."""
+    """Return a value with its unit."""
     label, unit, form = FIGURES[figure]
     return f"{form.format(value / unit)} {label}"
 
 
 def cell(text: object) -> str:
-    """Text that a table can hold."""
+    """Return text that fits a table cell."""
     return str(text).replace("|", "/").replace("\n", " ")
 
 
 def summary(result: Row) -> str:
-    """Queries per second of ours and of the fastest exact search of another package, and how many goals are reached."""
+    """Return the table of our queries per second, the fastest exact search of another package, and goals reached."""
     lines = [
         _machine(result),
         "",
@@ -96,7 +96,7 @@ def _machine(result: Row) -> str:
 
 
 def goals(result: Row) -> list[str]:
-    """Every goal of the design and the figure next to it."""
+    """Return every goal of the design, with the figure measured for it."""
     lines = ["## Goals", "", "| work | data | k | goal | measured | reached |", "|---|---|---|---|---|---|"]
     for row in hamming_rows.rows():
         for within, wanted in row.goals.items():
@@ -131,7 +131,7 @@ def _exactness(found: Row) -> str:
 
 
 def rate(found: Row) -> str:
-    """Queries per second; with their number where so few were asked that the figure is an extrapolation."""
+    """Return queries per second; with their number if few were asked, since the figure is then an extrapolation."""
     if "queries_per_s" not in found:
         return cell(found["not_run"])
     few = f" ({found['num_queries']:,} asked)" if found["num_queries"] < FEW_QUERIES else ""
@@ -140,7 +140,7 @@ def rate(found: Row) -> str:
 
 
 def query_tables(result: Row) -> list[str]:
-    """Queries per second and the share that is found, a table for each size and data."""
+    """Return a table of queries per second and share found, for each size and data."""
     lines = ["## Queries, one core"]
     for row in hamming_rows.rows():
         if row.measure != "queries" or row.threads != 1:
@@ -174,7 +174,7 @@ def query_tables(result: Row) -> list[str]:
 
 
 def work_table(result: Row, measures: tuple[str, ...], title: str) -> list[str]:
-    """Rows whose figure is seconds or a few figures of a large set."""
+    """Return a table of rows measured in seconds, or with a few figures of a large set."""
     lines = [
         f"## {title}",
         "",
@@ -204,12 +204,12 @@ def work_table(result: Row, measures: tuple[str, ...], title: str) -> list[str]:
 def _shown(row: hamming_rows.Row, figure: str) -> bool:
     if figure in ("peak_anonymous_bytes", "recall_upper"):
         return False
-    # Seconds of a pass mean something only where the number of queries was given.
+    # Seconds of a pass are meaningful only if the number of queries was given.
     return figure != "seconds" or row.measure != "queries" or row.num_queries is not None
 
 
 def predictions(result: Row) -> list[str]:
-    """The planner's prediction and the measurement, one core."""
+    """Return the planner's predictions and the measurements, one core."""
     lines = [
         "## Predicted and measured", "",
         "| fingerprints | data | k | plan | predicted us | measured us | measured / predicted |",
@@ -230,7 +230,7 @@ def predictions(result: Row) -> list[str]:
 
 
 def exactness() -> list[str]:
-    """The table of hamming_exact.py."""
+    """Return the table of hamming_exact.py."""
     if not EXACT.exists():
         return []
     found = json.loads(EXACT.read_text(encoding="utf-8"))
@@ -253,7 +253,7 @@ def exactness() -> list[str]:
 
 
 def settings(result: Row) -> list[str]:
-    """How each tool was used."""
+    """Return how each tool was used."""
     said = {
         tool: entry["settings"]
         for row in result["rows"].values()
@@ -269,7 +269,7 @@ def _either(numbers: list[int]) -> str:
 
 
 def markdown(result: Row) -> str:
-    """All tables, the machine above them."""
+    """Return all tables, with the machine above them."""
     repeats = sorted({entry["repeats"] for row in result["rows"].values() for entry in row["tools"].values()})
     lines = [
         _machine(result),
@@ -288,7 +288,7 @@ def markdown(result: Row) -> str:
 
 
 def write(result: Row, page: Path, *, with_plot: bool = True) -> None:
-    """Put the short table into the summary and all tables into the page next to it, with the plot."""
+    """Write the short table into the summary, and all tables and the plot into the page next to it."""
     if with_plot:
         hamming_plot.draw(result, page.parent)
     table.insert(page, MARK, summary(result))

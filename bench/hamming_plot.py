@@ -1,4 +1,4 @@
-"""The frontier of plans: bytes per fingerprint against microseconds per query, predicted and measured, as one SVG."""
+"""Plot the frontier of plans as SVG: bytes per fingerprint against microseconds per query, predicted and measured."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ NAME = "hamming-frontier.svg"
 ROW = "frontier-1e8"
 MEASURED = ("small-1e8-uniform", "fast-1e8-uniform")
 INK, GRAY, ORANGE = "#1f5fa8", "#777777", "#c8501e"
-# Storing every neighbor takes a page of its own on any axis; it is left out of the plot, not of the table.
+# Storing every neighbor would need an axis of its own; it is omitted from the plot, not from the table.
 MOST_BYTES = 1000
 
 
@@ -20,7 +20,7 @@ def _plans(result: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _measured(result: dict[str, Any]) -> list[tuple[str, float, float]]:
-    """(tool, bytes per fingerprint, microseconds of one core) of the rows of this size."""
+    """Return (tool, bytes per fingerprint, microseconds of one core) of the rows of this size."""
     points = []
     for row_id in MEASURED:
         row = hamming_rows.find(row_id)
@@ -32,7 +32,7 @@ def _measured(result: dict[str, Any]) -> list[tuple[str, float, float]]:
 
 
 def lines(result: dict[str, Any]) -> list[str]:
-    """The Markdown: the plot and its figures."""
+    """Return the Markdown lines of the plot and its figures."""
     plans = _plans(result)
     if not plans:
         return []
@@ -57,7 +57,7 @@ def lines(result: dict[str, Any]) -> list[str]:
 
 
 def draw(result: dict[str, Any], folder: Path) -> None:
-    """Write the SVG beside the page; nothing where no frontier was made."""
+    """Write the SVG next to the page; nothing if there is no frontier."""
     plans = [plan for plan in _plans(result) if plan["bytes_a_fingerprint"] <= MOST_BYTES]
     if not plans:
         return

@@ -1,4 +1,4 @@
-"""The rows of the benchmark of Hamming search: what is searched in, within what radius, by whom, and the goal."""
+"""Rows of the Hamming search benchmark: what is searched, within what radius, by which tools, and the goal."""
 
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -11,27 +11,27 @@ QUERY_RIVALS = (
 PAIR_RIVALS = ("simhash-pybind find_all", "faiss IndexBinaryMultiHash", "faiss IndexBinaryFlat")
 RIVAL_WITHIN = (3, 6, 10)
 RIVAL_SIZES = (10**6, 10**7)
-RIVAL_LIMIT_S = {10**6: 45.0, 10**7: 75.0}  # of one process of a rival: data read, index made, queries asked
+RIVAL_LIMIT_S = {10**6: 45.0, 10**7: 75.0}  # for one process of a rival: read data, make the index, query
 KINDS = ("uniform", "real")
 DATA = {"uniform": "uniform", "real": "real paragraphs"}
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A figure of the results that is to be at least or at most `value`."""
+    """A figure of the results that must be at least or at most `value`."""
 
     figure: str
     relation: str  # ">=" or "<="
     value: float
 
     def is_met(self, found: float) -> bool:
-        """Whether the figure reaches it."""
+        """Return whether the figure reaches it."""
         return found >= self.value if self.relation == ">=" else found <= self.value
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of work; `measure` names the function of hamming_measures.py that does it."""
+    """One line of work; `measure` names the function of hamming_measures.py for it."""
 
     id: str
     measure: str  # queries, build, pairs, written, stream, mapped, frontier
@@ -44,24 +44,24 @@ class Row:
     tools: tuple[str, ...] = (OURS,)
     goals: dict[int, tuple[Goal, ...]] = field(default_factory=dict)  # by radius
     repeats: int = 3
-    num_queries: int | None = None  # as many as fill a second where None
-    bytes_a_fingerprint: float | None = None  # memory that our planner is given
-    memory_bytes: int | None = None  # bound of the whole call
-    with_rows: bool = True  # else the index gives back fingerprints, and keeps no rows
-    recall: float | None = None  # asked for; None is exact
+    num_queries: int | None = None  # None: as many as fill a second
+    bytes_a_fingerprint: float | None = None  # memory given to our planner
+    memory_bytes: int | None = None  # limit for the whole call
+    with_rows: bool = True  # otherwise the index returns fingerprints and stores no rows
+    recall: float | None = None  # requested; None is exact
     limit_s: float = 280
 
     def radii_of(self, tool: str) -> tuple[int, ...]:
-        """The radii that the tool is asked for, the quick ones first."""
+        """Return the radii for the tool, the quick ones first."""
         return self.within if tool == OURS or len(self.within) == 1 else RIVAL_WITHIN
 
     def limit_of(self, tool: str) -> float:
-        """Seconds that one process of the tool may take."""
+        """Return the seconds that one process of the tool may take."""
         return self.limit_s if tool == OURS else RIVAL_LIMIT_S[self.n]
 
 
 def short(n: float) -> str:
-    """1000000 -> 1e6."""
+    """Return 1000000 as 1e6."""
     return f"{n:.0e}".replace("e+0", "e")
 
 
@@ -70,7 +70,7 @@ def _rate(value: float) -> tuple[Goal, ...]:
 
 
 def rows() -> list[Row]:
-    """All of them, from the quick ones to the large ones."""
+    """Return all rows, from quick to large ones."""
     made = [
         Row("frontier-1e8", "frontier", "plans for 1e8", "uniform", 10**8),
     ]
@@ -186,7 +186,7 @@ def rows() -> list[Row]:
 
 
 def chosen(only: str | None, sizes: str | None) -> list[Row]:
-    """Rows whose id fits one of the patterns of `only`, and whose n is one of `sizes` (comma lists)."""
+    """Return rows whose id matches one of the patterns in `only`, and whose n is one of `sizes` (comma lists)."""
     found = rows()
     if only:
         found = [row for row in found if any(fnmatchcase(row.id, pattern) for pattern in only.split(","))]
@@ -196,5 +196,5 @@ def chosen(only: str | None, sizes: str | None) -> list[Row]:
 
 
 def find(row_id: str) -> Row:
-    """The row of that id."""
+    """Return the row of that id."""
     return next(row for row in rows() if row.id == row_id)

@@ -1,4 +1,4 @@
-"""Neighbors by brute force in plain NumPy, independent of every package that is measured, and what a result misses."""
+"""Neighbors by brute force in plain NumPy, independent of all measured packages, and what a result misses."""
 
 from dataclasses import dataclass
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from rivals.hamming_protocol import Found
 
-BLOCK_ROWS = 1 << 16  # of one word: half a megabyte, so that a block stays in the cache for all queries
+BLOCK_ROWS = 1 << 16  # of one word: half a megabyte, so that a block fits the cache for all queries
 MOST_LOOKED_AT = 1_000_000
 
 
 @dataclass(frozen=True)
 class Score:
-    """`missed` and `extra` of `num_true` matches of `num_queries` queries."""
+    """`missed` and `extra` matches, compared with `num_true` matches of `num_queries` queries."""
 
     num_queries: int
     num_true: int
@@ -20,7 +20,7 @@ class Score:
     extra: int
 
     def to_dict(self) -> dict[str, float]:
-        """For the results; recall is 1 where there was nothing to find."""
+        """Return the fields of the results; recall is 1 if there was nothing to find."""
         recall = 1 - self.missed / self.num_true if self.num_true else 1.0
         return {
             "num_checked": self.num_queries,
@@ -32,7 +32,7 @@ class Score:
 
 
 def neighbors(codes: np.ndarray, queries: np.ndarray, within: int) -> list[np.ndarray]:
-    """For each query the sorted rows at distance `within` or less; codes and queries are (n, words)."""
+    """Return for each query the sorted rows within distance `within`; codes and queries are (n, words)."""
     found: list[list[np.ndarray]] = [[] for _ in queries]
     for low in range(0, len(codes), BLOCK_ROWS):
         columns = np.ascontiguousarray(codes[low : low + BLOCK_ROWS].T)
@@ -47,7 +47,7 @@ def neighbors(codes: np.ndarray, queries: np.ndarray, within: int) -> list[np.nd
 
 
 def score(truth: list[np.ndarray], offsets: np.ndarray, rows: np.ndarray) -> Score:
-    """A result as offsets and rows against the truth of the same queries; a row that is given twice is extra."""
+    """Score a result of offsets and rows against the truth of the same queries; a row given twice is extra."""
     missed = extra = 0
     for number, true in enumerate(truth):
         given = rows[offsets[number] : offsets[number + 1]]
@@ -58,14 +58,14 @@ def score(truth: list[np.ndarray], offsets: np.ndarray, rows: np.ndarray) -> Sco
 
 
 def score_found(codes: np.ndarray, truth: list[np.ndarray], found: Found) -> Score:
-    """As `score`; where fingerprints were found and not rows, of the distinct fingerprints."""
+    """Score like `score`; if fingerprints were found instead of rows, score the distinct fingerprints."""
     if found.are_codes:
         truth = [np.unique(codes[rows, 0]) for rows in truth]
     return score(truth, found.offsets, found.rows)
 
 
 def score_known(codes: np.ndarray, queries: np.ndarray, known: np.ndarray, within: int, found: Found) -> dict[str, int]:
-    """What is missed of the matches that are known because they were made (-1: none), and what lies too far away."""
+    """Return how many planted matches (-1: none) are missed, and how many results are too far away."""
     of_query = np.repeat(np.arange(len(queries)), np.diff(found.offsets))
     asked = np.flatnonzero(known >= 0)
     wanted, given = known[asked].astype(np.uint64), found.rows.astype(np.uint64)
@@ -75,7 +75,7 @@ def score_known(codes: np.ndarray, queries: np.ndarray, known: np.ndarray, withi
     # Query and match as one number: the product spreads queries so that two such numbers are never equal by chance.
     spread = np.uint64(0x9E3779B97F4A7C15)
     is_found = np.isin(asked.astype(np.uint64) * spread ^ wanted, of_query.astype(np.uint64) * spread ^ given)
-    looked_at = np.argsort(found.rows)[:MOST_LOOKED_AT]  # in order of the row, for the sake of a mapped file
+    looked_at = np.argsort(found.rows)[:MOST_LOOKED_AT]  # in row order, for a mapped file
     matches = found.rows[looked_at]
     near = matches.reshape(-1, 1) if found.are_codes else codes[np.asarray(matches, np.int64)]
     distance = np.bitwise_count(near ^ queries[of_query[looked_at]]).sum(axis=1)
@@ -88,7 +88,7 @@ def score_known(codes: np.ndarray, queries: np.ndarray, known: np.ndarray, withi
 
 
 def score_pairs(truth: list[np.ndarray], rows: np.ndarray, pairs: np.ndarray) -> Score:
-    """Pairs (m, 2) against the truth of the queries `rows`, which are rows of the set themselves."""
+    """Score pairs (m, 2) against the truth of the queries `rows`, which are rows of the set themselves."""
     order = np.argsort(rows)
     touching = pairs[np.isin(pairs, rows).any(axis=1)]
     both = np.concatenate([touching, touching[:, ::-1]])

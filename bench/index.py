@@ -4,10 +4,10 @@
     index.py single|open|memory|texts|minhash [--work FOLDER]
     index.py page|plot
 
-`grow` feeds fingerprints of 64 bits with ids of 32 characters, and stops to measure at 1e5, 3e5, 1e6, ...: durable
-batches of 1,000 with `check_and_add_batch`, batches of 1,000 with `check_batch` that nobody has seen, and such of which
-every second document is near one that is held. It goes on where it stopped, so that a large index is made in slices of
-`--seconds`. The other steps use the index as large as it is. Each writes its
+`grow` adds 64-bit fingerprints with ids of 32 characters, and stops to measure at 1e5, 3e5, 1e6, ...: durable
+batches of 1,000 with `check_and_add_batch`, batches of 1,000 unseen ones with `check_batch`, and batches in which
+every second document is near a stored one. It continues where it stopped, so that a large index is built in slices of
+`--seconds`. The other steps use the index at its current size. Each writes its
 figures into results/index.json; `page` writes the tables of docs/benchmarks/index.md, `plot` its picture (with
 matplotlib).
 """
@@ -52,7 +52,7 @@ class Arrivals:
         )
 
     def half_seen(self, num: int) -> list[likewise.Sketches]:
-        """Batches of which every second document is near one that is held: 0 to 3 bits changed."""
+        """Return batches in which every second document is near a stored one: 0 to 3 bits changed."""
         held = self.take(0, hamming_data.CHUNK_ROWS // 10)[1].array
         chance = np.random.default_rng(9)
         batches = []
@@ -64,7 +64,7 @@ class Arrivals:
         return batches
 
     def take(self, row: int, count: int) -> tuple[list[str], likewise.Sketches]:
-        """Those from `row` on, up to `count` within one chunk."""
+        """Return up to `count` of them from `row` on, within one chunk."""
         number, start = divmod(row, hamming_data.CHUNK_ROWS)
         if number != self._number:
             self._chunk, self._number = self._codes.chunk(number)[0], number
@@ -73,7 +73,7 @@ class Arrivals:
 
 
 def save(name: str, figures: dict) -> None:
-    """Put the figures of a step into the results."""
+    """Add the figures of a step to the results."""
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"steps": {}}
     results["machine"] = machine.facts()
     results["steps"].setdefault(name, {})
@@ -96,7 +96,7 @@ def percentiles(seconds: list[float]) -> dict:
 
 
 def batches_per_second(index: likewise.Index, given: list) -> dict:
-    """Documents per second of durable batches, and the percentiles of a batch."""
+    """Return documents per second of durable batches, and the percentiles of a batch."""
     took = []
     for ids, sketches in given:
         began = time.perf_counter()
@@ -110,7 +110,7 @@ def unseen(arrivals: Arrivals, num: int) -> list[likewise.Sketches]:
 
 
 def checks_per_second(index: likewise.Index, given: list[likewise.Sketches]) -> float:
-    """Documents per second of batches of 1,000, by one thread of Python."""
+    """Return documents per second of batches of 1,000, from one Python thread."""
     began = time.perf_counter()
     for sketches in given:
         index.check_batch(sketches)
@@ -149,7 +149,7 @@ def timed(call: object, given: list) -> list[float]:
 
 
 def single(work: Path, kind: str, num: int = 5_000) -> None:
-    """One document at a time: texts of 2.4 kB would be sketching alone, so these are short ones."""
+    """Measure single documents: short texts, since texts of 2.4 kB would measure sketching alone."""
     path = work / f"grow-{kind}"
     chance = np.random.default_rng(5)
     words = [f"word{i}" for i in range(5_000)]
@@ -172,7 +172,7 @@ def single(work: Path, kind: str, num: int = 5_000) -> None:
 
 
 def opening(work: Path, kind: str) -> None:
-    """Seconds until a process that begins has its first answer: after a clean stop, and after a kill."""
+    """Measure the seconds until a new process has its first answer: after a clean stop, and after a kill."""
     path = work / f"grow-{kind}"
     figures = {"after_close_s": [], "after_kill_s": []}
     code = (
@@ -198,7 +198,7 @@ def opening(work: Path, kind: str) -> None:
 
 
 def memory(work: Path, kind: str) -> None:
-    """Memory of a process that opened the index and asked it a hundred thousand times."""
+    """Measure the memory of a process that opened the index and queried it a hundred thousand times."""
     arrivals = Arrivals(kind, work)
     arrivals.take(UNSEEN, BATCH)
     before, mapped = resident("RssAnon"), resident("RssFile")
@@ -220,7 +220,7 @@ def corpus_texts() -> list[str]:
 
 
 def texts(work: Path, kind: str) -> None:
-    """Real documents of 2.4 kB in durable batches of 1,000, beside what the index holds already."""
+    """Add real documents of 2.4 kB in durable batches of 1,000 to the existing index."""
     given = corpus_texts()
     num_bytes = sum(len(text.encode()) for text in given) / len(given)
     with likewise.Index(work / f"grow-{kind}", RECIPE) as index:
@@ -234,7 +234,7 @@ def texts(work: Path, kind: str) -> None:
 
 
 def minhash(work: Path) -> None:
-    """The same documents by MinHash, verified on stored feature sets, in a new index."""
+    """Add the same documents by MinHash, verified on stored feature sets, to a new index."""
     given = corpus_texts()
     for name, recipe in {"0.55": likewise.Recipe.minhash(0.55), "0.8": likewise.Recipe.minhash(0.8)}.items():
         path = work / "minhash"

@@ -1,15 +1,15 @@
-"""Additions and removals of an index that holds a fixed number of documents: its sizes must stay flat.
+"""Add to and remove from an index that holds a fixed number of documents: its sizes must stay constant.
 
     index_churn.py [--pattern oldest random mixed ttl] [--operations 1e6] [--live 20000] [--samples 40] [--work FOLDER]
 
-Patterns say which document goes when another one comes: the oldest one, one at random, at random but for a half that
-stays for good and comes in the first tenth of the time (mixed), or whatever is older than 60 s by a clock that is set
-forward (ttl). An operation is an addition or a removal. Fingerprints are uniform, so that hardly any document is a
-duplicate; every 20th is, and comes within 10 documents of its original.
+Patterns select the document removed when another is added: the oldest, a random one, a random one except for a half
+that is never removed and is added in the first tenth of the run (mixed), or any older than 60 s by a clock that is
+advanced (ttl). An operation is an addition or a removal. Fingerprints are uniform, so that hardly any document is a
+duplicate; every 20th is, and is added within 10 documents of its original.
 
-At intervals the bytes of the database, the log and the segments are noted, the anonymous memory of the process, and how
-long it takes to open the index for reading beside the writer. The slope of each over the second half of the run, with
-its 95% interval, goes into results/index_churn.json, as a share of the mean for each million operations.
+At intervals it records the bytes of the database, the log and the segments, the anonymous memory of the process, and
+the time to open the index for reading next to the writer. results/index_churn.json gets the slope of each over the
+second half of the run, with its 95% interval, as a share of the mean per million operations.
 """
 
 import argparse
@@ -34,7 +34,7 @@ BATCH, TTL_S = 500, 60
 
 
 def sketches(first: int, num: int) -> likewise.Sketches:
-    """Fingerprints of consecutive numbers; every 20th is that of the number 10 before."""
+    """Return fingerprints of consecutive numbers; every 20th is that of the number 10 before."""
     numbers = np.arange(first, first + num, dtype=np.uint64)
     numbers -= np.where(numbers % 20 == 19, 10, 0).astype(np.uint64)
     # The mixing function of splitmix64.
@@ -51,7 +51,7 @@ def anonymous_bytes() -> int:
 
 
 def open_ms(path: Path) -> float:
-    """Median of five openings for reading."""
+    """Return the median milliseconds of five openings for reading."""
     times = []
     for _ in range(5):
         began = time.perf_counter()
@@ -61,7 +61,7 @@ def open_ms(path: Path) -> float:
 
 
 def slope(samples: list[dict], name: str) -> dict:
-    """The change in a million operations as a share of the mean, by least squares over the second half."""
+    """Return the change per million operations as a share of the mean, by least squares over the second half."""
     part = samples[len(samples) // 2 :]
     x = np.array([sample["operations"] for sample in part]) / 1e6
     y = np.array([sample[name] for sample in part], float)
@@ -69,7 +69,7 @@ def slope(samples: list[dict], name: str) -> dict:
     found = (centered * (y - y.mean())).sum() / (centered**2).sum()
     rest = y - y.mean() - found * centered
     error = np.sqrt((rest**2).sum() / max(1, len(y) - 2) / (centered**2).sum())
-    # Of Student's distribution for 10 and more degrees of freedom.
+    # From Student's distribution for 10 and more degrees of freedom.
     reach = 2.1 * error
     mean = max(y.mean(), 1e-9)
     return {
@@ -81,14 +81,14 @@ def slope(samples: list[dict], name: str) -> dict:
 
 
 class Churn:
-    """An index, and which documents it holds."""
+    """An index, and the documents in it."""
 
     def __init__(self, pattern: str, num_live: int, num_operations: int, index: likewise.Index) -> None:
         self.pattern, self.num_live, self.index = pattern, num_live, index
         self.chance = random.Random(1)
         self.live: list[int] = []
         self.num_stay = num_live // 2 if pattern == "mixed" else 0
-        # One in so many documents stays, so that those that do are spread over the first tenth of the run.
+        # Documents that are never removed are spread over the first tenth of the run.
         self.stay_every = max(2, num_operations // 20 // max(1, self.num_stay))
         self.num_staying = self.next = self.oldest = self.num_operations = 0
         self.now = 1_000_000

@@ -1,4 +1,4 @@
-"""The tables of docs/benchmarks/index.md, between two marks, from the results; the words around them stay."""
+"""Write the tables of docs/benchmarks/index.md between two markers, from the results; other text is left alone."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ PLOT = PAGE.with_name("index-growth.svg")
 MARK = "index"
 GROWN = "{kind}-10000000"
 KINDS = ("uniform", "real")
-# What was aimed at: words, where the figure stands, relation, value, unit.
+# Goals: description, path of the figure, relation, value, unit.
 GOALS = [
     (
         "durable batches of 1,000 fingerprints, 1e7 held",
@@ -40,7 +40,7 @@ GOALS = [
 
 
 def found(results: dict[str, Any], path: tuple[str, ...]) -> float | None:
-    """The figure at a path, None where it was not measured."""
+    """Return the figure at a path, None if it was not measured."""
     at: Any = results["steps"]
     for name in path:
         at = at.get(name, {}) if isinstance(at, dict) else {}
@@ -48,12 +48,12 @@ def found(results: dict[str, Any], path: tuple[str, ...]) -> float | None:
 
 
 def said(value: float, unit: str) -> str:
-    """A value with its unit."""
+    """Return a value with its unit."""
     return f"{value:,.0f}{unit}" if value >= 100 else f"{value:,.3g} {unit}"
 
 
 def _cell(value: float | None, relation: str, goal: float, unit: str) -> str:
-    """What was measured; in bold where it misses the goal."""
+    """Return the measured value, in bold if it misses the goal."""
     if value is None:
         return "not measured"
     reached = value >= goal if relation == ">=" else value <= goal
@@ -61,7 +61,7 @@ def _cell(value: float | None, relation: str, goal: float, unit: str) -> str:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """All tables."""
+    """Return all tables."""
     facts = results["machine"]
     lines = [
         f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, {facts['date']}, "
@@ -97,7 +97,7 @@ def write(results: dict[str, Any]) -> None:
 
 
 def plot(results: dict[str, Any]) -> None:
-    """Draw what a document costs as the index grows."""
+    """Plot the cost per document as the index grows."""
     looks = {
         "microseconds an addition,\ndurable batches of 1,000": lambda row: 1e6 / row["documents_per_s"],
         "microseconds a check,\nbatches of 1,000": lambda row: 1e6 / row["checks_per_s"],

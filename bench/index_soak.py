@@ -1,11 +1,11 @@
-"""Hours of use by four threads at once: memory must stay flat, and the end be that of the same steps one by one.
+"""Use an index for hours with four threads: memory must stay constant, and the result equal that of the ordered steps.
 
     index_soak.py --minutes 60 [--pause-ms 2] [--recipe minhash] [--work FOLDER]
 
-Threads add batches and single documents, check and remove. Adds note their `seq`, removals come between adds, so that
-the order of everything is known. At the end a second index is fed in that order by one thread: every verdict, and
-everything known of every document, must be equal. What was answered is noted in a file, and texts follow from their
-numbers, so that the memory that is measured is the index's and not the benchmark's.
+Threads add batches and single documents, check and remove. Adds record their `seq`, removals occur between adds, so
+the order of all steps is known. At the end one thread repeats them in that order on a second index: every verdict, and
+every document's record, must be equal. Answers are stored in a file, and texts are functions of their
+numbers, so that the measured memory is the index's and not the benchmark's.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import machine
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "index_soak.json"
 NUM_THREADS, NUM_BASES = 4, 2_000
-# Beyond it documents are removed as fast as they come, so that memory has a level to stay at.
+# Beyond it, documents are removed as fast as they are added, so that memory can level off.
 MOST_HELD = 300_000
 RECIPES = {"simhash": likewise.Recipe.simhash(within=3), "minhash": likewise.Recipe.minhash(0.8)}
 
@@ -39,7 +39,7 @@ def text_of(number: int) -> str:
 
 
 class Gate:
-    """Any number of adds at once, or one removal."""
+    """Allows any number of adds at once, or one removal."""
 
     def __init__(self) -> None:
         self._changed, self._num_adding, self._removing = threading.Condition(), 0, False
@@ -67,7 +67,7 @@ class Gate:
 
 
 class Soak:
-    """An index, what was done to it, and the threads that do it."""
+    """An index, the steps applied to it, and the threads that apply them."""
 
     def __init__(self, index: likewise.Index, notes: Path, end: float, pause_s: float) -> None:
         self.index, self.notes, self.end, self.pause_s, self.gate = index, notes, end, pause_s, Gate()
@@ -96,7 +96,7 @@ class Soak:
             raise
 
     def note(self, notes: list) -> None:
-        """Write answers down, a line each; called where no other thread adds them."""
+        """Record answers, one line each; called while no other thread does."""
         with self.notes.open("a") as file:
             file.writelines(json.dumps(note) + "\n" for note in notes)
 
@@ -132,7 +132,7 @@ class Soak:
             self.gate.end_removal()
 
     def replay(self, path: Path, recipe: likewise.Recipe) -> int:
-        """Do everything again in its order; returns how many answers differ."""
+        """Repeat all steps in order; return how many answers differ."""
         added, removals = {}, []
         with self.notes.open() as file:
             for kind, first, *answer in map(json.loads, file):
@@ -159,7 +159,7 @@ class Soak:
                 num_wrong += json.loads(json.dumps(again.remove(removal[0]))) != removal
             num_wrong += add_up_to(self.num_added)
             for number in self.live:
-                # All but the time of arrival.
+                # All but the arrival time.
                 one, other = self.index.get(f"doc-{number}"), again.get(f"doc-{number}")
                 num_wrong += one is None or other is None or one._replace(arrival_s=0) != other._replace(arrival_s=0)
             num_wrong += len(again) != len(self.index) or len(again) != len(self.live)

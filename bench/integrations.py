@@ -1,12 +1,12 @@
-"""What frames and datasets cost: seconds and memory of the integrations, compared with the plain call on a list.
+"""Measure the cost of frames and datasets: seconds and memory of the integrations, compared with a call on a list.
 
     integrations.py [--corpus FILE] [--documents N] [--repeats N] [--forms FORM,...]
 
-Writes N documents (default 100,000) of a corpus (default data/plain.jsonl, which corpus.py makes of documentation on
+Writes N documents (default 100,000) of a corpus (default data/plain.jsonl, which corpus.py makes from documentation on
 this machine) as Parquet. Each form is read from it and deduplicated in a process of its own, forms in turns; only the
-call is timed. The relation of DuckDB reads the file during the call. Memory is the growth of the anonymous memory
-during the call, at its highest; what reading left free and the call takes again is not in it. Writes
-results/integrations.json, where forms that are not run, such as those whose library is absent, keep the figures of the
+call is timed. The DuckDB relation reads the file during the call. Memory is the peak growth of anonymous memory
+during the call; memory that reading freed and the call reuses is not included. Writes
+results/integrations.json; forms that are not run, such as those whose library is absent, keep the figures of the
 last run of the same corpus.
 """
 
@@ -26,7 +26,7 @@ import machine
 
 RESULTS = Path(__file__).parent / "results" / "integrations.json"
 RECIPE = "likewise.Recipe.minhash(0.55)"
-# Library, what is read, and the call.
+# Library, input, and call.
 FORMS = {
     "list": ("pyarrow", "pq.read_table(path).column('text').to_pylist()", "likewise.dedup(given, recipe).kept.sum()"),
     "arrow": ("pyarrow", "pq.read_table(path)", "likewise.dedup(given, recipe).kept.sum()"),

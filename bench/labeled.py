@@ -1,6 +1,6 @@
-"""The labeled development sets beside the project: their texts, their labels, and their own scorer.
+"""The labeled development sets next to the project: their texts, labels, and scorer.
 
-Nothing of them is copied into the project. Scores of runs come from the sets' `score.py`, run as it is; the label
+None of them is copied into the project. Scores of runs come from the sets' unmodified `score.py`; the label
 matrix here only ranks settings within a sweep.
 """
 
@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 SETS = Path(__file__).parent.parent.parent / "shared" / "data"
 
-# The sets that defaults are chosen on, and those that are only printed.
+# Sets used to choose defaults, and sets that are only reported.
 GATING = ("en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc", "warc-real")
 OTHERS = ("en-plag-answers", "edits-controlled", "code-irplag", "code-ocd")
 LICENSES = "license-rules"
 BINARIES = "bin-wheels"
-# The pages of a set as they came, markup and all: a set of its own here.
+# The unprocessed pages of a set, with markup, as a separate set.
 MARKUP = "html-kafka-javadoc, raw HTML"
 _OF_MARKUP = "html-kafka-javadoc"
 
@@ -37,14 +37,14 @@ IGNORED = -1
 
 @dataclass(frozen=True)
 class LabeledSet:
-    """Documents with labeled pairs, and what naive methods reach on them."""
+    """Documents with labeled pairs, and the scores of naive methods on them."""
 
     name: str
     folder: Path
     ids: list[str]
     texts: list[str] | list[bytes]
     baseline: dict[str, dict[str, float]]
-    # Options that every recipe of this set needs beside its own.
+    # Options that every recipe of this set needs in addition.
     rules: dict[str, object] = field(default_factory=dict)
 
     @property
@@ -63,7 +63,7 @@ class LabeledSet:
         row_of = {doc_id: row for row, doc_id in enumerate(self.ids)}
         matrix = np.zeros((len(self.ids), len(self.ids)), np.int8)
         members: dict[str, list[int]] = {}
-        # Where a set has no list of clusters, they follow from its positives; none of its ignored pairs is unlisted.
+        # If a set has no list of clusters, they follow from its positives; then all its ignored pairs are listed.
         clusters = self.folder / "clusters.tsv"
         for entry in _rows(clusters) if clusters.exists() else ():
             members.setdefault(entry["cluster"], []).append(row_of[entry["id"]])
@@ -76,25 +76,25 @@ class LabeledSet:
 
     @cached_property
     def num_positives(self) -> int:
-        """Pairs that should be found."""
+        """Number of pairs that should be found."""
         return int((self.labels == POSITIVE).sum()) // 2
 
     def label_of(self, pairs: NDArray[np.int64]) -> NDArray[np.int8]:
-        """Label of each pair of rows."""
+        """Return the label of each pair of rows."""
         return np.asarray(self.labels[pairs[:, 0], pairs[:, 1]])
 
     def score(self, pairs: NDArray[np.int64]) -> dict[str, object]:
-        """Precision, recall, F1, ARI and the kinds, by the sets' own scorer."""
+        """Return precision, recall, F1, ARI and the kinds, by the sets' own scorer."""
         return score(self.folder, ((self.ids[a], self.ids[b]) for a, b in pairs.tolist()))
 
 
 def is_there(name: str) -> bool:
-    """Whether this machine has the set."""
+    """Return whether this machine has the set."""
     return folder_of(name).is_dir()
 
 
 def folder_of(name: str) -> Path:
-    """Where the set lies."""
+    """Return the folder of the set."""
     return SETS / (_OF_MARKUP if name == MARKUP else name)
 
 
@@ -109,14 +109,14 @@ def load(name: str) -> LabeledSet:
 
 
 def read_texts(path: Path, id_field: str = "id", text_field: str = "text") -> tuple[list[str], list[str]]:
-    """Ids and texts of a JSONL file."""
+    """Return ids and texts of a JSONL file."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     return [row[id_field] for row in rows], [row[text_field] for row in rows]
 
 
 def _read_files(path: Path) -> tuple[list[str], list[bytes]]:
-    """Names and bytes of the files of an archive."""
+    """Return names and bytes of the files of an archive."""
     with tarfile.open(path) as archive:
         found = {
             member.name.rpartition("/")[2]: archive.extractfile(member).read()  # type: ignore[union-attr]
@@ -127,7 +127,7 @@ def _read_files(path: Path) -> tuple[list[str], list[bytes]]:
 
 
 def score(folder: Path, predictions: Iterable[tuple[str, str]]) -> dict[str, object]:
-    """What `score.py` says of predictions: pairs of ids, or (query, key) of the license set."""
+    """Return the scores of predictions by `score.py`: pairs of ids, or (query, key) for the license set."""
     with tempfile.NamedTemporaryFile("w", suffix=".tsv", encoding="utf-8") as out:
         out.writelines(f"{a}\t{b}\n" for a, b in predictions)
         out.flush()
@@ -138,7 +138,7 @@ def score(folder: Path, predictions: Iterable[tuple[str, str]]) -> dict[str, obj
 
 
 def naive(entry: LabeledSet, kind: str) -> dict[str, float]:
-    """The best of the set's baselines whose name starts with `kind` (``jaccard``, ``simhash64``), with that name."""
+    """Return the best of the set's baselines whose name starts with `kind` (``jaccard``, ``simhash64``), named."""
     rows = {name: row for name, row in entry.baseline.items() if name.startswith(kind) and isinstance(row, dict)}
     name = max(rows, key=lambda name: rows[name]["f1"])
     return {"name": name, **rows[name]}  # type: ignore[dict-item]

@@ -1,12 +1,12 @@
-"""Deduplicate more documents than memory holds, and measure it: seconds, memory, disk, recall and precision.
+"""Deduplicate more documents than memory can hold, and measure it: seconds, memory, disk, recall and precision.
 
     large.py run [--num-documents N] [--variant plain|templates] [--memory 2GB] [--method minhash] --work FOLDER
     large.py grow [--most N] --work FOLDER       10^5, 10^6, ... up to N, then the plot
     large.py plot
 
-About 1.2 kB of JSON per document: 10^7 are 12 GB, and the work folder takes about three times that. Results go to
-results/large.json, the plot to docs/benchmarks/large.svg. The documents are planted copies of others by 15%; of a
-copy that shares all but two of ten sentences the resemblance lies near .67, of one that shares all but three below the
+About 1.2 kB of JSON per document: 10^7 are 12 GB, and the work folder takes about three times that. Results are in
+results/large.json, the plot in docs/benchmarks/large.svg. 15% of the documents are planted copies of others; a
+copy that shares all but two of ten sentences has a resemblance near .67, one that shares all but three is below the
 threshold.
 """
 
@@ -38,7 +38,7 @@ LIMIT_S = 6 * 3600
 
 
 def measure(variant: str, num_documents: int, memory: str, method: str, work: Path) -> dict[str, Any]:
-    """Make the corpus, run the command on it and hold the answer against the truth."""
+    """Make the corpus, run the command on it and compare the answer with the truth."""
     corpus, out = work / f"{variant}-{num_documents}", work / f"out-{variant}-{num_documents}"
     shutil.rmtree(corpus, ignore_errors=True)
     shutil.rmtree(out, ignore_errors=True)
@@ -47,7 +47,7 @@ def measure(variant: str, num_documents: int, memory: str, method: str, work: Pa
     made_s = time.perf_counter() - began
     command = [sys.executable, "-m", "likewise", "dedup", str(corpus), "-o", str(out), "--json", "--quiet"]
     command += ["--method", method, *(["--memory", memory] if memory else [])]
-    # Features in place of the default, whose weights are counted on the input.
+    # Features instead of the default, whose weights are counted on the input.
     command += ["--threshold", "0.55", "--weights", "none"] if method == "minhash" else []
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with FreeDisk(work) as disk:
@@ -85,7 +85,7 @@ def measure(variant: str, num_documents: int, memory: str, method: str, work: Pa
 
 
 def against_truth(variant: str, num_documents: int, out: Path, recipe: Recipe) -> dict[str, Any]:
-    """Recall of planted copies by how much of them was changed; similarity measured anew of a sample of what went."""
+    """Return the recall of planted copies by how much was changed, and remeasured similarities of sampled removals."""
     evidence = pq.read_table(out / "removed.parquet", columns=["row", "kept_row", "similarity"])
     removed = evidence.column("row").to_numpy()
     is_removed = np.zeros(num_documents, bool)
@@ -104,7 +104,7 @@ def against_truth(variant: str, num_documents: int, out: Path, recipe: Recipe) -
             tally[0] += int(np.count_nonzero(gone & planted))
             tally[1] += int(np.count_nonzero(planted))
         num_distinct_removed += int(np.count_nonzero(gone & (source < 0)))
-        # Of copies that are not equal, those that match what they were copied from must go.
+        # Copies that are not equal must be removed if they match their original.
         for place in random.permutation(np.flatnonzero(changed > 0))[: max(1, NUM_CHECKED // num_shards)].tolist():
             copy, original = _text(variant, first + place), _text(variant, int(source[place]))
             if similarity(copy, original, "jaccard", recipe=recipe) >= recipe.threshold:
@@ -132,7 +132,7 @@ def _text(variant: str, row: int) -> str:
 
 
 def keep(row: dict[str, Any]) -> None:
-    """Put a row among the results, in place of an earlier one of the same question."""
+    """Add a row to the results, replacing an earlier one with the same parameters."""
     rows = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
 
     def question(one: dict[str, Any]) -> tuple[Any, ...]:
@@ -152,7 +152,7 @@ def keep(row: dict[str, Any]) -> None:
 
 
 def plot() -> None:
-    """Time, memory and disk per document over the number of documents."""
+    """Plot time, memory and disk per document over the number of documents."""
     rows = [row for row in json.loads(RESULTS.read_text()) if row["memory"] and row["method"] == "minhash"]
     looks = {
         "microseconds per document": lambda row: row["microseconds_a_document"],
@@ -171,7 +171,7 @@ def plot() -> None:
 
 
 def main() -> None:
-    """Read the arguments and do what they ask."""
+    """Read the arguments and run the action."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=["run", "grow", "plot"])
     parser.add_argument("--num-documents", type=int, default=1_000_000)

@@ -1,7 +1,7 @@
-"""Documents by the ten million: recombined sentences of real text, with planted near-duplicates whose truth is known.
+"""Documents by the ten million: recombined sentences of real text, with known planted near-duplicates.
 
 A document is a function of the seed and its number, so that any process can make any of them, and copies of earlier
-ones without looking. Two documents share a sentence now and then, as pages of one site do, and no more than that.
+ones without reading them. Two documents share an occasional sentence, as pages of one site do, and no more.
 """
 
 import json
@@ -16,7 +16,7 @@ VARIANTS = ("plain", "templates")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\n")
 NUM_SENTENCES = 10
 PLANTED_SHARE = 0.15
-# Sentences of a planted copy that are others, and how often: exact copies first.
+# Number of changed sentences in planted copies, by frequency: exact copies first.
 CHANGED = (0, 0, 0, 0, 1, 1, 1, 2, 2, 3)
 TEMPLATE_SHARE, PAGE_SHARE = 0.30, 0.01
 TEMPLATE_SENTENCES = 6
@@ -26,7 +26,7 @@ _pool: list[bytes] = []
 
 
 def draws(seed: int, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Numbers that look random, a function of the seed and of each number alone."""
+    """Return pseudorandom numbers, each a function of the seed and one number."""
     mixed = (numbers + np.uint64(seed)) * _MIX
     for _ in range(2):
         mixed ^= mixed >> np.uint64(32)
@@ -35,7 +35,7 @@ def draws(seed: int, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def load_pool(path: Path, most_bytes: int = 160_000_000) -> None:
-    """Read the sentences of a corpus of JSON Lines, of 60 to 300 characters, each once, as they stand inside JSON."""
+    """Read the distinct sentences of 60 to 300 characters of a corpus of JSON Lines, as escaped in JSON."""
     seen: dict[bytes, None] = {}
     num_bytes = 0
     with path.open("rb") as lines:
@@ -52,7 +52,7 @@ def load_pool(path: Path, most_bytes: int = 160_000_000) -> None:
 def describe(
     variant: str, seed: int, first: int, count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Sentences of documents (count, NUM_SENTENCES), what each is a copy of (-1: none), how many sentences differ."""
+    """Return sentences of documents (count, NUM_SENTENCES), their originals (-1: none), and counts of changes."""
     rows = np.arange(first, first + count, dtype=np.uint64)
     kind = draws(seed + 1, rows) % np.uint64(10_000)
     source = np.full(count, -1, np.int64)
@@ -61,7 +61,7 @@ def describe(
     sentences = _own(variant, seed, rows)
     copied = np.flatnonzero(is_planted)
     origin = source[copied]
-    # Of a copy, what it was copied from is its truth: up to where nothing is copied, as long as that takes.
+    # A copy's truth is its original, followed through copies of copies until a document is not a copy.
     while len(again := np.flatnonzero(_is_copy(seed, origin))):
         numbers = origin[again].astype(np.uint64)
         origin[again] = (draws(seed + 2, numbers) % numbers).astype(np.int64)
@@ -109,7 +109,7 @@ def _write(task: tuple[str, int, int, int, str]) -> int:
 
 
 def make(folder: Path, variant: str, num_documents: int, seed: int, processes: int) -> int:
-    """Write the corpus into files of 100,000 documents; returns its bytes. The pool must be loaded."""
+    """Write the corpus into files of 100,000 documents; return its bytes. The pool must be loaded."""
     folder.mkdir(parents=True)
     tasks = [
         (variant, seed, first, min(SHARD, num_documents - first), str(folder / f"part-{first // SHARD:05}.jsonl"))

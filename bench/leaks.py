@@ -3,9 +3,9 @@
     leaks.py [--data DIR] [--stdlib DIR] [--documents N] [--copies N] [--page-only]
 
 Three collections: English and Chinese documentation (data/plain.jsonl, data/chinese.jsonl, by corpus.py) and the files
-of Python's standard library. Of each, 80% are for training, 10% for validation and 10% for tests, by chance. Each kind
+of Python's standard library. Of each, a random 80% are for training, 10% for validation and 10% for tests. Each kind
 of copy of training texts is planted in validation and test, and of validation texts in test. A listed pair that was
-not planted is right if the texts have at least half of their shingles in common, counted here with plain sets.
+not planted is right if the texts share at least half of their shingles, counted here with plain sets.
 Writes results/leaks.json and the table of docs/benchmarks/leaks.md.
 """
 
@@ -35,7 +35,7 @@ LEAST_WORDS = 30
 SHARED = 0.5
 WIDTH = 3
 TOKEN = re.compile(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+")
-# A word for a change: a character where words have no spaces.
+# A unit of change: a word, or a character in scripts without spaces.
 PIECE = re.compile(r"[\u4e00-\u9fff]|[^\s\u4e00-\u9fff]+|\s+")
 BEGIN = "<!-- leaks: begin (written by bench/leaks.py) -->"
 END = "<!-- leaks: end -->"
@@ -43,19 +43,19 @@ Splits = dict[str, list[dict[str, str]]]
 
 
 def jsonl_texts(path: Path) -> list[str]:
-    """The texts of a file of JSON Lines."""
+    """Return the texts of a JSON Lines file."""
     with path.open(encoding="utf-8") as file:
         return [json.loads(line)["text"] for line in file]
 
 
 def source_files(folder: Path) -> list[str]:
-    """The Python files of a folder."""
+    """Return the Python files of a folder."""
     paths = sorted(path for path in folder.rglob("*.py") if "site-packages" not in path.parts)
     return [path.read_text(encoding="utf-8", errors="replace") for path in paths]
 
 
 def changed(text: str, kind: str, vocabulary: list[str], rng: random.Random) -> str:
-    """A copy of a kind."""
+    """Return a copy of a kind."""
     if kind == "verbatim":
         return text
     if kind == "wrapped":
@@ -70,7 +70,7 @@ def changed(text: str, kind: str, vocabulary: list[str], rng: random.Random) -> 
 
 
 def plant(texts: list[str], num_each: int, rng: random.Random) -> tuple[Splits, dict[tuple[str, str], str]]:
-    """The splits with copies, and the kind of each planted pair (id in the later split, id in the earlier one)."""
+    """Return the splits with copies, and the kind of each planted pair (id in the later split, id in the earlier)."""
     texts = [text for text in texts if len(TOKEN.findall(text)) >= LEAST_WORDS]
     rng.shuffle(texts)
     vocabulary = sorted({piece for text in texts[:500] for piece in PIECE.findall(text) if not piece.isspace()})
@@ -94,13 +94,13 @@ def plant(texts: list[str], num_each: int, rng: random.Random) -> tuple[Splits, 
 
 
 def shingles(text: str) -> set[tuple[str, ...]]:
-    """The distinct runs of three tokens."""
+    """Return the distinct runs of three tokens."""
     tokens = TOKEN.findall(text.lower())
     return {tuple(tokens[i : i + WIDTH]) for i in range(len(tokens) - WIDTH + 1)}
 
 
 def measured(splits: Splits, planted: dict[tuple[str, str], str], options: tuple[str, ...], work: Path) -> dict:
-    """What the command finds of the planted copies, and what else it lists."""
+    """Return which planted copies the command finds, and what else it lists."""
     paths = []
     for name, rows in splits.items():
         paths.append(work / f"{name}.jsonl")
@@ -135,7 +135,7 @@ def measured(splits: Splits, planted: dict[tuple[str, str], str], options: tuple
 
 
 def table(collections: list[dict]) -> str:
-    """The rows for the page."""
+    """Return the rows for the page."""
     head = ["collection", "recipe", *KINDS, "listed pairs", "precision"]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for one in collections:

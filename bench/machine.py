@@ -1,4 +1,4 @@
-"""The facts of the machine that a measurement belongs to, and the memory of a process."""
+"""Facts of the machine of a measurement, and the memory of a process."""
 
 import datetime
 import importlib.metadata
@@ -19,7 +19,7 @@ def _first(path: str, key: str) -> str:
 
 
 def busy_note(measured: dict, script: str) -> str | None:
-    """What a page says in place of seconds that were measured while other work had the cores; None where it did not."""
+    """Return a page's note in place of seconds measured while other work had the cores, or None."""
     load, num_cores = measured["load_average"][0], measured["num_cores"]
     if load <= num_cores:
         return None
@@ -30,7 +30,7 @@ def busy_note(measured: dict, script: str) -> str | None:
 
 
 def facts() -> dict[str, object]:
-    """Processor, memory, versions, date."""
+    """Return processor, memory, versions, date."""
     from likewise import _native
 
     versions = {}
@@ -53,7 +53,7 @@ def facts() -> dict[str, object]:
 
 
 class Watched:
-    """Something that a thread looks at until the context ends, and the highest value that was seen."""
+    """A value sampled by a thread until the context ends, and its maximum."""
 
     every_s = 0.25
 
@@ -71,7 +71,7 @@ class Watched:
         self._thread.join()
 
     def now(self) -> int | None:
-        """Bytes at this moment; None where there is nothing to look at any more."""
+        """Return the current bytes; None if the object no longer exists."""
         raise NotImplementedError
 
     def _watch(self) -> None:
@@ -82,7 +82,7 @@ class Watched:
 
 
 class AnonymousMemory(Watched):
-    """The highest RssAnon of a process, looked at every 5 ms until it ends; as a context."""
+    """Context manager: the peak RssAnon of a process, sampled every 5 ms until it ends."""
 
     every_s = 0.005
 
@@ -91,7 +91,7 @@ class AnonymousMemory(Watched):
         self._path = Path(f"/proc/{process_id}/status")
 
     def now(self) -> int | None:
-        """What it has; None where it has ended, 0 where it is about to."""
+        """Return the current bytes; None if it has ended, 0 if it is about to."""
         try:
             lines = self._path.read_text().splitlines()
         except (OSError, ProcessLookupError):
@@ -100,7 +100,7 @@ class AnonymousMemory(Watched):
 
 
 class FreeDisk(Watched):
-    """How much less was free at the worst than at the beginning; as a context. Others on the disk count too."""
+    """Context manager: the largest decrease of free disk space. Other use of the disk counts too."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -108,11 +108,11 @@ class FreeDisk(Watched):
         self._before = shutil.disk_usage(folder).free
 
     def now(self) -> int:
-        """What is gone since the beginning."""
+        """Return the decrease since the beginning."""
         return self._before - shutil.disk_usage(self._folder).free
 
 
 def write_results(path: Path, **results: object) -> None:
-    """Write results as JSON, the facts of this machine above them."""
+    """Write results as JSON, preceded by the facts of this machine."""
     text = json.dumps({"machine": facts(), **results}, indent=1, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")

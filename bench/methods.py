@@ -1,11 +1,11 @@
-"""The methods face to face on the same data: space, time, precision and recall of shingle sets, MinHash and SimHash.
+"""Compare the methods on the same data: space, time, precision and recall of shingle sets, MinHash and SimHash.
 
     methods.py [--results FILE] [--page FILE] [--repeats N] [--no-large]
 
-Each method with its defaults, untouched, lists the near-duplicate pairs of the labeled development sets, scored by the
+Each method, with its unchanged defaults, lists the near-duplicate pairs of the labeled development sets, scored by the
 sets' own scorer, and of 10,000 English documents of `corpus.py` with planted copies, where the exact join of shingle
 sets is the truth. Each time is the median of several runs of `likewise.pairs` on one thread, texts in memory. Writes
-results/methods.json, the tables of docs/benchmarks/methods.md and the plot beside it. Methods that this version does
+results/methods.json, the tables of docs/benchmarks/methods.md and the plot next to it. Methods that this version does
 not have are left out.
 """
 
@@ -30,7 +30,7 @@ from likewise.stages.plan import plan
 HERE = Path(__file__).parent
 LARGE = HERE / "data" / "plain-10000.jsonl"
 
-# Name on the page: the method, and options beside its defaults.
+# Name on the page -> method, and options that differ from its defaults.
 METHODS: dict[str, tuple[str, dict[str, object]]] = {
     "shingle sets": ("shingles", {}),
     "MinHash": ("minhash", {}),
@@ -41,7 +41,7 @@ METHODS: dict[str, tuple[str, dict[str, object]]] = {
 
 
 def recipes() -> dict[str, likewise.Recipe]:
-    """The methods that this version has."""
+    """Return the recipes of the methods in this version."""
     return {
         name: likewise.Recipe.from_options(method, **options)
         for name, (method, options) in METHODS.items()
@@ -50,14 +50,14 @@ def recipes() -> dict[str, likewise.Recipe]:
 
 
 def bytes_a_document(recipe: likewise.Recipe, texts: list[str]) -> float:
-    """Size of what stands for a document: its sketch, or eight bytes a shingle of its set."""
+    """Return the stored bytes per document: its sketch, or eight bytes per shingle of its set."""
     if recipe.method == "shingles":
         return 8 * len(features(texts, recipe).features) / len(texts)
     return plan(recipe).bytes_a_document
 
 
 def run(recipe: likewise.Recipe, texts: list[str], repeats: int) -> tuple[pa.Table, float]:
-    """The pairs found, and the median of the seconds."""
+    """Return the pairs found, and the median of the seconds."""
     seconds = []
     for _ in range(repeats):
         started = time.perf_counter()
@@ -67,12 +67,12 @@ def run(recipe: likewise.Recipe, texts: list[str], repeats: int) -> tuple[pa.Tab
 
 
 def rows_of(table: pa.Table) -> np.ndarray:
-    """The pairs as rows."""
+    """Return the pairs as rows."""
     return np.stack([table.column(name).to_numpy() for name in ("row_a", "row_b")], axis=1)
 
 
 def measure_labeled(name: str, repeats: int) -> dict[str, object]:
-    """Every method on one labeled set."""
+    """Measure every method on one labeled set."""
     entry = load(name)
     found = {}
     for method, recipe in recipes().items():
@@ -90,7 +90,7 @@ def measure_labeled(name: str, repeats: int) -> dict[str, object]:
 
 
 def measure_large(repeats: int) -> dict[str, object]:
-    """Every method on the large corpus, its pairs against those of the exact join."""
+    """Measure every method on the large corpus, comparing its pairs with those of the exact join."""
     with LARGE.open(encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for line in lines]
     found: dict[str, dict[str, object]] = {}

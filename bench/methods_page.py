@@ -1,4 +1,4 @@
-"""The page of the methods face to face: its tables between two marks, and its plot; its words are written by hand."""
+"""Write the page that compares the methods: tables between two markers, and the plot; its text is written by hand."""
 
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,14 @@ Row = dict[str, Any]
 
 
 def write(results: Row, page: Path) -> None:
-    """Put the tables in their place on the page."""
+    """Write the tables between their markers on the page."""
     text = page.read_text(encoding="utf-8")
     before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
     page.write_text("\n\n".join([before, *tables(results), after.rstrip()]) + "\n", encoding="utf-8")
 
 
 def tables(results: Row) -> list[str]:
-    """Every table, with its heading."""
+    """Return every table, with its heading."""
     facts = results["facts"]
     parts = [f"One thread of {facts['cpu']}, {facts['isa']}, {facts['date'][:10]}."]
     parts.append(f"![F1 against bytes per document, a mark per method and set]({PLOT})")

@@ -1,10 +1,10 @@
-"""Top-10 neighbors of an online index: latencies, and how many of the true ones are found.
+"""Measure the top-10 neighbors of an online index: latencies, and the share of true ones found.
 
     neighbors.py [--documents N] [--queries N] [--work FOLDER] [--page-only]
 
-SimHash: N real fingerprints (default 1,000,000) by distance within 3 and within 6; queries are held ones with up to as
-many bits changed. The truth is a comparison with all. MinHash: N made-up documents of 60 to 200 words, half of them
-near-copies; queries are held ones with words changed. The truth is an exact join of the feature sets. Writes
+SimHash: N real fingerprints (default 1,000,000) by distance within 3 and within 6; queries are stored ones with up to
+as many bits changed. The truth comes from comparing all. MinHash: N made-up documents of 60 to 200 words, half of them
+near-copies; queries are stored ones with words changed. The truth is an exact join of the feature sets. Writes
 results/neighbors.json and the tables of docs/benchmarks/index.md; with --page-only these alone, from the last results.
 """
 

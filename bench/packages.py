@@ -1,9 +1,9 @@
-"""Prove that stored sketches can be met again: the very packages and Likewise sketch the same random texts.
+"""Check that stored sketches of other packages stay usable: the packages and Likewise sketch the same random texts.
 
     packages.py [--texts N]
 
-simhash (1e0ng) and datasketch are run as they are installed for the rivals; every fingerprint and every slot must be
-equal. Results, with a digest of what the packages gave, go to bench/results/packages.json. Ends with 1 if any differs.
+simhash (1e0ng) and datasketch are run as installed for the rivals; every fingerprint and every slot must be
+equal. Results, with a digest of the packages' output, are in bench/results/packages.json. Exits with 1 if any differs.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from rivals.protocol import make_importable, version
 
 HERE = Path(__file__).parent
 SEED = 20260711
-# Scalars to draw from, so that every script is met; those that this Python's Unicode does not know are left out.
+# Characters to draw from, covering every script; those unknown to this Python's Unicode are left out.
 RANGES = {
     "latin": [(0x20, 0x7E)],
     "western": [(0x20, 0x24F), (0x300, 0x36F), (0x1E00, 0x1EFF)],
@@ -37,7 +37,7 @@ LENGTHS = (0, 1, 2, 3, 4, 5, 8, 20, 100, 400, 3000)
 
 
 def random_texts(num_texts: int) -> list[str]:
-    """Texts of one script or of two, empty, short and long, some of them of repeated words."""
+    """Return texts of one script or of two, empty, short and long, some of them of repeated words."""
     rng = random.Random(SEED)
     alphabets = [
         [c for low, high in ranges for c in map(chr, range(low, high + 1)) if unicodedata.category(c) != "Cn"]
@@ -46,7 +46,7 @@ def random_texts(num_texts: int) -> list[str]:
     texts = []
     for number in range(num_texts):
         chosen = [*rng.choice(alphabets), *(rng.choice(alphabets) if number % 3 == 0 else [])]
-        # Spaces, the capital sigma and the dotted capital I in higher share: their rules are the odd ones.
+        # Spaces, the capital sigma and the dotted capital I are more frequent: their rules are special.
         drawn = [
             rng.choice(chosen) if rng.random() < 0.8 else rng.choice(" \n.ΣİI_") for _ in range(rng.choice(LENGTHS))
         ]
@@ -57,7 +57,7 @@ def random_texts(num_texts: int) -> list[str]:
 
 
 def simhash_package(texts: list[str]) -> tuple[list[object], list[object]]:
-    """Fingerprints by the package, and ours."""
+    """Return fingerprints by the package, and ours."""
     make_importable("simhash")
     from simhash import Simhash
 
@@ -66,7 +66,7 @@ def simhash_package(texts: list[str]) -> tuple[list[object], list[object]]:
 
 
 def simhash_of_tokens(texts: list[str]) -> tuple[list[object], list[object]]:
-    """Fingerprints of lists of (token, weight), as users of the package give them."""
+    """Return fingerprints of lists of (token, weight), as users of the package pass them."""
     make_importable("simhash")
     from simhash import Simhash
 
@@ -78,7 +78,7 @@ def simhash_of_tokens(texts: list[str]) -> tuple[list[object], list[object]]:
 
 
 def datasketch_of_tokens(texts: list[str], scheme: str) -> tuple[list[object], list[object]]:
-    """Signatures of the words that a user of the package cut."""
+    """Return signatures of words cut by the package's user."""
     from datasketch import MinHash
 
     documents = [text.split() for text in texts]
@@ -93,7 +93,7 @@ def datasketch_of_tokens(texts: list[str], scheme: str) -> tuple[list[object], l
 
 
 def datasketch_of_texts(texts: list[str], scheme: str) -> tuple[list[object], list[object]]:
-    """Signatures of shingles of our words, joined by spaces, by another seed and number of slots."""
+    """Return signatures of shingles of our words, joined by spaces, with another seed and number of slots."""
     from datasketch import MinHash
 
     from likewise.stages.text import normalize, tokens
@@ -121,7 +121,7 @@ CASES: dict[str, tuple[str, Callable[[list[str]], tuple[list[object], list[objec
 
 
 def main() -> None:
-    """Compare, write, tell."""
+    """Compare, and write and print the results."""
     parser = argparse.ArgumentParser(description="Compare sketches with those of packages.")
     parser.add_argument("--texts", type=int, default=1000, metavar="N")
     texts = random_texts(parser.parse_args().texts)

@@ -1,9 +1,9 @@
-"""Beside datatrove and text-dedup, which clean corpora by MinHash: cost per document, recall of the exact pairs.
+"""Compare with datatrove and text-dedup, which clean corpora by MinHash: cost per document, recall of the exact pairs.
 
     pipelines.py run [--sizes 10000,100000] [--repeats 1] [--limit-s 900]
     pipelines.py page       the tables of docs/benchmarks/pipelines.md from results/pipelines.json
 
-Ours runs before and after each of theirs, so that a machine that slows down slows all of them down.
+Ours runs before and after each of theirs, so that a slowdown of the machine affects all.
 """
 
 import argparse
@@ -19,12 +19,12 @@ RESULTS = HERE / "results" / "pipelines.json"
 PAGE = HERE.parent / "docs" / "benchmarks" / "pipelines.md"
 METHOD = "minhash"
 OURS = run.OUR_RECIPES["likewise", METHOD]
-# Bands decide for theirs, and reach below the threshold; so ours is here a second time where it reaches below, too.
+# Theirs decide by bands, which reach below the threshold; so ours also runs with a lower threshold.
 LOWER = [option if option != "0.8" else "0.75" for option in OURS]
 
 
 def measure(corpus: corpora.Corpus, repeats: int, limit_s: float) -> list[dict]:
-    """A row for ours and for each way of using theirs."""
+    """Return a row for ours and for each way of using theirs."""
     judge = run.Judge.of(corpus)
     ours = judge.row("likewise", METHOD, recipe=OURS)
     others = [judge.row("likewise, threshold .75", METHOD, recipe=LOWER)]
@@ -40,7 +40,7 @@ def measure(corpus: corpora.Corpus, repeats: int, limit_s: float) -> list[dict]:
 
 
 def _name(row: dict) -> str:
-    """The tool, with the version behind its package."""
+    """Return the tool, with the version after its package."""
     if not row.get("version"):
         return row["tool"]
     return row["tool"].replace(row["package"], f"{row['package']} {row['version']}", 1)
@@ -72,7 +72,7 @@ def _table(rows: list[dict]) -> list[str]:
 
 
 def _growth(corpora_rows: list[list[dict]]) -> list[str]:
-    """What a further document costs: the difference between the smallest and the largest corpus, starts left out."""
+    """Return the cost of a further document: the difference between smallest and largest corpus, excluding startup."""
     few, many = corpora_rows[0], corpora_rows[-1]
     num_more = many[0]["num_documents"] - few[0]["num_documents"]
     if not num_more:
@@ -99,7 +99,7 @@ def _growth(corpora_rows: list[list[dict]]) -> list[str]:
 
 
 def markdown(result: dict) -> str:
-    """All tables, the machine above them, the settings below."""
+    """Return all tables, with the machine above and the settings below."""
     facts = result["machine"]
     turns = "once" if result["repeats"] == 1 else f"{result['repeats']} times"
     lines = [
@@ -115,7 +115,7 @@ def markdown(result: dict) -> str:
 
 
 def main() -> None:
-    """Read the arguments and do what they ask."""
+    """Read the arguments and run the action."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=["run", "page"])
     parser.add_argument("--sizes", default="10000,100000", help="documents of the English corpus")

@@ -1,13 +1,13 @@
-"""Labeled collections made from public packages: manuals, package descriptions, API pages, guides, licenses.
+"""Make labeled collections from public packages: manuals, package descriptions, API pages, guides, licenses.
 
 Each collection is two releases of the same packages, in pinned versions. Labels follow from a written procedure
-(`docs/benchmarks/collections.md`) that looks at names, releases and aligned tokens; nobody read the pairs. The split
+(`docs/benchmarks/collections.md`) that uses names, releases and aligned tokens; nobody read the pairs. The split
 into `development` and `opened last` was fixed before anything was measured.
 
     python bench/public_sets.py --out DIR [--only NAME ...]
 
 needs apt-get, dpkg-deb and npm with their usual configuration, and writes DIR/NAME/docs.jsonl.gz and pairs.tsv, in the
-format of the labeled sets beside the project. Downloads stay in DIR/downloads and are not repeated.
+format of the labeled sets next to the project. Downloads are kept in DIR/downloads and not repeated.
 """
 
 import argparse
@@ -26,17 +26,17 @@ from pathlib import Path
 import likewise
 from likewise import measures
 
-# Labels as in the sets beside the project.
+# Labels as in the sets next to the project.
 SAME, DIFFERENT, IGNORED = 1, 0, -1
 
-# A page with the same name in two releases: the same document from the first value on, another below the second.
+# A page with the same name in two releases: the same document at or above the first value, different below the second.
 SAME_NAME = (0.75, 0.50)
-# Names that differ in digits alone and ship side by side (gcc-11, gcc-12): the same from here on.
+# Names that differ only in digits and ship side by side (gcc-11, gcc-12): the same at or above this value.
 VERSIONS_SIDE_BY_SIDE = 0.90
-# Other names that never ship side by side: maybe one was renamed.
+# Other names that never ship side by side: one may have been renamed.
 MAYBE_RENAMED = 0.60
 
-# Shorter pages say nothing.
+# Shorter pages are not informative.
 FEWEST_WORDS = 3
 
 MARKERS = frozenset({"alpha", "beta", "ga", "rc", "dev", "snapshot", "lts", "transitional", "dummy"})
@@ -51,7 +51,7 @@ class Page:
     name : str
         Unique in its release.
     key : str
-        What stays of the name without versions.
+        The name without versions.
     words : tuple of str
         Its tokens.
     """
@@ -64,7 +64,7 @@ class Page:
 
     @property
     def doc_id(self) -> str:
-        """Its id."""
+        """The id of the document."""
         return f"{self.release}/{self.name}"
 
 
@@ -75,11 +75,11 @@ class Collection:
     Attributes
     ----------
     packages : tuple of (release, package, version)
-        Of Debian, or ``npm`` as the release. Releases of package descriptions have no package.
+        From Debian, or ``npm`` as the release. Releases of package descriptions have no package.
     read : callable
-        From a downloaded package (or the name of a release) to pages of (name, text).
+        Reads a downloaded package (or a release by name) into pages of (name, text).
     share : int
-        One page name (one source package) in `share` is taken, by a hash.
+        One page name (one source package) in `share` is used, chosen by a hash.
     names_have_versions : bool
         Whether digits in a name are a version, as in package names.
     """
@@ -95,14 +95,14 @@ class Collection:
 
 
 class Shelf:
-    """Downloads, kept in a directory."""
+    """Downloads, cached in a directory."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
     def apt(self, release: str, *command: str, program: str = "apt-get") -> str:
-        """Run apt for another release, from the mirrors that this machine is configured for."""
+        """Run apt for another release, with the mirrors that this machine is configured for."""
         root = (self.folder / release).resolve()
         if not (root / "updated").exists():
             (root / "lists" / "partial").mkdir(parents=True, exist_ok=True)
@@ -149,7 +149,7 @@ class Shelf:
 
 
 def _mirror() -> str:
-    """Return the first mirror of Debian that this machine's apt is configured for."""
+    """Return the first Debian mirror configured for this machine's apt."""
     listed = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(SITE) $(ORIGIN)"], check=True, stdout=subprocess.PIPE, text=True
     )
@@ -161,7 +161,7 @@ def _mirror() -> str:
 
 
 def manual_pages(shelf: Shelf, release: str, package: str, version: str) -> Iterator[tuple[str, str]]:
-    """Read manual pages; pages that only refer to another are left out."""
+    """Read manual pages, except those that only refer to another."""
     for file in sorted((shelf.debian(release, package, version) / "usr/share/man").rglob("*.gz")):
         if file.is_symlink():
             continue
@@ -171,7 +171,7 @@ def manual_pages(shelf: Shelf, release: str, package: str, version: str) -> Iter
 
 
 def _without_roff(text: str) -> str:
-    """Return the words of a manual page: no comments, requests or font changes."""
+    """Return the words of a manual page, without comments, requests or font changes."""
     text = re.sub(r'(?m)^[.\']\s*\\".*$|\\".*$', "", text)
     text = re.sub(r"(?m)^[.']\s*[A-Za-z]{1,3}\b ?", "", text)
     text = re.sub(r"\\f(\[[^]]*\]|\(..|.)|\\s[+-]?\d|\\[&|^/,%:]|\\\(..|\\\*\(..|\\\[[^]]*\]", "", text)
@@ -179,7 +179,7 @@ def _without_roff(text: str) -> str:
 
 
 class _Visible(HTMLParser):
-    """The visible text of a page, without what navigation bars hold."""
+    """The visible text of a page, without navigation bars."""
 
     _HIDDEN = ("script", "style", "head", "nav", "noscript")
     _BREAKS = ("p", "div", "li", "tr", "h1", "h2", "h3", "h4", "pre", "dt", "dd", "br", "table", "ul")
@@ -203,7 +203,7 @@ class _Visible(HTMLParser):
 
 
 def html_pages(part: str, pattern: str = "*.html") -> Callable[[Shelf, str, str, str], Iterator[tuple[str, str]]]:
-    """Return a reader of the HTML pages below the first folder that ends in `part`."""
+    """Return a reader of the HTML pages in the first folder that ends in `part`."""
 
     def read(shelf: Shelf, release: str, package: str, version: str) -> Iterator[tuple[str, str]]:
         root = shelf.debian(release, package, version) / "usr/share"
@@ -382,7 +382,7 @@ def tokens_of(text: str) -> tuple[str, ...]:
 
 
 def alignment(a: tuple[str, ...], b: tuple[str, ...], least: float) -> float:
-    """Return twice the longest common subsequence over all tokens; 0 where sizes alone keep it below `least`."""
+    """Return twice the longest common subsequence over all tokens; 0 if sizes alone keep it below `least`."""
     if 2 * min(len(a), len(b)) < least * (len(a) + len(b)):
         return 0.0
     return float(measures.similarity(list(a), list(b), "lcs"))
@@ -408,12 +408,12 @@ def _without_markers(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def pages_of(collection: Collection, shelf: Shelf) -> list[Page]:
-    """Return the pages of a collection, in an order that says nothing of them."""
+    """Return the pages of a collection, in an order unrelated to their content."""
     found: dict[str, Page] = {}
     for release, package, version in collection.packages:
         for name, text in collection.read(shelf, release, package, version):
             key, words = _key(name, collection), tokens_of(text)
-            # Names that begin alike are one family: all of it or nothing.
+            # Names with the same beginning are one family, used as a whole or not at all.
             family = re.split(r"[-.]", key)[0] if collection.names_have_versions else key
             if _hash(family) % collection.share == 0 and len(words) >= FEWEST_WORDS:
                 page = Page(version if release == "npm" else release, name, key, text, words)
@@ -454,12 +454,12 @@ def _hash(text: str) -> int:
 
 
 def _key(name: str, collection: Collection) -> str:
-    """Return what stays of a name when versions are dropped."""
+    """Return a name without versions."""
     return re.sub(r"[\d.]+", "#", name) if collection.names_have_versions else name
 
 
 def _near(texts: list[str]) -> set[tuple[int, int]]:
-    """Return pairs that share enough for a label to matter: the others are different by any account."""
+    """Return pairs similar enough for a label to matter: all others are clearly different."""
     found: set[tuple[int, int]] = set()
     for recipe in (likewise.Recipe.shingles(0.2, shingle=2), likewise.Recipe.shingles(0.2, shingle=2, weights="idf")):
         table = likewise.pairs(texts, recipe)

@@ -1,13 +1,13 @@
-"""How good every method is on the labeled development sets, compared with naive methods.
+"""Measure how good every method is on the labeled development sets, compared with naive methods.
 
     quality.py [--set NAME ...] [--no-sweep] [--only-presets] [--page-only] [--results FILE] [--page FILE]
 
 Sweeps every method over tokens, shingle widths, weights and bits; runs the best of each, and the recipes below
-untouched, for real and has them scored by the sets' own scorer; writes results/quality.json and the tables of
-docs/benchmarks/quality.md (short) and quality-tables.md (all). Sets that are absent are named with the reason.
-Of the sweeps the results keep the best of each method, and on the gating sets the curves that the page shows.
+unchanged, and has them scored by the sets' own scorer; writes results/quality.json and the tables of
+docs/benchmarks/quality.md (short) and quality-tables.md (all). Missing sets are named with the reason.
+Of the sweeps, the results keep the best of each method and, on the gating sets, the curves that the page shows.
 `--no-sweep` takes these from the results file, sweeps the methods that it lacks, and runs the recipes.
-`--only-presets` measures the presets alone, in half a minute, and leaves all else as it is.
+`--only-presets` measures only the presets, in half a minute, and leaves the rest unchanged.
 `--page-only` writes the pages from the results.
 """
 
@@ -32,18 +32,18 @@ from quality_sweep import METHODS, Curve, Features, recipe_of, sweep
 
 HERE = Path(__file__).parent
 TOKENS = ("auto", "word", "char")
-# Looked at without weights and one by one: what is repeated in them is hardly a feature.
+# Tried without weights and one at a time: they rarely repeat within a document.
 UNITS = ("sentence", "line", "paragraph")
 SHINGLES = (1, 2, 3, 4, 5)
 WEIGHTS = ("none", "log-count", "count")
 # Counted on the set itself; wider shingles are rare anyway.
 RARITY = ("idf", "log-count-idf")
 MOST_SHINGLE_OF_RARITY = 3
-# Dictionary words are tried where this share of the letters is Chinese.
+# Dictionary words are tried if at least this share of the letters is Chinese.
 CHINESE_SHARE = 0.1
 
-# What a user gets by naming a method, or a kind of token, and nothing else, and what stands beside it; compared on
-# every set, untouched.
+# Recipes that name only a method or a kind of token, and some for comparison; run unchanged on
+# every set.
 RECIPES = {
     "minhash, defaults": likewise.Recipe.minhash(0.55),
     "minhash, characters": likewise.Recipe.minhash(tokens="char"),
@@ -83,7 +83,7 @@ RECIPES = {
 }
 
 
-# Of bytes; the thresholds of texts say nothing about them.
+# For bytes, where thresholds of texts do not apply.
 RECIPES_OF_BYTES = {
     **{
         f"{method}, {tokens}": likewise.Recipe.from_options(method, tokens=tokens)
@@ -98,7 +98,7 @@ RECIPES_OF_BYTES = {
 
 
 def run(entry: LabeledSet, recipe: likewise.Recipe) -> dict[str, object]:
-    """One run as a user would make it, scored by the sets' own scorer."""
+    """Run as a user would; return the scores by the sets' own scorer."""
     table = likewise.pairs(entry.texts, recipe)
     # Containment lists both directions.
     rows = np.stack([table.column(name).to_numpy() for name in ("row_a", "row_b")], axis=1)
@@ -117,10 +117,10 @@ def run(entry: LabeledSet, recipe: likewise.Recipe) -> dict[str, object]:
 
 
 def distance_of_unrelated(entry: LabeledSet, recipe: likewise.Recipe) -> dict[str, float]:
-    """How far the distances of pairs that are no near-duplicates lie from the radius, in standard deviations.
+    """Return how far distances of pairs that are not near-duplicates are from the radius, in standard deviations.
 
-    Small sets show hardly any chance hit; a collection of n documents has n^2 / 2 pairs, and so needs 5 deviations
-    at some thousand documents and 7 at a million.
+    Small sets hardly show chance hits; a collection of n documents has n^2 / 2 pairs, and so needs 5 deviations
+    for some thousand documents and 7 for a million.
     """
     array = likewise.sketch(entry.texts, recipe).array
     pairs = entry.pairs[entry.label_of(entry.pairs) == NEGATIVE]
@@ -136,7 +136,7 @@ def distance_of_unrelated(entry: LabeledSet, recipe: likewise.Recipe) -> dict[st
 
 
 def grid(entry: LabeledSet) -> list[Features]:
-    """All features to try; `word` only where it differs from `auto` (neighboring Katakana)."""
+    """Return all features to try; `word` only if it differs from `auto` (adjacent Katakana)."""
     if entry.is_of_bytes:
         windows = [Features("bytes", shingle, weights) for shingle in (4, 8) for weights in ("none", "log-count")]
         return windows + [Features("chunks", 1, "none", size) for size in (256, 512, 1024)]
@@ -154,13 +154,13 @@ def grid(entry: LabeledSet) -> list[Features]:
 
 
 def share_of_chinese(texts: list[str]) -> float:
-    """Of the characters of a set, the share of Chinese ones."""
+    """Return the share of Chinese characters in a set."""
     num_chinese = sum(sum("\u4e00" <= character <= "\u9fff" for character in text) for text in texts)
     return num_chinese / max(1, sum(map(len, texts)))
 
 
 def best_of_each(curves: list[Curve]) -> list[Curve]:
-    """The best features of each method and width, in the order of the sweep."""
+    """Return the best features of each method and width, in the order of the sweep."""
     best: dict[tuple[str, int | None], Curve] = {}
     for curve in curves:
         key = (curve.method, curve.bits)
@@ -170,7 +170,7 @@ def best_of_each(curves: list[Curve]) -> list[Curve]:
 
 
 def measure(entry: LabeledSet, former: dict[str, list[dict[str, object]]] | None) -> dict[str, object]:
-    """Everything about one set. `former` holds what was swept, where it is not to be swept again."""
+    """Return all results for one set. `former` holds earlier sweeps that are not repeated."""
     found: dict[str, object] = {
         "num_documents": len(entry.ids),
         "num_positives": entry.num_positives,
@@ -196,7 +196,7 @@ def measure(entry: LabeledSet, former: dict[str, list[dict[str, object]]] | None
 
 
 def facts() -> dict[str, object]:
-    """What the figures depend on besides the sets. Not the machine: the results are the same on every one."""
+    """Return what the figures depend on besides the sets. Not the machine: results are the same on all."""
     return {
         "likewise": _native.__version__,
         "text_version": _native.TEXT_VERSION,
@@ -206,7 +206,7 @@ def facts() -> dict[str, object]:
 
 
 def write_results(results: dict[str, object], path: Path) -> None:
-    """Write the results as JSON, innermost objects on one line each: a line a curve."""
+    """Write the results as JSON, with innermost objects on one line: one line per curve."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(results, ensure_ascii=False, indent=1)
     text = re.sub(r"\{[^{}\[\]]*\}", lambda found: re.sub(r"\s+", " ", found[0]), text)
@@ -214,7 +214,7 @@ def write_results(results: dict[str, object], path: Path) -> None:
 
 
 def main() -> None:
-    """Measure the sets that are there, write the results and the page."""
+    """Measure the available sets, write the results and the page."""
     parser = argparse.ArgumentParser(description="Quality of every method on the labeled development sets.")
     names = (*GATING, *OTHERS, MARKUP, LICENSES, BINARIES)
     parser.add_argument("--set", action="append", choices=names, help="only this set; the others keep their results")
@@ -245,7 +245,7 @@ def main() -> None:
             former = results["sets"].get(name) if options.no_sweep else None
             results["sets"][name] = measure(load(name), former)
         write_results(results, options.results)
-    # Only where the corpora of `make bench` are; the sets named by --set leave it as it is.
+    # Only if the corpora of `make bench` exist; sets named by --set leave it unchanged.
     if chance := [] if options.set else quality_chance.measure(HERE / "data", RECIPES):
         results["chance"] = chance
         write_results(results, options.results)

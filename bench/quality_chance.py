@@ -1,8 +1,8 @@
-"""Chance hits: unrelated documents of large corpora within the radius of a Hamming-only recipe.
+"""Count chance hits: unrelated documents of large corpora within the radius of a Hamming-only recipe.
 
 The labeled sets have too few pairs to show a rate of one in millions, and their documents are short; the corpora of
-corpus.py have enough of them. Longer documents are made by joining several, drawn at random: their words converge to
-those of the language, and so do fingerprints of single words.
+corpus.py have enough of them. Longer documents are made by joining several random ones: their word frequencies converge
+to those of the language, and so do fingerprints of single words.
 """
 
 import itertools
@@ -17,13 +17,13 @@ from likewise.stages.verify import verify_pairs
 CORPORA = {"English": "plain.jsonl", "Chinese": "chinese.jsonl"}
 MOST_DOCUMENTS = 15_000
 JOINED = (1, 4, 16)
-# Word (or character) threes in common: pairs at or above are related, whatever they are.
+# Similarity of word (or character) 3-grams: pairs at or above it count as related.
 RELATED = 0.2
 SEED = 1
 
 
 def measure(data: Path, recipes: dict[str, likewise.Recipe]) -> list[dict[str, object]]:
-    """A row for each Hamming-only recipe, corpus and length; none of corpora that are absent."""
+    """Return a row for each Hamming-only recipe, corpus and length; skips missing corpora."""
     rows: list[dict[str, object]] = []
     for corpus, file in CORPORA.items():
         if not (data / file).exists():

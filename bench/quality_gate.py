@@ -1,11 +1,11 @@
-"""Whether quality holds: no figure of the gating sets may fall by more than .01 against results/quality.json.
+"""Check quality: no figure of the gating sets may fall by more than .01 below results/quality.json.
 
     quality_gate.py [--quick] [--set NAME ...] [--results FILE]
 
-Runs the recipes of quality.py on the gating sets, scored by the sets' own scorer; `--quick` only those that a user gets
-by naming a method, which takes some seconds. Exit status 0: nothing fell. 1: something did, each figure named. 2: there
-is nothing to compare, or nothing to compare with. Where a figure fell on purpose, `make quality` writes the new ones.
-Sets that are absent are skipped by name.
+Runs the recipes of quality.py on the gating sets, scored by the sets' own scorer; `--quick` only those that name
+just a method, which takes some seconds. Exit status 0: nothing fell. 1: something did, each figure named. 2: no sets
+or no results to compare. If a figure fell on purpose, `make quality` writes the new ones.
+Missing sets are named and skipped.
 """
 
 import argparse
@@ -27,7 +27,7 @@ QUICK = ("minhash, defaults", "minhash by rarity, defaults", "simhash distance, 
 
 
 def fallen(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """Each figure that fell by more than it may, in words; one that is no number fell."""
+    """Describe each figure that fell by more than allowed; one that is not a number fell."""
     return [
         f"{figure} fell from {then[figure]:.4f} to {now[figure]:.4f}"
         for figure in FIGURES
@@ -38,7 +38,7 @@ def fallen(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
 def compared(
     sets: tuple[str, ...], names: tuple[str, ...], results: dict[str, Any]
 ) -> Iterator[tuple[str, str, list[str]]]:
-    """Each set and recipe with what fell; KeyError where the results lack it."""
+    """Yield each set and recipe with the figures that fell; KeyError if the results lack it."""
     for set_name in sets:
         if not is_there(set_name):
             print(f"{set_name}: skipped, not at ../shared/data")
@@ -50,7 +50,7 @@ def compared(
 
 
 def main() -> int:
-    """Compare, and say what fell."""
+    """Compare, and print what fell."""
     parser = argparse.ArgumentParser(description="Fail where quality fell on the gating sets.")
     parser.add_argument("--quick", action="store_true", help="only the recipes that a user gets by naming a method")
     parser.add_argument("--set", action="append", choices=GATING, help="only this set")

@@ -1,4 +1,4 @@
-"""The license set: which reference text is a query's license text most like?"""
+"""Measure the license set: which reference text is most similar to a query's license text?"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,16 +8,16 @@ import numpy as np
 import likewise
 from labeled import read_texts, score
 
-# MinHash finds nothing much below its threshold; a license's nearest reference may be a third like it.
+# MinHash finds little below its threshold; a license's nearest reference may be only a third similar.
 LEAST_THRESHOLD = 0.2
 FEATURES = (("auto", 1), ("auto", 2), ("auto", 3), ("auto", 5))
-# Rarity is counted on references and queries together; by `match` on references.
+# Rarity is counted on references and queries together; `match` counts it on references.
 SET_WEIGHTS = ("none", "idf")
 BITS = (64, 128, 256)
 
 
 def measure(folder: Path, recipes: dict[str, likewise.Recipe]) -> dict[str, object]:
-    """Top-1 accuracy of the nearest reference, and of each recipe untouched (which may give no answer)."""
+    """Return the top-1 accuracy of the nearest reference, and of each recipe unchanged (which may give no answer)."""
     keys, ref_texts = read_texts(folder / "refs.jsonl.gz", id_field="key")
     query_ids, query_texts = read_texts(folder / "queries.jsonl.gz")
     task = _Task(folder, keys, query_ids, ref_texts + query_texts)
@@ -47,7 +47,7 @@ class _Task:
         self.folder, self.keys, self.query_ids, self.texts = folder, keys, query_ids, texts
 
     def verified(self, recipe: likewise.Recipe) -> dict[str, object]:
-        """Of the references that a run pairs with a query, the most similar; none where there is none."""
+        """Return the most similar of the references that a run pairs with a query, if any."""
         table = likewise.pairs(self.texts, recipe)
         rows = zip(*(table.column(name).to_pylist() for name in ("row_a", "row_b", "similarity")), strict=True)
         best: dict[int, tuple[float, int]] = {}
@@ -57,14 +57,14 @@ class _Task:
         return self._score((row - len(self.keys), -reference) for row, (_, reference) in best.items())
 
     def matched(self, recipe: likewise.Recipe) -> dict[str, object]:
-        """The first answer of `likewise.match`."""
+        """Return the first answer of `likewise.match`."""
         queries, references = self.texts[len(self.keys) :], self.texts[: len(self.keys)]
         table = likewise.match(queries, references, recipe)
         rows = zip(table.column("row").to_pylist(), table.column("reference_row").to_pylist(), strict=True)
         return self._score((query, reference) for query, reference in rows if reference is not None)
 
     def nearest(self, recipe: likewise.Recipe) -> dict[str, object]:
-        """The reference at the least distance, by comparing all: what the fingerprints alone can do."""
+        """Return the reference at the least distance, by comparing all: the limit of fingerprints alone."""
         array = likewise.sketch(self.texts, recipe).array
         references = array[: len(self.keys)]
         queries = enumerate(array[len(self.keys) :])

@@ -1,6 +1,6 @@
-"""The pages on quality, from the results: a short table in the summary, all tables on a page of their own.
+"""Write the pages on quality from the results: a short table in the summary, all tables on a separate page.
 
-Tables are put between two marks; the words around them are written by hand and stay.
+Tables are written between two markers; the surrounding text is written by hand and left alone.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from labeled import BINARIES, GATING, MARKUP, OTHERS
 BEGIN = "<!-- tables: begin (written by bench/quality.py) -->"
 END = "<!-- tables: end -->"
 RAW = "quality-tables.md"
-# Columns of the short table: the preset `default`, then recipes that are used untouched.
+# Columns of the short table: the preset `default`, then unchanged recipes.
 DEFAULTS = {
     "MinHash": "minhash, defaults",
     "MinHash by rarity": "minhash by rarity, defaults",
@@ -51,7 +51,7 @@ COLUMNS = {
     "SimHash, distance only": ("simhash-distance",),
     "`match`": ("match",),
 }
-# Tables of one recipe at settings side by side: method, tokens, shingle, weights, bits; its settings.
+# Tables of one recipe with settings in columns: (method, tokens, shingle, weights, bits) -> settings.
 RADII = ("3", "8", "12", "16", "20", "24", "28", "32")
 CURVES = {
     ("minhash", "auto", 3, "none", None): tuple(f"{percent / 100:g}" for percent in range(40, 85, 5)),
@@ -61,7 +61,7 @@ CURVES = {
     ("simhash-distance", "auto", 2, "log-count", 128): RADII,
     ("simhash-distance", "auto", 1, "log-count-idf", 128): RADII,
 }
-# Loss of F1 that the methods may have at their best setting, and untouched.
+# Loss of F1 allowed to the methods at their best setting, and unchanged.
 AT_BEST = 0.01
 UNTOUCHED = 0.05
 
@@ -69,13 +69,13 @@ Row = dict[str, Any]
 
 
 def write(results: Row, page: Path) -> None:
-    """Put the short table into the summary, and all tables into the page next to it."""
+    """Write the short table into the summary, and all tables into the page next to it."""
     _insert(page, [_summary(results)])
     _insert(page.with_name(RAW), tables(results))
 
 
 def _insert(page: Path, parts: list[str]) -> None:
-    """Replace what is between the marks; makes the page where it is absent."""
+    """Replace the text between the markers; create the page if it is missing."""
     before, after = f"# Quality\n\n{BEGIN}", END
     if page.exists():
         text = page.read_text(encoding="utf-8")
@@ -85,7 +85,7 @@ def _insert(page: Path, parts: list[str]) -> None:
 
 
 def _summary(results: Row) -> str:
-    """F1 of the defaults on every set of texts, and the bounds of exact Jaccard and naive SimHash."""
+    """Return F1 of the defaults on every set of texts, and the bounds of exact Jaccard and naive SimHash."""
     head = ["set", "documents", "exact Jaccard, best", "naive SimHash, best", "`default`", *DEFAULTS]
     rows = [head, ["---"] * len(head)]
     for name, entry in results["sets"].items():
@@ -99,12 +99,12 @@ def _summary(results: Row) -> str:
 
 
 def _label(recipe: str) -> str:
-    """The name of a recipe as the pages show it."""
+    """Return the name of a recipe as shown on the pages."""
     return recipe.replace("threes", "3-grams")
 
 
 def tables(results: Row) -> list[str]:
-    """Every table of the page, with its heading."""
+    """Return every table of the page, with its heading."""
     sets = results["sets"]
     gating = [name for name in GATING if name in sets]
     parts: list[str] = []
@@ -126,7 +126,7 @@ def tables(results: Row) -> list[str]:
 
 
 def bars(entry: Row) -> dict[str, float]:
-    """Least F1 of each method at its best setting: exact Jaccard, naive SimHash, and half of the way between them."""
+    """Return the least F1 of each method at its best setting: exact Jaccard, naive SimHash, and their midpoint."""
     exact, naive = entry["naive"]["jaccard"]["f1"], entry["naive"]["simhash"]["f1"]
     return {
         **dict.fromkeys(("minhash", "shingles", "bloom"), exact - AT_BEST),
@@ -136,7 +136,7 @@ def bars(entry: Row) -> dict[str, float]:
 
 
 def bar_of(entry: Row, recipe_name: str) -> float:
-    """Least F1 of a recipe that is used untouched."""
+    """Return the least F1 of an unchanged recipe."""
     kind = next(kind for kind in bars(entry) if recipe_name.startswith(kind))
     return bars(entry)[kind] - UNTOUCHED
 
@@ -209,7 +209,7 @@ def _chance(found: list[Row]) -> str:
 
 
 def _curves(sets: Row, names: list[str]) -> str:
-    """F1 of the features of three kinds of recipe, at settings side by side."""
+    """Return F1 for the features of three kinds of recipe, with settings in columns."""
     parts = []
     for key, settings in CURVES.items():
         method, tokens, shingle, weights, bits = key
@@ -225,7 +225,7 @@ def _curves(sets: Row, names: list[str]) -> str:
 
 
 def shown(sweeps: list[Row]) -> list[Row]:
-    """Those of the curves that the page has a table of: all that is kept of the sweeps, which are megabytes."""
+    """Return the curves with a table on the page: only these are kept of the sweeps, which are megabytes."""
     return [row for row in sweeps if _key(row) in CURVES]
 
 
@@ -257,13 +257,13 @@ def _set(entry: Row) -> str:
 
 
 def features_of(recipe: Row) -> str:
-    """What a text is cut into, in a few characters: kind of token, how many together, weights."""
+    """Return a short description of the features: kind of token, shingle width, weights."""
     size = f" of {recipe['chunk_bytes']}" if recipe.get("chunk_bytes") else ""
     return f"{recipe['tokens']}{size} {recipe['shingle']}, {recipe['weights']}"
 
 
 def _kinds(sets: Row) -> str:
-    """The best of each method for each kind of text, and the best recipe that is used untouched."""
+    """Return the best of each method for each kind of text, and the best unchanged recipe."""
     head = ["kind of text", *COLUMNS, "best unchanged recipe"]
     rows = [head, ["---"] * len(head)]
     for kind, name in KINDS.items():
@@ -287,7 +287,7 @@ def _best(rows: list[Row], methods: tuple[str, ...], figure: str) -> str:
     if not found:
         return ""
     row = max(found, key=lambda row: row[figure])
-    # Of licenses, whose answer is the nearest reference, there is no setting.
+    # For licenses, where the nearest reference is the answer, there is no setting.
     recipe = row.get("recipe", row)
     width = f", {row['bits']} bits" if row["bits"] else ""
     is_distance_only = row["method"] == "simhash-distance"

@@ -1,4 +1,4 @@
-"""What each preset reaches on every labeled set: F1, precision and recall of its pairs, untouched."""
+"""Measure each preset on every labeled set: F1, precision and recall of its pairs, unchanged."""
 
 import gzip
 import json
@@ -13,14 +13,14 @@ import titles
 from labeled import GATING, MARKUP, OTHERS, SETS, is_there, load
 from likewise.recipe.presets import PRESETS
 
-# Pairs that were read, with their two texts; there are no collections.
+# Pairs judged by reading, with their two texts; there are no collections.
 READ_PAIRS = "eye-technical"
 
 Row = dict[str, object]
 
 
 def measure() -> dict[str, dict[str, Row]]:
-    """Figures by set, then preset. Sets that are absent are left out."""
+    """Return figures by set, then preset. Missing sets are left out."""
     found: dict[str, dict[str, Row]] = {}
     for name in (*GATING, *OTHERS, MARKUP):
         if is_there(name):
@@ -43,7 +43,7 @@ def _recipes() -> Iterator[tuple[str, likewise.Recipe]]:
 
 
 def _pairs(texts: list[str] | list[bytes], recipe: likewise.Recipe) -> NDArray[np.int64]:
-    """Pairs of rows that a run lists, each once."""
+    """Return the pairs of rows that a run lists, each once."""
     table = likewise.pairs(texts, recipe)
     rows = np.stack([table.column(name).to_numpy() for name in ("row_a", "row_b")], axis=1)
     return np.unique(np.sort(rows, axis=1), axis=0)
@@ -59,7 +59,7 @@ def _of_titles(made: titles.Titles, recipe: likewise.Recipe) -> Row:
 
 
 def _of_read_pairs(recipe: likewise.Recipe) -> Row:
-    """Of the pairs labeled 1 or 0, those that are listed among all their texts."""
+    """Score the pairs labeled 1 or 0 by whether they are listed among all their texts."""
     path = Path(SETS) / READ_PAIRS / "pairs.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]

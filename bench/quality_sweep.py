@@ -1,4 +1,4 @@
-"""Sweeps: one run of each method at a low threshold or a wide radius, of which every stricter setting is read off."""
+"""Sweep: run each method once at a low threshold or a wide radius, and evaluate every stricter setting from that."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from labeled import IGNORED, POSITIVE, LabeledSet
 from likewise.stages.verify import verify_pairs
 
 BITS = (64, 128, 256)
-# Below these nothing is looked at; small sets are measured down to where source code separates.
+# Lowest thresholds; small sets are measured further down, where source code separates.
 LEAST_THRESHOLD = 0.3
 LEAST_THRESHOLD_OF_SMALL = 0.05
 SMALL = 500
-# Windows of bytes: files of a hundred thousand features each have next to none in common by chance.
+# Windows of bytes: files with a hundred thousand features each share almost none by chance.
 LEAST_THRESHOLD_OF_WINDOWS = 0.1
 # Widest radius of a sweep, as a share of the bits: unrelated texts differ in half of them.
 WIDEST = 0.40
-# Methods whose pairs are measured, whatever finds them: method and measure.
+# Methods whose pairs are measured, however they are found: method and measure.
 MEASURED = {
     "shingles": ("shingles", "jaccard"),
     "shingles-containment": ("shingles", "containment"),
@@ -33,23 +33,23 @@ FEW_FEATURES = 64
 
 @dataclass(frozen=True)
 class Features:
-    """What a text is cut into."""
+    """How a text is cut."""
 
     tokens: str
     shingle: int
     weights: str
-    # Of tokens `chunks`, their mean size.
+    # Mean size, for tokens `chunks`.
     chunk_bytes: int | None = None
 
     def options(self) -> dict[str, object]:
-        """The options of a recipe."""
+        """Return the options of a recipe."""
         found: dict[str, object] = {"tokens": self.tokens, "shingle": self.shingle, "weights": self.weights}
         return found if self.chunk_bytes is None else found | {"chunk_bytes": self.chunk_bytes}
 
 
 @dataclass(frozen=True)
 class Curve:
-    """How good a method is at each setting."""
+    """The quality of a method at each setting."""
 
     method: str
     features: Features
@@ -61,12 +61,12 @@ class Curve:
 
     @property
     def best(self) -> int:
-        """The setting with the best F1: of several the middle one, which a small change of the texts hurts least."""
+        """Return the setting with the best F1; of several the middle one, which is least sensitive to small changes."""
         top = np.flatnonzero(np.asarray(self.f1) >= max(self.f1) - 1e-12)
         return int(top[len(top) // 2])
 
     def to_dict(self) -> dict[str, object]:
-        """What the results file holds: the best setting, and F1 at thresholds .05 and radii 1/32 of the bits apart."""
+        """Return the record for the results file: the best setting, and F1 at steps of .05 or of 1/32 of the bits."""
         best = self.best
         step = max(1, (self.bits or 0) // 32)
         is_distance = self.method == "simhash-distance"
@@ -88,7 +88,7 @@ class Curve:
 
 
 def recipe_of(entry: LabeledSet, method: str, features: Features, bits: int | None, setting: float) -> likewise.Recipe:
-    """The recipe of one point of a curve."""
+    """Return the recipe of one point of a curve."""
     options = features.options() | entry.rules
     if method in MEASURED:
         method, measure = MEASURED[method]
@@ -97,13 +97,13 @@ def recipe_of(entry: LabeledSet, method: str, features: Features, bits: int | No
         return likewise.Recipe.from_options("simhash", within=int(setting), bits=bits, **options)
     if method == "simhash-cosine":
         return likewise.Recipe.from_options("simhash", threshold=setting, bits=bits, **options)
-    # No radius follows from a Jaccard threshold in general; here that of two sets of equal size.
+    # In general no radius follows from a Jaccard threshold; this is the one for two sets of equal size.
     options |= {"measure": "jaccard", "within": _radius(bits or 64, _as_cosine(setting))}
     return likewise.Recipe.from_options("simhash", threshold=setting, bits=bits, **options)
 
 
 def sweep(entry: LabeledSet, features: Features, known: frozenset[str] = frozenset()) -> Iterator[Curve]:
-    """The curves of every method on these features, but for those whose curves are known."""
+    """Yield the curves of every method on these features, except known ones."""
     least = LEAST_THRESHOLD_OF_SMALL if len(entry.ids) <= SMALL else LEAST_THRESHOLD
     if features.tokens == "bytes":
         least = LEAST_THRESHOLD_OF_WINDOWS
@@ -118,7 +118,7 @@ def sweep(entry: LabeledSet, features: Features, known: frozenset[str] = frozens
         yield _curve(entry, method, features, None, thresholds, [labels[similarity >= t] for t in thresholds])
     if "simhash-jaccard" in known:
         return
-    # Every pair with this similarity, so that only the radius can lose some.
+    # All pairs with this similarity, so that only the radius can lose some.
     pairs, similarity = measured["shingles"]
     labels = entry.label_of(pairs)
     for bits in BITS:
@@ -126,7 +126,7 @@ def sweep(entry: LabeledSet, features: Features, known: frozenset[str] = frozens
         found = [labels[(similarity >= t) & (distance <= _radius(bits, _as_cosine(t)))] for t in thresholds]
         yield _curve(entry, "simhash-jaccard", features, bits, thresholds, found)
 
-    # The cosine of a pair is above its Jaccard similarity, so that the sweep may begin higher.
+    # The cosine of a pair is above its Jaccard similarity, so the sweep may begin higher.
     thresholds = thresholds[thresholds >= _as_cosine(least)]
     pairs, similarity = _measured(entry, recipe_of(entry, "simhash-cosine", features, max(BITS), float(thresholds[0])))
     labels = entry.label_of(pairs)
@@ -138,7 +138,7 @@ def sweep(entry: LabeledSet, features: Features, known: frozenset[str] = frozens
 
 
 def _distance_curve(entry: LabeledSet, features: Features, fingerprints: likewise.Sketches, bits: int) -> Curve:
-    """Hamming-only: pairs within each radius, those with few features measured too, as a run does."""
+    """Return the Hamming-only curve: pairs within each radius; those with few features are measured too, as in runs."""
     widest = int(WIDEST * bits)
     pairs, distance = likewise.hamming_pairs(fingerprints, within=widest)
     recipe = recipe_of(entry, "simhash-distance", features, bits, widest)
@@ -174,7 +174,7 @@ def _curve(
 
 
 def _measured(entry: LabeledSet, recipe: likewise.Recipe) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Pairs of rows and their similarity: of the two directions of containment the greater."""
+    """Return pairs of rows and their similarity; for containment, the greater of both directions."""
     table = likewise.pairs(entry.texts, recipe)
     rows = np.sort(np.stack([table.column(name).to_numpy() for name in ("row_a", "row_b")], axis=1), axis=1)
     similarity = table.column("similarity").to_numpy()
@@ -194,7 +194,7 @@ def _distances(fingerprints: likewise.Sketches, pairs: NDArray[np.int64]) -> NDA
 
 
 def _as_cosine(jaccard: float) -> float:
-    """The cosine of two plain sets of equal size with this Jaccard similarity."""
+    """Return the cosine of two plain sets of equal size with this Jaccard similarity."""
     return 2 * jaccard / (1 + jaccard)
 
 

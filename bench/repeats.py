@@ -1,9 +1,9 @@
-"""Parts that repeat inside documents: how fast they are taken out, and whether it is what plain code takes out.
+"""Measure how fast repeated parts inside documents are removed, and whether plain code removes the same.
 
     repeats.py [--data FILE] [--part-mb 5]
 
 Runs `likewise repeats` over bench/data/plain.jsonl by line, paragraph, sentence and span, each in a process of its
-own, and compares lines, paragraphs and spans of the first `--part-mb` with tests/batch/parts/naive.py. Figures go into
+own, and compares lines, paragraphs and spans of the first `--part-mb` with tests/batch/parts/naive.py. Figures are in
 results/repeats.json.
 """
 
@@ -34,7 +34,7 @@ RUNS = {
 
 
 def run(data, out, options):
-    """The summary of a run, with its seconds on the clock and on the processors, and its greatest memory."""
+    """Return the summary of a run, with its wall clock and processor seconds, and its peak memory."""
     shutil.rmtree(out, ignore_errors=True)
     command = [sys.executable, "-m", "likewise", "repeats", str(data), "-o", str(out), "--json", "-q", *options]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -58,7 +58,7 @@ def run(data, out, options):
 
 
 def same_as_naive(data, part_bytes, work):
-    """Whether the texts that are left of a part are those that plain code leaves."""
+    """Return whether the texts left in a part are those that plain code leaves."""
     part = work / "part.jsonl"
     with data.open("rb") as source:
         lines = source.read(part_bytes).split(b"\n")[:-1]

@@ -1,10 +1,10 @@
-"""What parts cost a run that is never disturbed, and what they spare one that is: seconds of wall and processor.
+"""Measure what parts cost an undisturbed run, and what they save a killed one: wall clock and processor seconds.
 
     resume.py [FILE ...] [--repeats N]
 
 Each FILE (default: the 100,000 plain documents as JSONL, zstd and Parquet) is run with parts and without, in turns,
-each in a process of its own; then killed once all is sketched, and continued. Writes results/resume.json and the table
-of docs/benchmarks/scale.md.
+each in a process of its own; then killed once everything is sketched, and continued. Writes results/resume.json and
+the table of docs/benchmarks/scale.md.
 """
 
 import argparse
@@ -42,7 +42,7 @@ dedup_files(path, out, Recipe.minhash(0.55))
 
 
 def run(path, out, mode):
-    """Wall clock and processor seconds of one run, and its exit status."""
+    """Return wall clock and processor seconds of one run, and its exit status."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     status = subprocess.run([sys.executable, "-c", CHILD, path, out, mode], check=False).returncode
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -75,7 +75,7 @@ def measured(path, work, repeats):
 
 
 def markdown(result):
-    """The table."""
+    """Return the table."""
     facts = result["machine"]
     if note := machine.busy_note(facts, "bench/resume.py"):
         shares = [row["overhead_cpu"] for row in result["files"].values()]

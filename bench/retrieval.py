@@ -1,4 +1,4 @@
-"""What retrieval loses and saves where near-duplicate chunks are dropped before they are indexed.
+"""Measure what retrieval loses and saves if near-duplicate chunks are dropped before indexing.
 
     retrieval.py SET... [--questions N] [--words N]
 
@@ -33,7 +33,7 @@ def words_of(text):
 
 
 def chunks_of(text, num_words):
-    """Paragraphs joined up to a number of words."""
+    """Return paragraphs joined up to a number of words."""
     chunk, held = [], 0
     for paragraph in re.split(r"\n\s*\n" if "\n\n" in text else r"\n", text):
         chunk.append(paragraph)
@@ -68,7 +68,7 @@ class Bm25:
 
 
 def questions_of(chunks, num, chance):
-    """(question, answer with its neighbors in the sentence), one from each of some chunks."""
+    """Return (question, answer with its neighbors in the sentence), one from each of several chunks."""
     in_chunks = Counter(word for chunk in chunks for word in set(words_of(chunk)))
     asked = []
     for number in chance.sample(range(len(chunks)), len(chunks)):
@@ -85,7 +85,7 @@ def questions_of(chunks, num, chance):
 
 
 def answered(index, asked):
-    """Numbers of the questions that are answered."""
+    """Return the numbers of the answered questions."""
     found = set()
     for number, (question, answer) in enumerate(asked):
         held = (" ".join(index.words[number]) for number in index.top(question))

@@ -1,4 +1,4 @@
-"""Measure Likewise on the corpora of corpus.py; results go to bench/results as JSON and as a Markdown table.
+"""Measure Likewise on the corpora of corpus.py; write bench/results as JSON and as a Markdown table.
 
     run.py [--repeats N] [--only kernels|files|small|recall] [--data FOLDER]
 
@@ -40,7 +40,7 @@ KERNELS = {
     "MinHash-128 of word 5-grams": ("plain", "minhash", ("word", 5, "none", 0)),
     "MinHash-128 of auto 3-grams (default)": ("plain", "minhash", ("auto", 3, "none", 0)),
 }
-# Every setting that a default could change is named, so that the rows stay comparable.
+# Every option with a default is given, so that the rows stay comparable.
 WORDS = ["--tokens", "auto", "--shingle", "3"]
 MINHASH = ["--method", "minhash", "--threshold", "0.8", "--weights", "none", *WORDS]
 STRICT = ["--method", "minhash", "--threshold", "0.98", "--weights", "none", *WORDS]
@@ -65,12 +65,12 @@ FILES = {
 
 
 def read_texts(path: Path) -> _native.Texts:
-    """The column `text` of a corpus, with no text passing through Python."""
+    """Return the column `text` of a corpus, without text passing through Python."""
     return _native.Texts.from_arrow(pq.read_table(path, columns=["text"]).column("text"))
 
 
 def median_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Median of `repeats` timings after one that warms up."""
+    """Return the median of `repeats` timings after one as warm-up."""
     work()
     seconds = []
     for _ in range(repeats):
@@ -81,7 +81,7 @@ def median_seconds(work: Callable[[], object], repeats: int) -> float:
 
 
 def kernels(data: Path, repeats: int) -> Iterator[tuple[str, dict[str, object]]]:
-    """Rates of sketching, one thread."""
+    """Yield rates of sketching, one thread."""
     loaded: dict[str, _native.Texts] = {}
     for name, (corpus, sketch, rules) in KERNELS.items():
         path = data / f"{corpus}.parquet"
@@ -103,7 +103,7 @@ def kernels(data: Path, repeats: int) -> Iterator[tuple[str, dict[str, object]]]
 
 
 def run_command(arguments: list[str]) -> tuple[float, int, dict[str, object]]:
-    """(seconds, peak anonymous bytes, summary) of one run of the command, process start included."""
+    """Return (seconds, peak anonymous bytes, summary) of one run of the command, including process startup."""
     with tempfile.TemporaryDirectory(dir=HERE / "data") as folder:
         command = [sys.executable, "-m", "likewise", "dedup", *arguments, "-o", f"{folder}/out", "--json", "--quiet"]
         start = time.perf_counter()
@@ -118,7 +118,7 @@ def run_command(arguments: list[str]) -> tuple[float, int, dict[str, object]]:
 
 
 def compress(data: Path) -> None:
-    """plain.jsonl.zst beside plain.jsonl."""
+    """Write plain.jsonl.zst next to plain.jsonl."""
     source, target = data / "plain.jsonl", data / "plain.jsonl.zst"
     if source.exists() and not (target.exists() and target.stat().st_mtime >= source.stat().st_mtime):
         with (
@@ -130,7 +130,7 @@ def compress(data: Path) -> None:
 
 
 def files(data: Path, repeats: int) -> Iterator[tuple[str, dict[str, object]]]:
-    """Seconds from files to kept documents, two threads."""
+    """Yield the seconds from files to kept documents, two threads."""
     compress(data)
     for name, (file, options) in FILES.items():
         path = data / file
@@ -159,7 +159,7 @@ def files(data: Path, repeats: int) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def small(data: Path, repeats: int) -> Iterator[tuple[str, dict[str, object]]]:
-    """What a user waits for: the help, and a thousand short documents; processes from start to end."""
+    """Yield seconds that a user waits, including process startup: for the help, and for a thousand short documents."""
     rows = [
         json.dumps({"id": str(row), "text": f"note {row * 7919 % 1000} of a thousand short ones"})
         for row in range(1000)
@@ -178,7 +178,7 @@ def small(data: Path, repeats: int) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def recall(data: Path) -> Iterator[tuple[str, dict[str, object]]]:
-    """Share of the exact pairs that are listed, for the recipes of the table."""
+    """Yield the share of the exact pairs that is listed, for the recipes of the table."""
     path = data / "plain.parquet"
     if not path.exists():
         return
@@ -208,7 +208,7 @@ def recall(data: Path) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def markdown(result: dict[str, object]) -> str:
-    """The results as a table, the machine above it."""
+    """Return the results as a table, with the machine above."""
     facts = result["machine"]
     lines = [
         f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, "

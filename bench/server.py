@@ -1,11 +1,11 @@
-"""Load the HTTP service with wrk, server and load on the same machine: bench/results/server.json.
+"""Load-test the HTTP service with wrk on the same machine: bench/results/server.json.
 
 server.py [--documents 1000000] [--method simhash|minhash] [--seconds 10] [--folder FOLDER]
 
-Fills an index with texts of 2.4 kB (words of real prose by their frequencies, so that nearly all are new), serves it,
+Fills an index with texts of 2.4 kB (words of real prose by frequency, so that nearly all are new), serves it,
 and measures single `check_and_add` of new documents, the same at half the goal's rate, single `check`, batches of 500,
-and how long others wait beside 2,000 connections that say nothing and 200 that send a byte a second. wrk comes with the
-system (`apt-get install wrk`).
+and the wait of others alongside 2,000 silent connections and 200 that send a byte a second. wrk is a
+system package (`apt-get install wrk`).
 """
 
 import argparse
@@ -31,14 +31,14 @@ import machine
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "server.json"
-# Words of prose have 5.9 bytes with their space, so that a text has 2.4 kB.
+# Words of prose average 5.9 bytes with their space, so a text has 2.4 kB.
 WORDS_A_TEXT = 405
 GOAL_SINGLE = 3000
 BATCH = 500
 
 
 class Prose:
-    """New texts without end, of words of the corpus."""
+    """An endless supply of new texts of words of the corpus."""
 
     def __init__(self, seed: int) -> None:
         words: Counter[str] = Counter()
@@ -51,13 +51,13 @@ class Prose:
         self._random = np.random.default_rng(seed)
 
     def texts(self, num: int) -> list[str]:
-        """So many texts."""
+        """Return `num` texts."""
         drawn = np.searchsorted(self._sums, self._random.random((num, WORDS_A_TEXT)))
         return [" ".join(row) for row in self._words[np.minimum(drawn, len(self._words) - 1)]]
 
 
 def fill(path: Path, recipe: likewise.Recipe, num: int) -> dict[str, object]:
-    """An index of so many documents; rate and size."""
+    """Fill an index with `num` documents; return rate and size."""
     prose = Prose(0)
     seconds = 0.0
     with likewise.Index(path, recipe) as index:
@@ -75,7 +75,7 @@ def fill(path: Path, recipe: likewise.Recipe, num: int) -> dict[str, object]:
 
 
 class Served:
-    """The service as a process, at its defaults but without a line of the log for each request."""
+    """The service as a process, with its defaults but without a log line per request."""
 
     def __init__(self, path: Path) -> None:
         command = [sys.executable, "-m", "likewise", "serve", str(path), "--port", "0", "--quiet"]
@@ -85,12 +85,12 @@ class Served:
         self.name = path.stem
 
     def user_seconds(self) -> float:
-        """Seconds of processor that it took until now."""
+        """Return the processor seconds used so far."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / 100
 
     def stop(self) -> float:
-        """Ask it to end; seconds until it did."""
+        """Ask it to stop; return the seconds until it has."""
         began = time.perf_counter()
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
@@ -98,7 +98,7 @@ class Served:
 
 
 def load(served: Served, route: str, bodies: Path, *, connections: int, seconds: float, rate: float | None = None):
-    """One run of wrk: what it says, and the processor's time of the server for a request."""
+    """Run wrk once; return its output, and the server's processor time per request."""
     script = (HERE / "serve.lua").read_text()
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
         if rate is not None:
@@ -115,7 +115,7 @@ def load(served: Served, route: str, bodies: Path, *, connections: int, seconds:
 
 
 def slow_clients(served: Served, idle: int, slow: int) -> dict[str, float]:
-    """Seconds that a request takes beside connections that say nothing, and ones that send a byte now and then."""
+    """Return the seconds of a request alongside silent connections, and ones that send a byte now and then."""
     host, _, port = served.url.removeprefix("http://").partition(":")
     sockets = [socket.create_connection((host, int(port))) for _ in range(idle + slow)]
     waits = []
@@ -170,7 +170,7 @@ def main() -> None:
         seconds = given.seconds
         row["single"] = load(served, "check-and-add", singles, connections=48, seconds=seconds)
         print(row["single"], flush=True)
-        # A connection waits between its requests, and for their answers too: aimed higher, so that half is reached.
+        # A connection also waits for answers between its requests: the target is higher so that half is reached.
         row["half"] = load(served, "check-and-add", half, connections=32, seconds=seconds, rate=0.7 * GOAL_SINGLE)
         print(row["half"], flush=True)
         row["check"] = load(served, "check", checks, connections=48, seconds=seconds)

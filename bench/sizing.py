@@ -1,6 +1,6 @@
-"""What a bounded run plans for 10 million to a billion documents, as the table of docs/sizing.md.
+"""Write the table of docs/sizing.md: the plans of runs with a memory limit for 10 million to a billion documents.
 
-`python bench/sizing.py` writes the table. The figures are the plan's, by the arithmetic that `likewise dedup --memory`
+`python bench/sizing.py` writes the table. The figures come from the plan that `likewise dedup --memory`
 prints before it starts; nothing is run.
 """
 
@@ -20,14 +20,14 @@ SIZES = {10**7: 2, 10**8: 16, 10**9: 64}
 
 
 def plan(recipe: Recipe, num_documents: int, memory_bytes: int) -> MemoryPlan:
-    """The plan of a run on uncompressed JSON Lines whose kept documents are copied."""
+    """Return the plan of a run on uncompressed JSON Lines whose kept documents are copied."""
     text_bytes = num_documents * DOCUMENT_BYTES
     task = _Task(_planned(recipe), memory_bytes, THREADS, 1, text_bytes, text_bytes, 0.0, 0)
     return task.plan(num_documents, is_estimated=False)
 
 
 def least_memory(recipe: Recipe, num_documents: int) -> int:
-    """The least bound that the plan accepts, to a tenth of a gigabyte."""
+    """Return the least limit that the plan accepts, to a tenth of a gigabyte."""
     memory_bytes = 300_000_000
     while True:
         try:
@@ -39,7 +39,7 @@ def least_memory(recipe: Recipe, num_documents: int) -> int:
 
 
 def rows() -> list[str]:
-    """The lines of the table."""
+    """Return the lines of the table."""
     lines = [
         "| documents | text | recipe | smallest `--memory` | `--memory` in this row | disk | passes | hours, 2 cores |",
         "|---|---|---|---|---|---|---|---|",
@@ -56,7 +56,7 @@ def rows() -> list[str]:
 
 
 def main() -> None:
-    """Write the table between its marks."""
+    """Write the table between its markers."""
     table.insert(PAGE, MARK, "\n".join(rows()) + "\n")
 
 

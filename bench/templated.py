@@ -1,8 +1,8 @@
-"""Pages of one template, the worst of an exact join: how long does it take, beside MinHash?
+"""Measure pages of one template, the worst case of an exact join, compared with MinHash.
 
     templated.py [--pages N] [--results FILE]
 
-Pages of 200 words of which a share is the same in all, the rest their own. Writes results/templated.json and prints a
+Pages of 200 words that share a part of their words and differ in the rest. Writes results/templated.json and prints a
 table.
 """
 
@@ -34,14 +34,14 @@ def main() -> None:
 
 
 def pages(num_pages: int, share: float) -> list[str]:
-    """Pages that have `share` of their words in common and no other word."""
+    """Return pages that share `share` of their words and no other word."""
     num_common = round(share * NUM_WORDS)
     common = " ".join(f"t{i}" for i in range(num_common))
     return [f"{common} {' '.join(f'x{page}q{i}' for i in range(NUM_WORDS - num_common))}" for page in range(num_pages)]
 
 
 def measure(texts: list[str], share: float) -> dict[str, object]:
-    """Median seconds of processor time of both methods on one thread, single words as features, and what each keeps."""
+    """Return median processor seconds of both methods on one thread, single words as features, and documents kept."""
     recipes = {
         "shingles": likewise.Recipe.shingles(THRESHOLD, shingle=1),
         "minhash": likewise.Recipe.minhash(THRESHOLD, shingle=1),
@@ -58,7 +58,7 @@ def measure(texts: list[str], share: float) -> dict[str, object]:
 
 
 def table(rows: list[dict[str, object]]) -> str:
-    """The rows as a table."""
+    """Return the rows as a table."""
     lines = ["| pages | Jaccard of any two | kept | `shingles`, s | `minhash`, s |", "|---|---|---|---|---|"]
     for row in rows:
         lines.append(

@@ -1,9 +1,9 @@
-"""A run over pages that share a template just below the threshold, and its audit: time and memory of both.
+"""Measure time and memory of a run over pages that share a template just below the threshold, and of its audit.
 
     templated_audit.py FOLDER [--pages 200000] [--revisions 10000] [--sample N]
 
 Any two pages have a Jaccard similarity of .533 by their word 3-grams, each revision .64 with the page that it revises.
-Prints a line of JSON. Each command is a process of its own, whose peak of memory is that of the system's accounts.
+Prints a line of JSON. Each command is a process of its own; its peak memory is the one reported by the system.
 """
 
 import argparse
@@ -22,14 +22,14 @@ NUM_COMMON = 141
 
 
 def write(path: Path, num_pages: int, num_revisions: int) -> None:
-    """Write the pages, and behind them the revisions, as JSON lines."""
+    """Write the pages, followed by the revisions, as JSON Lines."""
     menu = " ".join(f"menu{i}" for i in range(NUM_COMMON))
     with path.open("w") as file:
         for number in range(num_pages + num_revisions):
             is_revision = number >= num_pages
             page = (number - num_pages) * max(1, num_pages // max(1, num_revisions)) if is_revision else number
             words = [f"p{page}w{i}" for i in range(NUM_WORDS - NUM_COMMON)]
-            # Of its own words a revision keeps the first, so that as many 3-grams more are shared.
+            # A revision keeps the first of its own words, so that more 3-grams are shared.
             changed = range(17, len(words)) if is_revision else ()
             for i in changed:
                 words[i] = f"r{number}w{i}"
@@ -37,7 +37,7 @@ def write(path: Path, num_pages: int, num_revisions: int) -> None:
 
 
 def run(command: list[str]) -> dict[str, float]:
-    """Run a command; return its seconds, seconds of processor time and peak of memory."""
+    """Run a command; return its seconds, processor seconds and peak memory."""
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
@@ -50,7 +50,7 @@ def run(command: list[str]) -> dict[str, float]:
 
 
 def main() -> None:
-    """See above."""
+    """Write the pages, run and audit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--pages", type=int, default=200_000)

@@ -1,10 +1,10 @@
-"""Short texts with labels, made by rule: names of companies, product titles, headlines.
+"""Synthetic short texts with labels: names of companies, product titles, headlines.
 
     titles.py [--out DIR]
 
 Each entity is written in several ways (typing errors, word order, legal forms, case, punctuation, units): its variants
 are near-duplicates of one another. Each has siblings that differ in one word or number that matters (city, sector,
-model, capacity, color, amount): they are not. All words are made up or common; nothing is taken from data. `--out`
+model, capacity, color, amount): these are not. All words are made up or common; nothing is taken from data. `--out`
 writes the sets as docs.jsonl and pairs.tsv.
 """
 
@@ -91,12 +91,12 @@ class Titles:
 
     @property
     def ids(self) -> list[str]:
-        """An id for each text."""
+        """Return an id for each text."""
         return [f"{self.name}-{row}" for row in range(len(self.texts))]
 
     @property
     def positives(self) -> set[tuple[int, int]]:
-        """Pairs of rows of one entity, left < right."""
+        """Return pairs of rows of one entity, left < right."""
         by_entity = sorted(range(len(self.texts)), key=self.entity.__getitem__)
         groups = itertools.groupby(by_entity, key=self.entity.__getitem__)
         return {pair for _, rows in groups for pair in itertools.combinations(rows, 2)}
@@ -106,14 +106,14 @@ Writer = Callable[[random.Random, Sequence[str]], str]
 
 
 def word(rng: random.Random) -> str:
-    """A made-up word of two or three syllables."""
+    """Return a made-up word of two or three syllables."""
     syllables = rng.randint(2, 3)
     made = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) for _ in range(syllables)) + rng.choice(ENDS)
     return made.capitalize()
 
 
 def mistyped(text: str, rng: random.Random) -> str:
-    """One letter left out, doubled, or two of them swapped, inside a word of six letters or more; else the text."""
+    """Return the text with one letter omitted, doubled or swapped inside a word of six letters or more, if any."""
     words = text.split(" ")
     long = [i for i, each in enumerate(words) if len(each) > 5 and each.isalpha()]
     if not long:
@@ -126,7 +126,7 @@ def mistyped(text: str, rng: random.Random) -> str:
 
 
 def dressed(text: str, rng: random.Random) -> str:
-    """Other case, accents lost, or a typing error; or nothing of it."""
+    """Return the text in other case, without accents, with a typing error, or unchanged."""
     return rng.choice(
         (
             lambda: text.upper(),
@@ -140,14 +140,14 @@ def dressed(text: str, rng: random.Random) -> str:
 
 
 def name_fields(rng: random.Random) -> list[str]:
-    """Stem, sector, city, number of the legal form."""
+    """Return stem, sector, city, number of the legal form."""
     stem = f"{word(rng)} & {word(rng)}" if rng.random() < 0.3 else word(rng)
     city = rng.choice(CITIES) if rng.random() < 0.5 else ""
     return [stem, rng.choice(SECTORS), city, str(rng.randrange(len(LEGAL_FORMS)))]
 
 
 def name_sibling(rng: random.Random, fields: Sequence[str]) -> list[str]:
-    """Another sector, another city, or another stem in the same city and sector."""
+    """Return another sector, another city, or another stem in the same city and sector."""
     stem, sector, city, form = fields
     which = rng.randrange(3)
     if which == 0:
@@ -158,7 +158,7 @@ def name_sibling(rng: random.Random, fields: Sequence[str]) -> list[str]:
 
 
 def write_name(rng: random.Random, fields: Sequence[str]) -> str:
-    """One way of writing a company."""
+    """Return one way of writing a company."""
     stem, sector, city, form = fields
     if rng.random() < 0.4:
         stem = stem.replace("&", "and")
@@ -172,13 +172,13 @@ def write_name(rng: random.Random, fields: Sequence[str]) -> str:
 
 
 def product_fields(rng: random.Random) -> list[str]:
-    """Brand, kind, model, capacity, color."""
+    """Return brand, kind, model, capacity, color."""
     model = f"{rng.choice('ABCDEGKLMPRSTXZ')}{rng.randint(1, 99)}{rng.choice(('', '0', '00', 'i', ' Pro'))}"
     return [word(rng), rng.choice(PRODUCTS), model, rng.choice(CAPACITIES), rng.choice(COLORS)]
 
 
 def product_sibling(rng: random.Random, fields: Sequence[str]) -> list[str]:
-    """Another model, capacity or color."""
+    """Return another model, capacity or color."""
     brand, kind, model, capacity, color = fields
     which = rng.randrange(3)
     if which == 0:
@@ -191,7 +191,7 @@ def product_sibling(rng: random.Random, fields: Sequence[str]) -> list[str]:
 
 
 def write_product(rng: random.Random, fields: Sequence[str]) -> str:
-    """One way of writing a product."""
+    """Return one way of writing a product."""
     brand, kind, model, capacity, color = fields
     size = rng.choice((f"{capacity}GB", f"{capacity} GB", f"({capacity} GB)"))
     tail = [size, color]
@@ -203,7 +203,7 @@ def write_product(rng: random.Random, fields: Sequence[str]) -> str:
 
 
 def headline_fields(rng: random.Random) -> list[str]:
-    """City, subject, verb, object, number, name."""
+    """Return city, subject, verb, object, number, name."""
     return [
         *(rng.choice(CITIES), rng.choice(SUBJECTS), rng.choice(VERBS), rng.choice(OBJECTS)),
         *(str(rng.randint(2, 99)), f"{word(rng)} {word(rng)}"),
@@ -211,7 +211,7 @@ def headline_fields(rng: random.Random) -> list[str]:
 
 
 def headline_sibling(rng: random.Random, fields: Sequence[str]) -> list[str]:
-    """Another city, verb, object, number or name."""
+    """Return another city, verb, object, number or name."""
     found, other = list(fields), headline_fields(rng)
     which = rng.choice((0, 2, 3, 4, 5))
     found[which] = other[which]
@@ -219,7 +219,7 @@ def headline_sibling(rng: random.Random, fields: Sequence[str]) -> list[str]:
 
 
 def write_headline(rng: random.Random, fields: Sequence[str]) -> str:
-    """One way of writing a headline."""
+    """Return one way of writing a headline."""
     city, subject, verb, what, number, name = fields
     text = rng.choice(
         (
@@ -239,7 +239,7 @@ KINDS = {
 
 
 def make(name: str, seed: int = 18) -> Titles:
-    """One of the sets, by its name."""
+    """Return one of the sets, by its name."""
     new, sibling, write = KINDS[name]
     rng = random.Random(f"{name} {seed}")
     texts: list[str] = []

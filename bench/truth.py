@@ -1,7 +1,7 @@
-"""Every pair of a corpus with exact Jaccard similarity of word 3-shingles at or above a floor, by NumPy and SciPy.
+"""Compute every pair of a corpus with exact Jaccard similarity of word 3-grams at or above a floor, by NumPy and SciPy.
 
 Independent of Likewise: tokens are those of rivals/protocol.py, shingles are exact triples of token numbers (no hash),
-similarities come from exact intersections. A prefix filter only spares comparisons that cannot reach the floor.
+similarities come from exact intersections. A prefix filter skips only comparisons that cannot reach the floor.
 """
 
 import argparse
@@ -18,7 +18,7 @@ WIDTH = 3
 
 
 def token_numbers(texts: list[str], tokens: str) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """(number of each token, number of tokens of each text, how many different ones)."""
+    """Return (number of each token, number of tokens of each text, how many different ones)."""
     numbers: dict[str, int] = {}
     parts, sizes = [], []
     for text in texts:
@@ -29,9 +29,9 @@ def token_numbers(texts: list[str], tokens: str) -> tuple[NDArray[np.int64], NDA
 
 
 def shingle_sets(texts: list[str], tokens: str) -> sparse.csr_array:
-    """Rows of texts, columns of distinct shingles ordered from rare to common, ones where a text has it.
+    """Return rows of texts, columns of distinct shingles ordered from rare to common, ones if a text has it.
 
-    Texts shorter than a shingle have an empty row: they are no part of this truth.
+    Texts shorter than a shingle have an empty row: they are not part of this truth.
     """
     token, size, num_tokens = token_numbers(texts, tokens)
     if num_tokens >= 1 << 21:
@@ -50,7 +50,7 @@ def shingle_sets(texts: list[str], tokens: str) -> sparse.csr_array:
 
 
 def candidates(sets: sparse.csr_array, floor: float) -> NDArray[np.int64]:
-    """Pairs (earlier, later) that share a shingle among the n - ceil(floor n) + 1 rarest of each."""
+    """Return pairs (earlier, later) that share a shingle among the n - ceil(floor n) + 1 rarest of each."""
     size = np.diff(sets.indptr)
     prefix = np.where(size > 0, size - np.ceil(floor * size - 1e-9).astype(np.int64) + 1, 0)
     place = np.arange(sets.nnz) - np.repeat(sets.indptr[:-1], size)
@@ -74,7 +74,7 @@ def candidates(sets: sparse.csr_array, floor: float) -> NDArray[np.int64]:
 
 
 def similarities(sets: sparse.csr_array, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Exact Jaccard of each pair."""
+    """Return the exact Jaccard similarity of each pair."""
     size = np.diff(sets.indptr)
     made = [np.zeros(0)]
     for start in range(0, len(pairs), 20_000):
@@ -85,7 +85,7 @@ def similarities(sets: sparse.csr_array, pairs: NDArray[np.int64]) -> NDArray[np
 
 
 def truth(path: Path, tokens: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(pairs of rows, similarity), from the cache beside the corpus where it is newer."""
+    """Return (pairs of rows, similarity), from the cache next to the corpus if it is newer."""
     cache = path.with_name(f"{path.stem}.truth.npz")
     if cache.exists() and cache.stat().st_mtime >= path.stat().st_mtime:
         kept = np.load(cache)
@@ -102,10 +102,10 @@ def truth(path: Path, tokens: str) -> tuple[NDArray[np.int64], NDArray[np.float6
 def judge(
     kept: NDArray[np.bool_], pairs: NDArray[np.int64], similarity: NDArray[np.float64], *, flags_all: bool = False
 ) -> dict[str, float | int]:
-    """What a set of kept rows gets right.
+    """Return how well a set of kept rows agrees with the exact pairs.
 
-    A pair is found where at most one of its documents is kept. A removal is supported where a kept document has that
-    similarity with the removed one; with `flags_all`, where any document has, since its tool drops the first copy too.
+    A pair is found if at most one of its documents is kept. A removal is supported if a kept document has that
+    similarity with the removed one; with `flags_all`, if any document has, since its tool drops the first copy too.
     """
     partner = np.ones_like(kept) if flags_all else kept
     made: dict[str, float | int] = {"num_kept": int(kept.sum()), "num_removed": int((~kept).sum())}

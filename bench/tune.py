@@ -1,14 +1,14 @@
-"""How good a recipe `likewise tune` proposes from 60 labeled pairs, on the labeled development sets.
+"""Measure how good a recipe `likewise tune` proposes from 60 labeled pairs, on the labeled development sets.
 
     tune.py [--set NAME ...] [--draws N] [--by-labels] [--leave-out] [--cache FOLDER] [--results FILE] [--page FILE]
     tune.py --page-only
 
-For each set and draw: 60 labeled pairs are drawn, the choice is made, and its F1 on all pairs that were not drawn is
+For each set and draw, 60 labeled pairs are drawn, the choice is made, and its F1 on all other pairs is
 compared with the best recipe of the grid there. Pairs are drawn in two ways: from the labeled pairs of the set
-(`given`), and as the command asks for them, the set's labels answering (`asked`). Where a set lists no negatives,
-half of the given ones are positives and half are pairs that no list holds, among the most similar of these by the
-default recipe, ten for each positive. `--leave-out` judges each set by the constants of the model that serve the
-other four best, and nothing else. `--by-labels` measures only what more labels give. `--cache` keeps the similarities
+(`given`), and as the command asks for them, with the set's labels as answers (`asked`). If a set lists no negatives,
+half of the given ones are positives and half are unlisted pairs, among the most similar of these by the
+default recipe, ten for each positive. `--leave-out` only judges each set by the constants of the model that are best
+for the other four. `--by-labels` measures only what more labels give. `--cache` stores the similarities
 of a set, which take minutes. Writes results/tune.json and docs/benchmarks/tune.md.
 """
 
@@ -32,12 +32,12 @@ from likewise.tuning.tuning import RANKING, open_tuner
 HERE = Path(__file__).parent
 SETS = ("en-cpp-errors", "zh-docs-tidb", "html-kafka-javadoc", "edits-controlled", "code-ocd")
 NUM_LABELS = 60
-# Labels that are given, and how often they are drawn; None for all of the set.
+# Number of labels -> number of draws; None for the whole set.
 MORE_LABELS = {60: 40, 300: 10, 1000: 5, None: 1}
 NEAR_A_POSITIVE = 10
 LEAST_LISTED = 10
-# What else the constants of the model may be: of a tenth of similarity, of a candidate's own rank, of the draw, and how
-# much the sample tells of it.
+# Alternative constants of the model: of a tenth of similarity, of a candidate's own rank, of the draw, and the
+# weight of the sample.
 CONSTANTS = {
     "_OF_TENTH": [(0.0, 1.0), (1.0, 1.0)],
     "_OF_CANDIDATE": [(0.0, 0.5), (0.0, 1.0)],
@@ -73,7 +73,7 @@ class Measured:
         self.ranked = ranked_pairs(ranking, len(entry.ids))
         self.features = self.sample.features(np.stack([s[self.ranked] for s in self.similarity]))
         self.listed = self._listed(entry)
-        # Of all pairs with a label, and of the duplicates among them: those that each setting takes.
+        # Number of labeled pairs, and of duplicates among them, at or above each setting.
         labeled, positive = self.labels != IGNORED, self.labels == POSITIVE
         self.taken = [num_above(s[labeled], t) for s, t in zip(self.similarity, self.settings, strict=True)]
         self.hits = [num_above(s[positive], t) for s, t in zip(self.similarity, self.settings, strict=True)]
@@ -88,7 +88,7 @@ class Measured:
                 return [tuner.similarities(number) for number in range(len(self.candidates))]
 
     def _listed(self, entry):
-        """Numbers of the pairs that a draw of given labels takes its pairs from, by kind."""
+        """Return the numbers of the pairs from which given labels are drawn, by kind."""
         n = len(entry.ids)
         row = {doc_id: i for i, doc_id in enumerate(entry.ids)}
         found = []
@@ -105,9 +105,9 @@ class Measured:
         return found, negative[nearest[: NEAR_A_POSITIVE * np.count_nonzero(self.labels == POSITIVE)]]
 
     def given(self, seed, num=NUM_LABELS):
-        """Draw labeled pairs, all where `num` is None: numbers and weights, and the pairs labeled as neither.
+        """Draw labeled pairs, all if `num` is None; return numbers and weights, and the pairs labeled as neither.
 
-        Of these as large a share is drawn as of the others: a file of labels holds both.
+        As large a share is drawn of these as of the others: a file of labels contains both.
         """
         random = np.random.default_rng(seed)
         found, near = self.listed
@@ -120,7 +120,7 @@ class Measured:
         return drawn, np.ones(len(drawn)), random.choice(self.neither, num_neither, replace=False)
 
     def asked(self, seed):
-        """Ask as the command does: numbers and weights, and the pairs that were passed over."""
+        """Ask as the command does; return numbers and weights, and the skipped pairs."""
         asked = Questions(self.ranked, self.pairs, self.ids, seed, self.sample, self.features)
         said = {POSITIVE: True, NEGATIVE: False, IGNORED: None}
         while asked.num_answered < NUM_LABELS and (pair := asked.next_pair()) is not None:
@@ -135,7 +135,7 @@ class Measured:
         return np.array(numbers), np.array(weights), np.array(passed_over, np.int64)
 
     def regret(self, drawn, weight, neither, *, with_interval=False, on_all=False):
-        """F1 of the proposal on the pairs that were not drawn (or on all), the best there, and what was promised."""
+        """Return F1 of the proposal on the pairs not drawn (or on all), the best F1 there, and the promised F1."""
         evidence = Evidence(
             np.stack([s[drawn] for s in self.similarity]).astype(np.float64),
             self.labels[drawn] == POSITIVE,
@@ -156,7 +156,7 @@ class Measured:
         return f1, float(best), name, promised.low <= f1 <= promised.high
 
     def _curve(self, number, drawn):
-        """F1 at each setting on all pairs but the drawn ones."""
+        """Return F1 at each setting on all pairs but the drawn ones."""
         settings, positive = self.settings[number], self.labels[drawn] == POSITIVE
         similarity = self.similarity[number][drawn]
         hits = self.hits[number] - num_above(similarity[positive], settings)
@@ -165,13 +165,13 @@ class Measured:
 
 
 def num_above(similarity, settings):
-    """Pairs at or above each setting."""
+    """Return the number of pairs at or above each setting."""
     ordered = np.sort(similarity)
     return (len(ordered) - np.searchsorted(ordered, settings.astype(np.float32))).astype(float)
 
 
 def measure(found, name, num_draws):
-    """Regret of each way to draw, over draws."""
+    """Return the regret of each way to draw, over draws."""
     told = {
         "num_pairs": len(found.labels),
         "num_duplicates": int((found.labels == POSITIVE).sum()),
@@ -200,7 +200,7 @@ def measure(found, name, num_draws):
 
 
 def by_number_of_labels(found):
-    """Regret on all pairs of the set, by how many labels are given."""
+    """Return the regret on all pairs of the set, by the number of labels given."""
     told = {}
     for num, num_draws in MORE_LABELS.items():
         rows = [found.regret(*found.given(seed, num), on_all=True) for seed in range(num_draws)]
@@ -215,7 +215,7 @@ def by_number_of_labels(found):
 
 
 def leave_out(sets):
-    """Mean regret of each set, for given labels, by the constants that serve the others best."""
+    """Return the mean regret of each set, for given labels, by the constants that are best for the others."""
     before = {name: getattr(model, name) for name in CONSTANTS}
     draws = {name: [found.given(seed) for seed in range(NUM_DRAWS_LEFT_OUT)] for name, found in sets.items()}
     every = list(itertools.product(*CONSTANTS.values()))
@@ -235,7 +235,7 @@ def leave_out(sets):
 
 
 def judged_by_others(every, below, names):
-    """What each set (a column) loses by the constants (a row) that lose least on the others."""
+    """Return what each set (a column) loses by the constants (a row) that lose least on the others."""
     told = {}
     for number, name in enumerate(names):
         best = int(np.argmin(np.delete(below, number, axis=1).mean(axis=1)))
@@ -245,7 +245,7 @@ def judged_by_others(every, below, names):
 
 
 def write_page(results, path):
-    """The table of the results."""
+    """Write the table of the results."""
     lines = [
         "# Tuning from 60 labels",
         "",
@@ -297,7 +297,7 @@ def write_page(results, path):
         "| set | " + " | ".join(f"{num:,}" if num else "all" for num in MORE_LABELS) + " | labels in all |",
         "|---|" + "---|" * (len(MORE_LABELS) + 1),
     ]
-    # Results of earlier versions have none.
+    # Results of earlier versions lack these.
     for name, row in ((name, row) for name, row in results["sets"].items() if "by_labels" in row):
         cells = [f"{found['mean_below']:.4f}" for found in row["by_labels"].values()]
         lines.append(f"| {name} | {' | '.join(cells)} | {row['by_labels']['all']['num_labels']:,} |")
@@ -338,7 +338,7 @@ def write_page(results, path):
 
 
 def main():
-    """Measure the sets that are there."""
+    """Measure the available sets."""
     parser = argparse.ArgumentParser(description="What `likewise tune` proposes from 60 labels.")
     parser.add_argument("--set", action="append", choices=SETS)
     parser.add_argument("--draws", type=int, default=40)

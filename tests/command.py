@@ -1,8 +1,8 @@
-"""The command line as a user runs it: a process of its own.
+"""Run the command line as a user does, in a process of its own.
 
-What commands load is loaded once, in a process that forks itself for each command, and for each service that tests
-start: a third of the time of the fast tests was importing it again. What is loaded when, and how the command is found,
-is tested by processes that start anew.
+The modules of commands are loaded once, in a process that forks for each command, and for each service that tests
+start; importing them again took a third of the time of the fast tests. Tests of what is loaded when, and of how the
+command is found, start new processes.
 """
 
 import atexit
@@ -36,7 +36,7 @@ def likewise_command(*arguments, stdin=b"", cwd=None):
 
 
 def started(program, *arguments, cwd=None):
-    """Start a Python file by its path, as `subprocess.Popen` does, with pipes of text for what it writes."""
+    """Start a Python file by its path, like `subprocess.Popen` with text pipes for its output."""
     arguments = [str(argument) for argument in (program, *arguments)]
     if not hasattr(os, "fork"):
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -45,7 +45,7 @@ def started(program, *arguments, cwd=None):
 
 
 class Started:
-    """A process that goes on while the test does; the names are those of `subprocess.Popen`."""
+    """A process that runs alongside the test, with the attributes of `subprocess.Popen`."""
 
     def __init__(self, commands, arguments, cwd):
         self._commands, self.returncode = commands, None
@@ -79,7 +79,7 @@ class Started:
 
 
 class Commands:
-    """A process that has loaded the package, and what it is asked through."""
+    """The process that has loaded the package, and the connection to it."""
 
     own = None
 
@@ -95,7 +95,7 @@ class Commands:
 
     @classmethod
     def of_this_process(cls):
-        """The one of this process: started when first used; ends with it, as its socket does."""
+        """Return the instance of this process, started on first use; it ends with this process, whose socket closes."""
         if cls.own is None or cls.own.pid != os.getpid() or cls.own.server.poll() is not None:
             cls.own = cls()
         return cls.own
@@ -118,14 +118,14 @@ class Commands:
                 with os.fdopen(pipes[0][1], "wb") as file:
                     file.write(stdin)
             except BrokenPipeError:
-                pass  # It ended without reading all, as `subprocess` allows too.
+                pass  # It ended without reading all input, which `subprocess` allows too.
             status = self._answer()
         for reader in readers:
             reader.join()
         return Ran(status, read[1], read[2].decode())
 
     def ask(self, asked, descriptors=()):
-        """Ask for something that is answered at once."""
+        """Send a request and return its immediate answer."""
         with self.lock:
             self._send(asked, descriptors)
             return self._answer()
@@ -146,7 +146,7 @@ class Commands:
         return json.loads(answer)
 
     def end(self):
-        """End the process; in forks of the one that began it this does nothing."""
+        """End the process; does nothing in forks of the process that started it."""
         if os.getpid() == self.pid:
             self.socket.close()
             self.server.wait()
@@ -158,6 +158,6 @@ def _read(descriptor, read, i):
 
 
 def jsonl(texts, ids=True):
-    """Texts as JSON Lines."""
+    """Return texts as JSON Lines."""
     rows = ({"id": i, "text": text} if ids else {"text": text} for i, text in enumerate(texts))
     return "".join(json.dumps(row) + "\n" for row in rows).encode()

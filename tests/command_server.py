@@ -1,6 +1,6 @@
-"""Runs commands and programs, each in a fork of itself: see `command.py`.
+"""Run commands and programs, each in a fork of this process: see `command.py`.
 
-`command_server.py DESCRIPTOR` of a socket.
+`command_server.py DESCRIPTOR`: a socket.
 """
 
 import atexit
@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 
-# What stands in front of every command; the modules of other extras may lack what they need.
+# Modules that commands need first; modules of extras may lack their dependencies.
 LOADED = ("difflib", "numpy", "numpy.ma", "pyarrow", "pyarrow.parquet", "rich.progress")
 
 
@@ -30,7 +30,7 @@ def load():
 
 
 def received(asking, num_bytes):
-    """So many bytes of the socket."""
+    """Return `num_bytes` bytes from the socket."""
     found = b""
     while len(found) < num_bytes:
         if not (part := asking.recv(num_bytes - len(found))):
@@ -40,7 +40,7 @@ def received(asking, num_bytes):
 
 
 def serve(asking):
-    """Answer one request after the other, until nobody asks any more; returns in each fork, with what it is to do."""
+    """Answer requests until the connection closes; in each fork, return the request to carry out."""
     while True:
         length, descriptors, _, _ = socket.recv_fds(asking, 4, 3)
         if not length:
@@ -57,14 +57,14 @@ def serve(asking):
         for descriptor in descriptors:
             os.close(descriptor)
         if "program" not in asked:
-            # A command is waited for; of a program it is said whether it ended.
+            # Wait for a command; of a program, report whether it has ended.
             ended, status = os.waitpid(pid, os.WNOHANG if "pid" in asked else 0)
             answer = os.waitstatus_to_exitcode(status) if ended else None
         asking.sendall(json.dumps(answer).encode() + b"\n")
 
 
 def run(asked):
-    """Be the process of one command or program, and end as it does."""
+    """Become the process of one command or program, and end as it does."""
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["cwd"])
@@ -79,24 +79,24 @@ def run(asked):
     except SystemExit as end:
         if end.code is not None and not isinstance(end.code, int):
             raise
-        # What the interpreter does at its end, as far as a command can notice; taking down all that was loaded takes
-        # four times as long as a small command.
+        # What the interpreter does at exit, as far as a command can notice; unloading all modules takes four times
+        # as long as a small command.
         atexit._run_exitfuncs()
         threading._shutdown()
         try:
             sys.stdout.flush()
             sys.stderr.flush()
         except (OSError, ValueError):
-            # It cannot be written, and that is for the interpreter to tell.
+            # Output cannot be written; let the interpreter report that.
             raise end from None
         os._exit(end.code or 0)
 
 
 if __name__ == "__main__":
-    # This file's folder holds packages named like what they test, such as redis.
+    # This file's directory contains packages named like those they test, such as redis.
     del sys.path[0]
     load()
-    # A collection in a fork would touch, and so copy, all that is shared.
+    # A collection in a fork would touch, and thus copy, all shared memory.
     gc.freeze()
     asked = serve(socket.socket(fileno=int(sys.argv[1])))
     run(asked)

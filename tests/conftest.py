@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis profiles, instruction sets, the labeled sets."""
+"""Shared by all tests: hypothesis profiles, instruction sets, the labeled sets."""
 
 import functools
 import gzip
@@ -15,11 +15,11 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LABELED = ROOT.parent / "shared" / "data"
-# A file system in memory, where tests write if it has so much room and nobody named another place.
+# A file system in memory, for the tests' files if it has enough space and no other place is set.
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES = 4 << 30
 
-# Containers often ask that nothing compiled be kept: each of the processes that tests start would compile all again.
+# Containers often disable bytecode files: each process that tests start would compile everything again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
@@ -29,7 +29,7 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
 def instruction_sets():
-    """Names of the instruction sets of this processor, the plainest first."""
+    """Return the names of the instruction sets of this processor, the plainest first."""
     from likewise import _native
 
     if _native.ISA == "neon":
@@ -39,10 +39,10 @@ def instruction_sets():
 
 
 def pytest_configure(config):
-    # Let Ctrl-C through where the shell started the tests in the background, which has it ignored.
+    # Let Ctrl-C through if the tests were started in the background, where the shell ignores it.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # Indexes sync every commit; on a disk the tests would mostly wait. The processes of pytest-xdist take it over.
+    # Indexes sync every commit; on a disk the tests would mostly wait. Processes of pytest-xdist inherit TMPDIR.
     if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES:
         os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="likewise-tests-", dir=MEMORY)
         config.add_cleanup(functools.partial(shutil.rmtree, tempfile.tempdir, ignore_errors=True))
@@ -55,7 +55,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture
 def labeled():
-    """A loader of a labeled set: ids, texts, the folder. Skips where the sets are absent."""
+    """Return a loader of a labeled set: ids, texts, the folder. It skips the test if the sets are absent."""
 
     def load(name, field="text"):
         folder = LABELED / name

@@ -1,4 +1,4 @@
-"""A process that forks one for each job: what jobs import is loaded once, and each can be killed alone."""
+"""A process that forks for each job: imports are loaded once, and each job can be killed alone."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from tests.waiting import LIMIT_S
 
 @contextlib.contextmanager
 def forking(module):
-    """Run a module that takes jobs on its standard input, a line each, and answers on its standard output."""
+    """Run a module that reads jobs from standard input, one per line, and answers on standard output."""
     with subprocess.Popen(
         [sys.executable, "-m", module],
         stdin=subprocess.PIPE,

@@ -10,7 +10,7 @@ from tests.oracle.features import Rules
 
 
 def oracle_recipe(recipe):
-    """The oracle's form of a package recipe; bands and radius are the oracle's own."""
+    """Return the oracle's form of a package recipe; the oracle computes bands and radius itself."""
     given, resolved = recipe.fields, recipe.resolve().fields
     within = 3 if given["within"] is None else given["within"]
     if recipe.method == "simhash" and given["within"] is None and recipe.threshold is not None:
@@ -48,7 +48,7 @@ def _bit_bands(recipe):
 
 
 def verdicts(result):
-    """The verdicts of a `Deduplication`, as the oracle writes them."""
+    """Return the verdicts of a `Deduplication` in the oracle's form."""
     found = [Verdict(True)] * len(result.kept)
     for row in result.removed.to_pylist():
         found[row["row"]] = Verdict(False, row["kept_row"], row["similarity"], row["distance"])
@@ -59,7 +59,7 @@ def verdicts(result):
 Minhash, Simhash = likewise.Recipe.minhash, likewise.Recipe.simhash
 Shingles, Bloom = likewise.Recipe.shingles, likewise.Recipe.bloom
 
-# One of each way in which pairs are found and compared; tests of all of RECIPES are slow for the others.
+# One recipe for each way of finding and comparing pairs; tests of the others in RECIPES are slow.
 QUICK = (
     "minhash",
     "minhash-containment",
@@ -76,14 +76,14 @@ QUICK = (
 
 
 def quick_first(names=None):
-    """Return names of recipes as parameters of a test, slow but for those of `QUICK`."""
+    """Return names of recipes as test parameters, marked slow unless in `QUICK`."""
     return [
         pytest.param(name, id=name, marks=() if name in QUICK else pytest.mark.slow)
         for name in (RECIPES if names is None else names)
     ]
 
 
-# Every method and measure, on short shingles so that small texts have something to say.
+# Every method and measure, with short shingles so that small texts have several.
 RECIPES = {
     "minhash": Minhash(0.6, shingle=2),
     "minhash-default": Minhash(),

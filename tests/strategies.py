@@ -1,10 +1,10 @@
-"""Hypothesis strategies: texts in every script that the oracle knows, weighted features, corpora of near-duplicates."""
+"""Hypothesis strategies: texts in all scripts of the oracle, weighted features, corpora of near-duplicates."""
 
 from hypothesis import strategies as st
 
 from tests.oracle.segment import RANGES, SINGLE
 
-# A few characters of every range, so that no script drowns in the big ones, and what normalization changes or drops.
+# A few characters of every range, so that large scripts do not dominate, and characters that normalization changes.
 _SAMPLE = sorted(
     {chr(first + (last - first) * i // 7) for first, last, _ in RANGES for i in range(8)}
     | set(SINGLE)
@@ -12,14 +12,14 @@ _SAMPLE = sorted(
     | {"\u200b", "\u200d", "\ufe0f", "\u00ad", "\ufeff", "\u3164", "\ud800", "\0", "\x1f"}
     | set(" \t\n\r\x0b\x0c\x85\xa0\u2003\u2028\u2029\u3000")
 )
-# Characters whose rules meet each other, in higher share.
+# Characters with interacting rules, in higher proportion.
 _TRICKY = list("ab1 '\".,:;_-éק״カキーひ漢가ก\u0e31\u0301\u3099\u30a0ａ")
 
 characters = st.one_of(st.sampled_from(_TRICKY), st.sampled_from(_SAMPLE))
 
 
 def _known(text):
-    """Normalization composes and folds: keep texts whose normalized characters the oracle knows."""
+    """Keep texts whose characters the oracle knows after normalization, which composes and folds."""
     from tests.oracle.normalize import normalize
     from tests.oracle.segment import OutsideOracle, word_class
 
@@ -43,7 +43,7 @@ seeds = st.sampled_from([0, 1, 42, 2**64 - 1])
 
 @st.composite
 def corpora(draw, max_size=24):
-    """Texts of ten to fourteen words over a small vocabulary, many of them edits of one another, some empty."""
+    """Draw texts of ten to fourteen words over a small vocabulary, many of them edits of one another, some empty."""
     greek = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma"
     vocabulary = greek.split()
     base = draw(st.lists(st.lists(st.sampled_from(vocabulary), min_size=4, max_size=14), min_size=1, max_size=5))

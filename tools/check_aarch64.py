@@ -1,8 +1,8 @@
-"""Run the tests of the kernels for aarch64, in an emulator.
+"""Run the kernel tests for aarch64 in an emulator.
 
-``python tools/check_aarch64.py``: builds the tests of the crates that have kernels for 64-bit ARM and runs those that
+``python tools/check_aarch64.py``: builds the tests of the crates with kernels for 64-bit ARM and runs those that
 compare instruction sets under Debian's ``qemu-user``. Needs ``rustup``, ``gcc-aarch64-linux-gnu``,
-``libc6-dev-arm64-cross`` and ``qemu-user``; without one of them it says so and checks nothing.
+``libc6-dev-arm64-cross`` and ``qemu-user``; if one of them is missing, it says so and checks nothing.
 """
 
 import os
@@ -19,7 +19,7 @@ VARIABLES = {
     "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER": f"qemu-aarch64 -L {LIBRARIES}",
     "CARGO_PROFILE_TEST_DEBUG": "0",
 }
-# Parts of the names of tests. The others run on the processor at hand: they would take minutes here.
+# Substrings of test names. Other tests run on the native processor: they would take minutes here.
 TESTS = {
     "likewise-core": [
         "isa::",
@@ -35,7 +35,7 @@ TESTS = {
 
 
 def missing() -> str | None:
-    """Why nothing can be checked here; None where it can."""
+    """Return why nothing can be checked here, or None."""
     for program in ("rustup", "aarch64-linux-gnu-gcc", "qemu-aarch64"):
         if shutil.which(program) is None:
             return f"there is no {program}"
@@ -46,7 +46,7 @@ def missing() -> str | None:
 
 
 def main() -> int:
-    """Build and run the tests, or say why not."""
+    """Build and run the tests, or report why not."""
     if reason := missing():
         print(f"aarch64: not checked, {reason}")
         return 0

@@ -1,8 +1,8 @@
-"""Hold the built documentation against the package: `python tools/check_book.py docs/_build`.
+"""Check the built documentation against the package: `python tools/check_book.py docs/_build`.
 
-Every public name has its entry in the reference, every command and every option of the command line stands there,
-every page can be reached from the first one, and every link within the book leads to a page and a place that exist.
-A generated reference may be empty without a warning of Sphinx. Uses no network. `make docs` runs it after the build.
+Every public name must have an entry in the reference, which must list every command and option of the command line;
+every page must be reachable from the first one, and every link within the book must lead to an existing place.
+Sphinx does not warn of an empty generated reference. Uses no network. `make docs` runs it after the build.
 """
 
 import sys
@@ -20,7 +20,7 @@ _LEFT_OUT = {"genindex.html", "py-modindex.html", "search.html"}
 
 
 class Page(HTMLParser):
-    """What a page has: the places it names, and where it leads."""
+    """The anchors of a page, and its links."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -28,7 +28,7 @@ class Page(HTMLParser):
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take a tag's names and links."""
+        """Record a tag's anchors and links."""
         for name, value in attrs:
             if name == "id" and value:
                 self.places.add(value)
@@ -48,7 +48,7 @@ def read(book: Path) -> dict[Path, Page]:
 
 
 def broken_links(pages: dict[Path, Page]) -> Iterator[str]:
-    """Yield links within the book that lead nowhere, and pages to which none leads."""
+    """Yield broken links within the book, and pages without a link to them."""
     reached = set()
     for path, page in pages.items():
         for link in page.links:
@@ -90,7 +90,7 @@ def commands(command: click.Command, path: str = "likewise") -> Iterator[tuple[s
 
 
 def missing_options(text: str) -> Iterator[str]:
-    """Yield commands and options that the page of commands does not have, each in its command's own part."""
+    """Yield commands and options missing from the page of commands, looking for options in their command's part."""
     parts = dict(_parts(text))
     for path, command in commands(group):
         if path not in parts:
@@ -102,13 +102,13 @@ def missing_options(text: str) -> Iterator[str]:
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the path of each command of the page with what stands from its heading to the next one."""
+    """Yield the path of each command on the page, and the text from its heading to the next one."""
     for part in text.split('<section id="')[1:]:
         yield part.split('"', 1)[0].replace("-", " "), part
 
 
 def main() -> int:
-    """Print what is wrong; 1 if anything is."""
+    """Print the faults; return 1 if there are any."""
     book = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/_build")
     pages = read(book)
     if not pages:

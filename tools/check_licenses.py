@@ -1,4 +1,4 @@
-"""Check that every dependency has a license that Apache-2.0 software may build on.
+"""Check that every dependency's license permits use in Apache-2.0 software.
 
 Rust crates are read from `cargo metadata`, Python packages (what a user installs with Likewise) from their metadata.
 Exits with 1 and names each package whose license is not on the list.
@@ -24,7 +24,7 @@ CLASSIFIERS = {
 
 
 def is_allowed(expression: str) -> bool:
-    """Tell whether an SPDX expression can be met with allowed licenses alone (AND binds tighter than OR)."""
+    """Return whether an SPDX expression can be met with allowed licenses alone (AND binds tighter than OR)."""
     # Old crates write "MIT/Apache-2.0" for OR.
     tokens = re.findall(r"\(|\)|\bAND\b|\bOR\b|[^\s()]+(?: WITH [^\s()]+)?", expression.replace("/", " OR "))
 
@@ -62,7 +62,7 @@ def rust_packages() -> list[tuple[str, str]]:
 
 
 def python_packages(root: str) -> list[tuple[str, str]]:
-    """List (name and version, license) of a Python package's required dependencies, with theirs."""
+    """List (name and version, license) of a Python package's required dependencies, recursively."""
     seen: dict[str, str] = {}
     queue = [root]
     while queue:
@@ -83,7 +83,7 @@ def python_packages(root: str) -> list[tuple[str, str]]:
 
 
 def main() -> int:
-    """Print the offenders; return the exit status."""
+    """Print the packages with other licenses; return the exit status."""
     packages = rust_packages() + python_packages("likewise")
     offenders = [(name, license) for name, license in packages if not is_allowed(license)]
     for name, license in offenders:

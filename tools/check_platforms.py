@@ -1,9 +1,9 @@
-"""Check that the crates compile for the systems that this one is not, C parts included.
+"""Check that the crates compile for other systems, C parts included.
 
 ``python tools/check_platforms.py [TARGET...]``: clippy with warnings denied, for each target. Needs ``rustup``, and the
-package ``ziglang``, whose compiler of C knows the other systems. Nothing is linked or run: what
-differs in Python (locks, renaming open files, line ends) has tests that return what the calls return on Windows, and
-each system tries its wheels.
+package ``ziglang``, whose C compiler targets the other systems. Nothing is linked or run:
+differences in Python (locks, renaming open files, line ends) have tests that imitate the calls of Windows, and
+each system tries its own wheels.
 """
 
 import os
@@ -13,14 +13,14 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# How the compiler of C calls them. Windows by GNU's interface: Microsoft's needs its own headers.
+# Target names of the C compiler. Windows with GNU's ABI: Microsoft's needs its own headers.
 TARGETS = {
     "x86_64-pc-windows-gnu": "x86_64-windows-gnu",
     "aarch64-unknown-linux-gnu": "aarch64-linux-gnu",
     "x86_64-apple-darwin": "x86_64-macos",
     "aarch64-apple-darwin": "aarch64-macos",
 }
-# What cargo adds for other compilers and this one does not know is left out.
+# Drops the flags that cargo adds for other compilers and this one does not know.
 COMPILER = """#!/bin/sh
 for given do
   shift
@@ -47,7 +47,7 @@ def check(target: str, scratch: Path) -> bool:
 
 
 def main() -> int:
-    """Check the targets that are named, or all."""
+    """Check the named targets, or all."""
     with tempfile.TemporaryDirectory() as scratch:
         results = {target: check(target, Path(scratch)) for target in sys.argv[1:] or TARGETS}
     for target, is_well in results.items():

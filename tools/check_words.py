@@ -1,10 +1,10 @@
-"""Phrases that do not belong in what users read: prose of the documentation, help texts and messages.
+"""Find phrases that do not belong in what users read: prose of the documentation, help texts and messages.
 
     check_words.py [ROOT]
 
 Prints `file:line: phrase (write: ...)` for each and exits with status 1 if there are any. It lists only phrases that
-have no legitimate use here, so that a finding needs no judgment. Code blocks, inline code, links, docstrings and
-comments are left out, and so are the pages in Chinese.
+have no legitimate use here, so that a finding needs no judgment. It ignores code blocks, inline code, links,
+docstrings, comments, and the pages in Chinese.
 """
 
 import ast
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-#: What to look for, in lower case -> what to write.
+#: Pattern, in lower case -> what to write.
 PHRASES = {
     r"held against": "compared with",
     r"refused by name": "rejected with an error that names ...",
@@ -48,12 +48,12 @@ PHRASES = {
     r"grey": "gray",
 }
 PATTERN = re.compile(r"\b(?:" + "|".join(f"({phrase})" for phrase in PHRASES) + r")\b", re.IGNORECASE)
-# Text that readers do not take for prose.
+# Text that is not prose.
 _CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)\s]*\)|<!--.*?-->|^ {4,}.*?$|https?://\S+", re.S | re.M)
 
 
 def findings(root: Path) -> Iterator[str]:
-    """Yield a line for each phrase found in the tracked files below `root`."""
+    """Yield a line for each phrase found in the tracked files in `root`."""
     listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout
     for name in listed.splitlines():
         path = root / name
@@ -75,7 +75,7 @@ def _in_text(name: str, text: str, first_line: int) -> Iterator[str]:
 
 
 def strings(source: str) -> Iterator[tuple[int, str]]:
-    """Yield line and value of each string with a blank that is not a docstring."""
+    """Yield line and value of each string that contains a space and is not a docstring."""
     tree = ast.parse(source)
     docstrings = {
         id(node.body[0].value)
@@ -86,7 +86,7 @@ def strings(source: str) -> Iterator[tuple[int, str]]:
     }
     for node in ast.walk(tree):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
-        # A single word may be the name of something.
+        # A single word may be a name.
         if is_text and " " in node.value.strip():
             yield node.lineno, node.value
 

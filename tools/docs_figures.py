@@ -1,7 +1,7 @@
-"""Figures of the README and the concept pages, from benchmark results and the code: `python tools/docs_figures.py`.
+"""Draw the figures of the README and the concept pages from benchmark results and code: `python tools/docs_figures.py`.
 
-Writes `docs/images/concepts/NAME.svg`. Each stands on a ground of its own, light or dark as the reader's system asks,
-so that it is legible wherever it is shown. The tests hold the files against what this draws.
+Writes `docs/images/concepts/NAME.svg`. Each figure has its own background, light or dark by the reader's setting,
+so that it is legible anywhere. The tests compare the files with this tool's output.
 """
 
 import itertools
@@ -36,7 +36,7 @@ text{font:13px system-ui,sans-serif;fill:#1c2430}
 
 
 def text(x: float, y: float, content: object, *classes: str) -> Html:
-    """Return a line of text; y is its base line."""
+    """Return a line of text; y is its baseline."""
     return element("text", str(content), x=number(x), y=number(y), class_=" ".join(classes) or None)
 
 
@@ -47,7 +47,7 @@ def box(x: float, y: float, width: float, height: float, *classes: str, round_: 
 
 
 def cells(corners: Sequence[tuple[float, float]], width: float, height: float, name: str) -> Html:
-    """Return equal rectangles as one path, a third of the bytes."""
+    """Return equal rectangles as one path, which takes a third of the bytes."""
     step = f"h{number(width)}v{number(height)}h{number(-width)}z"
     return element("path", d="".join(f"M{number(x)} {number(y)}{step}" for x, y in corners), class_=name)
 
@@ -59,12 +59,12 @@ def path(points: Sequence[tuple[float, float]], name: str) -> Html:
 
 
 def number(value: float) -> str:
-    """Return a coordinate in tenths."""
+    """Return a coordinate rounded to tenths."""
     return f"{round(float(value), 1):g}"
 
 
 def figure(height: float, title: str, parts: Sequence[object]) -> str:
-    """Return a whole file."""
+    """Return a complete file."""
     ground = box(0.5, 0.5, WIDTH - 1, height - 1, "ground", round_=10)
     inside = [element("title", title), Html(f"<style>{STYLE.strip()}</style>"), ground, *parts]
     view = f"0 0 {WIDTH} {number(height)}"
@@ -73,7 +73,7 @@ def figure(height: float, title: str, parts: Sequence[object]) -> str:
 
 
 def bits_of(value: int, count: int) -> list[int]:
-    """Return the lowest bits of a number, the highest of them first."""
+    """Return the lowest bits of a number, highest first."""
     return [value >> place & 1 for place in reversed(range(count))]
 
 
@@ -139,7 +139,7 @@ def near_fingerprints() -> tuple[int, int]:
 
 
 def pigeonhole() -> str:
-    """Draw that three errors cannot fill four blocks."""
+    """Draw why three errors cannot affect all of four blocks."""
     a, b = near_fingerprints()
     parts: list[object] = [
         text(20, 30, "64 bits in four blocks, 3 bits differ: at least one block is untouched.", "quiet")
@@ -170,7 +170,7 @@ def pigeonhole() -> str:
 
 
 def tables() -> str:
-    """Draw the same fingerprints sorted four ways; the query meets its neighbor in one of them."""
+    """Draw the same fingerprints sorted four ways; the query is next to its neighbor in one of them."""
     draw = np.random.RandomState(7)
     codes = [int(value) for value in draw.randint(0, 1 << 16, 7)]
     query = codes[3] ^ (1 << 13) ^ (1 << 6) ^ (1 << 2)
@@ -259,7 +259,7 @@ def minhash() -> str:
 def axes(
     x_ticks: Sequence[tuple[float, str]], y_ticks: Sequence[tuple[float, str]], x_name: str, y_name: str
 ) -> list[object]:
-    """Return a frame of 600 by 240 at (70, 50), ticks at shares of it."""
+    """Return a frame of 600 by 240 at (70, 50), with ticks at shares of its sides."""
     parts: list[object] = [text(70, 32, y_name, "quiet"), text(670, 330, x_name, "quiet", "end")]
     for share, name in x_ticks:
         parts.append(text(70 + 600 * share, 308, name, "small", "middle", "quiet"))
@@ -271,7 +271,7 @@ def axes(
 
 
 def found_share(similarity: float, plan: object, num_pairs: int = 300) -> float:
-    """Return how many of random pairs of exactly this similarity share a bucket."""
+    """Return the share of random pairs of exactly this similarity that share a bucket."""
     shared, size = round(300 * 2 * similarity / (1 + similarity)), 300
     documents = []
     for pair in range(num_pairs):
@@ -284,7 +284,7 @@ def found_share(similarity: float, plan: object, num_pairs: int = 300) -> float:
 
 
 def curve() -> str:
-    """Draw what two plans find at every similarity: by the model, and counted."""
+    """Draw what two plans find at every similarity: by the model, and as counted."""
     ticks = [(i / 5, f"{i / 5:g}") for i in range(6)]
     parts = axes(ticks, ticks, "Jaccard similarity of a pair", "found, as a share")
     for name, threshold, label in (("line", 0.55, "plus"), ("second", 0.8, "mark")):
@@ -310,7 +310,7 @@ def curve() -> str:
 
 
 def leaders() -> str:
-    """Draw a chain: each document is like the next, the ends are unlike."""
+    """Draw a chain: each document resembles the next, but the ends do not resemble each other."""
     words = [f"w{i}" for i in range(60)]
     chain = [" ".join(words[start : start + 30]) for start in (0, 4, 8, 12, 16)]
     names, xs = "ABCDE", [80, 220, 360, 500, 640]
@@ -354,7 +354,7 @@ def leaders() -> str:
 
 
 def rarity() -> str:
-    """Draw what a feature weighs, by how many of 1,000 documents hold it."""
+    """Draw the weight of a feature by how many of 1,000 documents contain it."""
     frequencies = sorted({round(1000 ** (i / 60)) for i in range(61)})
     documents = [[f"own{i}"] + [f"shared{df}" for df in frequencies if i < df] for i in range(1000)]
     recipe = likewise.Recipe.minhash(tokens="user", tokenizer="figure 1", shingle=1, weights="idf")
@@ -384,7 +384,7 @@ def rarity() -> str:
 
 
 def speed() -> str:
-    """Draw the seconds for 100,000 documents next to other packages, from the last run of the benchmark."""
+    """Draw the seconds for 100,000 documents next to other packages, from the last benchmark run."""
     measured = json.loads((ROOT / "bench" / "results" / "rivals.json").read_text(encoding="utf-8"))
     rows = {
         row["tool"]: row
@@ -423,7 +423,7 @@ def speed() -> str:
     return figure(y + 48, "Seconds for 100,000 documents", parts)
 
 
-#: Packages of the chart, fastest first.
+#: Packages in the chart, fastest first.
 SPEED_TOOLS = ("likewise", "gaoya", "rensa", "datasketch", "text-dedup")
 
 FIGURES: dict[str, Callable[[], str]] = {

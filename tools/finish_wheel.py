@@ -1,6 +1,6 @@
-"""Put into a wheel what it must say of its dependencies: licenses, and a bill of materials without local paths.
+"""Add to a wheel what it must state about its dependencies: licenses, and a bill of materials without local paths.
 
-``python tools/finish_wheel.py WHEEL...`` changes them in place. Needs the package ``wheel``, and ``cargo`` on the PATH.
+``python tools/finish_wheel.py WHEEL...`` changes them in place. Needs the package ``wheel``, and ``cargo`` in the PATH.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LICENSE_FILE = re.compile(r"^(licen[cs]e|copying|notice|unlicense)", re.IGNORECASE)
-# Only what stands in the native module: crates reached by normal dependencies on the platform of the wheel.
+# Only crates in the native module: those reached by normal dependencies on the platform of the wheel.
 DATA = """What else is in the package
 ===========================
 
@@ -32,12 +32,12 @@ Character tables of OpenCC (fold `traditional`), as ferrous-opencc carries them:
 https://github.com/BYVoid/OpenCC
 
 """
-# Where the words of the MIT license begin, behind whose they are.
+# Start of the MIT license text, after the copyright line.
 MIT = "Permission is hereby granted, free of charge"
 
 
 def crates() -> list[dict[str, Any]]:
-    """Return the crates that end in the native module, by name and version, the project's own apart."""
+    """Return the crates compiled into the native module, by name and version, excluding the project's own."""
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", _host()]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout)
     by_id = {package["id"]: package for package in found["packages"]}
@@ -64,10 +64,10 @@ def _host() -> str:
 
 
 def licenses(packages: list[dict[str, Any]]) -> str:
-    """Return the license texts of the crates, as their authors ship them; each text once, behind the crates it is of.
+    """Return the license texts of the crates, as their authors ship them; each text once, after the crates it covers.
 
-    Of a crate that ships none the words of its license are taken from another one; those of Apache-2.0 are the
-    package's own. Raises ValueError where that leaves a crate without words.
+    For a crate that ships none, the text of the same license is taken from another one; for Apache-2.0, the package's
+    own. Raises ValueError if a crate is left without a text.
     """
     owners: dict[str, list[str]] = {}
     without = []
@@ -98,7 +98,7 @@ def licenses(packages: list[dict[str, Any]]) -> str:
 
 
 def bill_of_materials(packages: list[dict[str, Any]], version: str) -> dict[str, Any]:
-    """Return a CycloneDX 1.5 bill of materials: the same for the same lock file."""
+    """Return a CycloneDX 1.5 bill of materials, a function of the lock file."""
 
     def component(package: dict[str, Any]) -> dict[str, Any]:
         url = f"pkg:cargo/{package['name']}@{package['version']}"
@@ -131,7 +131,7 @@ def bill_of_materials(packages: list[dict[str, Any]], version: str) -> dict[str,
 
 
 def finish(wheel: Path, packages: list[dict[str, Any]]) -> None:
-    """Write licenses and bill of materials into one wheel."""
+    """Write licenses and the bill of materials into one wheel."""
     with tempfile.TemporaryDirectory() as scratch:
         subprocess.run([sys.executable, "-m", "wheel", "unpack", "--dest", scratch, wheel], check=True)
         (tree,) = Path(scratch).iterdir()
@@ -157,7 +157,7 @@ def finish(wheel: Path, packages: list[dict[str, Any]]) -> None:
 
 
 def main() -> int:
-    """Finish the wheels that are named."""
+    """Finish the named wheels."""
     packages = crates()
     for name in sys.argv[1:]:
         finish(Path(name).resolve(), packages)

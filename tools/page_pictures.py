@@ -1,4 +1,4 @@
-"""Pictures of every page, light and dark, on a desk and on a phone, of the invented notices of `examples/notices.py`.
+"""Take pictures of every page, light and dark, desktop and phone, with the invented notices of `examples/notices.py`.
 
 Needs Chromium and the packages of the dependency group `browser`: `python tools/page_pictures.py [NAME...]` writes
 `docs/images/page/NAME-LOOK.png`.
@@ -36,7 +36,7 @@ _MOST_BYTES = 150_000
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """Give the address of the pages of a run over the notices."""
+    """Yield the address of the pages of a run over the notices."""
     sys.path.insert(0, str(ROOT / "examples"))
     from notices import notices
 
@@ -62,7 +62,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def shoot(page: Page, name: str, look: str) -> None:
-    """Write a picture of what the page shows, in few colors."""
+    """Write a screenshot with few colors."""
     picture = Image.open(io.BytesIO(page.screenshot()))
     target = OUT / f"{name}-{look}.png"
     picture.convert("RGB").quantize(_COLORS, dither=Image.Dither.NONE).save(target, optimize=True)
@@ -71,7 +71,7 @@ def shoot(page: Page, name: str, look: str) -> None:
 
 
 def visit(page: Page, base: str, folder: Path, look: str, wanted: set[str]) -> None:
-    """Go through all pages and take a picture of each."""
+    """Visit all pages and take a picture of each."""
 
     def is_wanted(name: str) -> bool:
         return not wanted or name in wanted
@@ -97,7 +97,7 @@ def visit(page: Page, base: str, folder: Path, look: str, wanted: set[str]) -> N
         page.mouse.wheel(0, 3000)
         page.wait_for_timeout(150)
         shoot(page, "matrix", look)
-    # One that differs: an equal copy shows nothing.
+    # A pair that differs: an equal copy shows nothing.
     page.locator("[data-rows] tbody tr", has_text=re.compile(r"\b0\.9")).first.locator("a.id").first.click()
     if is_wanted("pair"):
         shoot(page, "pair", look)
@@ -151,7 +151,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         browser: Browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for look, options in LOOKS.items():
-            # Labels of the one look are not those of the next.
+            # Labels of one look must not appear in the next.
             folder = Path(name) / look
             folder.mkdir()
             with served(folder) as base:

@@ -1,9 +1,9 @@
-"""Circles of modules in the Rust crates.
+"""Find circular dependencies of modules in the Rust crates.
 
-A module is a file. Beneath every folder its modules must have an order: what one uses of its siblings, itself or by
-what lies beneath it, comes before it. A name that a folder gives on (`pub use`) counts as a use of the module that it
-comes from. Comments and tests are left out. So is what the file of a folder (`mod.rs`, `lib.rs`) uses of its own
-modules, and they of it.
+A module is a file. The modules in a folder must have an order: a module comes after the siblings that it uses, itself
+or through modules inside it. Using a name that a folder re-exports (`pub use`) counts as using the module it
+comes from. Comments and tests are ignored, and so are uses between the file of a folder (`mod.rs`, `lib.rs`) and its
+own modules.
 """
 
 import re
@@ -12,14 +12,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Names from the root of a crate on.
+#: Names from the root of a crate.
 Module = tuple[str, ...]
 
 CRATES = Path(__file__).parent.parent / "crates"
 
 
 def modules_of(crate: Path) -> dict[Module, Path]:
-    """Return the modules of a crate, names from the root on, and their files."""
+    """Return the modules of a crate, as names from the root, and their files."""
     source = crate / "src"
     modules: dict[Module, Path] = {}
     for file in sorted(source.rglob("*.rs")):
@@ -36,7 +36,7 @@ def is_test(module: Module) -> bool:
 
 
 def closing(text: str, start: int) -> int:
-    """Return the place behind the brace that closes the one at `start`."""
+    """Return the position after the brace that closes the one at `start`."""
     depth = 0
     for place in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)
@@ -55,7 +55,7 @@ def code_of(text: str) -> str:
 
 
 def without_inline_modules(text: str) -> str:
-    """Return code in which `super` means the same everywhere, modules inside the file included."""
+    """Return code in which `super` has one meaning, also in modules inside the file."""
     at = 0
     while found := re.compile(r"\bmod \w+ (?=\{)").search(text, at):
         end = closing(text, found.end())
@@ -67,7 +67,7 @@ def without_inline_modules(text: str) -> str:
 
 
 def spelled_out(tree: str) -> Iterator[tuple[str, str]]:
-    """Yield the (name, path) pairs of the tree behind `use`."""
+    """Yield the (name, path) pairs of the tree after `use`."""
     tree = tree.strip()
     brace = tree.find("{")
     if brace < 0:
@@ -87,7 +87,7 @@ def spelled_out(tree: str) -> Iterator[tuple[str, str]]:
 
 
 class Crate:
-    """The modules of a crate, and which of them uses which."""
+    """The modules of a crate, and which of them use which."""
 
     def __init__(self, crate: Path) -> None:
         self.modules = modules_of(crate)
@@ -109,7 +109,7 @@ class Crate:
             self.used[module] = used
 
     def home(self, path: str, here: Module, depth: int = 0) -> Module | None:
-        """Return the module that a path means, seen from `here`; None outside the crate."""
+        """Return the module that a path refers to, seen from `here`; None outside the crate."""
         parts = path.split("::")
         if parts[0] == "crate":
             at: Module = ()
@@ -153,7 +153,7 @@ class Crate:
 
 
 def strongly_connected(uses: dict[Module, set[Module]]) -> list[list[Module]]:
-    """Return the sets of nodes that reach each other (Tarjan), each sorted; single nodes are none."""
+    """Return the sets of nodes that reach each other (Tarjan), each sorted; single nodes do not count."""
     index: dict[Module, int] = {}
     low: dict[Module, int] = {}
     stack: list[Module] = []
@@ -188,7 +188,7 @@ def found_in(crates: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Fail where there is a circle."""
+    """Fail if there is a circle."""
     found = list(found_in(CRATES))
     sys.exit("\n".join(["Circles of modules:", *found]) if found else 0)
 

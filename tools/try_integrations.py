@@ -1,7 +1,7 @@
-"""Test each integration with the library it is for, in an environment of its own: their requirements conflict.
+"""Test each integration with its library, in a separate environment: their requirements conflict.
 
-``python tools/try_integrations.py FOLDER [NAME...]``: for each name, an environment in FOLDER with the package of this
-checkout, its extra and what its tests need. Then runs ``tests/integrations/test_NAME.py``, and the Python of
+``python tools/try_integrations.py FOLDER [NAME...]``: for each name, makes an environment in FOLDER with this
+checkout's package, its extra and the tests' needs. Then runs ``tests/integrations/test_NAME.py``, and the Python of
 ``docs/howto/NAME.md`` and of docstrings. The package must have been built (``make build``).
 """
 
@@ -14,7 +14,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Further extras that the tests of each use, and packages.
+# Further extras and packages that the tests of each integration use.
 NEEDED: dict[str, tuple[list[str], list[str]]] = {
     "datasets": ([], []),
     "datatrove": ([], ["orjson>=3.10"]),
@@ -28,7 +28,7 @@ TESTS = ["pytest>=9", "pytest-timeout>=2.4", "hypothesis>=6.150"]
 
 
 def try_one(environment: Path, name: str) -> None:
-    """Install and test one integration; raises if a command fails."""
+    """Install and test one integration; raise if a command fails."""
     if name not in NEEDED:
         sys.exit(f"no integration {name!r}; there are {', '.join(NEEDED)}")
     python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
@@ -43,14 +43,14 @@ def try_one(environment: Path, name: str) -> None:
     add_package(python)
     module = name.replace("-", "_")
     tests = [f"tests/integrations/test_{module}.py", "tests/structure/test_documentation.py"]
-    # All other pages and modules belong to `make test`.
+    # All other pages and modules are covered by `make test`.
     chosen = f"test_{module} or howto/{name} or integrations.{module}"
     pytest = [python, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-k", chosen]
     subprocess.run([*pytest, *tests], check=True, cwd=ROOT)
 
 
 def add_package(python: Path) -> None:
-    """Let an environment import the package of this checkout, as an editable installation does, without a build."""
+    """Let an environment import the package of this checkout, like an editable installation but without a build."""
     command = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     site = Path(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
     (site / "likewise.pth").write_text(f"{ROOT / 'python'}\n", encoding="utf-8")
@@ -61,7 +61,7 @@ def add_package(python: Path) -> None:
 
 
 def main() -> None:
-    """Test the integrations that are named, or all."""
+    """Test the named integrations, or all."""
     folder, *names = sys.argv[1:]
     for name in names or NEEDED:
         print(f"{name}:", flush=True)

@@ -1,6 +1,6 @@
-"""Install a wheel (or sdist) into an environment that holds nothing else, and use it there.
+"""Install a wheel (or sdist) into an environment that contains nothing else, and use it there.
 
-``python tools/try_wheel.py FILE...``: fails where it does not install, find a duplicate, or say its licenses, and where
+``python tools/try_wheel.py FILE...``: fails if it does not install, find a duplicate or contain its licenses, or if
 it names a folder of the machine that built it.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Where people and images for builds are at home; a module for Windows may hold either slash.
+# Home directories of people and build images; a module for Windows may contain either slash.
 HOMES = re.compile(rb"/(?:root|home/[\w.-]+|Users/[\w.-]+|github/workspace)/|[A-Za-z]:[\\/]+Users[\\/]+\w")
 SCRIPT = """
 import likewise
@@ -31,14 +31,14 @@ assert likewise.hamming_pairs(likewise.sketch(texts, likewise.Recipe.simhash()),
 
 
 def try_one(package: Path) -> None:
-    """Install and use one file; raises where something is wrong."""
+    """Install and use one file; raise if anything is wrong."""
     with tempfile.TemporaryDirectory() as scratch:
         home = Path(scratch)
         venv.create(home / "env", with_pip=True)
         binaries = home / "env" / ("Scripts" if os.name == "nt" else "bin")
         python = binaries / "python"
         subprocess.run([python, "-m", "pip", "install", "--quiet", package], check=True)
-        # Neither the checkout nor variables of the caller may help.
+        # The checkout and the caller's variables must not help.
         bare = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         subprocess.run([python, "-c", SCRIPT], check=True, cwd=home, env=bare)
         rows = ["one fine day in may we went out", "one fine day in may we went out", "nothing of the kind"]
@@ -51,7 +51,7 @@ def try_one(package: Path) -> None:
 
 
 def check_contents(wheel: Path) -> None:
-    """Raise where a wheel lacks what it must say, or names a folder of the machine that built it."""
+    """Raise if a wheel lacks required files, or names a folder of the machine that built it."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         for ending in ("licenses/LICENSE", "licenses/THIRD-PARTY.txt", "sboms/likewise.cyclonedx.json", "py.typed"):
@@ -80,7 +80,7 @@ def members(package: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def check_places(package: Path) -> None:
-    """Raise where any file in it, the native module above all, names a folder of the machine that built it."""
+    """Raise if a file in it, such as the native module, names a folder of the machine that built it."""
     own = [str(place).encode() for place in (ROOT, Path.home()) if len(place.parts) > 1]
     for name, content in members(package):
         found = {place for place in own if place + b"/" in content or place + b"\\" in content}
@@ -89,7 +89,7 @@ def check_places(package: Path) -> None:
 
 
 def main() -> int:
-    """Try the files that are named."""
+    """Try the named files."""
     for name in sys.argv[1:]:
         package = Path(name).resolve()
         if package.suffix == ".whl":

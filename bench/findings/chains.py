@@ -1,4 +1,4 @@
-"""A chain of documents, each like the next, the last unlike the first: who goes, and is it like any that stays?"""
+"""A chain of documents, each like the next, the last unlike the first: which are removed, and does a kept one match?"""
 
 import json
 import random
@@ -14,13 +14,13 @@ LENGTH, WORDS, STEP = 40, 600, 12
 
 
 def jaccard(a: str, b: str) -> float:
-    """Of word 3-shingles."""
+    """Return the Jaccard similarity of word 3-grams."""
     first, second = set(shingles(a, "word", 3)), set(shingles(b, "word", 3))
     return len(first & second) / len(first | second)
 
 
 def main() -> None:
-    """A window of 600 words that moves on by 12: neighbors have J = .96, the two ends .12."""
+    """Move a window of 600 words on by 12: neighbors have J = .96, the two ends .12."""
     rng = random.Random(3)
     words = [f"w{rng.getrandbits(30):x}" for _ in range(WORDS + LENGTH * STEP)]
     texts = [" ".join(words[at * STEP : at * STEP + WORDS]) for at in range(LENGTH)]

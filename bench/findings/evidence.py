@@ -1,4 +1,4 @@
-"""How a finding is told: the claim, what was seen, and whether the installed version does it."""
+"""Report a finding: the claim, the observations, and whether the installed version reproduces it."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Pairs of fingerprints at distance exactly k, asked for with hamming_distance=k."""
+"""Pairs of fingerprints at distance exactly k, searched with hamming_distance=k."""
 
 import random
 
@@ -9,7 +9,7 @@ K = 3
 
 
 def main() -> None:
-    """Distances are those of its own fingerprints."""
+    """Search pairs whose distance is computed from the package's own fingerprints."""
     rng = random.Random(5)
     words = [f"w{number}" for number in range(3000)]
     asked = SimHashStringIndex(64, 6, K, "word", True, (1, 1))

@@ -1,4 +1,4 @@
-"""Hamming search in other packages: neighbors that are left out in silence, a radius that is not looked at."""
+"""Hamming search in other packages: neighbors omitted silently, a radius that is ignored."""
 
 import sys
 
@@ -12,7 +12,7 @@ NUM_CODES, NUM_QUERIES = 50_000, 500
 
 
 def make(within: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Coins, queries within the radius of stored codes, and the truth."""
+    """Return uniform codes, queries within the radius of stored codes, and the truth."""
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 2**64, (NUM_CODES, 1), dtype=np.uint64)
     queries = flip_up_to(codes[:NUM_QUERIES], within, 64, rng)
@@ -20,7 +20,7 @@ def make(within: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
 
 
 def multi_hash() -> None:
-    """As it comes: four tables of 16 bits, nothing flipped."""
+    """Search with the defaults: four tables of 16 bits, no bits flipped."""
     import faiss
 
     seen, lost = [], 0
@@ -42,7 +42,7 @@ def multi_hash() -> None:
 
 
 def radius() -> None:
-    """search(radius=3) among coins, which are some 17 bits away."""
+    """Call search(radius=3) on uniform codes, which are about 17 bits away."""
     from usearch.index import Index, MetricKind, ScalarKind
 
     codes, queries, _ = make(3)
@@ -60,14 +60,14 @@ def radius() -> None:
 
 
 def crowded() -> None:
-    """Pages of templates: equal codes and close ones, in which a graph of near neighbors folds up."""
+    """Search pages of templates: equal and close codes, which defeat a graph of near neighbors."""
     from usearch.index import Index, MetricKind, ScalarKind
 
     rng = np.random.default_rng(1)
     templates = rng.integers(0, 2**64, (20, 1), dtype=np.uint64)
     codes = rng.integers(0, 2**64, (20_000, 1), dtype=np.uint64)
     codes[:10_000] = flip_up_to(templates[rng.integers(0, 20, 10_000)], 3, 64, rng)
-    queries = flip_up_to(codes[15_000:15_500], 3, 64, rng)  # of those that are no template's
+    queries = flip_up_to(codes[15_000:15_500], 3, 64, rng)  # codes that belong to no template
     true = hamming_truth.neighbors(codes, queries, 3)
     index = Index(ndim=64, metric=MetricKind.Hamming, dtype=ScalarKind.B1)
     index.add(np.arange(len(codes)), codes.view(np.uint8), threads=1)
@@ -83,7 +83,7 @@ def crowded() -> None:
 
 
 def more_than_asked() -> None:
-    """A radius has no number of matches; ten is all that comes back."""
+    """Search by a radius, which should not limit the number of matches; only ten are returned."""
     from usearch.index import MetricKind, search
 
     rng = np.random.default_rng(2)
@@ -100,7 +100,7 @@ def more_than_asked() -> None:
 
 
 def find_all() -> None:
-    """All pairs of a clustered set, for every number of blocks that it takes."""
+    """Find all pairs of a clustered set, for every number of blocks that it accepts."""
     make_importable("simhash-pybind")
     sys.modules.pop("simhash", None)
     import simhash

@@ -1,4 +1,4 @@
-"""datasketch: does a lower threshold find all that a higher one found, on the same signatures?"""
+"""datasketch: does a lower threshold find everything that a higher one found, on the same signatures?"""
 
 import random
 from itertools import pairwise
@@ -8,7 +8,7 @@ from evidence import tell
 
 
 def main() -> None:
-    """1,500 pairs of similarities from .5 to .9."""
+    """Query 1,500 pairs of similarities from .5 to .9."""
     rng = random.Random(2)
     pairs = []
     for number in range(1500):

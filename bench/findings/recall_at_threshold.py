@@ -1,4 +1,4 @@
-"""What share of pairs with an exact Jaccard similarity of .80 to .81 a stated threshold of .8 finds."""
+"""Share of pairs with an exact Jaccard similarity of .80 to .81 that a stated threshold of .8 finds."""
 
 import random
 
@@ -10,7 +10,7 @@ SETTING = "threshold 0.8, 128 slots"
 
 
 def pairs() -> list[tuple[list[str], list[str]]]:
-    """Pairs of token lists, every pair over words of its own."""
+    """Return pairs of token lists, each pair with its own words."""
     rng = random.Random(7)
     made = []
     for number in range(NUM_PAIRS):

@@ -1,4 +1,4 @@
-"""rensa's fast path takes tokens at positions: copies with a word more at the front."""
+"""rensa's fast path samples tokens by position: copies with one more word at the front."""
 
 import random
 
@@ -9,7 +9,7 @@ NUM_PAIRS, WORDS = 300, 400
 
 
 def main() -> None:
-    """Pairs with J = .98 or so, by both paths of the package, with the bands of its own benchmark."""
+    """Compare pairs with J of about .98 by both paths of the package, with the bands of its own benchmark."""
     rng = random.Random(11)
     rows: list[list[str]] = []
     for _ in range(NUM_PAIRS):

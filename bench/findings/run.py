@@ -1,6 +1,6 @@
-"""Run every finding in a process of its own; write bench/results/findings.json and docs/benchmarks/findings.md.
+"""Run every finding in its own process; write bench/results/findings.json and docs/benchmarks/findings.md.
 
-The documentation gets what was reproduced, with versions; the JSON gets the rest too.
+The documentation lists what was reproduced, with versions; the JSON contains the rest too.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from rivals import table
 
 
 def markdown(rows: list[dict]) -> str:
-    """The list of what was reproduced, by package."""
+    """Return the list of reproduced findings, by package."""
     lines = []
     for package in sorted({row["package"] for row in rows}):
         found = [row for row in rows if row["package"] == package and row["reproduced"]]
@@ -30,7 +30,7 @@ def markdown(rows: list[dict]) -> str:
 
 
 def main() -> None:
-    """A script that fails is a finding about us, and ends this with 1."""
+    """Run all; a script that fails is our own fault, and makes the exit status 1."""
     parser = argparse.ArgumentParser(description="Run the findings.")
     parser.add_argument("--docs", type=Path, default=HERE.parent.parent / "docs" / "benchmarks" / "findings.md")
     parser.add_argument("--page-only", action="store_true", help="write the page from the JSON and stop")

@@ -30,7 +30,7 @@ LONG = [" ".join(f"{kind}{number}" for number in range(60)) for kind in ("alpha"
 
 
 def kept(dedup: Callable[[Path, Path, str], list[str]], texts: list[str], tokens: str) -> list[str]:
-    """The texts that stay."""
+    """Return the kept texts."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "texts.jsonl"
         rows = [json.dumps({"id": str(row), "text": text}, ensure_ascii=False) for row, text in enumerate(texts)]
@@ -43,7 +43,7 @@ def kept(dedup: Callable[[Path, Path, str], list[str]], texts: list[str], tokens
 
 
 def tell_of(package: str, name: str, dedup: Callable[[Path, Path, str], list[str]], tokens: str) -> None:
-    """All different texts have to stay; of equal ones, one. Two long documents are there too, as in any corpus."""
+    """Check that all different texts are kept, once each. Two long documents are added, as in any corpus."""
     for what, listed in (("short texts", SHORT), ("Chinese sentences", CHINESE)):
         texts = [*LONG, *listed]
         wanted = len(set(texts))

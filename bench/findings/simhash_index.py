@@ -1,4 +1,4 @@
-"""simhash (1e0ng): an index that grows when it is read, a count that overflows, and unlike texts at distance 0."""
+"""simhash (1e0ng): an index that grows when read, a count that overflows, and dissimilar texts at distance 0."""
 
 import logging
 
@@ -10,7 +10,7 @@ from simhash import Simhash, SimhashIndex
 
 
 def grows() -> None:
-    """Buckets before and after queries that find nothing."""
+    """Compare buckets before and after queries that find nothing."""
     index = SimhashIndex([("0", Simhash("the only document of this index"))], k=3, log=logging.getLogger("quiet"))
     before = index.bucket_size()
     for number in range(1000):
@@ -25,7 +25,7 @@ def grows() -> None:
 
 
 def overflows() -> None:
-    """A feature counted 300 times."""
+    """Count a feature 300 times."""
     try:
         Simhash({"the": 300, "cat": 1})
         seen, failed = ["a weight of 300 was taken"], False
@@ -35,7 +35,7 @@ def overflows() -> None:
 
 
 def scripts() -> None:
-    """Texts of scripts and marks that its default pattern does not take as letters."""
+    """Compare texts in scripts and marks that its default pattern does not treat as letters."""
     unlike = [("!!!", "???"), ("。。。", "……"), ("😀😀😀", "🚗🚗")]
     distances = [(a, b, Simhash(a).distance(Simhash(b))) for a, b in unlike]
     near = ("今天天气很好啊朋", "今天天气很坏啊朋")

@@ -1,1 +1,1 @@
-"""Other people's near-duplicate detectors, each used as its authors advise, behind one small protocol (protocol.py)."""
+"""Other near-duplicate detectors, each used as its authors advise, with one small interface (protocol.py)."""

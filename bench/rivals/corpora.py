@@ -1,4 +1,4 @@
-"""The corpora of a run: parts of the English one, whole families of a planted original and its copies together."""
+"""The corpora of a run: parts of the English one that keep a planted original together with its copies."""
 
 import json
 import random
@@ -12,7 +12,7 @@ from rivals.protocol import read_rows
 
 @dataclass(frozen=True)
 class Corpus:
-    """A file, what to call it, and which tokens its language takes."""
+    """A file, its name, and the tokens for its language."""
 
     name: str
     path: Path
@@ -20,9 +20,9 @@ class Corpus:
 
 
 def part(data: Path, size: int) -> Path:
-    """A part of plain.jsonl with `size` documents in their order, and the same share of planted copies.
+    """Return a part of plain.jsonl with `size` documents in order, and the same share of planted copies.
 
-    The first `size` rows would hold few pairs, since the copies of a document lie anywhere.
+    The first `size` rows would contain few pairs, since copies of a document can be anywhere.
     """
     whole = data / "plain.jsonl"
     out = data / f"plain-{size}.jsonl"
@@ -41,7 +41,7 @@ def part(data: Path, size: int) -> Path:
 
 
 def planted_chinese(data: Path) -> Path:
-    """The Chinese corpus with 15% of its documents replaced by edited copies of others, characters changed."""
+    """Return the Chinese corpus with 15% of its documents replaced by copies of others with characters changed."""
     source, out = data / "chinese.jsonl", data / "chinese-planted.jsonl"
     if out.exists() and out.stat().st_mtime >= source.stat().st_mtime:
         return out
@@ -61,14 +61,14 @@ def planted_chinese(data: Path) -> Path:
 
 
 def _edited(character: str, rate: float, alphabet: str, rng: random.Random) -> str:
-    """The character, or in `rate` of the cases another one, none, or one more."""
+    """Return the character, or at `rate` another one, none, or one more."""
     if rng.random() >= rate:
         return character
     return rng.choice((rng.choice(alphabet), "", character + rng.choice(alphabet)))
 
 
 def corpora(data: Path, sizes: list[int]) -> list[Corpus]:
-    """English parts by size, then the Chinese corpus; what is absent is said and left out."""
+    """Return English parts by size, then the Chinese corpus; report and skip missing ones."""
     found: dict[Path, Corpus] = {}
     if (data / "plain.jsonl").exists():
         for size in sorted(sizes):

@@ -1,4 +1,4 @@
-"""datasketch (ekzhu): MinHash and MinHashLSH, the most used of all."""
+"""datasketch (ekzhu): MinHash and MinHashLSH, the most widely used."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ NUM_PERM = 128
 
 
 def sketch_text(texts: Sequence[str], tokens: str) -> None:
-    """Word 5-grams, 128 permutations, in the batch form that its documentation calls fastest."""
+    """Sketch word 5-grams, 128 permutations, by the batch call that its documentation calls fastest."""
     from datasketch import MinHash
 
     sets = ([shingle.encode() for shingle in shingles(text, tokens, 5)] for text in texts)
@@ -18,7 +18,7 @@ def sketch_text(texts: Sequence[str], tokens: str) -> None:
 
 
 def dedup_jsonl(path: Path, out: Path, tokens: str) -> list[str]:
-    """Query, insert what has no match."""
+    """Query each document, and insert those without a match."""
     from datasketch import MinHash, MinHashLSH
 
     lines, ids, texts = read_rows(path)

@@ -1,4 +1,4 @@
-"""datatrove (Hugging Face): its MinHash pipeline of four stages, laid out as in its own example, on two processes."""
+"""datatrove (Hugging Face): its four-stage MinHash pipeline, as in its own example, on two processes."""
 
 import json
 import os
@@ -12,12 +12,12 @@ from pathlib import Path
 from rivals.protocol import TOKEN, Rival, make_importable
 
 NUM_PROCESSES = 2
-# Likewise's own at threshold .8: 18 bands of 7 rows, threes of tokens.
+# As Likewise at threshold .8: 18 bands of 7 rows, token 3-grams.
 NUM_BUCKETS, HASHES_PER_BUCKET, SHINGLE = 18, 7, 3
 
 
 def _split(path: Path, folder: Path) -> None:
-    """As many files as processes, since a task of datatrove reads whole files; lines in their order."""
+    """Split into one file per process, since a task of datatrove reads whole files; lines keep their order."""
     lines = path.read_bytes().splitlines(keepends=True)
     folder.mkdir()
     for part in range(NUM_PROCESSES):
@@ -26,7 +26,7 @@ def _split(path: Path, folder: Path) -> None:
 
 
 def _word_tokenizer(pattern: re.Pattern[str]) -> object:
-    """A tokenizer of theirs that finds the tokens which the other rivals get; their text is lower-cased already."""
+    """Return a datatrove tokenizer with the tokens of the other rivals; its text is already lowercase."""
     from datatrove.utils.word_tokenizers import WordTokenizer
 
     class Pattern(WordTokenizer):
@@ -43,7 +43,7 @@ def _word_tokenizer(pattern: re.Pattern[str]) -> object:
 
 
 def dedup_minhash(path: Path, out: Path, tokens: str, *, tokenizer: Callable[[str], object] | None = None) -> list[str]:
-    """Signatures, buckets, clusters, filter; the kept documents as JSON Lines, unpacked."""
+    """Run signatures, buckets, clusters, filter; write the kept documents as uncompressed JSON Lines."""
     os.environ["DATATROVE_COLORIZE_LOGS"] = "0"
     make_importable("datatrove")
     from datatrove.executor import LocalPipelineExecutor

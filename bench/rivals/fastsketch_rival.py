@@ -11,14 +11,14 @@ NUM_BANDS = 16
 
 
 def sketch_text(texts: Sequence[str], tokens: str) -> None:
-    """Word 5-grams, 128 slots, one batch, one thread."""
+    """Sketch word 5-grams, 128 slots, one batch, one thread."""
     from FastSketchLSH import FastSimilaritySketch
 
     FastSimilaritySketch(size=SIZE).batch([shingles(text, tokens, 5) for text in texts], num_threads=1)
 
 
 def dedup_jsonl(path: Path, out: Path, tokens: str) -> list[str]:
-    """Batch sketch, insert all, query all; the first of each bucket stays."""
+    """Sketch in a batch, insert all, query all; keep the first of each bucket."""
     from FastSketchLSH import LSH, FastSimilaritySketch
 
     lines, ids, texts = read_rows(path)

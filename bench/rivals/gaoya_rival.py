@@ -1,4 +1,4 @@
-"""gaoya (serega): MinHash and SimHash indexes over strings, tokens made in Rust."""
+"""gaoya (serega): MinHash and SimHash indexes over strings, tokenized in Rust."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -40,14 +40,14 @@ def _simhash(tokens: str, within: int) -> object:
 
 
 def sketch_minhash(texts: Sequence[str], tokens: str) -> None:
-    """Signatures alone, by the method of the native index that its wrapper does not offer."""
+    """Compute signatures only, by a method of the native index that its wrapper lacks."""
     index = _minhash(tokens, 5).minhash_index
     for text in texts:
         index.tokenize_and_minhash(text)
 
 
 def sketch_simhash(texts: Sequence[str], tokens: str) -> None:
-    """Fingerprints alone, by the method of the native index that its wrapper does not offer."""
+    """Compute fingerprints only, by a method of the native index that its wrapper lacks."""
     index = _simhash(tokens, WITHIN).index
     for text in texts:
         index.doc2signature(text)
@@ -57,7 +57,7 @@ def dedup_minhash(path: Path, out: Path, tokens: str) -> list[str]:
     """Insert all, query all on all cores, keep the first of each match."""
     lines, ids, texts = read_rows(path)
     index = _minhash(tokens, 3)
-    if tokens == "char":  # its own tokens know words and characters, not the mixture; it takes a function
+    if tokens == "char":  # it supports words and characters, not the mixture; it takes a function
         index.analyzer = partial(shingles, tokens=tokens, width=3)
     index.par_bulk_insert_docs(list(range(len(texts))), texts)
     return write_kept(out, lines, ids, first_of_each(index.par_bulk_query(texts)))
@@ -66,7 +66,7 @@ def dedup_minhash(path: Path, out: Path, tokens: str) -> list[str]:
 def _dedup_simhash(within: int, path: Path, out: Path, tokens: str) -> list[str]:
     lines, ids, texts = read_rows(path)
     index = _simhash(tokens, within)
-    if tokens == "char":  # as above; the calls in bulk do not work with a function here
+    if tokens == "char":  # as above; bulk calls do not work with a function here
         index.analyzer = partial(tokenize, tokens=tokens)
         for row, text in enumerate(texts):
             index.insert_document(row, text)
@@ -76,12 +76,12 @@ def _dedup_simhash(within: int, path: Path, out: Path, tokens: str) -> list[str]
 
 
 def dedup_simhash(path: Path, out: Path, tokens: str) -> list[str]:
-    """hamming_distance=3, which finds distances up to 2."""
+    """Use hamming_distance=3, which finds distances up to 2."""
     return _dedup_simhash(WITHIN, path, out, tokens)
 
 
 def dedup_simhash_one_more(path: Path, out: Path, tokens: str) -> list[str]:
-    """hamming_distance=4, which finds distances up to 3."""
+    """Use hamming_distance=4, which finds distances up to 3."""
     return _dedup_simhash(WITHIN + 1, path, out, tokens)
 
 

@@ -1,7 +1,7 @@
 """faiss: binary indexes, with the settings of its own benchmark of hash tables, made complete for the radius.
 
-nhash tables of b bits, nflip errors looked up in each: complete if nhash * (nflip + 1) > within. Of the complete
-settings the fastest on 1e6 and 1e7 uniform codes were taken. range_search takes what is *below* its radius.
+nhash tables of b bits, nflip errors looked up in each: complete if nhash * (nflip + 1) > within. These are the
+fastest complete settings on 1e6 and 1e7 uniform codes. range_search returns distances *below* its radius.
 """
 
 from typing import ClassVar
@@ -90,7 +90,7 @@ class Hash(Flat):
 
 
 def _pairs(searcher: Flat, codes: np.ndarray, within: int, threads: int) -> np.ndarray:
-    """Every row as a query, in blocks; each pair once."""
+    """Return each pair once, querying every row in blocks."""
     found = []
     for low in range(0, len(codes), 100_000):
         part = searcher.query(codes[low : low + 100_000], within, threads)

@@ -10,7 +10,7 @@ RIVALS: tuple[type[Searcher], ...] = (
 
 
 def find(name: str) -> type[Searcher]:
-    """The rival of that name."""
+    """Return the rival of that name."""
     for rival in RIVALS:
         if rival.name == name:
             return rival

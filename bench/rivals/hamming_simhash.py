@@ -9,7 +9,7 @@ from rivals.protocol import make_importable
 
 
 class Pybind(Searcher):
-    """find_all over the distinct integers; equal ones are put back by us, outside its work but inside the time."""
+    """find_all over the distinct integers; we add equal ones back, within the measured time."""
 
     name = "simhash-pybind find_all"
     package = "simhash-pybind"

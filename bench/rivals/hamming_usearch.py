@@ -1,4 +1,4 @@
-"""usearch: a graph of near neighbors over packed bits; approximate, and for a number of neighbors, not a radius."""
+"""usearch: a graph of near neighbors over packed bits; approximate, and by number of neighbors, not radius."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ NUM_NEIGHBORS = 10  # its default
 
 
 class Graph(Searcher):
-    """Its index with its defaults; what lies beyond the radius is dropped."""
+    """Its index with its defaults; results beyond the radius are dropped."""
 
     name = "usearch Index"
     package = "usearch"
@@ -37,12 +37,12 @@ class Graph(Searcher):
 
 
 class Exact(Searcher):
-    """Its exhaustive search, told to return ten."""
+    """Its exhaustive search, with a limit of ten results."""
 
     name = "usearch search(exact=True)"
     package = "usearch"
     settings = "search(codes, queries, 10, Hamming, exact=True), results within the radius"
-    exact = False  # of the radius: the eleventh is not returned
+    exact = False  # for the radius: an eleventh match is not returned
     builds_once = True
 
     def build(self, codes: np.ndarray, bits: int, within: int, threads: int) -> None:

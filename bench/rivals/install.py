@@ -1,4 +1,4 @@
-"""Install the rivals of requirements.txt into this environment, one by one; what fails is written down, not fatal."""
+"""Install the rivals of requirements.txt into this environment, one by one; failures are recorded, not fatal."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version
 
 
 def main() -> None:
-    """Install each line; keep the last line of pip's complaint for the table."""
+    """Install each line; record the last line of pip's error for the table."""
     failed: dict[str, str] = {}
     APART.mkdir(exist_ok=True)
     for line in (HERE / "requirements.txt").read_text(encoding="utf-8").splitlines():
@@ -25,7 +25,7 @@ def main() -> None:
             target = APART / name
             if (target / f"{name.replace('-', '_')}-{version}.dist-info").is_dir():
                 continue
-            beside = remark.partition(";")[0].partition(" with ")[2].split()  # what it needs in a version of its own
+            beside = remark.partition(";")[0].partition(" with ")[2].split()  # dependencies in a particular version
             command = [*PIP, "--no-deps", "--upgrade", "--target", str(target), requirement, *beside]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:

@@ -15,7 +15,7 @@ from rivals.protocol import pass_seconds, read_rows
 
 
 def main() -> None:
-    """See above."""
+    """Run the rival."""
     what, name, method, tokens, path, last = sys.argv[1:]
     rival = registry.find(name, method)
     if what == "dedup":

@@ -1,4 +1,4 @@
-"""Our side of the sketching rows, called like one.py: prints the seconds of a pass."""
+"""Likewise in the sketching rows, called like one.py: prints the seconds of a pass."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ RULES = {"minhash": ("none", 5), "simhash": ("count", 1)}
 
 
 def main() -> None:
-    """From Python strings, one thread, nothing kept."""
+    """Sketch Python strings on one thread, keeping nothing."""
     _, _, method, tokens, path, num = sys.argv[1:]
     texts = read_rows(Path(path))[2][: int(num)]
     weights, width = RULES[method]

@@ -1,4 +1,4 @@
-"""Run a command once: seconds of clock and processor, the highest anonymous memory of it and its children, a limit."""
+"""Run a command once, with a time limit: wall clock and processor seconds, peak anonymous memory including children."""
 
 import os
 import resource
@@ -14,7 +14,7 @@ LOOK_EVERY_S = 0.02
 
 @dataclass(frozen=True)
 class Done:
-    """`failure` is empty where the command ended well. `processor_s` counts all its processes that were waited for."""
+    """Result of a command. `failure` is empty if it succeeded. `processor_s` counts all its awaited processes."""
 
     seconds: float
     peak_bytes: int
@@ -36,30 +36,30 @@ def _anonymous_bytes(process_id: int) -> int:
     total = 0
     try:
         family = _children(process_id)
-        # Pages that forked processes share count once, so their shares are summed; asking for them is slower.
+        # Pages shared by forked processes count once, so proportional shares are summed; reading them is slower.
         file, key = ("status", "RssAnon:") if len(family) == 1 else ("smaps_rollup", "Pss_Anon:")
         for each in family:
             for line in Path(f"/proc/{each}/{file}").read_text().splitlines():
                 if line.startswith(key):
                     total += int(line.split()[1]) * 1024
     except (OSError, ProcessLookupError):
-        pass  # one of them ended while we looked
+        pass  # one of them ended in the meantime
     return total
 
 
 def _processor_s() -> float:
-    """Seconds of all processors that children of this process took until now, those that have ended."""
+    """Return the processor seconds used by ended children of this process."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def ended_after(limit_s: float) -> str:
-    """The failure of a command that was ended at its limit."""
+    """Return the failure text of a command stopped at its limit."""
     return f"ended after {limit_s:.0f} s"
 
 
 def run(command: list[str], *, limit_s: float, env: dict[str, str] | None = None) -> Done:
-    """Run it in its own process group, which is ended as a whole at the limit."""
+    """Run it in its own process group, which is killed as a whole at the limit."""
     peak = 0
     finished = threading.Event()
     processor_before = _processor_s()

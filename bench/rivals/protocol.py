@@ -1,7 +1,7 @@
-"""What a rival is to the benchmark, and what all of them share: reading, tokens, shingles, writing.
+"""The benchmark's interface for rivals, and their shared code: reading, tokens, shingles, writing.
 
-All of them get the same tokens and shingles where they accept any, made here in Python because their users must make
-them in Python too. Texts are read with orjson, the fastest reader at hand, so that no rival pays for a slow one.
+All get the same tokens and shingles if they accept any, made here in Python because their users must make
+them in Python too. Texts are read with orjson, the fastest available reader, so that no rival pays for a slow one.
 """
 
 import importlib.metadata
@@ -25,33 +25,33 @@ class Rival:
     """One way of using one package.
 
     `dedup_jsonl(input, output, tokens)` writes the kept documents and returns their ids; `sketch_text(texts, tokens)`
-    sketches each text by itself on one thread. Either is absent where the package has no such path.
-    `largest` is the number of documents above which it is not run, for the reason in `why_not_larger`.
+    sketches each text by itself on one thread. Either is absent if the package has no such function.
+    `largest` is the largest number of documents it is run on, for the reason in `why_not_larger`.
     """
 
     name: str
     package: str
     method: str  # minhash or simhash
     settings: str
-    verified: str  # how a pair is checked before a document goes
+    verified: str  # how a pair is checked before a document is removed
     dedup_jsonl: Callable[[Path, Path, str], list[str]] | None = None
     sketch_text: Callable[[Sequence[str], str], None] | None = None
     sketch_of: str = ""
     tokens: tuple[str, ...] = ("word", "char")
     largest: int = 10_000_000
     why_not_larger: str = ""
-    flags_all: bool = False  # what it flags holds every copy, the first too
+    flags_all: bool = False  # what it flags includes every copy, even the first
 
 
 def make_importable(package: str) -> None:
-    """Put the folder of a package that lives apart first on the path."""
+    """Put the folder of a separately installed package first on the path."""
     folder = APART / package
     if folder.is_dir():
         sys.path.insert(0, str(folder))
 
 
 def version(package: str) -> str | None:
-    """The installed version, None if it is not installed."""
+    """Return the installed version, None if it is not installed."""
     folder = APART / package
     if folder.is_dir():
         for found in importlib.metadata.distributions(path=[str(folder)], name=package):
@@ -63,7 +63,7 @@ def version(package: str) -> str | None:
 
 
 def read_rows(path: Path) -> tuple[list[bytes], list[str], list[str]]:
-    """(lines, ids, texts)."""
+    """Return (lines, ids, texts)."""
     import orjson
 
     lines = path.read_bytes().splitlines(keepends=True)
@@ -76,7 +76,7 @@ def read_rows(path: Path) -> tuple[list[bytes], list[str], list[str]]:
 
 
 def write_kept(path: Path, lines: list[bytes], ids: list[str], kept: Iterable[bool]) -> list[str]:
-    """Write the kept lines as they came; returns their ids."""
+    """Write the kept lines unchanged; return their ids."""
     names = []
     with path.open("wb") as out:
         for line, doc_id, stays in zip(lines, ids, kept, strict=True):
@@ -87,12 +87,12 @@ def write_kept(path: Path, lines: list[bytes], ids: list[str], kept: Iterable[bo
 
 
 def tokenize(text: str, tokens: str) -> list[str]:
-    """Tokens of the lower-cased text."""
+    """Return the tokens of the lowercased text."""
     return TOKEN[tokens].findall(text.lower())
 
 
 def shingles(text: str, tokens: str, width: int) -> list[str]:
-    """Runs of `width` tokens joined by spaces; a shorter text is one shingle."""
+    """Return runs of `width` tokens joined by spaces; a shorter text is one shingle."""
     found = tokenize(text, tokens)
     if len(found) < width:
         return [" ".join(found)]
@@ -100,7 +100,7 @@ def shingles(text: str, tokens: str, width: int) -> list[str]:
 
 
 def pass_seconds(work: Callable[[], object]) -> float:
-    """Median seconds of passes, after one that warms up: at least three, and as many as make two seconds."""
+    """Return the median seconds of passes, after one as warm-up: at least three, for at least two seconds."""
     work()
     seconds: list[float] = []
     while len(seconds) < 3 or sum(seconds) < 2:
@@ -113,7 +113,7 @@ def pass_seconds(work: Callable[[], object]) -> float:
 
 
 def first_of_each(neighbors: Iterable[Iterable[int]]) -> list[bool]:
-    """Going down the rows, a row stays unless one of its neighbors before it stayed."""
+    """Return which rows are kept: in order, each row unless one of its earlier neighbors is kept."""
     kept: list[bool] = []
     for row, found in enumerate(neighbors):
         kept.append(not any(other < row and kept[other] for other in found))

@@ -1,4 +1,4 @@
-"""The list of rivals, in the order of the tables."""
+"""The rivals, in the order of the tables."""
 
 from rivals import (
     datasketch_rival,
@@ -18,12 +18,12 @@ MODULES = (
     simhash_pybind_rival,
 )  # fmt: skip
 RIVALS: tuple[Rival, ...] = tuple(rival for module in MODULES for rival in module.RIVALS)
-# Whole pipelines, which take minutes: run by pipelines.py alone.
+# Complete pipelines, which take minutes: only pipelines.py runs them.
 PIPELINES: tuple[Rival, ...] = (*text_dedup_rival.PIPELINES, *datatrove_rival.PIPELINES)
 
 
 def find(name: str, method: str) -> Rival:
-    """The rival of that name and method."""
+    """Return the rival of that name and method."""
     for rival in (*RIVALS, *PIPELINES):
         if (rival.name, rival.method) == (name, method):
             return rival

@@ -10,21 +10,21 @@ SEED = 42
 
 
 def sketch_text(texts: Sequence[str], tokens: str) -> None:
-    """Word 5-grams, 128 slots, all tokens, in batches."""
+    """Sketch word 5-grams, 128 slots, all tokens, in batches."""
     from rensa import RMinHash
 
     RMinHash.digest_matrix_from_token_sets([shingles(text, tokens, 5) for text in texts], NUM_PERM, SEED)
 
 
 def sketch_text_rho(texts: Sequence[str], tokens: str) -> None:
-    """The same by the path that samples positions."""
+    """Sketch the same by the path that samples positions."""
     from rensa import RMinHash
 
     RMinHash.digest_matrix_from_token_sets_rho([shingles(text, tokens, 5) for text in texts], NUM_PERM, SEED)
 
 
 def dedup_jsonl(path: Path, out: Path, tokens: str) -> list[str]:
-    """The deduplicator of its README."""
+    """Run the deduplicator of its README."""
     from rensa import RMinHashDeduplicator
 
     lines, ids, texts = read_rows(path)
@@ -34,7 +34,7 @@ def dedup_jsonl(path: Path, out: Path, tokens: str) -> list[str]:
 
 
 def dedup_jsonl_rho(path: Path, out: Path, tokens: str) -> list[str]:
-    """The pipeline of its published benchmark; it flags every member of a match, and says not which one stays."""
+    """Run the pipeline of its published benchmark; it flags every member of a match, without naming the one to keep."""
     from rensa import RMinHash, RMinHashLSH
 
     lines, ids, texts = read_rows(path)

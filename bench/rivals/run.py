@@ -1,9 +1,9 @@
-"""Ours and theirs in turn: seconds, memory, recall against exact pairs, and the tables of docs/benchmarks/packages.md.
+"""Run ours and theirs in turn: seconds, memory, recall of exact pairs; write the tables of docs/benchmarks/packages.md.
 
     run.py [--sizes 10000,100000] [--repeats N] [--limit-s S] [--only files|sketches] [--rival NAME ...]
 
-Every run is a fresh process, measured from its start to its end with the corpus in the page cache. In each round every
-tool runs once, one after the other, so that a machine that slows down slows all of them down. Writes
+Every run is a fresh process, measured from start to end with the corpus in the page cache. In each round every
+tool runs once, one after the other, so that a slowdown of the machine affects all. Writes
 bench/results/rivals.json and puts the table between the markers of docs/benchmarks/packages.md and docs/benchmarks.md.
 """
 
@@ -29,7 +29,7 @@ from rivals import corpora, process, registry, table
 from rivals.protocol import APART, Rival, read_rows, version
 
 OURS = "likewise"
-# Threes of tokens, and SimHash over the features that the rivals use: single words, each occurrence.
+# Token 3-grams; SimHash over the features that the rivals use: single words, each occurrence.
 SIMHASH = ["--method", "simhash", "--within", "3", "--bits", "64", "--tokens", "auto"]
 OUR_RECIPES = {
     ("likewise", "minhash"): [
@@ -43,25 +43,25 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1", "OPENBLAS_NUM_TH
 
 
 def our_command(recipe: list[str], path: Path, out: Path) -> list[str]:
-    """The command line a user types, two threads."""
+    """Return the command line that a user types, with two threads."""
     options = [*recipe, "--threads", "2", "--quiet", "-o", str(out)]
     return [sys.executable, "-m", "likewise", "dedup", str(path), *options]
 
 
 def their_command(name: str, method: str, tokens: str, path: Path, out: Path) -> list[str]:
-    """One of theirs through one.py."""
+    """Return the command for a rival, through one.py."""
     return [sys.executable, str(BENCH / "rivals" / "one.py"), "dedup", name, method, tokens, str(path), str(out)]
 
 
 def our_ids(out: Path) -> list[str]:
-    """Ids of the documents kept by our command."""
+    """Return the ids of the documents kept by our command."""
     (kept,) = (out / "kept").iterdir()
     return read_rows(kept)[1]
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Runs tools on one corpus and holds what they keep against its exact pairs."""
+    """Runs tools on one corpus and compares what they keep with its exact pairs."""
 
     corpus: corpora.Corpus
     row_of: dict[str, int]
@@ -70,12 +70,12 @@ class Judge:
 
     @classmethod
     def of(cls, corpus: corpora.Corpus) -> "Judge":
-        """Reads the corpus, which fills the page cache too, and its truth."""
+        """Read the corpus, which also fills the page cache, and its truth."""
         ids = read_rows(corpus.path)[1]
         return cls(corpus, {doc_id: row for row, doc_id in enumerate(ids)}, *truth.truth(corpus.path, corpus.tokens))
 
     def row(self, name: str, method: str, rival: Rival | None = None, recipe: Sequence[str] = ()) -> dict:
-        """What a tool is, and why it cannot run where it cannot; ours has a recipe, theirs a rival."""
+        """Return a tool's description, and why it cannot run, if so; ours has a recipe, theirs a rival."""
         num_documents = len(self.row_of)
         row: dict = {"tool": name, "method": method, "corpus": self.corpus.name, "num_documents": num_documents}
         row |= {"all_seconds": [], "all_processor_s": []}
@@ -93,7 +93,7 @@ class Judge:
         return row
 
     def run(self, row: dict, limit_s: float) -> None:
-        """Run the tool of a row once more; medians stand in the row."""
+        """Run the tool of a row once more; the row gets the medians."""
         if "not_run" in row:
             return
         with tempfile.TemporaryDirectory(dir=BENCH / "data") as folder:
@@ -121,13 +121,13 @@ class Judge:
 
 
 def show(row: dict) -> None:
-    """Say how a row came out."""
+    """Print the results of a row."""
     hidden = ("settings", "all_seconds", "all_processor_s")
     print({key: row[key] for key in row if key not in hidden}, file=sys.stderr, flush=True)
 
 
 def measure_files(corpus: corpora.Corpus, chosen: list[Rival], repeats: int, limit_s: float) -> list[dict]:
-    """Files to kept documents: ours and each rival, in turn, `repeats` rounds."""
+    """Measure files to kept documents: ours and each rival, in turn, `repeats` rounds."""
     judge = Judge.of(corpus)
     rows = [judge.row(name, method, recipe=recipe) for (name, method), recipe in OUR_RECIPES.items()]
     rows += [judge.row(rival.name, rival.method, rival) for rival in chosen if rival.dedup_jsonl]
@@ -140,7 +140,7 @@ def measure_files(corpus: corpora.Corpus, chosen: list[Rival], repeats: int, lim
 
 
 def measure_sketches(corpus: corpora.Corpus, chosen: list, repeats: int, limit_s: float) -> list[dict]:
-    """Text to sketch on one thread; reading and imports are outside the time, shingling is inside."""
+    """Measure text to sketch on one thread, including shingling, without reading and imports."""
     num = 1000
     rows: list[dict] = []
     for kind in OUR_SKETCHES:
@@ -168,7 +168,7 @@ def measure_sketches(corpus: corpora.Corpus, chosen: list, repeats: int, limit_s
 
 
 def write_pages(result: dict, docs: Path) -> None:
-    """Put the tables into their page, the short one into the overview, the Chinese row into its front page."""
+    """Write the tables into their page, the short one into the overview, the Chinese row into the Chinese README."""
     table.insert(docs / "benchmarks" / "packages.md", "rivals", table.markdown(result))
     table.insert(docs / "benchmarks.md", "rivals", table.summary(result))
     table.insert(docs.parent / "README.zh-CN.md", "rivals", table.chinese(result))

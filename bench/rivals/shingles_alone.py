@@ -1,4 +1,4 @@
-"""No rival: what making the shingles in Python costs alone, so that the rates of those who need it can be judged."""
+"""Not a rival: the cost of making shingles in Python alone, to judge the rates of rivals that need it."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from rivals.protocol import Rival, shingles
 
 
 def sketch_text(texts: Sequence[str], tokens: str) -> None:
-    """5-grams and nothing else."""
+    """Make 5-grams only."""
     for text in texts:
         shingles(text, tokens, 5)
 

@@ -10,7 +10,7 @@ def _fingerprints(texts: Sequence[str], tokens: str) -> list[int]:
     make_importable("simhash-pybind")
     import simhash
 
-    hashes: dict[str, int] = {}  # hashing is its user's part: each distinct word once
+    hashes: dict[str, int] = {}  # hashing is the user's task: each distinct word once
     made = []
     for text in texts:
         words = tokenize(text, tokens)
@@ -22,12 +22,12 @@ def _fingerprints(texts: Sequence[str], tokens: str) -> list[int]:
 
 
 def sketch_text(texts: Sequence[str], tokens: str) -> None:
-    """Words, every occurrence."""
+    """Sketch words, every occurrence."""
     _fingerprints(texts, tokens)
 
 
 def dedup_jsonl(path: Path, out: Path, tokens: str) -> list[str]:
-    """find_all over the distinct fingerprints, then the first of each match stays."""
+    """Call find_all over the distinct fingerprints, then keep the first of each match."""
     lines, ids, texts = read_rows(path)
     made = _fingerprints(texts, tokens)
     import simhash

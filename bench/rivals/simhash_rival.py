@@ -1,4 +1,4 @@
-"""simhash (1e0ng): the most used Python SimHash."""
+"""simhash (1e0ng): the most widely used Python SimHash."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from rivals.protocol import WITHIN, Rival, make_importable, read_rows, tokenize,
 
 
 def sketch_text(texts: Sequence[str], tokens: str) -> None:
-    """Every occurrence of a word, 64 bits, MD5 as shipped; a dictionary of counts overflows (findings/)."""
+    """Sketch every occurrence of a word, 64 bits, MD5 as shipped; a dictionary of counts overflows (findings/)."""
     make_importable("simhash")
     from simhash import Simhash
 
@@ -16,7 +16,7 @@ def sketch_text(texts: Sequence[str], tokens: str) -> None:
 
 
 def dedup_jsonl(path: Path, out: Path, tokens: str) -> list[str]:
-    """Query, add what has no match."""
+    """Query each document, and add those without a match."""
     make_importable("simhash")
     import logging
 

@@ -1,4 +1,4 @@
-"""The Markdown of the results, and its place in the documentation."""
+"""Write the results as Markdown into the documentation."""
 
 import re
 from pathlib import Path
@@ -61,7 +61,7 @@ def _rounds(repeats: int) -> str:
 
 
 def summary(result: dict) -> str:
-    """Seconds, memory and recall of the largest corpus by MinHash: the short table of the overview."""
+    """Return seconds, memory and recall on the largest corpus by MinHash: the short table of the overview."""
     facts = result["machine"]
     rows = [row for row in result["files"] if row["method"] == "minhash" and "seconds" in row]
     largest = max(row["num_documents"] for row in rows)
@@ -85,7 +85,7 @@ def summary(result: dict) -> str:
 
 
 def markdown(result: dict) -> str:
-    """The tables, the machine above them, the settings below."""
+    """Return the tables, with the machine above and the settings below."""
     facts = result["machine"]
     lines = [
         f"{facts['cpu']}, {facts['num_cores']} cores, {facts['isa']}, Python {facts['python']}, {facts['date']}.",
@@ -102,7 +102,7 @@ def markdown(result: dict) -> str:
 
 
 def chinese(result: dict) -> str:
-    """Seconds and recall of the Chinese corpus by MinHash, as the front page in Chinese says it."""
+    """Return seconds and recall on the Chinese corpus by MinHash, for the Chinese README."""
     rows = [row for row in result["files"] if (row["corpus"], row["method"]) == ("Chinese", "minhash")]
     found = {row["tool"]: (row["seconds"], row["recall_0.8"]) for row in rows if "seconds" in row}
     ours, recall = found["likewise"]
@@ -124,7 +124,7 @@ def chinese(result: dict) -> str:
 
 
 def insert(page: Path, name: str, text: str) -> None:
-    """Put the text between `<!-- name: begin -->` and `<!-- name: end -->`."""
+    """Write the text between `<!-- name: begin -->` and `<!-- name: end -->`."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     old = page.read_text(encoding="utf-8")
     if begin not in old or end not in old:

@@ -1,4 +1,4 @@
-"""text-dedup (ChenghaoMou): its two scripts, run as its users run them, on files."""
+"""text-dedup (ChenghaoMou): its two scripts, run on files as users run them."""
 
 import os
 import subprocess
@@ -27,12 +27,12 @@ def _run(module: str, options: list[str], path: Path, out: Path) -> list[str]:
 
 
 def dedup_minhash(path: Path, out: Path, tokens: str) -> list[str]:
-    """Its own tokens: runs of word characters, so a Chinese sentence is one token."""
+    """Use its own tokens: runs of word characters, so a Chinese sentence is one token."""
     return _run("text_dedup.minhash", ["--threshold", "0.8", "--ngram", "3", "--hash_func", "xxh3"], path, out)
 
 
 def dedup_minhash_same_bands(path: Path, out: Path, tokens: str) -> list[str]:
-    """As many permutations, bands and rows as Likewise takes at this threshold."""
+    """Use the permutations, bands and rows that Likewise uses at this threshold."""
     options = [
         "--threshold",
         "0.8",
@@ -51,7 +51,7 @@ def dedup_minhash_same_bands(path: Path, out: Path, tokens: str) -> list[str]:
 
 
 def dedup_simhash(path: Path, out: Path, tokens: str) -> list[str]:
-    """Its own features: three characters."""
+    """Use its own features: three characters."""
     return _run("text_dedup.simhash", ["--bit_diff", "3", "--num_bucket", "4"], path, out)
 
 
@@ -76,7 +76,7 @@ RIVALS = [
         why_not_larger="many minutes",
     ),
 ]
-# MinHash as above, and once more beside Likewise's own bands.
+# MinHash as above, and with Likewise's own bands.
 PIPELINES = [
     RIVALS[0],
     Rival(

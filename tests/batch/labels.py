@@ -6,14 +6,14 @@ WORDS = [f"word{number}" for number in range(400)]
 
 
 def labels_of(ids, evidence):
-    """Return (is_kept, group, duplicate_of, similarity, group_size) of each document, by the rows of the evidence.
+    """Return (is_kept, group, duplicate_of, similarity, group_size) of each document, computed from the evidence.
 
     Parameters
     ----------
     ids : list
-        Ids of all documents, as the evidence writes them.
+        Ids of all documents, as written in the evidence.
     evidence : list of dict
-        Its rows.
+        Rows of the evidence.
     """
     removed = {row["row"]: row for row in evidence}
     sizes = {("input", number): 1 for number in range(len(ids)) if number not in removed}

@@ -217,7 +217,7 @@ def test_a_field_of_the_same_name_is_an_error_that_names_both(form, tmp_path):
     path = _write(tmp_path, f"a.{form}", gzip.compress(content) if form.endswith(".gz") else content)
     with pytest.raises(InvalidParameter, match=f"a.{form} already has a field 'my_group'.*'group'.*--write-prefix"):
         likewise.dedup_files(path, tmp_path / "out", RECIPE, write="annotated", write_prefix="my_")
-    # What was sketched is not lost.
+    # Sketches of the failed run are not lost.
     likewise.dedup_files(path, tmp_path / "out", RECIPE, write="annotated", write_prefix="lw_")
     assert all("lw_group" in row for row in _lines_or_rows(tmp_path / "out" / "annotated" / f"a.{form}"))
 

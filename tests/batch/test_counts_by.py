@@ -1,4 +1,4 @@
-"""Counts by a field in the summary, the terminal and the report: those recomputed from the evidence."""
+"""Counts by a field in the summary, the terminal and the report equal those recomputed from the evidence."""
 
 from collections import Counter
 
@@ -68,7 +68,7 @@ def test_documents_of_an_index_have_no_value_and_are_told_apart(tmp_path):
         (one["removed"], one["kept"], one["kept_source"]): one["num_removed"] for one in summary["counts_by"]["pairs"]
     }
     assert pairs == _expected(ROWS[30:], evidence)[2]
-    # Files of references have the field.
+    # Reference files have the field.
     summary = likewise.dedup_files(path, tmp_path / "files", RECIPE, against=[seen], count_by="source")
     names = {row["id"]: None if row["source"] is None else str(row["source"]) for row in ROWS}
     expected = Counter(

@@ -1,4 +1,4 @@
-"""Counts of groups over several dumps: equal to a replay of all dumps, whatever is given again, and never twice."""
+"""Counts of groups over several dumps equal a replay of all dumps, whatever is given again, and count nothing twice."""
 
 import json
 import math
@@ -27,7 +27,7 @@ def jsonl(path, rows):
 
 
 def dumps(seed=0):
-    """Five dumps of documents: copies of common texts in all of them, each with a site and perhaps a date."""
+    """Return five dumps of documents: copies of common texts in all, each with a site and perhaps a date."""
     rng = random.Random(seed)
     texts = [made_up(30, 100 * seed + i) for i in range(25)]
     found = []
@@ -36,7 +36,7 @@ def dumps(seed=0):
         for i in range(30):
             number = rng.randrange(5 * dump, 5 * dump + 8) % 25 if i % 3 else rng.randrange(25)
             date = None if rng.random() < 0.2 else f"202{dump}-{rng.randint(1, 12):02}-01"
-            # Ids come again in every dump, for other documents.
+            # Every dump uses the same ids for other documents.
             row = {"id": f"d{i}", "text": texts[number], "published": date, "site": rng.choice(["x", "y", "z"])}
             rows.append(row)
         found.append(rows)
@@ -44,7 +44,7 @@ def dumps(seed=0):
 
 
 def replay(all_rows):
-    """For each text, in order of first appearance: where its kept document stands, its rows, and their dumps."""
+    """Return for each text, by first appearance: position of its kept document, its rows, and their dumps."""
     groups = {}
     for dump, rows in enumerate(all_rows):
         num_kept = 0
@@ -85,7 +85,7 @@ def run_dump(tmp_path, number, rows, earlier, **options):
 
 
 def counted(out, runs):
-    """Rows of the groups as the replay says them."""
+    """Return the rows of the groups in the form of the replay."""
     from likewise.batch.against.earlier import key_of_run
 
     keys = {key_of_run(run): number for number, run in enumerate(runs)}
@@ -112,10 +112,10 @@ def test_five_dumps_are_counted_as_in_a_replay(tmp_path, seed, keeps_sketches):
     for number, rows in enumerate(all_rows):
         runs.append(run_dump(tmp_path, number, rows, list(runs), keep_sketches=keeps_sketches))
         assert counted(runs[-1], runs) == expected(replay(all_rows[: number + 1]))
-    # Of each run its own part of the counts.
+    # Each run counts its own part.
     sizes = sum(sum(pq.read_table(run / "groups.parquet").column("group_size").to_pylist()) for run in runs)
     assert sizes == sum(map(len, all_rows))
-    # The order of the earlier runs, their places, and the threads change no count.
+    # The order and location of earlier runs, and the number of threads, change no count.
     moved = tmp_path / "elsewhere"
     shutil.copytree(runs[1], moved)
     again = tmp_path / "again"
@@ -163,7 +163,7 @@ def test_runs_that_do_not_know_of_each_other_are_told(tmp_path):
     events.clear()
     run_dump(tmp_path, 4, rows, [first, after], progress=events.append)
     assert not any("several of the runs" in str(event) or "not counted" in str(event) for event in events)
-    # What `after` counted are copies of a document that `first` kept.
+    # `after` counted copies of a document that `first` kept.
     events.clear()
     run_dump(tmp_path, 5, rows, [after], progress=events.append)
     assert any("copies of 1 document kept by a run that is not given" in str(event) for event in events)

@@ -1,4 +1,4 @@
-"""Documents that stay by a person's decision, in memory and in files, against a loop in plain Python."""
+"""Documents kept by a person's decision, in memory and in files, compared with a loop in plain Python."""
 
 import json
 import random
@@ -24,7 +24,7 @@ RECIPES = {
 
 
 def documents(num=120, seed=3):
-    """Texts in crowds: some equal, some alike, in mixed order."""
+    """Return texts in clusters, some equal and some similar, in mixed order."""
     chance = random.Random(seed)
     words = [f"word{number}" for number in range(60)]
     bases = [chance.sample(words, 12) for _ in range(15)]
@@ -42,7 +42,7 @@ def jaccard(a, b):
 
 
 def loop(texts, stays, threshold):
-    """Return what is kept, and of each other document and of those that stay the best kept match."""
+    """Return what is kept, and the best kept match of each removed and each overruled document."""
     sets = [frozenset(text.split()) for text in texts]
     kept, removed, overruled = [], {}, {}
     for row, words in enumerate(sets):
@@ -72,7 +72,7 @@ def test_what_stays_and_what_it_matches(name):
     for row in found:
         value, _ = overruled[row["row"]]
         assert row["similarity"] == pytest.approx(-value)
-        # Of kept documents that match equally well, the evidence names one.
+        # If several kept documents match equally well, the evidence names one of them.
         words = [frozenset(texts[number].split()) for number in (row["row"], row["kept_row"])]
         assert jaccard(*words) == pytest.approx(-value)
         assert row["kept_row"] in kept

@@ -1,4 +1,4 @@
-"""Documents compared only within the values of a field: one run as the oracle decides it, in every kind of input."""
+"""Documents compared only within the values of a field: one run as the oracle decides it, for every kind of input."""
 
 import json
 import random
@@ -28,7 +28,7 @@ NAMES = (
 
 
 def documents(num_groups=25, seed=3):
-    """Copies and near-copies, some on the same site and some on others, short and empty ones too."""
+    """Return copies and near-copies on the same and on different sites, including short and empty texts."""
     chance = random.Random(seed)
     texts = [
         *grouped_texts(num_groups, seed),
@@ -161,7 +161,7 @@ def test_pairs_and_comparisons():
     found = likewise.pairs(DOCUMENTS, RECIPE).to_pylist()
     assert found
     assert all(DOCUMENTS[one["row_a"]][0] == DOCUMENTS[one["row_b"]][0] for one in found)
-    # Two texts that are given without values are compared whatever their first lines are.
+    # Texts given without values are compared whatever their first lines are.
     text = "x\none fine day in spring"
     assert likewise.compare(text, text, RECIPE).matches
     assert likewise.compare(text, "y\none fine day in spring", RECIPE).measures.jaccard < 1

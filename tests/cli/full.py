@@ -1,6 +1,6 @@
-"""`likewise` where no file may grow beyond some bytes, or with a device that is always full as its standard output.
+"""`likewise` with a limit on the size of files, or with a device that is always full as its standard output.
 
-`full.py NUM_BYTES STANDARD_OUTPUT ARGUMENTS`; no limit is 0.
+`full.py NUM_BYTES STANDARD_OUTPUT ARGUMENTS`; NUM_BYTES 0 means no limit.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Kept lines are written back byte for byte, and bad rows do what was asked."""
+"""Kept lines are written back byte for byte, and bad rows are treated as requested."""
 
 import json
 

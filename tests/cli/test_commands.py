@@ -210,7 +210,7 @@ def test_control_c_leaves_nothing_but_finished_parts(tmp_path, big, delay_s):
 @pytest.mark.slow
 def test_a_killed_run_is_begun_again(tmp_path, big):
     out = tmp_path / "out"
-    # As a run that has taken longer.
+    # As if the run had taken longer.
     code = "from likewise.batch.read import resume; resume.SAVED_AFTER_S = 0.0; from likewise.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "dedup", str(big), "-o", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -317,7 +317,7 @@ def test_plan():
     ran = likewise_command("plan", "--threshold", "0.8", "--recall", "0.99")
     assert ran.status == 0, ran.err
     assert "21" in ran.out.decode()
-    # Threshold, bands and features follow from what is not said; each says what it came to.
+    # Threshold, bands and features follow from the defaults; the output states each.
     ran = likewise_command("plan")
     assert "32 bands of 4; auto tokens, shingle 3, weights none\n" in ran.out.decode()
     assert "P(found) at jaccard 0.55" in ran.out.decode()
@@ -338,7 +338,7 @@ def test_plan_of_a_run_on_spark():
     assert (names, plan["warning"]) == (["read and sketch", "collapse", "search slabs"], None)
     assert plan["document_bytes"] == 2000
     assert plan["core_s"] == pytest.approx(sum(stage["core_s"] for stage in plan["stages"]))
-    # One core takes as many seconds as there are.
+    # One core takes as many seconds as there are core-seconds.
     assert plan["hours"] * 3600 >= plan["core_s"]
     assert "impractical" in json.loads(likewise_command(*options, "--within", "24", "--bits", "128").out)["warning"]
     for options, name in (

@@ -1,4 +1,4 @@
-"""One of a thing is told as one, and several as several."""
+"""Counts of one are printed in the singular, others in the plural."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A dry run decides what the run decides, shows what to look at, and writes nothing."""
+"""A dry run decides what the run decides, shows examples, and writes nothing."""
 
 import json
 from collections import Counter
@@ -45,7 +45,7 @@ def test_it_decides_what_the_run_decides(inputs):
     assert "other words" not in done.out.decode()
     shown = preview(inputs / "t.jsonl", likewise.Recipe.minhash(0.8)).first_look
     assert any('"other words"' in line for line in shown)
-    # Without texts the same removals, by their ids.
+    # Without texts, the same removals are listed by their ids.
     assert [line.partition(': "')[0] for line in shown] == found["first_look"]
     done = likewise_command(*run, "-o", inputs / "out", "--json")
     assert done.status == 0, done.err
@@ -72,7 +72,7 @@ def test_it_goes_with_the_options_of_the_run(inputs):
     common[-2:] = ["--against", inputs / "seen.lw", "--add", "--json"]
     done = likewise_command(*common)
     assert done.status == 0, done.err
-    # All six go with the document of the index, which leads their group.
+    # All six are removed for the document of the index, which leads their group.
     assert json.loads(done.out)["group_sizes"] == {"1": 1, "2": 2, "7": 1}
     with likewise.Index(inputs / "seen.lw") as seen:
         assert len(seen) == 1

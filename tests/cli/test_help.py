@@ -1,4 +1,4 @@
-"""Help in two lengths, and what every command and option must say."""
+"""Help in two lengths, and what the help of every command and option must contain."""
 
 import re
 
@@ -9,12 +9,12 @@ from likewise.cli import group
 from likewise.cli.options.help import COMMON, GROUPS, LongCommand
 from tests.command import likewise_command
 
-# Lines that fit a terminal without scrolling.
+# Number of lines that fit a terminal without scrolling.
 MOST_LINES = 45
 
 
 def commands(of=group, path=()):
-    """Yield every command that is no group, with its words."""
+    """Yield every command that is not a group, with its path."""
     context = click.Context(of)
     for name in of.list_commands(context):
         command = of.get_command(context, name)

@@ -1,4 +1,4 @@
-"""What a hostile user meets: places that cannot be written, inputs named twice, odd fields and ids."""
+"""Hostile conditions: unwritable places, inputs named twice, odd fields and ids."""
 
 import gzip
 import io
@@ -45,7 +45,7 @@ def test_a_missing_directory_is_named(tmp_path, articles, name):
 
 
 def limited(*arguments, file_bytes=0, standard_output=os.devnull):
-    """Run a command that may write no larger file, as on a device that is full."""
+    """Run a command that may write files up to a size only, as on a full device."""
     process = started(Path(__file__).with_name("full.py"), file_bytes, standard_output, *arguments)
     with process.stdout, process.stderr:
         said = process.stderr.read()
@@ -117,7 +117,7 @@ def test_an_input_is_never_the_output(tmp_path, articles):
         assert ran.status == 2
         assert "both input and output" in ran.err
         assert articles.read_bytes() == before
-    # What an earlier run wrote into the directory is not read by the next.
+    # Output of an earlier run in the directory is not read by the next.
     for _ in range(2):
         ran = likewise_command("pairs", tmp_path, "-o", tmp_path / "pairs.jsonl")
         assert "1 pair among 3 documents" in ran.err
@@ -136,7 +136,7 @@ def test_links_as_output(tmp_path, articles):
     ran = likewise_command("dedup", articles, "-o", tmp_path / "link")
     assert ran.status == 2
     assert f"{tmp_path / 'link'} is a broken link; delete it" in ran.err
-    # A link to a file that is not there yet is written through, as a shell does.
+    # A link to a file that does not exist yet is written through, as in a shell.
     (tmp_path / "link.tsv").symlink_to(tmp_path / "real.tsv")
     assert likewise_command("pairs", articles, "-o", tmp_path / "link.tsv").status == 0
     assert (tmp_path / "link.tsv").is_symlink()
@@ -232,7 +232,7 @@ def test_a_killed_run_is_cleaned_up_after(tmp_path, articles):
     command = [sys.executable, "-m", "likewise", "dedup", "-", "-o", str(tmp_path / "out")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as killed:
         assert wait_until(lambda: list(tmp_path.rglob(f"{scratch.PREFIX}*/run/stdin*")))
-        # While it lives another run leaves its files alone.
+        # While the run is alive, other runs leave its files alone.
         subprocess.run([*command[:-3], str(articles), "-o", str(tmp_path / "o1")], env=environment, check=True)
         assert list(tmp_path.rglob(f"{scratch.PREFIX}*/run/stdin*"))
         killed.send_signal(signal.SIGKILL)
@@ -284,7 +284,7 @@ def test_a_field_of_keep_in_no_document_is_an_error_that_names_those_there_are(t
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet", "txt"])
 def test_fields_of_keep_that_are_missing_are_counted_or_refused(tmp_path, suffix):
-    """A column without a value is there, and a name that is nowhere is not, whatever the format."""
+    """A column without values counts as present, and an unknown name does not, in every format."""
     rows = {"text": ["the same words"] * 4, "n": [None, 2, None, 3]}
     none = {**rows, "n": [None] * 4}
     for name, columns in (("some", rows), ("none", none)):
@@ -313,10 +313,10 @@ def test_fields_of_keep_that_are_missing_are_counted_or_refused(tmp_path, suffix
 
 
 def test_a_field_of_keep_that_only_references_have_is_none_that_is_spelt_wrong(tmp_path):
-    """A day's shard without the field was refused, though the run that it was held against ranked by it."""
+    """A field that only the earlier run's documents have is accepted for ranking."""
     row = b'{"id":"%d","text":"words of number %d","%s":1}\n'
     old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
-    # The first document of references is not always one that has it.
+    # The first reference document need not have the field.
     old.write_bytes(row % (0, 0, b"m") + row % (1, 1, b"n"))
     new.write_bytes(row % (50, 50, b"q") + row % (51, 1, b"q"))
     late = tmp_path / "late.jsonl"

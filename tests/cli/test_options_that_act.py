@@ -1,4 +1,4 @@
-"""Options of input that every command that offers them follows, and that no other command offers."""
+"""Input options apply in every command that offers them, and no other command offers them."""
 
 import json
 
@@ -9,7 +9,7 @@ from tests.command import likewise_command
 from tests.golden.texts import made_up
 
 TEXT = made_up(40, 1)
-# Of each command that offers it, the arguments for files with ids that come twice, or with lists of tokens.
+# For each command that offers the option: arguments for files with repeated ids, or with lists of tokens.
 DUPLICATE_IDS = {
     "boilerplate": ("twice.jsonl", "--site", "site", "-o", "out"),
     "copies": (TEXT, "--in", "twice.jsonl"),

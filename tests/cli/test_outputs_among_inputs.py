@@ -1,4 +1,4 @@
-"""Directories and globs that hold outputs of runs, and links that lead nowhere."""
+"""Directories and globs that contain outputs of runs, and broken links."""
 
 import json
 
@@ -16,7 +16,7 @@ RULES = ReadRules(("text",), None, (), 1_000_000, 1_000_000, 250, False)
 
 @pytest.fixture
 def data(tmp_path):
-    """Inputs with a finished and an unfinished output among them."""
+    """Return inputs with a finished and an unfinished output among them."""
     folder = tmp_path / "data"
     folder.mkdir()
     (folder / "a.jsonl").write_bytes(jsonl(TEXTS))
@@ -41,7 +41,7 @@ def test_a_second_run_does_not_read_the_output_of_the_first(data):
     summary = dedup_files(data, data / "second", run=_skip())
     assert [entry["path"] for entry in summary["inputs"]] == ["a.jsonl", "b.jsonl"]
     assert summary["skipped_files"] == ["first/", "killed/"]
-    # From one directory above too, and where all files are wanted.
+    # The same from the directory above, and if all files are wanted.
     assert names(data.parent)[0] == ["data/a.jsonl", "data/b.jsonl"]
     assert names(data, file_format="binary")[0] == ["a.jsonl", "b.jsonl"]
 
@@ -55,7 +55,7 @@ def _skip():
 def test_globs_find_no_output_but_where_they_name_it(data):
     everything = f"{data}/**/*.jsonl"
     assert names(everything)[0] == ["a.jsonl", "b.jsonl"]
-    # Of the files of a run none was asked for.
+    # No file of a run was requested.
     found, skipped = names(f"{data}/*.jsonl", f"{data}/*/*.jsonl")
     assert found == ["a.jsonl", "b.jsonl"]
     assert skipped == ["errors.jsonl"]

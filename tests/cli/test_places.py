@@ -1,4 +1,4 @@
-"""Places where nothing can be made, and what is said of them before the work."""
+"""Outputs in places where nothing can be created are rejected before any work."""
 
 import os
 from pathlib import Path
@@ -75,7 +75,7 @@ def test_links_and_names_that_are_good_stay_so(home):
 
 
 def test_a_missing_directory_is_the_hint(home):
-    """Told before a table of weights is counted; names of files that are read are hinted at by what is wrong."""
+    """Rejected before a weight table is counted; errors on files that are read give another hint."""
     ran = likewise_command("weights", "a.jsonl", "-o", "absent/deep/w.lw", cwd=home)
     assert ran.status == 2
     assert (

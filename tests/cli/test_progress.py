@@ -1,4 +1,4 @@
-"""What a run shows of itself: lines where standard error is no terminal, bars in terminals and notebooks."""
+"""Progress of a run: lines if standard error is not a terminal, bars in terminals and notebooks."""
 
 import inspect
 import io
@@ -15,13 +15,13 @@ def test_stages_that_cannot_say_how_far_they_are_are_named(monkeypatch, capsys):
     monkeypatch.setattr(progress.time, "monotonic", lambda: seconds[0])
     events = [
         (0, Planned(("Spark on local[2] starts",))),
-        # Not yet ten seconds since the last line.
+        # Less than ten seconds since the last line.
         (9, StageStarted("reading", 0, "rows")),
         (2, StageStarted("sketching", 0, "rows")),
         (3, StageStarted("ordering", 0, "rows")),
-        # This one says how far it is by itself.
+        # This stage knows its total.
         (20, StageStarted("writing", 1000, "rows")),
-        # What it did in so short a time says nothing about the rest.
+        # Progress in so short a time predicts nothing.
         (0.04, StageAdvanced("writing", 1)),
         (0, StageStarted("deciding", 100, "documents")),
         (10, StageAdvanced("deciding", 50)),
@@ -57,7 +57,7 @@ def test_functions_draw_where_they_are_asked_to(monkeypatch, capsys):
     drawn = terminal.getvalue()
     assert "sketching" in drawn
     assert "deciding" in drawn
-    # The bars are gone at the end, and the cursor is back.
+    # At the end the bars are removed, and the cursor is visible again.
     assert drawn.rindex("\x1b[?25h") > drawn.rindex("deciding")
     assert "progress" in inspect.signature(likewise.dedup).parameters
 

@@ -1,4 +1,4 @@
-"""What a hostile user meets: odd files."""
+"""Hostile conditions: odd files."""
 
 import os
 import shutil

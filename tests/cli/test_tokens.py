@@ -1,4 +1,4 @@
-"""Kinds of token, folding, markup, word lists and binary files through every door."""
+"""Kinds of tokens, folding, markup, word lists and binary files through every entry point."""
 
 import copy
 import json
@@ -29,7 +29,7 @@ def run(*arguments, stdin=b""):
 
 @pytest.fixture
 def binaries(tmp_path):
-    """Two builds of one program, another one, and a text with an extension; none of them is UTF-8."""
+    """Return two builds of one program, another program, and random bytes named and begun like gzip; none is UTF-8."""
     rng = random.Random(4)
     folder = tmp_path / "in"
     (folder / "sub").mkdir(parents=True)
@@ -116,7 +116,7 @@ def test_options_of_the_command_line_are_those_of_python(tmp_path):
     assert (sketches.array == likewise.sketch(CHINESE, recipe).array).all()
     assert (sketches.array[0] == sketches.array[1]).all()
     assert tokens(CHINESE[1], recipe)[-3:] == ["北京烤鸭", "和", "炸酱面"]
-    # A recipe in JSON names the lists; without them it cannot cut, with others it must not.
+    # A recipe in JSON names the lists; it cannot cut without them, and rejects others.
     (tmp_path / "recipe.json").write_text(recipe.to_json())
     again = likewise.Recipe.from_file(tmp_path / "recipe.json")
     assert again.recipe_id == recipe.recipe_id

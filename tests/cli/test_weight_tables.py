@@ -1,4 +1,4 @@
-"""Weight tables on their way: to other processes, beside recipes, with doubts about their counts."""
+"""Weight tables in other processes and next to recipes, and warnings about their counts."""
 
 import copy
 import json
@@ -137,6 +137,6 @@ def test_words_of_weight_0_leave_out_what_is_made_of_them_alone():
     recipe = likewise.Recipe.minhash(weights=table, shingle=2)
     from likewise.stages.features import features
 
-    # "of the" goes; "the end" stays, at the weight of its other word.
+    # "of the" is dropped; "the end" is kept, at the weight of "end".
     assert features(["end of the end"], recipe).weights.tolist() == [1, 1]
     assert sorted(features(["in new york the end"], recipe).weights.tolist()) == [1, 1, 1, 5]

@@ -1,4 +1,4 @@
-"""``likewise weights`` and ``--weights``: tables, lexicons, two passes, and what is refused."""
+"""``likewise weights`` and ``--weights``: tables, lexicons, two passes, and rejected arguments."""
 
 import gzip
 
@@ -16,7 +16,7 @@ from tests.command import likewise_command
 
 lexicon = likewise.Weights.from_terms
 
-# Every page has the same head and foot; what differs is short.
+# Every page has the same head and foot; the bodies are short.
 HEAD = "the annual report of the committee on standards and measures for the year"
 FOOT = "all rights reserved by the committee printed in the house of the society"
 BODIES = ["alpha beta gamma delta", "alpha beta gamma omega", "one two three four", "five six seven eight"]
@@ -42,7 +42,7 @@ def run(*arguments, stdin=b""):
 def test_template_words_are_no_evidence():
     plain = likewise.dedup(PAGES, likewise.Recipe.minhash(0.45, shingle=2, weights="none"))
     rare = likewise.dedup(PAGES, likewise.Recipe.minhash(0.45, weights="idf"))
-    # The template makes all pages alike; by rarity only those with the same body are.
+    # The template makes all pages similar; with rarity weights, only pages with the same body are.
     assert int(plain.kept.sum()) == 1
     assert int(rare.kept.sum()) > 1
 

@@ -28,7 +28,7 @@ def jsonl(path, rows):
 
 
 def collection(seed=0, num_documents=60):
-    """Given documents, and a corpus with copies of all kinds, each with the kind that it was planted as."""
+    """Return given documents, and a corpus with copies of all kinds, each with the kind it was planted as."""
     rng = random.Random(seed)
     given = [{"id": f"g{i}", "text": made_up(rng.randint(20, 60), 500 + 50 * seed + i)} for i in range(8)]
     documents = []
@@ -56,7 +56,7 @@ def rows_of(found, place=None):
 
 
 def expected_copies(given, documents):
-    """(given, document, kind, span) by the oracle of items and by plain equality."""
+    """Return (given, document, kind, span) by the oracle of items and by plain equality."""
     oracle = Items([one["text"] for one in given], 8)
     found = set()
     for document in documents:
@@ -94,7 +94,7 @@ def test_a_corpus_gives_the_oracles_answer(tmp_path, seed):
     starts = {json.loads(line)["id"]: sum(map(len, lines[:i])) for i, line in enumerate(lines)}
     for row in rows_of(found):
         assert row["offset"] == starts[row["doc_id"]]
-    # Texts in memory, and the same documents by their ids.
+    # Search by texts in memory, and by the ids of the same documents.
     by_text = find_copies(corpus, texts={one["id"]: one["text"] for one in given})
     assert by_text.copies.equals(found.copies)
     more = jsonl(tmp_path / "more.jsonl", [*documents, *given])
@@ -120,7 +120,7 @@ def test_every_format_gives_the_same_copies(tmp_path):
 def test_a_run_tells_what_it_kept_and_what_it_removed(tmp_path, monkeypatch):
     monkeypatch.setattr("likewise.corpus.reading._PIECE_BYTES", 1000)
     given, documents = collection(1)
-    # Without ids of their own: rows of the run and of its kept files are told apart by their order.
+    # Without ids, rows of the run and of its kept files are distinguished by their order.
     for has_ids in (True, False):
         rows = documents if has_ids else [{"text": one["text"]} for one in documents]
         half = len(rows) // 2
@@ -184,7 +184,7 @@ def test_an_index_answers_by_its_recipe_and_by_id(tmp_path):
         assert [row["similarity"] for row in rows_of(found)] == [1.0, index.get("b").similarity]
     by_id = find_copies(tmp_path / "seen.lw", ids=["b"])
     assert {(row["doc_id"], row["kind"]) for row in rows_of(by_id)} == {("a", "near"), ("b", "exact")}
-    # A document that a corpus knows by its text and the index by its id is there once.
+    # A document found in the corpus by its text and in the index by its id is listed once.
     corpus = jsonl(tmp_path / "corpus.jsonl", [{"id": "b", "text": changed}])
     both = find_copies([corpus, tmp_path / "seen.lw"], ids=["b"])
     assert sorted(row["doc_id"] for row in rows_of(both, tmp_path / "seen.lw")) == ["a", "b"]
@@ -292,7 +292,7 @@ def test_an_id_that_another_document_has_is_not_listed(tmp_path):
         find_copies(path, texts=[text])
     allowed = find_copies(path, texts=[text], run=FileRun(duplicate_ids="allow"))
     assert rows_of(allowed)[0]["doc_id"] == "d"
-    # Of documents that are no copies, ids do not matter.
+    # Ids of documents that are not copies do not matter.
     assert not find_copies(path, texts=[made_up(30, 3)]).copies.num_rows
     twice = jsonl(tmp_path / "twice.jsonl", [{"id": "x", "text": f"{text} {made_up(5, 9)} {text}"}])
     assert find_copies(twice, texts=[text]).summary["num_given_found"] == 1

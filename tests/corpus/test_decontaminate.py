@@ -1,4 +1,4 @@
-"""Items of evaluation sets in documents: the same answer from memory and from any files, what is written, refusals."""
+"""Items of evaluation sets in documents: the same answer from memory and any files, outputs, rejected arguments."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ from tests.oracle.items import Items
 
 
 def collection(seed=0, num_documents=80):
-    """Two evaluation sets, and documents: every fourth one contains an item, some of them changed."""
+    """Return two evaluation sets, and documents: every fourth one contains an item, some of them changed."""
     rng = random.Random(seed)
     quiz = [
         {
@@ -150,7 +150,7 @@ def test_cutting_takes_the_stretches_and_nothing_else(tmp_path):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_marks_go_with_the_words_that_are_cut(tmp_path, seed):
-    """As with spans: by plain Python, from the words that the evidence names."""
+    """As for spans, compared with plain Python on the words that the evidence names."""
     rng = random.Random(seed)
     marks = (" ", " ", " ", ", ", ". ", ' "', '" ', " (", ") ", "? ", "\n- ", "…", " — ", ").")
 
@@ -160,7 +160,7 @@ def test_marks_go_with_the_words_that_are_cut(tmp_path, seed):
     items = [made_up(rng.randint(14, 20), 60 + i).split() for i in range(6)]
     documents = []
     for i in range(40):
-        # Two items side by side, the same one twice with a common half, none, or all that there is.
+        # Two adjacent items, one item twice with half in common, no item, or nothing but an item.
         one, other = rng.sample(items, 2)
         shared = one[:8] + one
         middle = rng.choice([one + other, one, shared, [], one])
@@ -182,7 +182,7 @@ def test_marks_go_with_the_words_that_are_cut(tmp_path, seed):
         goes = [any(low <= start and end <= high for low, high in cuts) for start, end in at]
         expected = naive.without_words(text, places, goes) if cuts else text
         assert left.get(one["id"], "").strip() == expected.strip()
-        # The words alone would leave other marks.
+        # Cutting the words alone would leave other marks.
         plain = text.encode()
         for low, high in sorted(cuts, reverse=True):
             plain = plain[:low] + plain[high:]
@@ -334,7 +334,7 @@ def test_lists_of_choices_and_own_fields():
 
 
 def test_fields_inside_others(tmp_path):
-    """Choices as the sets of others have them: lists inside a mapping, and lists of mappings; from memory and files."""
+    """Choices nested as in published sets: lists inside a mapping, and lists of mappings; from memory and files."""
     question, first, second = (made_up(count, seed) for count, seed in ((20, 1), (15, 2), (15, 3)))
     choices = {"text": [first, second], "label": ["A", "B"]}
     rows = [{"id": "x", "stem": {"text": question}, "choices": choices, "options": [{"text": first}, {"text": second}]}]
@@ -533,7 +533,7 @@ def test_evaluation_sets_that_cannot_be_read_say_why(tmp_path):
 
 
 def test_files_of_a_set_that_hold_no_rows_are_skipped(tmp_path):
-    """A README about the questions is not one, unless it is named."""
+    """A README in the directory of a set is not part of it, unless it is named."""
     question, about = made_up(20, 1), made_up(20, 2)
     jsonl(tmp_path / "c.jsonl", [{"text": question}, {"text": about}])
     (tmp_path / "evals" / "more").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Items in documents: every match and every weight as the oracle has it, in any script, with templates, repeated."""
+"""Items in documents: every match and every weight equals the oracle's, in any script, with templates and repeats."""
 
 import random
 
@@ -17,7 +17,7 @@ SCRIPTS = {
 
 
 def collection(seed, vocabulary, num_items=25, num_documents=40):
-    """Items, some of them twice, contained in others, or from a template; documents with copies of them, changed."""
+    """Return items, some repeated, contained in others, or from a template; and documents with changed copies."""
     rng = random.Random(seed)
     space = rng.choice([" ", "\n", ", "])
 
@@ -43,7 +43,7 @@ def collection(seed, vocabulary, num_items=25, num_documents=40):
 
 
 def bits(data, size):
-    """Which of the lowest bits are set."""
+    """Return which of the `size` lowest bits are set."""
     return np.flatnonzero(np.unpackbits(data, bitorder="little")[:size]).tolist()
 
 

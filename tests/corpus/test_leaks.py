@@ -1,4 +1,4 @@
-"""Near-duplicates between splits: all pairs that a comparison of all documents gives, in memory and in files."""
+"""Near-duplicates between splits: all pairs that comparing all documents gives, in memory and in files."""
 
 import itertools
 import json
@@ -24,7 +24,7 @@ RULES = Rules(shingle=3)
 
 
 def edited(text, rng, num):
-    """The text with some words changed."""
+    """Return the text with `num` words changed."""
     words = text.split()
     for place in rng.sample(range(len(words)), num):
         words[place] = f"changed{rng.randrange(1000)}"
@@ -32,7 +32,7 @@ def edited(text, rng, num):
 
 
 def planted(seed, sizes=(60, 25, 25)):
-    """Three splits with copies and near-copies inside and between them, some in chains, and empty documents."""
+    """Return three splits with copies and near-copies inside and between them, some in chains, and empty documents."""
     rng = random.Random(seed)
     splits = {
         name: [made_up(rng.randint(8, 60), 1000 * seed + 100 * number + i) for i in range(size)]
@@ -48,7 +48,7 @@ def planted(seed, sizes=(60, 25, 25)):
 
 
 def brute_force(splits, measure, threshold):
-    """Every pair of documents of two splits that matches, and what of each split remains."""
+    """Return every matching pair of documents from two splits, and what remains of each split."""
     sets = {name: [features(text, RULES).weights for text in texts] for name, texts in splits.items()}
     found, kept = {}, {name: [True] * len(texts) for name, texts in splits.items()}
     for earlier, later in itertools.combinations(splits, 2):
@@ -69,7 +69,7 @@ def as_pairs(table):
 
 
 def expected_counts(found, splits):
-    """The summary's counts of each split, by the pairs."""
+    """Return the summary's counts for each split, from the pairs."""
     counts = {}
     for name, texts in splits.items():
         matches = {}
@@ -98,14 +98,14 @@ def test_pairs_are_those_of_comparing_all_with_all(measure, threshold, seed):
     assert {name: mask.tolist() for name, mask in result.kept.items()} == kept
     assert result.summary["splits"] == expected_counts(found, splits)
     assert result.summary["num_pairs"] == len(found)
-    # In order of splits and rows.
+    # Sorted by splits and rows.
     keys = list(as_pairs(result.pairs))
     assert keys == sorted(keys, key=lambda key: (NAMES.index(key[0]), key[1], NAMES.index(key[2]), key[3]))
 
 
 @pytest.mark.parametrize("method", ["minhash", "bloom", "cosine", "simhash", "exact"])
 def test_each_method_gives_the_pairs_of_all_documents_together(method):
-    """Of one collection `pairs` lists those within a split too; they are taken out here."""
+    """For one collection, `pairs` also lists pairs within a split; they are removed here."""
     recipes = {
         "minhash": likewise.Recipe.minhash(0.5),
         "bloom": likewise.Recipe.bloom(0.5, filter_bits=512),
@@ -129,7 +129,7 @@ def test_each_method_gives_the_pairs_of_all_documents_together(method):
 
 
 def test_a_test_document_leaks_whatever_it_matches_in_its_own_split():
-    """A leader among the test documents, or one that is dropped itself, hides nothing."""
+    """A leader among the test documents, or one that is dropped itself, hides no leak."""
     first = made_up(60, 5)
     second = edited(first, random.Random(1), 3)
     third = edited(second, random.Random(2), 3)
@@ -163,7 +163,7 @@ def test_tables_ids_and_nulls():
     assert likewise.leaks(tables, nulls="drop").kept["test"].tolist() == [False, True, False]
     assert "test 1" in repr(found)
     assert "<table" in found._repr_html_()
-    # The same ids in two splits are no doubles; in one split they are.
+    # The same id may be in two splits, but not twice in one.
     twice = {"train": ["a b c"], "test": ["d e f", "g h i"]}
     likewise.leaks(twice, ids={"test": ["x", "y"], "train": ["x"]})
     with pytest.raises(InvalidInput, match="the id 'x' is already used"):
@@ -258,7 +258,7 @@ def test_names_of_splits(tmp_path, monkeypatch):
         "test": ["b/test.jsonl"],
     }
     assert splits_named(["x=a", "x=b", "data/t*.jsonl"]) == {"x": ["a", "b"], "t*": ["data/t*.jsonl"]}
-    # What exists is a path, whatever it looks like; so is what has a slash before the equals sign.
+    # An existing path is a path, whatever it looks like; so is anything with a slash before the equals sign.
     (tmp_path / "date=1").mkdir()
     assert splits_named(["date=1", "s3://b/date=2/x.jsonl"]) == {"date=1": ["date=1"], "x": ["s3://b/date=2/x.jsonl"]}
     with pytest.raises(InvalidParameter, match="two splits are named 'train'"):
@@ -315,7 +315,7 @@ def test_what_cannot_be_compared_is_refused(files):
     twice.write_bytes(b'{"id": 1, "text": "x"}\n{"id": 1, "text": "y"}\n')
     assert "the id '1' is already used in twice.jsonl:1" in refused(train, twice)
     assert not (folder / "o").exists()
-    # Bad rows are passed over, listed and, where documents are written, copied.
+    # Bad rows are skipped, listed and, if documents are written, copied.
     for action, num in (("skip", 1), ("keep", 2)):
         out = folder / action
         done = likewise_command(

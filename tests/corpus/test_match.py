@@ -1,4 +1,4 @@
-"""``likewise match``: what every reference scored by itself gives, from memory and from files, in any order of work."""
+"""``likewise match`` equals scoring every reference by itself, from memory and from files, in any order of work."""
 
 import json
 import random
@@ -24,7 +24,7 @@ COLUMNS = ["row", "doc_id", "rank", "reference_row", "reference_id", "score", "r
 
 
 def made_up(seed):
-    """References of which several are variants of one another, and queries that hold, cut or miss them."""
+    """Return references, several of them variants of one another, and queries that contain, truncate or miss them."""
     rng = random.Random(seed)
 
     def text(low, high):
@@ -41,7 +41,7 @@ def features(texts, rules):
 
 
 def expected(queries, references, top, min_score):
-    """Rows of the answers for queries, all given as their features."""
+    """Return the answer rows for queries, all given as their features."""
     rows = []
     for row, query in enumerate(queries):
         answers = best(query, references, top, min_score)
@@ -75,7 +75,7 @@ def test_word_pairs_by_rarity_among_the_references_are_the_default():
     table = likewise.match(queries, references, top=4)
     assert table.column_names == COLUMNS
     assert found(table) == expected(features(queries, rules), features(references, rules), 4, 0.05)
-    # What other queries there are changes nothing.
+    # Other queries change nothing.
     alone = likewise.match(queries[5:6], references, top=4)
     assert [row[1:] for row in found(alone)] == [row[1:] for row in found(table) if row[0] == 5]
 

@@ -1,4 +1,4 @@
-"""Items by a weight table: what the oracle finds by its counts, what counting finds, and tables that do not fit."""
+"""Items by a weight table: the oracle's result from its counts, the result of counting, and tables that do not fit."""
 
 import json
 import random
@@ -26,7 +26,7 @@ def table_of(documents, **fields):
 
 
 def collection(seed, num_documents=120):
-    """Items from three templates, and documents of which a third have one of them with other words."""
+    """Return items from three templates, and documents; a third of them contain one with other words."""
     rng = random.Random(seed)
     frames = [made_up(16, 10 + i).split() for i in range(3)]
     items = [[*frame[:6], *made_up(5, 100 + i).split(), *frame[6:]] for i in range(12) for frame in frames[i % 3 :][:1]]
@@ -107,7 +107,7 @@ def test_a_table_of_the_corpus_gives_what_counting_gives(tmp_path, seed):
 
 
 def test_the_rarity_of_a_whole_corpus_judges_a_part_of_it():
-    """A phrase of one document in a part is common in the whole."""
+    """A phrase that occurs in one document of a part is common in the whole."""
     frame, rest = made_up(20, 1), [made_up(12, 100 + i) for i in range(60)]
     whole = [f"{frame} {one}" for one in rest[:50]] + rest[50:]
     item = f"{frame} {made_up(8, 9)}"
@@ -182,7 +182,7 @@ def test_doubts_about_a_table_are_warnings(tmp_path):
 
 
 def test_frequencies_are_those_of_the_weights():
-    """Wrong by half of what a weight stands for, in logarithms, and rounded."""
+    """The error is half a weight step, in logarithms, plus rounding."""
     from likewise.corpus.rarity import _frequencies
     from tests.oracle.weights import idf
 

@@ -1,4 +1,4 @@
-"""The example scripts run, and find what they set out to find."""
+"""The example scripts run and find what they claim to find."""
 
 import csv
 import importlib.util
@@ -102,7 +102,7 @@ def test_bases_of_real_binaries():
         near = {
             frozenset((row["id1"], row["id2"])) for row in csv.DictReader(lines, delimiter="\t") if row["label"] == "1"
         }
-    # Of the files with an earlier near-duplicate, those whose base is one.
+    # Among the files with an earlier near-duplicate, those whose base is one.
     late = [row for row in range(len(ids)) if any(frozenset((ids[row], ids[base])) in near for base in range(row))]
     right = [row for row in late if bases[row] and frozenset((ids[row], ids[bases[row][0]])) in near]
     assert len(right) >= 0.95 * len(late) > 20

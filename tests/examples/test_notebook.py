@@ -1,4 +1,4 @@
-"""The calls of docs/howto/notebooks.md in a notebook: each in full and in short, with the type of what comes out."""
+"""The calls of docs/howto/notebooks.md in a notebook: each in long and short form, with the type of the result."""
 
 import os
 import re
@@ -15,7 +15,7 @@ pytest.importorskip("ipykernel")
 
 
 def calls():
-    """Yield what each row is for, the call in full (None where it is no Python), in short, and the type."""
+    """Yield the task of each row, the long call (None if it is not Python), the short call, and the type."""
     for line in Path(PAGE).read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")] if line.startswith("| ") else []
         if len(cells) == 4 and cells[0] != "to":
@@ -68,7 +68,7 @@ def test_each_short_call_does_what_the_long_one_does(tmp_path, monkeypatch):
         last = of_stream(cell, "stdout").splitlines()[-1]
         assert last == kind or last.endswith(f".{kind}"), (task, last)
     (bar,) = (cell for (task, *_), cell in zip(rows, made.cells[2:], strict=False) if task == "show a progress bar")
-    # The line of HTML was there, and is empty at the end.
+    # The line of HTML was displayed, and is empty at the end.
     assert [output.data["text/html"] for output in bar.outputs if output.output_type == "display_data"] == [""]
     for cell in made.cells[-len(shown) :]:
         (output,) = cell.outputs

@@ -1,6 +1,6 @@
-"""The package computes what the oracle wrote down, with every instruction set.
+"""With every instruction set, the package computes the vectors that the oracle wrote.
 
-A failure here means that sketches of old and new versions do not compare: such a change needs a new sketch_version.
+A failure here means that sketches of old and new versions are incompatible: such a change needs a new sketch_version.
 """
 
 import json

@@ -4,7 +4,7 @@ SYLLABLES = ["ka", "lo", "min", "ter", "sa", "vor", "el", "du", "pri", "on", "ga
 
 
 def made_up(num_words, seed):
-    """Words of a made-up language by a linear congruential generator, the same everywhere."""
+    """Return words of a made-up language from a linear congruential generator, the same on every system."""
     state, words = seed, []
     for _ in range(num_words):
         state = (state * 6364136223846793005 + 1442695040888963407) % 2**64

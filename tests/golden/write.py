@@ -1,4 +1,4 @@
-"""Write the golden vectors: `python -m tests.golden.write`. Only the oracle speaks here, never the package."""
+"""Write the golden vectors: `python -m tests.golden.write`. They come from the oracle only, never from the package."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ SEEDS = (0, 1, 0x9E3779B97F4A7C15, 2**64 - 1)
 
 
 def pattern(length):
-    """Printable ASCII of that length."""
+    """Return printable ASCII of that length."""
     return "".join(chr(33 + (i * i + i // 11) % 94) for i in range(length))
 
 
@@ -114,7 +114,7 @@ def minhash_vectors():
 
 
 def number_vectors():
-    """Weights, band plans, radii and least estimates."""
+    """Return weights, band plans, radii and least estimates."""
     return {
         "log_count_weights": [log_count_weight(count) for count in range(1, 400)],
         "band_plans": [
@@ -147,7 +147,7 @@ def hash_vectors():
 
 
 def package_vectors():
-    """Hashes by name, and the sketches that two packages make."""
+    """Return hashes by name, and the sketches of two packages."""
     words = {name: tokens(text, "word") or [normalize(text)] * bool(normalize(text)) for name, text in TEXTS.items()}
     return {
         "hashes": {

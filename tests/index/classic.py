@@ -1,4 +1,4 @@
-"""The classic pipeline by hand: words, real weights, 64 bits, distance 3, the first of each group kept."""
+"""The classic pipeline by hand: words, real weights, 64 bits, distance 3, the first document of each group kept."""
 
 import math
 import random
@@ -13,7 +13,7 @@ STOP_WORD = "的"
 
 
 def documents(num=100, seed=8):
-    """Lists of (word, tf-idf): pages of 20 to 200 words, near copies of earlier ones, stop words of weight 0."""
+    """Return lists of (word, tf-idf): pages of 20 to 200 words, near-copies of earlier ones, stop words of weight 0."""
     rng = random.Random(seed)
     lists = []
     for number in range(num):
@@ -39,7 +39,7 @@ def documents(num=100, seed=8):
 
 
 class Replay:
-    """(kept id, distance) of each document in order of arrival; None for a new one."""
+    """The expected (kept id, distance) of each document in order of arrival; None for a new one."""
 
     def __init__(self):
         self.kept = []
@@ -59,7 +59,7 @@ class Replay:
                     found = None
             if found is not None and (best is None or found < best[1]):
                 best = other_id, found
-        # Documents that nothing tells apart share a verdict; of many features the fingerprint says all.
+        # Indistinguishable documents share a verdict; with many features the fingerprint alone decides.
         key = code, tuple(sorted(once)) if len(once) * 0.8 < 64 else None
         first_id, verdict = self.classes.setdefault(key, (doc_id, best))
         if first_id != doc_id:
@@ -79,7 +79,7 @@ def said(verdicts):
 
 
 def check_verdicts(index):
-    """The verdicts of an index on its documents, one by one and in a batch, are those worked out by hand."""
+    """Check an index's verdicts on the documents, one by one and in a batch, against the replay."""
     pages = documents()
     expected = replayed(pages)
     assert 30 < sum(verdict is not None for verdict in expected) < 80

@@ -1,4 +1,4 @@
-"""What every integration of chunks must do, in the words of `likewise.dedup` and `likewise.Index`."""
+"""Requirements of every integration of chunks, in terms of `likewise.dedup` and `likewise.Index`."""
 
 import pytest
 
@@ -13,7 +13,7 @@ IDS = [f"chunk-{number}" for number in range(len(TEXTS))]
 
 
 def check_batch(run):
-    """`run(texts, ids, **rules)` returns (id, metadata) of the chunks that stay."""
+    """Check that `run(texts, ids, **rules)` returns (id, metadata) of the kept chunks."""
     expected = likewise.dedup(TEXTS, RECIPE, ids=IDS)
     kept = [name for name, is_kept in zip(IDS, expected.kept.tolist(), strict=True) if is_kept]
     assert 0 < len(kept) < len(IDS)
@@ -33,7 +33,7 @@ def check_batch(run):
 
 
 def check_index(run, folder):
-    """Chunks are compared with those of earlier batches."""
+    """Check that chunks are compared with those of earlier batches."""
     place = folder / "seen.lw"
     half = len(TEXTS) // 2
     with likewise.Index.in_memory(RECIPE) as index:
@@ -42,7 +42,7 @@ def check_index(run, folder):
     first = run(TEXTS[:half], IDS[:half], recipe=RECIPE, index=place)
     second = run(TEXTS[half:], IDS[half:], recipe=RECIPE, index=str(place))
     assert [name for name, _ in [*first, *second]] == kept
-    # What comes again stays, as it was new before: the work after it may have been cut short.
+    # Repeated chunks are kept, since they were new before: the work after the index may have been interrupted.
     assert [name for name, _ in run(TEXTS[:half], IDS[:half], index=place)] == [name for name, _ in first]
     tagged = dict(run(TEXTS[half:], [f"new {name}" for name in IDS[half:]], index=place, add=False, action="tag"))
     with likewise.Index(place, read_only=True) as index:
@@ -54,7 +54,7 @@ def check_index(run, folder):
 
 
 def check_arguments(make):
-    """`make(**rules)` makes the component."""
+    """Check the arguments of `make(**rules)`, which makes the component."""
     with pytest.raises(InvalidParameter, match="drop"):
         make(action="remove")
     with pytest.raises(InvalidParameter, match="only with an index"):

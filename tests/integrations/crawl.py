@@ -1,7 +1,7 @@
-"""A crawl of a site with `LikewisePipeline`, in a process of its own, which a test may kill.
+"""Crawl a site with `LikewisePipeline`, in a process of its own that a test may kill.
 
-`crawl.py URL EXPORT SETTINGS`: every page that the first one links to, one line of JSON for each exported item in the
-file EXPORT; the settings are JSON. Prints the statistics of the pipeline and the dropped items, as JSON.
+`crawl.py URL EXPORT SETTINGS`: fetches every page that the first one links to, writes one line of JSON for each
+exported item to EXPORT; the settings are JSON. Prints the pipeline's statistics and the dropped items as JSON.
 """
 
 import json

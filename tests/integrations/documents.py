@@ -1,4 +1,4 @@
-"""Documents of which some are near-copies, and what the plain call says of them."""
+"""Documents, some of which are near-copies, and the result of the plain call on them."""
 
 import functools
 
@@ -10,7 +10,7 @@ RECIPE = likewise.Recipe.minhash(0.55)
 
 
 def texts(num_documents=NUM_DOCUMENTS):
-    """Two of five are copies with one word changed: of the document before, and of one of the first hundred."""
+    """Return texts; two in five copy the text before, or one of the first hundred, with one word changed."""
     made = []
     for number in range(num_documents):
         text = made_up(25, number)
@@ -24,7 +24,7 @@ def texts(num_documents=NUM_DOCUMENTS):
 
 @functools.cache
 def plain():
-    """The texts, and the plain call on them as a list."""
+    """Return the texts, and the result of the plain call on them as a list."""
     made = texts()
     result = likewise.dedup(made, RECIPE)
     assert 0.5 < result.kept.mean() < 0.8

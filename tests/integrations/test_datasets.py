@@ -1,4 +1,4 @@
-"""Hugging Face datasets: taken as they are by the plain functions, and returned without near-duplicates."""
+"""Hugging Face datasets: accepted by the plain functions, and returned without near-duplicates."""
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ def small(texts=(A, C, B), **columns):
 
 
 def shuffled(dataset):
-    """The same rows in the same order, by an indices mapping."""
+    """Return the same rows in the same order, by an indices mapping."""
     backwards = list(range(len(dataset)))[::-1]
     mapped = dataset.select(backwards).select(backwards)
     assert mapped._indices is not None
@@ -37,7 +37,7 @@ def generated(texts, features=None):
 
 
 def forms(texts, saved):
-    """The same documents in all kinds of datasets."""
+    """Return the same documents in all kinds of datasets."""
     whole = small(texts)
     whole.save_to_disk(saved)
     half = len(texts) // 2

@@ -1,4 +1,4 @@
-"""Pipelines of datatrove with its own readers, writers and executor; skipped without it."""
+"""Datatrove pipelines with its own readers, writers and executor; skipped without it."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ EVIDENCE = ("kept_id", "measure", "similarity", "distance")
 
 
 def write_input(folder, num_documents):
-    """Files of shuffled documents; they in the order of their tasks, as (id, text)."""
+    """Write files of shuffled documents; return them in the order of their tasks, as (id, text)."""
     texts = half_copies(num_documents, num_words=60, num_changed=9)
     random.Random(7).shuffle(texts)
     folder.mkdir()
@@ -41,7 +41,7 @@ def read_back(folder):
 
 
 def run(home, name, steps, tasks=NUM_TASKS, workers=1):
-    """Run a pipeline; its statistics by step."""
+    """Run a pipeline; return its statistics by step."""
     from datatrove.executor import LocalPipelineExecutor
 
     executor = LocalPipelineExecutor(steps, tasks=tasks, workers=workers, logging_dir=str(home / "logs" / name))
@@ -90,7 +90,7 @@ def test_three_steps_give_what_the_plain_call_gives(tmp_path, num_documents, rec
     assert {doc_id: evidence_of(row["metadata"]) for doc_id, row in removed.items()} == expected
     assert kept.keys() == set(ids) - expected.keys()
     assert {row["metadata"]["filter_reason"] for row in removed.values()} == {"near-duplicate"}
-    # What the reader found is still there.
+    # Metadata from the reader is preserved.
     assert all(doc_id == f"doc-{row['metadata']['at']}" for doc_id, row in (kept | removed).items())
     sizes = dict.fromkeys(kept, 1)
     for row in expected.values():
@@ -145,7 +145,7 @@ def test_a_filter_against_an_index(tmp_path):
         counts = next(value for step, value in stats.items() if "Likewise" in step)
         assert counts["known"].total == num_known
         assert counts["dropped_near-duplicate"].total == len(expected)
-    # Read only, at the same time: each document is found again.
+    # Read-only and in parallel: each document is found.
     steps = [reader(tmp_path), LikewiseFilter(tmp_path / "seen.lw", add=False), writer(tmp_path, "none")]
     stats = run(tmp_path, "compared", steps, workers=2)
     assert next(value for step, value in stats.items() if "Likewise" in step)["dropped"].total == len(ids)

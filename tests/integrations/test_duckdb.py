@@ -1,4 +1,4 @@
-"""Relations of DuckDB and functions of SQL give what the plain call gives."""
+"""DuckDB relations and SQL functions give the results of the plain call."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_functions_give_the_verdicts_of_the_plain_call(connection):
     texts, expected = plain()
     table(connection, texts)
     register(connection, RECIPE)
-    # More rows than a part that DuckDB calls functions with.
+    # More rows than one chunk passed to DuckDB functions.
     assert len(texts) > 2048
     rows = connection.sql(
         "SELECT unnest(likewise_groups(list(text ORDER BY id))) FROM documents",

@@ -1,4 +1,4 @@
-"""Documents of Haystack; skipped without it."""
+"""Haystack documents; skipped without it."""
 
 import pytest
 

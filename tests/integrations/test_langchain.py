@@ -1,4 +1,4 @@
-"""Documents of LangChain; skipped without it."""
+"""LangChain documents; skipped without it."""
 
 import asyncio
 

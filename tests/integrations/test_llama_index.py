@@ -1,4 +1,4 @@
-"""Nodes of LlamaIndex; skipped without it."""
+"""LlamaIndex nodes; skipped without it."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Sessions of the client of the package mcp with `likewise mcp`, over its standard input and output."""
+"""Sessions of the mcp package's client with `likewise mcp`, over standard input and output."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ def index(tmp_path):
 
 
 def session(arguments, *calls, environment=None):
-    """Names of the tools, and the answers of the calls; an error is its text."""
+    """Return the names of the tools, and the answers of the calls; an error is its text."""
     from mcp import Client, StdioServerParameters, stdio_client
 
     async def held():
@@ -92,7 +92,7 @@ def test_an_agent_asks_before_it_stores(index):
 def test_nothing_is_written_without_the_option(index):
     with likewise.Index(index) as writer:
         writer.add("a", FIRST)
-        # Beside the writer.
+        # Alongside the writer.
         tools, answers, instructions, _ = session(
             [index], ("check_and_add", {"doc_id": "b", "text": OTHER}), ("check", {"text": AGAIN})
         )

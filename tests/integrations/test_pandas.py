@@ -1,4 +1,4 @@
-"""The accessor of pandas: frames in, frames with the same index out, as the plain call decides."""
+"""The pandas accessor: frames in, frames with the same index out, with the decisions of the plain call."""
 
 import numpy as np
 import pytest

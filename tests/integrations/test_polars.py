@@ -1,4 +1,4 @@
-"""The namespaces of Polars: frames, lazy frames, series and expressions give what the plain call gives."""
+"""The Polars namespaces: frames, lazy frames, series and expressions give the results of the plain call."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_all_forms_give_the_verdicts_of_the_plain_call():
     assert frame.likewise.dedup("text", RECIPE)["number"].to_list() == kept
     assert frame.lazy().likewise.dedup("text", RECIPE).collect()["number"].to_list() == kept
     assert frame["text"].likewise.dedup(RECIPE).to_list() == [texts[row] for row in kept]
-    # The streaming engine gives morsels of rows, and the answer is nevertheless that of the whole column.
+    # The streaming engine passes morsels of rows, yet the answer is that of the whole column.
     for engine in ("in-memory", "streaming"):
         found = frame.lazy().select("number", group=column.groups(RECIPE)).collect(engine=engine)
         assert found["group"].to_list() == groups

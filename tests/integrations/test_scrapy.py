@@ -1,4 +1,4 @@
-"""Crawls of a site on this machine with `LikewisePipeline`; skipped without Scrapy."""
+"""Crawls of a local site with `LikewisePipeline`; skipped without Scrapy."""
 
 import contextlib
 import json
@@ -27,12 +27,12 @@ def half_copied_pages(num_pages):
 
 
 class Site(ThreadingHTTPServer):
-    """A site of pages, and one at its root that links to all of them."""
+    """A site of pages, with a root page that links to all of them."""
 
     def __init__(self, pages):
         super().__init__(("127.0.0.1", 0), Page)
         self.pages, self.num_served = pages, 0
-        # How many pages are served until `resumed` is set; all if None.
+        # Number of pages served until `resumed` is set; all if None.
         self.pause_at, self.resumed = None, threading.Event()
         self.url = f"http://127.0.0.1:{self.server_port}/"
 
@@ -80,7 +80,7 @@ def crawl(site, export, **settings):
 
 
 def exported(path):
-    """Items of an export by id; the last line of a killed crawl may be cut."""
+    """Return the items of an export by id; the last line of a killed crawl may be cut."""
     *lines, rest = path.read_text().split("\n") if path.exists() else [""]
     items = [json.loads(line) for line in lines]
     if rest:
@@ -95,7 +95,7 @@ def evidence(verdict):
 
 
 def plain(index, pages):
-    """What one call says of the pages in the order in which the index got them: evidence of those removed, by id."""
+    """Return the plain call's evidence of removed pages, by id, for the order in which the index received them."""
     ids = sorted(pages, key=lambda name: index.get(name).seq)
     removed = likewise.dedup([pages[name] for name in ids], RECIPE, ids=ids).removed.to_pylist()
     return {row["doc_id"]: evidence(row | {"distance": None}) for row in removed}
@@ -224,7 +224,7 @@ def test_a_killed_crawl_is_continued(tmp_path, num_pages):
         known = {name for name in pages if seen.get(name).seq <= num_known}
     assert len(expected) == num_pages // 2
     first, second = exported(tmp_path / "first.jsonl"), exported(tmp_path / "second.jsonl")
-    # The first may lack items that it had added; the second exports every kept item, those marked as known again.
+    # The first may lack items it had added; the second exports every kept item and marks those as known.
     assert second.keys() == pages.keys() - expected.keys()
     assert {url: evidence(verdict) for url, verdict in found["dropped"].items()} == expected
     for url, item in second.items():

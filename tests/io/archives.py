@@ -1,4 +1,4 @@
-"""Web archives of few records, written here by the standards' own words."""
+"""Web archives of few records, written here from the standards."""
 
 import gzip
 
@@ -12,7 +12,7 @@ def http(body, content_type="text/html; charset=utf-8", status="200 OK", headers
 
 
 def record(kind, block, *, number=0, url=None, content_type=None, headers=(), length=None):
-    """One record; `length` overrides what its header says of the block."""
+    """Return one record; `length` overrides the block length in its header."""
     if content_type is None:
         content_type = "application/http; msgtype=response" if block.startswith(b"HTTP/") else "text/plain"
     lines = [
@@ -40,7 +40,7 @@ def by_member(records):
 
 
 def members(data):
-    """The records of a packed archive, unpacked one by one."""
+    """Return the records of a compressed archive, each decompressed."""
     import zlib
 
     found = []

@@ -1,4 +1,4 @@
-"""The same documents in every format, written by other libraries than Likewise."""
+"""The same documents in every format, written by libraries other than Likewise."""
 
 import csv
 import gzip
@@ -33,14 +33,14 @@ def csv_bytes(rows, delimiter=",", end="\r\n"):
 
 
 def zstd(data):
-    """Two frames and a skippable one between them."""
+    """Return two frames with a skippable one between them."""
     codec, half = pa.Codec("zstd"), len(data) // 2
     skippable = b"\x50\x2a\x4d\x18\x04\0\0\0skip"
     return codec.compress(data[:half], asbytes=True) + skippable + codec.compress(data[half:], asbytes=True)
 
 
 def gzipped(data):
-    """Two members."""
+    """Return two gzip members."""
     half = len(data) // 2
     return gzip.compress(data[:half]) + gzip.compress(data[half:])
 
@@ -75,7 +75,7 @@ def arrow(rows, make=pa.ipc.new_stream, compression=None, batch_rows=2):
     return sink.getvalue().to_pybytes()
 
 
-# Name of the file, and its bytes for rows.
+# File name -> function from rows to bytes.
 WRITERS = {
     "in.jsonl": jsonl,
     "in.jsonl.gz": lambda rows: gzipped(jsonl(rows)),
@@ -96,7 +96,7 @@ WRITERS = {
 
 
 def write_dataset(path, rows):
-    """A directory as save_to_disk of Hugging Face datasets writes it."""
+    """Write a directory as `save_to_disk` of Hugging Face datasets does."""
     path.mkdir(parents=True)
     half = len(rows) // 2
     names = []

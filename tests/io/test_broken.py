@@ -1,4 +1,4 @@
-"""Thirty broken inputs and more of each format: exit 2, one clear line with the file, nothing under a final name.
+"""At least thirty broken inputs of each format: exit 2, one clear line with the file, no file under a final name.
 
 Each row of a table is (bytes of the file, row that the message names or None, further arguments).
 """
@@ -27,12 +27,12 @@ LIMIT = ("--max-document", "1000")
 
 
 def cuts(data, num_cuts, first=1):
-    """The file cut at so many places."""
+    """Return the file cut at `num_cuts` places."""
     return [data[: first + (len(data) - first - 1) * i // num_cuts] for i in range(num_cuts)]
 
 
 def flips(data, num_flips, low, high):
-    """The file with one bit turned, at so many places from `low` to `high`."""
+    """Return the file with one bit flipped, at `num_flips` places from `low` to `high`."""
     made = []
     for i in range(num_flips):
         at = low + (high - low - 1) * i // num_flips
@@ -104,7 +104,7 @@ def broken_gzip():
 
 def broken_zstd(tmp_path):
     yield from broken_packed(zstd)
-    # With the checksum that our own files have every turned bit of the data is seen.
+    # With the checksum that Likewise writes, every flipped bit of the data is detected.
     (tmp_path / "plain").write_bytes(GOOD * 20)
     size = np.array([len(GOOD) * 20], np.uint64)
     _native.pack_lines(
@@ -143,7 +143,7 @@ def broken_csv(delimiter=","):
 
 
 def tables():
-    """Tables that are no documents: (table, row or None, further arguments)."""
+    """Yield invalid tables: (table, row or None, further arguments)."""
     good = table(ROWS)
     size = len(ROWS)
 
@@ -227,7 +227,7 @@ CASES = {
 
 
 def resident_peak():
-    """Bytes of the highest resident memory since :func:`forget_peak`; None where the system does not tell."""
+    """Return the peak resident memory since :func:`forget_peak`, in bytes; None if the system does not report it."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
@@ -262,13 +262,13 @@ def test_broken_inputs_are_refused(tmp_path, capfd, name):
         assert row is None or f"{name}:{row}: " in first, where
         assert not (folder / "out").exists(), where
     assert num_cases >= 30, num_cases
-    # All inputs are small, whatever sizes they claim; libraries that are loaded on the way are counted too.
+    # All inputs are small, whatever sizes they claim; libraries loaded on the way are counted too.
     assert before is None or resident_peak() - before < 150 << 20
 
 
 @pytest.mark.parametrize("name", ["in.parquet", "stream.arrow", "file.feather"])
 def test_turned_bits_never_crash(tmp_path, capfd, name):
-    """Without checksums some are harmless: the run succeeds, or refuses the file as it should."""
+    """Without checksums some flips are harmless: the run succeeds, or rejects the file with the proper error."""
     make = {"in.parquet": parquet, "stream.arrow": arrow, "file.feather": lambda rows: arrow(rows, pa.ipc.new_file)}[
         name
     ]
@@ -291,7 +291,7 @@ def test_turned_bits_never_crash(tmp_path, capfd, name):
 @pytest.mark.parametrize("name", ["bomb.jsonl.gz", "bomb.jsonl.zst"])
 def test_bombs_are_refused_with_the_figure(tmp_path, capfd, name):
     codec = pa.Codec("gzip" if name.endswith("gz") else "zstd")
-    # Ten members, or frames, of 20 MiB: what is packed once is as good as 200 MiB.
+    # Ten members or frames of 20 MiB: 200 MiB from data compressed once.
     (tmp_path / name).write_bytes(10 * codec.compress(bytes(20 << 20), asbytes=True))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.process_time()
@@ -303,7 +303,7 @@ def test_bombs_are_refused_with_the_figure(tmp_path, capfd, name):
     assert not (tmp_path / "out").exists()
     assert time.process_time() - began < 30
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
-    # Allowed, it is what it is: one line that is no document.
+    # If allowed, it is read as one line that is not a document.
     with pytest.raises(SystemExit):
         main(["dedup", str(tmp_path / name), "-o", str(tmp_path / "out"), "--max-unpack-ratio", "100000"])
     assert f"{name}:1: " in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""Web archives without a record: what is left where every record was removed, and what damage leaves."""
+"""Web archives without a record: kept files whose records were all removed, and damaged files."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_what_is_kept_of_an_archive_without_a_record_left_is_read_again(tmp_path, name):
-    """A packed one had no bytes, and was then no web archive."""
+    """A compressed one with no bytes would not be a web archive."""
     (tmp_path / "a.warc").write_bytes(pages(1)[0])
     (tmp_path / name).write_bytes(WRITERS[name](pages(2, 3)))
     out = tmp_path / "out"
@@ -45,7 +45,7 @@ def test_what_is_kept_of_an_archive_without_a_record_left_is_read_again(tmp_path
     ran = likewise_command("dedup", tmp_path / "new.warc", "-o", tmp_path / "new", "--against", out)
     assert ran.status == 0, ran.err
     assert f"1 removed as duplicates of documents in {out}" in ran.err
-    # Behind and before others an empty archive is nothing.
+    # An empty archive before or after others changes nothing.
     (tmp_path / "joined.warc.gz").write_bytes(
         b"".join([gzip.compress(b""), *map(gzip.compress, pages(5)), gzip.compress(b"")])
     )

@@ -1,4 +1,4 @@
-"""Every format gives the same verdicts and comes back as it was."""
+"""Every format gives the same verdicts and is written back unchanged."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def evidence(out):
 
 
 def rows_of(path):
-    """What another reader than ours finds in a kept file."""
+    """Return the rows of a kept file as read by another library."""
     if path.suffix == ".parquet":
         return pq.read_table(path)
     with pa.OSFile(str(path)) as file:
@@ -71,7 +71,7 @@ def test_checksums_are_written(tmp_path):
 
 @pytest.mark.parametrize("name", ["in.parquet", "file.arrow", "stream.arrow"])
 def test_columns_of_views(tmp_path, name):
-    """Arrow cannot pick rows of views; one row is bad, so that rows are picked while reading too."""
+    """Arrow cannot select rows of views; one row is bad, so that rows are also selected while reading."""
     rows = [*ROWS, {"id": "g", "text": None, "n": ""}]
     views = pa.table(
         {
@@ -94,7 +94,7 @@ def test_columns_of_views(tmp_path, name):
     kept = rows_of(tmp_path / "out" / "kept" / name)
     assert kept.schema == views.schema
     assert kept.to_pylist() == [row for row in views.to_pylist() if row["id"] not in (*REMOVED, "g")]
-    # Views are read for --keep as well.
+    # Views are also read for --keep.
     recipe = likewise.Recipe.minhash(0.8, keep="max:day")
     dedup_files(path, tmp_path / "last", recipe, run=FileRun(on_error="skip"))
     assert evidence(tmp_path / "last") == {kept: removed for removed, kept in REMOVED.items()}
@@ -167,7 +167,7 @@ def test_text_files_are_documents(tmp_path):
     assert sorted(path.parent.name for path in kept.rglob("*.md")) == [row["id"] for row in KEPT]
     for path in kept.rglob("*.md"):
         assert path.read_bytes() == (data / path.relative_to(kept)).read_bytes()
-    # A source file is read where it is named.
+    # A source file is read if it is named.
     dedup_files(data / "code.py", tmp_path / "named")
     assert (tmp_path / "named" / "kept" / "code.py").read_text() == "print(1)\n"
 
@@ -244,7 +244,7 @@ def test_the_same_rows_are_bad_everywhere(tmp_path):
         for on_error, num_kept in (("skip", len(KEPT)), ("keep", len(KEPT) + 1)):
             (tmp_path / name).write_bytes(write(rows))
             out = tmp_path / f"{on_error}-{name}"
-            # The limit counts the line in JSON Lines and CSV, the text in tables.
+            # The limit applies to the line in JSON Lines and CSV, and to the text in tables.
             dedup_files(tmp_path / name, out, run=FileRun(on_error=on_error, max_document_bytes=300))
             listed = json.loads((out / "errors.jsonl").read_text())
             assert (listed["file"], listed["row"]) == (name, 8 if "csv" in name or "tsv" in name else 7)
@@ -286,7 +286,7 @@ def test_streams_give_results_by_row():
 
 
 def test_streams_are_not_held():
-    """The batches of a stream are let go while it is read."""
+    """The batches of a stream are released while it is read."""
     schema = pa.schema({"text": pa.string(), "id": pa.string()})
     before = pa.total_allocated_bytes()
     peak = 0

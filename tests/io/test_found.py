@@ -1,4 +1,4 @@
-"""Which files directories and globs mean, and what is said of those that they do not."""
+"""Which files directories and globs select, and what is reported about the others."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.io.files import ROWS, jsonl, write_dataset
 
 
 def corpus(root):
-    """A directory of a file, a directory of one, a dataset, and an empty directory."""
+    """Make a directory with a file, a directory of one file, a dataset, and an empty directory."""
     (root / "deep").mkdir(parents=True)
     (root / "empty").mkdir()
     (root / "a.jsonl").write_bytes(jsonl(ROWS[:2]))
@@ -66,7 +66,7 @@ def test_a_glob_of_everything_below_is_the_directory(tmp_path):
     found = dedup_files(tmp_path / "in" / "**", tmp_path / "found")
     assert found["num_documents"] == len(ROWS)
     assert [file["path"] for file in found["inputs"]] == [file["path"] for file in named["inputs"]]
-    # Caches beside the rows of a dataset are no documents, and what is kept of it is a dataset.
+    # Caches next to the rows of a dataset are not documents, and the kept output of a dataset is a dataset.
     assert (tmp_path / "found" / "kept" / "set" / "state.json").is_file()
     assert not any(name.endswith("/") for name in found["skipped_files"])
 

@@ -1,4 +1,4 @@
-"""Zstandard files of one frame and of many: unpacked side by side or from front to back, what they hold is the same."""
+"""Zstandard files of one or many frames give the same lines, decompressed in parallel or sequentially."""
 
 import json
 import struct
@@ -23,23 +23,23 @@ CHECKSUM = {zstandard.CompressionParameter.checksum_flag: 1}
 
 
 def parts(size):
-    """The lines cut every so many bytes, wherever that is."""
+    """Return the lines cut every `size` bytes."""
     return [LINES[at : at + size] for at in range(0, len(LINES), size)]
 
 
 def frames(size):
-    """A frame for each part, with size and checksum."""
+    """Return a frame for each part, with size and checksum."""
     return [zstandard.compress(part, options=CHECKSUM) for part in parts(size)]
 
 
 def of_unknown_size(part):
-    """A frame that does not tell what it holds."""
+    """Return a frame that does not state its content size."""
     compressor = zstandard.ZstdCompressor()
     return compressor.compress(part) + compressor.flush()
 
 
 def kinds():
-    """Name and bytes of files that hold the same lines."""
+    """Return names and bytes of files that contain the same lines."""
     many, empty = frames(7001), zstandard.compress(b"")
     return {
         "one frame": zstandard.compress(LINES),
@@ -53,7 +53,7 @@ def kinds():
 
 
 def answer(path, out, threads):
-    """Kept bytes, and who went because of whom."""
+    """Return the kept bytes, and which documents were removed for which others."""
     dedup_files(path, out, RECIPES["minhash"], run=FileRun(threads=threads))
     rows = pq.read_table(out / "removed.parquet", columns=["doc_id", "kept_id", "offset", "similarity"]).to_pylist()
     return unpacked(out / "kept" / path.name), rows
@@ -74,7 +74,7 @@ def test_however_it_is_cut_into_frames(tmp_path, kind):
 def test_a_cut_anywhere_is_told(tmp_path, kind):
     data = kinds()[kind]
     path = tmp_path / "in.jsonl.zst"
-    # Inside the last frame, inside a head, in the middle; where a frame ends the file is a shorter one.
+    # Inside the last frame, inside a header, in the middle; cut at the end of a frame, the file is just a shorter one.
     ends = {len(data) - 1, len(data) * 2 // 3, len(data) // 3 + 1} - {len(SKIPPED)}
     for end in sorted(ends):
         path.write_bytes(data[:end])

@@ -1,4 +1,4 @@
-"""Hostile files in the place of everything that is read beside documents: an answer, or one clear line with the file.
+"""Hostile files in place of everything read besides documents: an answer, or one clear line with the file.
 
 Documents themselves are in test_broken.py and test_web_archives.py.
 """
@@ -28,7 +28,7 @@ ZIP = b"PK\x03\x04"
 
 
 def npy(header):
-    """A NumPy file of this header and little else."""
+    """Return a NumPy file with this header and little else."""
     text = header.encode() + b"\n"
     return NPY + struct.pack("<H", len(text)) + text + bytes(64)
 
@@ -78,7 +78,7 @@ ANYTHING = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A directory with a good one of everything."""
+    """Make a directory with one valid file of every kind."""
     home = tmp_path_factory.mktemp("good")
     (home / "in.jsonl").write_bytes(jsonl(ROWS))
     (home / "stop.txt").write_text("the\nand\n")
@@ -98,7 +98,7 @@ def made(tmp_path_factory):
 
 
 def ran(home, arguments):
-    """The exit status of a command in a directory."""
+    """Return the exit status of a command in a directory."""
     with contextlib.chdir(home):
         try:
             main(arguments)
@@ -109,7 +109,7 @@ def ran(home, arguments):
 
 SIMHASH = ["--method", "simhash", "--bits", "64"]
 DEDUP = ["dedup", "in.jsonl", "-o", "out", "--overwrite"]
-# What is replaced, and the command that reads it.
+# File to replace -> the command that reads it.
 READERS = {
     "recipe.json": [*DEDUP, "--recipe", "recipe.json"],
     "table.lww": [*DEDUP, "--weights", "table.lww"],
@@ -129,7 +129,7 @@ READERS = {
 @pytest.mark.parametrize("share", [1, pytest.param(9, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("reader", READERS)
 def test_what_is_read_beside_documents(tmp_path, capfd, made, reader, share):
-    """Fast, each ninth file, others for each reader."""
+    """In the fast tests, every ninth file, different ones for each reader."""
     home = tmp_path / "home"
     shutil.copytree(made, home)
     shutil.copytree(made / "run", home / "whole")
@@ -190,7 +190,7 @@ def test_what_is_no_file(tmp_path, capfd, made, reader):
 
 
 def test_damaged_indexes(tmp_path, capfd, made):
-    """Any file of an index that is not what it was: the answers of before, or one clear line."""
+    """With any file of an index damaged: the answers of before, or one clear line."""
     (tmp_path / "ask.jsonl").write_bytes(jsonl(ROWS[:3]))
     files = sorted(path.relative_to(made) for path in (made / "seen.lw").rglob("*") if path.is_file())
     assert len(files) >= 2

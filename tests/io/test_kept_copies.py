@@ -1,4 +1,4 @@
-"""Two runs of the same documents, in files of other shapes, have kept the same ones: what `likewise diff` reads."""
+"""Two runs of the same documents in different files kept the same ones, as compared by `likewise diff`."""
 
 import pytest
 
@@ -15,7 +15,7 @@ LONG = [{**row, "text": f"{row['text']}\n\n{row['text']}"} for row in ROWS]
 
 
 def runs_of(tmp_path, *folders, recipe=None, run=None):
-    """Runs over directories given as {name: bytes}."""
+    """Run over directories given as {name: bytes}."""
     for number, files in enumerate(folders):
         for name, data in files.items():
             path = tmp_path / f"in{number}" / name
@@ -34,7 +34,7 @@ def test_records_are_compared_however_they_are_cut_into_files(tmp_path, rows):
     (two / "kept" / "a.csv").write_bytes(csv_bytes([{**kept[0], "n": "8"}, *kept[1:]]))
     (two / "kept" / "c.csv.zst").write_bytes(zstd(csv_bytes([])))
     found = compare_runs(one, two, with_counts=True).kept
-    # A record of several lines is one document, and the header none.
+    # A record of several lines is one document, and the header is none.
     assert [(beside.number_a, beside.number_b) for beside in found.items] == [(0, 0)]
     (two / "kept" / "a.csv").write_bytes(csv_bytes(kept).replace(b"text", b"test"))
     assert run_differences(one, two) == OTHER_FORMATS
@@ -45,7 +45,7 @@ def test_a_quote_opens_only_where_a_field_begins(tmp_path, delimiter):
     head = delimiter.join(["id", "text"]).encode() + b"\n"
     texts = ['5" of rope', "two", '"three""', "3 3", '"', 'x"', "four", '"5"" 5"" 5"5', '""', '"f""', 'f"', "7"]
     lines = [f"{i}{delimiter}{text}\n".encode() for i, text in enumerate(texts)]
-    # What a quote begins goes on until it is closed; in the middle of a field it is a character as others are.
+    # A quote at the start of a field extends to its closing quote; inside a field it is an ordinary character.
     records = [[0], [1], [2, 3, 4], [5], [6], [7], [8], [9, 10], [11]]
     data = [b"".join(lines[i] for i in record) for record in records]
     run = FileRun(delimiter=delimiter)

@@ -1,4 +1,4 @@
-"""No row is lost in silence: each line of an input is kept, removed, bad or blank, and many bad rows are an error."""
+"""No row is lost silently: each input line is kept, removed, bad or blank, and many bad rows are an error."""
 
 import bz2
 import csv
@@ -175,7 +175,7 @@ def test_rows_before_the_cut_of_a_packed_file_are_read(tmp_path, pack, kind):
             assert summary["num_bad_rows"] == 1
             (told,) = errors(tmp_path / "out")
             num_read = summary["inputs"][0]["num_documents"]
-            # Nothing but the rows before the cut: half a row is none.
+            # Only the rows before the cut: a partial row is not a row.
             kept = (tmp_path / "out" / "kept" / name).read_bytes()
             unpacked = gzip.decompress(kept) if pack is gzip.compress else zstd_plain(kept)
             assert plain.startswith(unpacked.rstrip(b"\n"))
@@ -199,7 +199,7 @@ def test_bytes_behind_gzip_data_are_told_by_their_place(tmp_path):
     with pytest.raises(InvalidInput, match=told):
         dedup_files(tmp_path / "in.jsonl.gz", tmp_path / "out")
     summary = dedup_files(tmp_path / "in.jsonl.gz", tmp_path / "out", run=FileRun(on_error="keep"))
-    # All data were there: the last line needs no newline.
+    # All data were present: the last line needs no newline.
     assert (summary["num_documents"], summary["num_bad_rows"]) == (2, 1)
 
 
@@ -253,7 +253,7 @@ def test_too_many_bad_rows_are_an_error_in_every_command(tmp_path):
             first = "one of in.jsonl" if name == "weights" else "the first at in.jsonl:11"
             ran = likewise_command(*command, *options, "--max-bad-rows", "11")
             assert ran.status == 0, (name, ran.err)
-            # More than a hundredth is worth a note.
+            # A share of bad rows above 1 % is reported.
             assert f"11 of 21 rows (52.4%) are bad; {first}: " in ran.err, name
     (tmp_path / "in.jsonl").write_bytes(half_bad(1000, 1))
     ran = likewise_command("dedup", "-o", tmp_path / "out", "--overwrite", tmp_path / "in.jsonl", "--on-error", "skip")
@@ -304,7 +304,7 @@ LINES = [
 @pytest.mark.parametrize("quote", ["none", "double"])
 @pytest.mark.parametrize("seed", range(3))
 def test_each_line_is_in_one_place(tmp_path, monkeypatch, on_error, quote, seed):
-    """Each line of hostile CSV is one of a document or of a bad row, or blank; for any threads and packing."""
+    """Each line of hostile CSV belongs to a document or a bad row, or is blank, for any threads and compression."""
     monkeypatch.setattr(ingest, "PIECE_BYTES", 64)
     rng = random.Random(seed)
     lines = [b"%d,%s" % (i, rng.choice(LINES)) if rng.random() < 0.9 else b"" for i in range(400)]
@@ -381,7 +381,7 @@ def test_documents_without_an_id_among_others_with_one_are_told(tmp_path):
     summary = dedup_files(tmp_path / "none.jsonl", tmp_path / "out-none", Recipe.exact())
     assert "num_without_id" not in summary
     assert not any("no id" in line for line in summary_lines(summary, None))
-    # In CSV any text is an id.
+    # In CSV, any text is a valid id.
     (tmp_path / "in.csv").write_text("id,text\n1.0,a\nNaN,b\nNaN,c\n")
     with pytest.raises(InvalidInput, match="the id 'NaN' is already used in"):
         dedup_files(tmp_path / "in.csv", tmp_path / "out-twice", Recipe.exact())
@@ -413,7 +413,7 @@ def test_ids_of_pandas_are_whole_numbers(tmp_path):
 
 
 def pairs_with_all(tmp_path, name):
-    """Every document with one equal to it from another file, so that all ids are named."""
+    """Return each document with an equal one from another file, so that the pairs name all ids."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Kept rows of Parquet files, against PyArrow's own filter: nothing of a table is lost, for any threads and sizes."""
+"""Kept rows of Parquet files equal PyArrow's own filter: nothing of a table is lost, for any threads and sizes."""
 
 import contextlib
 import datetime
@@ -23,7 +23,7 @@ TEXT_TYPES = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa
 
 
 def texts_and_kept():
-    """Texts of which every seventh says again what one before it says, and whether each stays."""
+    """Return texts, every seventh of which repeats an earlier one, and whether each is kept."""
     rng = np.random.default_rng(5)
     texts = [f"{i} 猫 " + " ".join(map(str, rng.integers(0, 10**6, 30))) for i in range(NUM_ROWS)]
     kept = np.ones(NUM_ROWS, bool)
@@ -37,7 +37,7 @@ TEXTS, KEPT = texts_and_kept()
 
 
 def table_of(text_type, texts=TEXTS):
-    """Columns of every kind beside the texts."""
+    """Return a table with columns of every kind next to the texts."""
     rows = range(len(texts))
     day = datetime.datetime(2024, 5, 1, tzinfo=datetime.UTC)
     columns = {
@@ -76,12 +76,12 @@ def dedup(path, out, **options):
 
 
 def check(kept, source, expected):
-    """The kept file holds exactly these rows and looks like its source."""
+    """Check that the kept file contains exactly these rows and has the form of its source."""
     found, original = pq.ParquetFile(kept, page_checksum_verification=True), pq.ParquetFile(source)
     assert found.schema_arrow.equals(original.schema_arrow, check_metadata=True)
     assert found.schema == original.schema
     own, theirs = found.metadata.metadata, original.metadata.metadata
-    # PyArrow names the items of lists anew there; what it means was compared above.
+    # PyArrow renames the items of lists there; their meaning was compared above.
     assert own.keys() == theirs.keys()
     assert all(own[key] == theirs[key] for key in own if key != b"ARROW:schema")
     table = found.read()
@@ -90,10 +90,10 @@ def check(kept, source, expected):
     for i in range(original.metadata.num_columns if found.metadata.num_row_groups else 0):
         chunks = [found.metadata.row_group(group).column(i) for group in range(found.metadata.num_row_groups)]
         assert {chunk.compression for chunk in chunks} == {original.metadata.row_group(0).column(i).compression}
-    # Each row group by itself, in any order.
+    # Each row group alone, in any order.
     rows = [found.read_row_group(group) for group in reversed(range(found.metadata.num_row_groups))]
     assert not rows or pa.concat_tables(rows[::-1]).equals(expected)
-    # Chunks touch one another and fill the file up to its footer.
+    # Chunks are contiguous and fill the file up to its footer.
     end = 4
     for group in range(found.metadata.num_row_groups):
         for i in range(found.metadata.num_columns):
@@ -104,7 +104,7 @@ def check(kept, source, expected):
 
 
 def filtered(source, mask):
-    """The rows of a file that stay; PyArrow cannot filter views."""
+    """Return the kept rows of a file; PyArrow cannot filter views."""
     table = pq.read_table(source)
     if table.schema.field("text").type != pa.string_view():
         return table.filter(mask)
@@ -154,7 +154,7 @@ def test_texts_that_are_no_column_of_their_own(tmp_path):
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("limit", [2_000, 30_000])
 def test_rows_are_the_same_for_any_threads_and_sizes(tmp_path, monkeypatch, threads, limit):
-    """Row groups beyond the limit are cut; below it several are in work at once."""
+    """Row groups above the limit are cut; below it, several are processed at once."""
     monkeypatch.setattr(parquet_kept, "ROW_GROUP_BYTES", limit)
     monkeypatch.setattr(parquet_kept, "_BATCH_BYTES", limit // 2)
     source = written(tmp_path / "in.parquet", table_of(pa.string()), row_group_size=33)
@@ -207,7 +207,7 @@ def test_join_refuses_what_it_would_damage():
     for _ in range(300):
         broken = good.copy()
         broken[len(good) - 8 - int(rng.integers(0, length))] = rng.integers(0, 256)
-        # Damage gives an error or another footer, never a crash.
+        # Damage causes an error or another footer, never a crash.
         with contextlib.suppress(InvalidInput):
             ParquetJoin().add(broken)
     for end in [*range(0, 40), *range(len(good) - 60, len(good))]:

@@ -1,4 +1,4 @@
-"""Kept rows of a Parquet file: its schema to the letter, and rows that are those of the input."""
+"""Kept rows of a Parquet file: exactly its schema, and the rows of the input."""
 
 import datetime
 import decimal
@@ -25,7 +25,7 @@ def of_type(kind):
 
 
 def columns():
-    """A column of every kind that can be written."""
+    """Return a table with a column of every type that can be written."""
     texts = ["a", "b", "a", None, "é" * 20, ""]
     decimals = [None if value is None else decimal.Decimal(value) / 100 for value in SOME]
     pairs = pa.struct([pa.field("a", pa.int8(), metadata={"k": "v"}), pa.field("b", pa.large_string())])
@@ -73,7 +73,7 @@ def every_kind():
 
 
 def strict():
-    """No nulls, field ids, a name inside a list."""
+    """Return a table without nulls, with field ids and a name inside a list."""
     kinds = pa.schema(
         [
             pa.field("text", pa.large_string(), nullable=False, metadata={"q": "r"}),
@@ -115,7 +115,7 @@ ARROW = {
 
 
 def described(path):
-    """Schema of Arrow, schema of Parquet in words but for the address in front, keys and values."""
+    """Return the Arrow schema, the Parquet schema as text without its address, and the key-value metadata."""
     file = pq.ParquetFile(path)
     parquet = str(file.schema).split("\n", 1)[1]
     return file.schema_arrow, parquet, file.metadata.metadata
@@ -129,7 +129,7 @@ def deduplicated(path, tmp_path):
     assert after[1] == before[1]
     assert after[2] == before[2]
     rows, found = pq.ParquetFile(path).read(), pq.ParquetFile(kept).read()
-    # Views cannot be picked by number.
+    # Views cannot be selected by row number.
     expected = pa.concat_tables([rows.slice(row, 1) for row in STAYS if row < len(rows)] or [rows]).combine_chunks()
     found = found.combine_chunks()
     assert found.num_rows == expected.num_rows
@@ -185,7 +185,7 @@ def test_a_file_of_polars(tmp_path):
 
 
 def test_a_file_of_duckdb(tmp_path):
-    """Kinds that Arrow has no name for: intervals, times with a zone, enumerations."""
+    """Types that Arrow has no name for: intervals, times with a zone, enumerations."""
     path = tmp_path / "in.parquet"
     connection = duckdb.connect()
     connection.sql(

@@ -1,4 +1,4 @@
-"""One large file is not one task: however it is cut, the answer is the same, and every row is told by the same line."""
+"""One large file is several jobs: however it is cut, the answer and the reported row numbers are the same."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ KINDS = ["csv", "csv.gz", "csv.zst", "jsonl.gz", "jsonl.zst", "parquet"]
 
 
 def frames(data):
-    """Zstandard frames that end where they like, one of them without its size."""
+    """Return Zstandard frames with ends anywhere, one of them without its size."""
     zstandard = pytest.importorskip("backports.zstd")
     chance, packed, at = random.Random(3), [], 0
     while at < len(data):
@@ -34,7 +34,7 @@ def frames(data):
 
 
 def write(path, kind):
-    """Texts with quotes and line ends in them, bad rows and blank lines between."""
+    """Write texts that contain quotes and line ends, with bad rows and blank lines between."""
     texts = [f'{made_up(30, i % 90)},\n"{i % 3}" said\r\n\r\n{made_up(9, i)}' for i in range(400)]
     if kind == "parquet":
         pq.write_table(pa.table({"id": [str(i) for i in range(400)], "text": texts}), path, row_group_size=200)
@@ -73,7 +73,7 @@ def test_small_pieces_change_nothing(tmp_path, kind, monkeypatch):
         if kind == "parquet":
             assert (len(jobs) > 10) == (large == 1)
         elif kind.startswith("csv"):
-            # Packed lines are unpacked a megabyte at a time.
+            # Compressed lines are decompressed a megabyte at a time.
             assert len(jobs) > 10
 
 
@@ -83,7 +83,7 @@ def test_bad_rows_of_csv_are_told_by_their_lines(tmp_path, monkeypatch):
     write(path, "csv")
     dedup_files(path, tmp_path / "out", run=FileRun(on_error="skip"))
     told = [json.loads(line) for line in (tmp_path / "out" / "errors.jsonl").read_text().splitlines()]
-    # The blank lines and the header count; a record counts once, whatever line ends it holds.
+    # Blank lines and the header count; a record counts once, whatever line ends it contains.
     assert [row["row"] for row in told] == [12, 303]
 
 

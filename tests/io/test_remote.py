@@ -1,4 +1,4 @@
-"""Names of stores: read as if they were local, written through."""
+"""URLs of object stores: read as if they were local, and written directly."""
 
 import functools
 import http.server
@@ -129,7 +129,7 @@ def test_a_file_that_comes_short(store, tmp_path):
 
 
 def test_times_are_those_of_the_store(store, tmp_path):
-    """A copy fetched again is the same file as long as the store's is."""
+    """A copy fetched again counts as the same file while the store's file is unchanged."""
     store.pipe("/in.jsonl", jsonl(ROWS))
     for number in range(2):
         fetch(remote_files("memory://in.jsonl").files, [tmp_path / str(number)])

@@ -1,4 +1,4 @@
-"""Summaries of runs that lack a field, or have another value there: told by the field's name, or read."""
+"""Summaries that lack a field or contain another value are read, or rejected with an error that names the field."""
 
 import contextlib
 import copy
@@ -24,7 +24,7 @@ ABSENT = object()
 
 
 def places(value, path=()):
-    """Every place in a summary, but for those of its recipe, which recipes check."""
+    """Yield every path in a summary, except those inside its recipe, which recipes check."""
     if path:
         yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()

@@ -1,4 +1,4 @@
-"""Lists of tokens in a field of the input: the answers are those of the same lists in Python, through every door."""
+"""Lists of tokens in an input field give the answers of the same lists in Python, through every entry point."""
 
 import gzip
 import json

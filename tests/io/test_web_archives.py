@@ -1,4 +1,4 @@
-"""Web archives: what is a document, what passes through, what is damage."""
+"""Web archives: which records are documents, which are copied unread, and what counts as damage."""
 
 import gzip
 import hashlib
@@ -49,7 +49,7 @@ def evidence(out):
 
 
 def read(path, **rules):
-    """Texts by id, bad rows by record from 0, and the file."""
+    """Return texts by id, bad rows by record number from 0, and the file."""
     data = path.read_bytes()
     file = WarcFile(path, path.name, len(data), ReadRules(**rules), "gzip" if data[:2] == b"\x1f\x8b" else None)
     texts, bad, first = {}, {}, 0
@@ -148,7 +148,7 @@ def read_all(tmp_path, records):
 
 
 def test_a_record_shorter_than_it_says(tmp_path):
-    """The reader of WARC gives what is there without a word."""
+    """The WARC library returns a truncated block without an error."""
     cut = record("response", http(b"<p>half of a pa"), number=9, url="http://example.org/9", length=5000)
     (tmp_path / "a.warc").write_bytes(b"".join([*RECORDS[:3], cut]))
     (tmp_path / "a.warc.gz").write_bytes(by_member([RECORDS[2], cut, RECORDS[3]]))
@@ -183,7 +183,7 @@ def test_junk_between_records(tmp_path):
     texts, bad, _ = read(tmp_path / "b.warc.gz")
     assert list(texts) == [record_id(number) for number in (2, 5, 7)]
     assert len(bad) == 2
-    # What is passed through is all of the rest.
+    # The whole rest of the file is passed through.
     run = FileRun(on_error="keep")
     dedup_files(tmp_path / "b.warc.gz", tmp_path / "out", likewise.Recipe.minhash(1.0), run=run)
     kept = (tmp_path / "out" / "kept" / "b.warc.gz").read_bytes()
@@ -252,7 +252,7 @@ def test_arc(tmp_path):
 
 
 class OnceItHangs(threading.Thread):
-    """A timer whose time is over when a file is there: so long as pages are read they have all the time they need."""
+    """A timer that expires only when a file exists: until then, reading may take as long as it needs."""
 
     def __init__(self, sign, end):
         super().__init__()
@@ -271,7 +271,7 @@ class OnceItHangs(threading.Thread):
 
 
 def test_an_extractor_that_hangs_or_dies(monkeypatch):
-    """One page of a batch is told of, and those beside it are read."""
+    """The error names one page of a batch, and the others are read."""
     from likewise.io.archives import html_process
 
     page = (b"<p>a page</p>", "")
@@ -337,7 +337,7 @@ def test_damage_at_the_start_takes_no_other_record(tmp_path, suffix):
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the labeled sets are not here")
 def test_real_archives():
-    """Counts of records, and the bodies that were fetched, are those that another reader found."""
+    """The numbers of records and the fetched bodies are those found by another reader."""
     expected = json.loads((REAL / "expected.json").read_text())
     checked = 0
     for name, of_one in expected.items():
@@ -350,7 +350,7 @@ def test_real_archives():
         assert len(found) == len(wanted), name
         for (_, url, status, body), entry in zip(found, wanted, strict=True):
             assert url == entry["uri"], name
-            # The other reader left Brotli packed, and told no bodies of answers that are no HTTP.
+            # The other reader did not decode Brotli, and returned no bodies of responses that are not HTTP.
             if "sha1" in entry and entry.get("encoding") != "br":
                 assert (entry["size"], entry["sha1"]) == (len(body), hashlib.sha1(body).hexdigest()), entry
                 assert status == entry["status"]
@@ -378,7 +378,7 @@ def bodies(file):
 
 @pytest.mark.parametrize("name", PACKINGS)
 def test_records_that_an_earlier_run_had_read(tmp_path, name):
-    """A run that is continued reads no job again that its parts hold; what passes through is found then."""
+    """A continued run does not read jobs stored in parts again; records to copy are found when needed."""
     data = PACKINGS[name](RECORDS)
     (tmp_path / name).write_bytes(data)
     codec = "gzip" if data[:2] == b"\x1f\x8b" else None

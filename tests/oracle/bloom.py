@@ -1,4 +1,4 @@
-"""Bloom filters: their bits, measures on them, and which pairs pass for a threshold of the sets."""
+"""Bloom filters: their bits, measures on them, and which pairs are candidates for a threshold on the sets."""
 
 import math
 from statistics import NormalDist
@@ -8,7 +8,7 @@ from tests.oracle.sketches import round_key
 
 
 def bloom(weights, num_bits, num_hashes=1, seed=0):
-    """The filter as one integer."""
+    """Return the filter as one integer."""
     found = 0
     for member in expansion(weights):
         for i in range(num_hashes):
@@ -35,7 +35,7 @@ def load(num_bits, num_set):
 
 
 def least_shared(x, y, num_bits, measure, threshold, recall):
-    """How many bits filters of x and y bits must share for their sets to be measured."""
+    """Return how many bits filters of x and y bits must share for their sets to be measured."""
     loads = a, b = load(num_bits, x), load(num_bits, y)
     t = threshold
     both, slopes = {

@@ -12,12 +12,12 @@ LEVELS = 3
 
 
 def s_curve(similarity, bands, rows):
-    """P(at least one band agrees), exact."""
+    """Return P(at least one band agrees), exact."""
     return 1 - (1 - Fraction(similarity) ** rows) ** bands
 
 
 def plan_bands(num_slots, threshold, recall):
-    """(bands, rows) with the most rows that still meet the recall, or None."""
+    """Return (bands, rows) with the most rows that still meet the recall, or None."""
     best = None
     for rows in range(1, num_slots + 1):
         bands = num_slots // rows
@@ -27,12 +27,15 @@ def plan_bands(num_slots, threshold, recall):
 
 
 def effective_threshold(threshold, measure):
-    """The Jaccard similarity that the bands are planned for."""
+    """Return the Jaccard similarity that the bands are planned for."""
     return threshold if measure == "jaccard" else threshold / (2 - threshold)
 
 
 def min_equal_slots(num_slots, threshold):
-    """In double precision, in the order of the formula: at 16 slots and 0.8 exact arithmetic would give 9, not 8."""
+    """Return the least number of equal slots, in double precision and the order of the formula.
+
+    At 16 slots and 0.8, exact arithmetic would give 9, not 8.
+    """
     t = threshold
     return max(0, math.ceil(num_slots * (t - 3 * math.sqrt(t * (1 - t) / num_slots))))
 
@@ -44,7 +47,7 @@ def num_equal(a, b):
 class BandModel:
     """Bands as plain dictionaries, fed one document at a time in order of priority.
 
-    `crowd` are the documents that came to a full bucket of the first level.
+    `crowd` is the set of documents that came to a full bucket of the first level.
     """
 
     def __init__(self, bands, rows, slot_bits, seed=0, members=MEMBERS, levels=LEVELS):
@@ -60,7 +63,7 @@ class BandModel:
         return xxh3(slot_bytes(chosen, self.slot_bits), band * 256 + level)
 
     def arrive(self, document, slots):
-        """The documents this one looks at, as a set; afterwards it is a member itself."""
+        """Return the set of documents this one is compared with, and make it a member."""
         seen = set()
         for band in range(self.bands):
             for level in range(self.levels):
@@ -77,7 +80,7 @@ class BandModel:
 
 
 def bits_missed(bits, distance, num_bands, rows):
-    """P(each of some disjoint bands holds one of `distance` errors), by inclusion and exclusion, exact."""
+    """Return P(each of several disjoint bands contains one of `distance` errors), by inclusion-exclusion, exact."""
     untouched = (
         (-1) ** j * math.comb(num_bands, j) * math.comb(bits - j * rows, distance) for j in range(num_bands + 1)
     )
@@ -90,7 +93,7 @@ def bit_band_recall(bits, distance, bands, rows):
 
 
 def plan_bit_bands(bits, within, recall):
-    """(bands, rows): the most rows up to 20 for which up to 4096 bands reach the recall, and the fewest such bands."""
+    """Return (bands, rows): the most rows (at most 20) with which 4096 bands reach the recall, and the fewest bands."""
     for rows in range(20, 0, -1):
         low, high = 0, 4096
         if bit_band_recall(bits, within, high, rows) < Fraction(recall):
@@ -105,7 +108,7 @@ def plan_bit_bands(bits, within, recall):
 
 
 def bit_order(bits, partition, seed):
-    """The shuffle of Fisher and Yates that partition number `partition` cuts into bands."""
+    """Return the Fisher-Yates shuffle that partition number `partition` cuts into bands."""
     golden, mask = 0x9E3779B97F4A7C15, 2**64 - 1
     key = mix((partition + 1) * golden & mask ^ seed)
     order = list(range(bits))
@@ -135,7 +138,7 @@ def distance(a, b):
 
 
 def radius_for(bits, threshold, recall):
-    """(k, P(found)) of SimHash asked by a cosine threshold."""
+    """Return (k, P(found)) of SimHash for a cosine threshold."""
     p = math.acos(threshold) / math.pi
     total = 0.0
     for k in range(bits + 1):

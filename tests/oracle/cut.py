@@ -1,4 +1,4 @@
-"""Tokens by other rules than the default ones: markup, folding, lines, paragraphs, sentences, bytes, chunks.
+"""Tokens by rules other than the defaults: markup, folding, lines, paragraphs, sentences, bytes, chunks.
 
 Written from the standards and papers, with Python's own libraries: `html.parser` for HTML, `unicodedata` for folding.
 Sentences need the classes of the `regex` package.
@@ -15,7 +15,7 @@ from tests.oracle.normalize import normalize
 from tests.oracle.segment import tokens as words
 
 FOLDS = ("traditional", "width", "accents", "punctuation", "numerals", "digits")
-# Some characters whose simplified form nobody doubts; texts of this oracle hold no other traditional ones.
+# Some characters with an undisputed simplified form; texts of this oracle contain no other traditional ones.
 SIMPLIFIED = dict(zip("媽喊囉羅飯東車門長馬鳥魚漢語國學後髮發", "妈喊啰罗饭东车门长马鸟鱼汉语国学后发发", strict=True))
 NARROW = dict(
     zip("、。〈《〉》「」『』〝〞〟“”„‟‘’‚‛【〔〖〘〚】〕〗〙〛〜", ',.<<>>"""""""""""\'\'\'\'[[[[[]]]]]~', strict=True)
@@ -30,7 +30,7 @@ def without_accents(c):
 
 
 def fold(text, names):
-    """The folded form of a text: normalized, folded in the order of FOLDS, normalized once more."""
+    """Return the folded form of a text: normalized, folded in the order of FOLDS, and normalized again."""
     text = normalize(text)
     if "traditional" in names:
         text = "".join(SIMPLIFIED.get(c, c) for c in text)
@@ -44,7 +44,7 @@ def fold(text, names):
         text = numerals.read(text)
     if "digits" in names:
         text = "".join("0" if unicodedata.category(c) == "Nd" else c for c in text)
-        # A run of what were digits; a zero that was there is one of them.
+        # A run of former digits, including original zeros.
         text = re.sub("0+", "0", text)
     return normalize(text)
 
@@ -65,7 +65,7 @@ def paragraphs(text):
 
 
 def sentences(text):
-    """The rules SB1 to SB998 of UAX #29, one after the other, at each place."""
+    """Apply the rules SB1 to SB998 of UAX #29 in order at each position."""
     import regex
 
     names = "CR LF Sep Extend Format Sp Lower Upper OLetter Numeric ATerm STerm Close SContinue"
@@ -74,7 +74,7 @@ def sentences(text):
     para, attached = ("CR", "LF", "Sep"), ("Extend", "Format")
 
     def counted(first, last):
-        """Classes from first to last; marks belong to what stands before them, but after a paragraph's end (SB5)."""
+        """Return the classes from first to last; marks attach to the character before, except a paragraph end (SB5)."""
         found = []
         for place in range(first, last):
             if classes[place] not in attached:
@@ -178,7 +178,7 @@ GEAR = [int.from_bytes(hashlib.md5(bytes([value]) * 64).digest()[:8], "big") for
 
 
 def content_chunks(data, size):
-    """FastCDC with normalization level 1, byte by byte."""
+    """Return the chunks of FastCDC with normalization level 1, byte by byte."""
     bits = size.bit_length() - 1
     strict, loose = MASKS[bits + 1], MASKS[bits - 1]
     chunks = []
@@ -186,7 +186,7 @@ def content_chunks(data, size):
         most = min(len(data), 4 * size)
         cut, rolling = most, 0
         if len(data) > size // 4:
-            # The library looks at bytes in pairs: an odd last one is never a place to cut.
+            # The library examines bytes in pairs: it never cuts at an odd last one.
             for i in range(size // 4, most - most % 2):
                 rolling = (2 * rolling + GEAR[data[i]]) & (2**64 - 1)
                 if rolling & (strict if i < min(size, most) - min(size, most) % 2 else loose) == 0:
@@ -202,7 +202,7 @@ def fixed_chunks(data, size):
 
 
 def cut(text, kind, *, markup=None, folds=(), stop=()):
-    """Tokens of a text by any rules; of `char`, `word` and `auto` those of the folded text."""
+    """Return the tokens of a text by any rules; `char`, `word` and `auto` cut the folded text."""
     text = visible(text) if markup == "html" else text
     units = {"line": lines, "paragraph": paragraphs, "sentence": sentences}
     found = (

@@ -1,6 +1,6 @@
 """The decision rule fed one document at a time: the online model that batch runs must equal.
 
-Method shingles compares a document with all others: the prefix filter may spare only what does not match.
+The method shingles compares a document with all others: the prefix filter may skip only pairs that do not match.
 """
 
 import math
@@ -11,7 +11,7 @@ from tests.oracle.normalize import normalize
 
 
 class Recipe(NamedTuple):
-    """A fully resolved recipe. `measure` None is a Hamming-only run of SimHash."""
+    """A fully resolved recipe. `measure` None means a Hamming-only run of SimHash."""
 
     method: str = "minhash"
     rules: features.Rules = features.Rules()
@@ -51,7 +51,7 @@ SHORT = 64
 
 
 class Online:
-    """Documents arrive in order of priority; `add` gives the verdict of each."""
+    """The online decision: documents arrive in order of priority, and `add` returns the verdict on each."""
 
     def __init__(self, recipe):
         self.recipe = recipe
@@ -138,11 +138,11 @@ class Online:
         }
 
     def are_joined(self, *rows):
-        """Whether documents all came to full buckets, so that no estimate decides which of them are compared."""
+        """Return whether all documents came to full buckets, so that they are compared regardless of the estimate."""
         return self.recipe.overflow == "exact" and self.bands.crowd.issuperset(rows)
 
     def match(self, later, earlier):
-        """(similarity, distance) where the two match, else None."""
+        """Return (similarity, distance) if the two match, otherwise None."""
         recipe = self.recipe
         distance = candidates.distance(later.sketch, earlier.sketch) if recipe.method == "simhash" else None
         if recipe.measure is None:
@@ -161,7 +161,7 @@ class Online:
         return (value, distance) if value >= self.required(later, earlier) else None
 
     def required(self, later, earlier):
-        """The similarity that a pair must reach: short documents need more."""
+        """Return the similarity that a pair must reach: short documents need more."""
         fewest = max(1, min(len(later.weights), len(earlier.weights)))
         return min(1.0, self.recipe.threshold + self.recipe.short_margin / math.sqrt(fewest))
 
@@ -177,7 +177,7 @@ class Online:
             self.verdicts[row] = Verdict(False, first, 1.0, zero) if earlier.kept else earlier
             return self.verdicts[row]
         best = Verdict(True)
-        # Documents arrived in order of priority, so that the first of equals has the highest.
+        # Documents arrive in order of priority, so the first of equals has the highest.
         seen = self.looks_at(document)
         for other in self.documents.values():
             if other.row in seen and self.verdicts[other.row].kept:
@@ -190,7 +190,7 @@ class Online:
 
 
 def priority(texts, keep="first"):
-    """Rows in order of priority."""
+    """Return the rows in order of priority."""
     rows = range(len(texts))
     if keep == "longest":
         return sorted(rows, key=lambda row: (-len(texts[row]), row))
@@ -200,7 +200,7 @@ def priority(texts, keep="first"):
 
 
 def dedup(texts, recipe, keep="first"):
-    """Verdicts by row."""
+    """Return the verdicts by row."""
     if recipe.rules.weights in ("idf", "log-count-idf") and recipe.rules.table is None:
         table = weights.idf_table(texts, recipe.rules)
         recipe = recipe._replace(rules=recipe.rules._replace(table=table))
@@ -211,7 +211,7 @@ def dedup(texts, recipe, keep="first"):
 
 
 def components(num_documents, pairs):
-    """For each document the smallest position of its connected component."""
+    """Return for each document the smallest position in its connected component."""
     group = list(range(num_documents))
     changed = True
     while changed:

@@ -22,12 +22,12 @@ class Rules(NamedTuple):
     shingle: int = 3
     weights: str = "none"
     seed: int = 0
-    table: dict | None = None  # of features, or of terms as tuples of tokens
-    has_value: bool = False  # texts begin with a line that holds the value they are compared within
+    table: dict | None = None  # by feature, or by term as a tuple of tokens
+    has_value: bool = False  # texts begin with a line that contains the value within which they are compared
 
 
 class Features(NamedTuple):
-    """Distinct features in order of first occurrence with their weights; shape 0 full, 1 short, 2 empty."""
+    """Distinct features in order of first occurrence, with their weights; shape: 0 full, 1 short, 2 empty."""
 
     weights: dict
     shape: int
@@ -52,7 +52,7 @@ def polynomial(hashes):
 
 
 def occurrences(text, rules, tokenize=tokens):
-    """Every feature occurrence in order, without what tells values apart, and the shape."""
+    """Return every feature occurrence in order, before salting by value, and the shape."""
     if rules.has_value:
         found, shape = occurrences(split_value(text)[1], rules._replace(has_value=False), tokenize)
         return (found, shape) if found else ([NO_TOKEN], 1)
@@ -80,13 +80,13 @@ def log_count_weight(count):
 
 
 def split_value(text):
-    """The value of a text that has one, and the text behind it."""
+    """Return the value of a text that has one, and the text after it."""
     value, _, text = text.partition("\n")
     return value, text
 
 
 def salted(features, value):
-    """Features that documents of other values do not have."""
+    """Return features that documents with other values do not have."""
     return [mix(f ^ xxh3(value.encode(), ONLY_IN)) for f in features]
 
 
@@ -99,7 +99,7 @@ def features(text, rules, tokenize=tokens):
 
 
 def weighed(text, rules, tokenize=tokens):
-    """Features as they are weighed: those of a value are told apart afterwards."""
+    """Return the features with their weights; they are salted by value afterwards."""
     found, shape = occurrences(text, rules, tokenize)
     counts = {}
     for f in found:

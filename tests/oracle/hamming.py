@@ -2,7 +2,7 @@
 
 
 def matches(held: dict[int, int], query: int, within: int) -> list[tuple[int, int]]:
-    """Return (row, distance) of everything within the radius, by row. `held`: fingerprint of each row."""
+    """Return (row, distance) of everything within the radius, by row. `held`: row -> fingerprint."""
     found = ((row, (code ^ query).bit_count()) for row, code in held.items())
     return sorted((row, distance) for row, distance in found if distance <= within)
 

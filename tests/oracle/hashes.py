@@ -1,4 +1,4 @@
-"""Hashes by name, and the sketches of two packages, from their published definitions."""
+"""Named hashes, and the sketches of two packages, from their published definitions."""
 
 import hashlib
 import re
@@ -11,7 +11,7 @@ MERSENNE_PRIME = (1 << 61) - 1
 
 
 def multiplicative(text):
-    """The string hash of CPython up to 3.2 (Objects/stringobject.c), in 64 bits, over UTF-16 code units."""
+    """Return the string hash of CPython up to 3.2 (Objects/stringobject.c), in 64 bits, over UTF-16 code units."""
     units = struct.unpack(f"<{len(text.encode('utf-16-le')) // 2}H", text.encode("utf-16-le"))
     if not units:
         return 0
@@ -34,13 +34,13 @@ BY_NAME = {"md5": md5, "sha1": sha1, "1000003": multiplicative}
 
 
 def simhash_package(text, bits=64):
-    """A fingerprint of the package simhash: windows of four word characters of the lower-cased text, counted."""
+    """Return a fingerprint of the package simhash: counted windows of four word characters of the lowercased text."""
     letters = "".join(re.findall(r"[\w\u4e00-\u9fcc]+", text.lower()))
     windows = [letters[i : i + 4] for i in range(max(len(letters) - 3, 1))]
     fingerprint = 0
     for bit in range(bits):
         ones = sum(md5(window) >> bit & 1 for window in windows)
-        # Half of them is not enough.
+        # Exactly half is not enough.
         fingerprint |= (2 * ones > len(windows)) << bit
     return fingerprint
 
@@ -54,7 +54,7 @@ def fmix32(x):
 
 
 def datasketch(tokens, num_slots, seed, scheme):
-    """A signature of the package datasketch: `affine32` of version 2, `legacy` of those before."""
+    """Return a signature of the package datasketch: `affine32` of version 2, `legacy` of earlier versions."""
     random = np.random.RandomState(seed)
     hashes = [sha1(token) & 0xFFFFFFFF for token in tokens]
     if scheme == "affine32":
@@ -69,6 +69,6 @@ def datasketch(tokens, num_slots, seed, scheme):
             )
             for _ in range(num_slots)
         ]
-        # As the package computes it: in 64 bits that wrap, and only then modulo the prime.
+        # As the package computes it: wrapping in 64 bits, and only then modulo the prime.
         values = [[((a * h + b) & MASK) % MERSENNE_PRIME & 0xFFFFFFFF for h in hashes] for a, b in pairs]
     return [min(slot, default=0xFFFFFFFF) for slot in values]

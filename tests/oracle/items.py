@@ -1,4 +1,4 @@
-"""Items of evaluation sets in documents: every window, every alignment and every weight by its definition."""
+"""Items of evaluation sets in documents: every window, alignment and weight by its definition."""
 
 import functools
 import math
@@ -14,13 +14,13 @@ NGRAM = 5
 
 
 def _class(c):
-    """Capitals and wide forms have the class of their normalized form."""
+    """Return a character's class; capitals and wide forms have that of their normalized form."""
     return "LF" if c == "\n" else word_class((normalize(c) or c)[0])
 
 
 @functools.lru_cache(maxsize=4096)
 def words_of(text):
-    """(word, first byte, end byte) of each word of a text as it stands."""
+    """Return (word, first byte, end byte) of each word of the unnormalized text."""
     found, at = [], 0
     for segment in segments(text, _class, part_katakana=True):
         end = at + len(segment.encode())
@@ -32,7 +32,7 @@ def words_of(text):
 
 @dataclass(frozen=True)
 class Match:
-    """A window of a document, and what of an item stands in it."""
+    """A window of a document, and the part of an item that it contains."""
 
     document: int
     text: int
@@ -44,7 +44,7 @@ class Match:
 
 
 class Items:
-    """The distinct texts of items."""
+    """The distinct texts of the items."""
 
     def __init__(self, texts, min_ngrams):
         numbers = {}
@@ -61,7 +61,7 @@ class Items:
                 self.is_short[text] = all(self.held[gram] > 64 for gram in own)
 
     def scan(self, number, document):
-        """The matches of one document, and its distinct n-grams and words."""
+        """Return the matches of one document, and its distinct n-grams and words."""
         placed = words_of(document)
         words = [w for w, *_ in placed]
         grams = [tuple(words[j : j + NGRAM]) for j in range(len(words) - NGRAM + 1)]
@@ -103,7 +103,7 @@ class Items:
         return found
 
     def _align(self, text, words, grams, window, behind):
-        """Pairs of places of a longest common subsequence of the text and the words around a window."""
+        """Return pairs of positions of a longest common subsequence of the text and the words around a window."""
         own, places = self.words[text], self.places[text]
         before = places.index(grams[window[0]])
         after = len(places) - 1 - (len(places) - 1 - places[::-1].index(grams[window[-1]]))
@@ -129,7 +129,7 @@ class Items:
         return pairs
 
     def judge(self, documents, of_table=None):
-        """Every match of some documents, with its share and its similarity, or by the documents of a weight table."""
+        """Return every match in some documents, with share and similarity, or by the documents of a weight table."""
         found, with_gram, with_word, num_sampled = [], Counter(), Counter(), 0
         for number, document in enumerate(documents):
             matches, grams, words = self.scan(number, document)
@@ -160,7 +160,7 @@ class Items:
 
 
 def by_table(with_gram, of_table):
-    """Of each n-gram the documents that its weight in the table of others stands for, or a scanned one."""
+    """Return the document frequency that each n-gram's weight in the table of others stands for, or a scanned one."""
     words = [tuple(w for w, *_ in words_of(document)) for document in of_table]
     sets = {frozenset(of[j : j + NGRAM] for j in range(max(1, len(of) - NGRAM + 1))) for of in words if of}
     counts, found = Counter(gram for grams in sets for gram in grams), Counter()
@@ -174,7 +174,7 @@ def by_table(with_gram, of_table):
 
 
 def longest_run(pairs):
-    """Most consecutive words that are equal."""
+    """Return the most consecutive words that are equal."""
     longest = run = 0
     for k, pair in enumerate(pairs):
         follows = k > 0 and pairs[k - 1] == (pair[0] - 1, pair[1] - 1)

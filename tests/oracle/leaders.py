@@ -2,10 +2,10 @@
 
 
 def leaders(pairs):
-    """Of each removed document (kept document, similarity, distance); pairs are (later, earlier, similarity, distance).
+    """Return {removed: (kept, similarity, distance)} for pairs (later, earlier, similarity, distance).
 
-    In order, a document is removed if a kept earlier one is paired with it. Its evidence is the most similar such pair,
-    of equally similar ones that with the earliest document.
+    In order, a document is removed if it is paired with a kept earlier one. Its evidence is the most similar such pair;
+    among equally similar ones, the pair with the earliest document.
     """
     of_later = {}
     for later, earlier, similarity, distance in pairs:

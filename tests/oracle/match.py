@@ -1,16 +1,16 @@
-"""Which references does a query carry? Every reference scored by itself."""
+"""The references that a query contains, by scoring every reference."""
 
 import math
 
 
 def containments(reference, query):
-    """The share of the reference found in the query, and of the query found in the reference (feature -> weight)."""
+    """Return the share of the reference found in the query, and vice versa (feature -> weight)."""
     shared = sum(min(weight, query[feature]) for feature, weight in reference.items() if feature in query)
     return shared / sum(reference.values()), shared / sum(query.values())
 
 
 def best(query, references, top, min_score):
-    """(number, score, both containments) of the best references; of equal scores the first comes first."""
+    """Return (number, score, both containments) of the best references; ties by position."""
     found = []
     for number, reference in enumerate(references):
         if not any(feature in query for feature in reference):

@@ -9,7 +9,7 @@ def _shared(a, b):
 
 
 def exact(a, b, measure):
-    """The similarity as a Fraction; for cosine its square."""
+    """Return the similarity as a Fraction; for cosine, its square."""
     if not a or not b:
         return Fraction(1 if not a and not b else 0)
     if measure == "jaccard":
@@ -27,7 +27,7 @@ def exact(a, b, measure):
 
 
 def similarity(a, b, measure):
-    """The similarity in double precision, by the operations that the definitions name."""
+    """Return the similarity in double precision, by the operations named in the definitions."""
     if not a or not b:
         return 1.0 if not a and not b else 0.0
     if measure == "cosine":
@@ -37,7 +37,7 @@ def similarity(a, b, measure):
 
 
 def edit_distance(a, b):
-    """Levenshtein's distance by the recurrence of Wagner and Fischer (1974)."""
+    """Return Levenshtein's distance by the recurrence of Wagner and Fischer (1974)."""
     above = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
         row = [i]
@@ -48,7 +48,7 @@ def edit_distance(a, b):
 
 
 def common_length(a, b):
-    """Length of the longest common subsequence, by the recurrence."""
+    """Return the length of the longest common subsequence, by the recurrence."""
     above = [0] * (len(b) + 1)
     for x in a:
         row = [0]

@@ -1,6 +1,6 @@
 """Normalized text for characters assigned in Unicode 14: `toNFKC_Casefold`, then single spaces.
 
-Python 3.11 carries Unicode 14; later versions change the mapping of no character that was assigned by then.
+Python 3.11 includes Unicode 14; later versions do not change the mapping of characters assigned by then.
 Characters assigned later are outside this oracle.
 """
 
@@ -21,7 +21,7 @@ WHITE_SPACE = frozenset(
 
 
 def scalars(text):
-    """The text with every lone surrogate replaced by U+FFFD."""
+    """Return the text with every lone surrogate replaced by U+FFFD."""
     return "".join("\ufffd" if 0xD800 <= ord(c) <= 0xDFFF else c for c in text)
 
 
@@ -35,7 +35,7 @@ def is_assigned(c):
 
 @functools.cache
 def nfkc_casefold(c):
-    """The NFKC_Casefold mapping of one character: repeated until it is stable, as its derivation says."""
+    """Return the NFKC_Casefold mapping of one character: repeated until stable, as in its derivation."""
     now = c
     while True:
         before = now

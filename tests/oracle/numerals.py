@@ -21,7 +21,7 @@ LETTERS = {
     **dict(zip("廿卄卅卌", ("bT", "bT", "cT", "dT"), strict=True)),
 }
 
-# A single digit; numbers below 100, 1,000, 10,000 and so on; what may follow a hundred, a thousand, ...
+# A single digit; numbers below 100, 1,000, 10,000 and so on; continuations of a hundred, a thousand, ...
 S = "[a-i1-9]"
 N10 = f"(?:[a-i]?T(?:o?{S})?)"
 
@@ -42,7 +42,7 @@ SIZES = {"T": 10, "H": 100, "K": 1000, "W": 10**4, "Y": 10**8}
 
 
 def value(letters):
-    """The sum of what the grammar allows."""
+    """Return the sum of what the grammar allows."""
     tokens = re.findall("[0-9]+|[a-zA-Z]", letters)
     total = high = section = pending = 0
     before = ""
@@ -69,7 +69,7 @@ def value(letters):
 
 
 def read(text):
-    """The text with its numbers in digits."""
+    """Return the text with its numbers in digits."""
     return RUN.sub(_digits, text)
 
 

@@ -1,8 +1,8 @@
 """Tokens: the word boundaries of UAX #29 with every rule written out, over an explicit set of characters.
 
-The classes are written down here for ASCII, accented Latin, Greek, Cyrillic, Hebrew, Arabic letters, Han, kana,
+The classes are listed here for ASCII, accented Latin, Greek, Cyrillic, Hebrew, Arabic letters, Han, kana,
 Hangul, Thai, Lao, digits, common punctuation, combining marks and a few emoji, after normalization. Any other
-character raises `OutsideOracle`, unless a wider table of classes is handed in.
+character raises `OutsideOracle`, unless a wider table of classes is passed.
 """
 
 import functools
@@ -16,7 +16,7 @@ SKIPPED = ("Extend", "Format", "ZWJ")
 AH = ("ALetter", "Hebrew_Letter")
 MID_NUM_LET_Q = ("MidNumLet", "Single_Quote")
 
-# Characters of a class that are neither letters nor found by a range below.
+# Characters of a class that are neither letters nor in a range below.
 SINGLE = {
     " ": "WSegSpace",
     "'": "Single_Quote",
@@ -31,7 +31,7 @@ SINGLE = {
     "\u0e4e": "Extend", "\ufffd": "Other",
 }  # fmt: skip
 
-# (first, last, class); letters among them unless the class says otherwise.
+# (first, last, class); letters, unless the class says otherwise.
 RANGES = (
     (0x0061, 0x007A, "ALetter"), (0x00DF, 0x00F6, "ALetter"), (0x00F8, 0x00FF, "ALetter"),
     (0x0100, 0x017F, "ALetter"), (0x0180, 0x01BF, "ALetter"), (0x01CD, 0x024F, "ALetter"), (0x0250, 0x02AF, "ALetter"),
@@ -56,7 +56,7 @@ RANGES = (
     (0x0E01, 0x0E30, "Other"), (0x0E32, 0x0E32, "Other"), (0x0E40, 0x0E46, "Other"),
     (0x0E81, 0x0EB0, "Other"), (0x0EB2, 0x0EB2, "Other"), (0x0EBD, 0x0EBD, "Other"), (0x0EC0, 0x0EC4, "Other"),
     (0x1F1E6, 0x1F1FF, "Regional_Indicator"),
-    # No letters: controls, symbols, punctuation, emoji.
+    # Controls, symbols, punctuation, emoji: not letters.
     (0x0000, 0x0008, "Other"), (0x000E, 0x001F, "Other"), (0x007F, 0x0084, "Other"), (0x0086, 0x009F, "Other"),
     (0x0021, 0x007E, "Other"), (0x00A1, 0x00BF, "Other"), (0x00D7, 0x00D7, "Other"), (0x00F7, 0x00F7, "Other"),
     (0x05BE, 0x05BE, "Other"), (0x05C0, 0x05C0, "Other"), (0x05C3, 0x05C3, "Other"), (0x061B, 0x061B, "Other"),
@@ -76,7 +76,7 @@ OTHER_ALPHABETIC = (
 
 
 class OutsideOracle(Exception):
-    """A character whose class is not written down here."""
+    """A character whose class is not listed here."""
 
 
 def word_class(c):
@@ -91,19 +91,19 @@ def word_class(c):
 
 
 def holds_word(c):
-    """Whether the character alone makes a segment a token: Alphabetic, Nd, Nl or No."""
+    """Return whether the character alone makes a segment a token: Alphabetic, Nd, Nl or No."""
     if unicodedata.category(c) in ("Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Nd", "No"):
         return True
     return any(first <= ord(c) <= last for first, last in OTHER_ALPHABETIC)
 
 
 def is_pictographic(c):
-    """Extended_Pictographic; asked only after a ZERO WIDTH JOINER, which normalized text never holds."""
+    """Return Extended_Pictographic; needed only after a ZERO WIDTH JOINER, which normalized text never contains."""
     return ord(c) == 0x2764 or 0x1F300 <= ord(c) <= 0x1F64F
 
 
 def _not_skipped(classes):
-    """Classes of what rule WB4 leaves to look at, and of each position the place in them, or None."""
+    """Return the classes that remain after rule WB4, and for each position its index among them, or None."""
     places, kinds = [], []
     for j, c in enumerate(classes):
         is_seen = c not in SKIPPED or j == 0 or classes[j - 1] in ("Newline", "CR", "LF")
@@ -113,7 +113,7 @@ def _not_skipped(classes):
 
 
 def _boundary(classes, characters, i, places, kinds):
-    """Whether there is a word boundary before position i, 0 < i < len. Rules in their order."""
+    """Return whether there is a word boundary before position i, 0 < i < len. Rules in order."""
     left, right = classes[i - 1], classes[i]
     if left == "CR" and right == "LF":
         return False  # WB3
@@ -124,7 +124,7 @@ def _boundary(classes, characters, i, places, kinds):
     if left == right == "WSegSpace":
         return False  # WB3d
     if right in SKIPPED:
-        return False  # WB4: marks stay with what they follow
+        return False  # WB4: marks attach to what they follow
     # WB4: from here on marks are skipped, on both sides.
     at = places[i]
     before2 = kinds[at - 2] if at >= 2 else SOT
@@ -167,14 +167,14 @@ def _boundary(classes, characters, i, places, kinds):
 
 
 def segments(text, classes_of=word_class, *, part_katakana=False):
-    """The pieces between word boundaries."""
+    """Return the pieces between word boundaries."""
     if not text:
         return []
     classes = [classes_of(c) for c in text]
     places, kinds = _not_skipped(classes)
     pieces, before = [text[0]], None
     for i in range(1, len(text)):
-        # Marks stay with the Katakana before them and do not join it to the next.
+        # Marks attach to the Katakana before them and do not join it to the next.
         before = before if classes[i - 1] in SKIPPED else classes[i - 1]
         parted = part_katakana and classes[i] == before == "Katakana"
         if parted or _boundary(classes, text, i, places, kinds):
@@ -185,10 +185,10 @@ def segments(text, classes_of=word_class, *, part_katakana=False):
 
 
 def cut_at_spaces(text):
-    """Pieces that begin with a space and are segmented alone.
+    """Yield pieces that begin with a space and are segmented alone.
 
-    A space takes part in no rule but WB3d and WB4, and normalized text has single spaces only, so that a
-    boundary stands before each space and, unless a mark follows, after it.
+    A space is in no rule except WB3d and WB4, and normalized text has single spaces only. So a boundary
+    precedes each space and, unless a mark follows, follows it.
     """
     first = 0
     for i in range(1, len(text)):
@@ -200,7 +200,7 @@ def cut_at_spaces(text):
 
 
 def paired(pieces, classes_of, holds):
-    """Segments in order, each of a script without spaces together with the next one of such a script, if there is."""
+    """Return segments in order, pairing each in a script without spaces with the next one if that is in one too."""
     found, run = [], []
     for piece in [*pieces, ""]:
         is_word = any(holds(c) for c in piece)
@@ -215,11 +215,11 @@ def paired(pieces, classes_of, holds):
 
 
 def tokens(text, kind, classes_of=word_class, holds=holds_word):
-    """Tokens of an unnormalized text; kind is `word`, `auto`, `script` or `char`."""
+    """Return the tokens of an unnormalized text; kind is `word`, `auto`, `script` or `char`."""
     return list(_tokens(text, kind, classes_of, holds))
 
 
-# The same texts are cut for one recipe after the other.
+# The same texts are cut for many recipes.
 @functools.lru_cache(5000)
 def _tokens(text, kind, classes_of, holds):
     normal = normalize(text)

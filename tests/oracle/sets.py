@@ -1,4 +1,4 @@
-"""All pairs of sets by brute force; samples of sets and what they estimate, from the papers."""
+"""All pairs of sets by brute force; samples of sets and the estimates from them, from the papers."""
 
 import math
 from fractions import Fraction
@@ -10,7 +10,7 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 
 def all_pairs(sets, measure, threshold):
-    """{(a, b): similarity} of every pair at or above the threshold, a < b; for containment of a in b, both ways."""
+    """Return {(a, b): similarity} of pairs at or above the threshold, a < b; for containment of a in b, both ways."""
     found = {}
     for a in range(len(sets)):
         for b in range(len(sets)):
@@ -28,37 +28,37 @@ def hashes(weights, seed=0):
 
 
 def min_s(weights, size, seed=0):
-    """The `size` least hashes (Broder 1997, section 3: MIN_s)."""
+    """Return the `size` smallest hashes (Broder 1997, section 3: MIN_s)."""
     return sorted(hashes(weights, seed))[:size]
 
 
 def mod_m(weights, m, seed=0):
-    """The hashes up to 2^64 / m; all of them where none is so small."""
+    """Return the hashes up to 2^64 / m; all of them if none is that small."""
     found = sorted(hashes(weights, seed))
     return [h for h in found if h <= MASK // m] or found
 
 
 def min_s_resemblance(a, b, size):
-    """|MIN_s(MIN_s(A) + MIN_s(B)) & MIN_s(A) & MIN_s(B)| / |MIN_s(...)| (Broder 1997)."""
+    """Return |MIN_s(MIN_s(A) + MIN_s(B)) & MIN_s(A) & MIN_s(B)| / |MIN_s(...)| (Broder 1997)."""
     united = sorted(set(a) | set(b))[:size]
     return Fraction(len(set(united) & set(a) & set(b)), len(united))
 
 
 def drawn_error(num_found, num_drawn, population):
-    """Standard deviation of a share among so many drawn without replacement, the share smoothed by Laplace's rule."""
+    """Return the standard deviation of a share drawn without replacement, smoothed by Laplace's rule."""
     share = (num_found + 1) / (num_drawn + 2)
     return math.sqrt(share * (1 - share) / num_drawn * left(num_drawn, population))
 
 
 def left(num_drawn, population):
-    """Share of the variance that drawing without replacement leaves (Cochran 1977, section 2.6)."""
+    """Return the share of the variance that drawing without replacement leaves (Cochran 1977, section 2.6)."""
     return 1 if population == math.inf else (population - num_drawn) / (population - 1)
 
 
 def drawn_interval(num_found, num_drawn, population):
-    """Shares within 1.96 of their own standard deviations of what was found, half a draw aside (Newcombe 1998).
+    """Return shares within 1.96 of their own standard deviations of the one found, less half a draw (Newcombe 1998).
 
-    By bisection between what was found and 0, or 1.
+    By bisection between the found share and 0, or 1.
     """
     found = num_found / num_drawn
 

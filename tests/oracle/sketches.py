@@ -3,12 +3,12 @@
 from tests.oracle.features import MASK, expansion, mix
 
 GOLDEN = 0x9E3779B97F4A7C15
-# The bits of a byte, each in 64 bits of its own, so that eight sums are one.
+# The bits of a byte, each in its own 64 bits, so that eight sums are one.
 _SPREAD = [sum((byte >> i & 1) << (64 * i) for i in range(8)) for byte in range(256)]
 
 
 def simhash(weights, bits):
-    """The fingerprint as one integer of `bits` bits, bit 0 lowest: set where features with the bit weigh more."""
+    """Return the fingerprint as one integer of `bits` bits, bit 0 lowest: set if features with the bit weigh more."""
     fingerprint, half = 0, sum(weights.values()) / 2
     for word in range((bits + 63) // 64):
         with_bit = [0] * 8
@@ -32,7 +32,7 @@ def round_key(number, seed):
 
 
 def minhash(weights, num_slots, slot_bits, scheme="bucket", seed=0):
-    """The slots as integers of `slot_bits` bits."""
+    """Return the slots as integers of `slot_bits` bits."""
     members = expansion(weights)
     cut = (1 << slot_bits) - 1
     if not members:
@@ -65,5 +65,5 @@ def _classical(members, num_slots, seed):
 
 
 def slot_bytes(slots, slot_bits):
-    """A signature as it is stored: little-endian slots one after the other."""
+    """Return a signature as stored: consecutive little-endian slots."""
     return b"".join(value.to_bytes(slot_bits // 8, "little") for value in slots)

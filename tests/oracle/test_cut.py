@@ -1,4 +1,4 @@
-"""Tokens by other rules than the default ones: the core against the oracle."""
+"""Tokens by rules other than the defaults: the core against the oracle."""
 
 import random
 
@@ -113,7 +113,7 @@ def test_chinese_words_with_the_words_of_a_user():
 
 
 def test_chinese_words_against_the_package_of_python():
-    """Both have one dictionary and one model; on 150 real pages their Chinese words are the same."""
+    """Both use the same dictionary and model; on 150 real pages their Chinese words are equal."""
     jieba = pytest.importorskip("jieba", reason="jieba is installed beside the rivals only")
     recipe = likewise.Recipe.minhash(tokens="chinese")
     for text in [*TEXTS, FIRST, SECOND, "他来到了网易杭研大厦，小明硕士毕业于中国科学院计算所，后在日本京都大学深造。"]:
@@ -130,11 +130,11 @@ SECOND = "你妈妈叫你回家吃饭啦，回家罗回家罗"
 
 
 def test_mothers_call():
-    """Two short sentences that differ in two characters: near by SimHash over characters, not by an ordinary hash."""
+    """Two short sentences that differ in two characters are near by SimHash of characters; ordinary hashes are not."""
     recipe = likewise.Recipe.simhash(tokens="char", shingle=2, weights="count", within=10, bits=64)
     found = likewise.compare(FIRST, SECOND, recipe)
     ordinary = oracle.xxh3(FIRST.encode(), 0) ^ oracle.xxh3(SECOND.encode(), 0)
-    # 32 bits are what chance leaves, give or take 4.
+    # Chance gives 32 bits, with a standard deviation of 4.
     assert found.measures.distance <= 16
     assert abs(ordinary.bit_count() - 32) <= 12
     apart = likewise.compare(FIRST, "今天的股市又创下了新高，投资者很高兴", recipe)

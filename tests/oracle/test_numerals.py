@@ -12,7 +12,7 @@ from tests import command
 from tests.command import likewise_command as run
 from tests.oracle import cut, numerals
 
-# What the page of definitions says of each, worked out by hand.
+# Examples of the definitions page, worked out by hand.
 READ = {
     "十七": "17",
     "二十三": "23",
@@ -106,7 +106,7 @@ texts = st.one_of(
     st.text(max_size=20),
 )
 selections = st.sets(st.sampled_from(cut.FOLDS)).map(lambda names: ("numerals", *names))
-# The oracle simplifies a few characters only; those of numerals are none of them.
+# The oracle simplifies a few characters only, none of them numerals.
 spoken = st.sets(st.sampled_from([name for name in cut.FOLDS if name != "traditional"])).map(
     lambda names: ("numerals", *names)
 )
@@ -125,7 +125,7 @@ def test_twice_is_once(text, names):
 
 
 def spelled(number):
-    """The standard spelling of a number from 1 on."""
+    """Return the standard spelling of a number >= 1."""
     if number >= 10**8:
         return joined(number, 10**8, "亿", spelled)
     if number >= 10**4:
@@ -150,7 +150,7 @@ def test_numbers_spelled_out(number):
     short = spelling[1:] if spelling.startswith("一十") else spelling
     assert short == "十" or folded(short, "numerals") == str(number)
     money = spelling.translate(str.maketrans("一二三四五六七八九十百千", "壹贰叁肆伍陆柒捌玖拾佰仟"))
-    # A lone digit behind 万 or 亿 has its zero in front, so that all of them stand beside a unit or a zero.
+    # A lone digit after 万 or 亿 is preceded by a zero, so every digit is next to a unit or a zero.
     assert folded(money, "numerals") == str(number)
 
 
@@ -176,7 +176,7 @@ def test_lists_of_words_are_folded_as_the_texts():
     weights = likewise.Weights.from_terms({"三千": 5, "三": 4}, fold="numerals")
     found = likewise.Recipe.minhash(tokens="auto", shingle=1, weights=weights)
     assert features(["三千里"], found).weights.tolist() == features(["3000里"], found).weights.tolist() == [5, 1]
-    # A listed word has no counter behind it.
+    # A listed word has no counter after it.
     assert features(["三"], found).weights.tolist() == [4]
     assert features(["三天"], found).weights.tolist() == [1, 1]
 
@@ -196,7 +196,7 @@ def test_command_line_and_exact_texts(tmp_path):
 
 
 def test_the_oracle_alone():
-    """The sum from left to right, where nothing is Rust's."""
+    """The sum from left to right, without Rust."""
     assert [numerals.value(letters) for letters in ("bW", "aHe", "cWe", "T", "aYb")] == [
         20_000, 150, 35_000, 10, 120_000_000,
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The oracle itself, against published facts and other implementations, so that vectors rest on more than one pen."""
+"""The oracle against published facts and other implementations, so that the vectors have more than one source."""
 
 import random
 import unicodedata
@@ -11,7 +11,7 @@ from tests.oracle.normalize import is_assigned, is_ignorable, nfkc_casefold, nor
 from tests.oracle.segment import OutsideOracle, holds_word, tokens, word_class
 from tests.oracle.xxh3 import xxh3
 
-# From the published test programs of the hash, and its empty input.
+# From the published test programs of the hash, including empty input.
 KNOWN_HASHES = ((b"", 0, 0x2D06800538D394C2), (b"a", 0, 0xE6C632B61E964E1F), (b"abc", 0, 0x78AF5F94892F3950))
 
 
@@ -48,7 +48,7 @@ def test_word_classes_against_a_regular_expression_library():
         except OutsideOracle:
             continue
         if c != " " and normalize(f"a{c}a") != f"a{c}a":
-            continue  # cannot stand in normalized text
+            continue  # cannot be in normalized text
         num_seen += 1
         assert [name for name, pattern in patterns.items() if pattern.match(c)] == ([] if mine == "Other" else [mine])
         assert bool(word.match(c)) == holds_word(c), hex(point)
@@ -129,7 +129,7 @@ def test_bucket_signature_is_full_and_unbiased_enough():
 def test_bucket_levels():
     model = candidates.BandModel(bands=1, rows=1, slot_bits=16, members=2)
     seen = [model.arrive(i, [5, i // 4, i]) for i in range(8)]
-    # All meet 0 and 1; level 1 parts 2, 3 from 4 and later; level 2 parts each one.
+    # All meet 0 and 1; level 1 separates 2 and 3 from 4 and later; level 2 separates each.
     assert seen == [set(), {0}, {0, 1}, {0, 1, 2}, {0, 1}, {0, 1, 4}, {0, 1, 4, 5}, {0, 1, 4, 5}]
     assert model.num_capped == 0
     same = candidates.BandModel(bands=1, rows=1, slot_bits=16, members=2)

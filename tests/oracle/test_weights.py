@@ -27,7 +27,7 @@ def collection():
 
 @pytest.mark.parametrize("num_documents", [1, 2, 3, 9, 16, 100, 1000, 4096, 10_000])
 def test_idf(num_documents):
-    """One document a feature or all, and halves: at df = sqrt(n) the value is 7.5."""
+    """Features in one document or in all, and halves: at df = sqrt(n) the value is 7.5."""
     dfs = sorted({1, 2, 3, 7, round(num_documents**0.5), num_documents // 3, num_documents - 1, num_documents})
     dfs = [df for df in dfs if 1 <= df <= num_documents]
     texts = [" ".join([f"own{i}", *(f"df{df}" for df in dfs if i < df)]) for i in range(min(num_documents, 1000))]
@@ -88,7 +88,7 @@ def test_lexicon(shingle):
 )
 @pytest.mark.parametrize("shingle", [1, 2])
 def test_lexicon_beside_other_rules(options, shingle):
-    """Terms are cut as texts are, but for markup, and weigh what they weigh in the tokens that are left."""
+    """Terms are cut like texts, except for markup, and apply to the tokens that remain."""
     terms = {"café": 5, "Don't": 4, "the": 0, "國": 7, "1999": 3, "回家罗": 9, "<p>": 2}
     if shingle > 1:
         terms |= {"crème of brûlée": 11, "house of the rising": 12} if "stop_words" in options else {"crème brûlée": 11}

@@ -1,4 +1,4 @@
-"""The threshold of a collection as docs/developers/definitions.md says it, pair by pair in plain Python."""
+"""The chosen threshold of a collection as defined in docs/developers/definitions.md, pair by pair in plain Python."""
 
 import math
 
@@ -14,7 +14,7 @@ CAUTIOUS = {
 
 
 def place_of(similarity, measure):
-    """The thousandth that a similarity reaches on the scale of Jaccard similarities."""
+    """Return the similarity in thousandths, on the scale of Jaccard similarities."""
     value = similarity if measure == "jaccard" else similarity / (2 - similarity)
     place = int(value * 1000) + 2
     while value < place / 1000:
@@ -28,12 +28,12 @@ def similarity_at(place, measure):
 
 
 def density_at(place, places):
-    """Pairs as the triangular kernel weighs them: (place, how many) each."""
+    """Return the number of pairs (place, how many), weighted by the triangular kernel."""
     return sum(many * max(0, HALF_WIDTH - abs(place - other)) for other, many in places)
 
 
 def scores(places):
-    """What is smallest at the threshold, by place."""
+    """Return the score by place; the threshold minimizes it."""
     found = {}
     for place in range(LOWEST, HIGHEST + 1, STEP):
         density = density_at(place, places) + HALF_WIDTH
@@ -49,10 +49,10 @@ def lowest(places):
 
 
 def valley(pairs, measure="jaccard", few=None):
-    """The choice for pairs of (similarity, document, how many); `few` is the threshold of too few documents.
+    """Return the choice for pairs of (similarity, document, how many); `few` is the threshold for too few documents.
 
-    Returns (threshold, reason, clarity, lowest and highest threshold of halves, whether all of these are near); the
-    last three are None where there is a reason.
+    The result is (threshold, reason, clarity, lowest and highest threshold of halves, whether all of these are near);
+    the last three are None if there is a reason.
     """
     places = [(place_of(similarity, measure), many) for similarity, _, many in pairs]
     place = lowest(places)

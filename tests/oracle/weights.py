@@ -1,4 +1,4 @@
-"""Weights that are read from tables: rarity in a collection, terms of a lexicon, the user's own pairs."""
+"""Weights read from tables: rarity in a collection, terms of a lexicon, the user's own pairs."""
 
 import math
 from decimal import Decimal, localcontext
@@ -9,18 +9,18 @@ from tests.oracle.xxh3 import xxh3
 
 
 def idf(num_documents, df):
-    """round(15 ln(n / df) / ln n), at least 1, halves up; 15 where one document is all."""
+    """Return round(15 ln(n / df) / ln n), at least 1, halves up; 15 for a collection of one document."""
     if num_documents == 1:
         return 15
     with localcontext() as context:
         context.prec = 60
         exact = 15 * (Decimal(num_documents) / df).ln() / Decimal(num_documents).ln()
-        # Where the value lies halfway the last of 60 digits may fall below it.
+        # If the value is halfway, the last of 60 digits may fall below it.
         return max(1, math.floor(exact + Decimal("0.5") + Decimal("1e-40")))
 
 
 def idf_table(texts, rules, tokenize=tokens):
-    """The weight of every feature of a collection, counted over documents with distinct feature sets."""
+    """Return the weight of every feature of a collection, counted over documents with distinct feature sets."""
     sets = {frozenset(oracle.occurrences(text, rules, tokenize)[0]) for text in texts} - {frozenset()}
     df = {}
     for features in sets:
@@ -30,12 +30,12 @@ def idf_table(texts, rules, tokenize=tokens):
 
 
 def log_count_idf(count, rarity):
-    """round(L * idf / 5), at least 1, at most 15; no value lies halfway."""
+    """Return round(L * idf / 5), at least 1, at most 15; no value is halfway."""
     return min(15, max(1, math.floor(oracle.log_count_weight(count) * rarity / 5 + 0.5)))
 
 
 def lexicon_weights(words, width, terms):
-    """The weight of each shingle of words: the greatest of its words' (1 where unlisted) and of terms whole in it."""
+    """Return the weight of each shingle of words: the greatest of its words' (1 if unlisted) and of terms inside it."""
     width = min(width, len(words))
     if not words:
         return []
@@ -50,7 +50,7 @@ def lexicon_weights(words, width, terms):
 
 
 def own_pairs(pairs, shingle, seed=0):
-    """Features of (token, weight) pairs: a shingle as heavy as its heaviest token, equal features added up."""
+    """Return features of (token, weight) pairs: a shingle has its heaviest token's weight; equal features add up."""
     hashes = [xxh3(token.encode(), seed) for token, _ in pairs]
     width = min(shingle, len(pairs))
     found = {}

@@ -146,7 +146,7 @@ def _long(data, seed):
 
 
 def xxh3(data, seed=0):
-    """XXH3-64 of `data` (bytes) with a 64-bit seed."""
+    """Return the XXH3-64 hash of `data` (bytes) with a 64-bit seed."""
     n = len(data)
     if n == 0:
         return _avalanche64(seed ^ _read64(SECRET, 56) ^ _read64(SECRET, 64))

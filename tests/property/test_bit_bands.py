@@ -1,4 +1,4 @@
-"""Bands of sampled bits: the plan, what is compared, how often a pair is found, against the oracle and the model."""
+"""Bands of sampled bits: plan, compared pairs and share of pairs found, against the oracle and the model."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Bloom filters against the oracle: bits, measures, pairs, estimates, and bands where documents are many."""
+"""Bloom filters against the oracle: bits, measures, pairs, estimates, and bands for many documents."""
 
 import itertools
 import math

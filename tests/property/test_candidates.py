@@ -93,7 +93,7 @@ def hamming_expected(words, order, within):
 
 
 def fingerprints(rng, num, bits, kind):
-    """Uniform ones; few centers with small errors; ones that share most of their bits."""
+    """Return uniform fingerprints, few centers with small errors, or ones that share most of their bits."""
     num_words = -(-bits // 64)
     words = rng.integers(0, 2**64, (num, num_words), dtype=np.uint64)
     if kind == "clusters":

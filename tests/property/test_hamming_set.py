@@ -1,4 +1,4 @@
-"""A Hamming index that takes and drops fingerprints, against a dict: any order of calls, and a file in between."""
+"""A Hamming index that adds and removes fingerprints, against a dict: calls in any order, files saved in between."""
 
 import numpy as np
 from hypothesis import settings
@@ -12,7 +12,7 @@ codes = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1, 3, 7, 2**63, 2**64 - 
 
 
 class Changes(RuleBasedStateMachine):
-    """Adds, removals, searches; batches large enough for merges; files in between."""
+    """Additions, removals and searches; batches large enough for merges; files in between."""
 
     @initialize(start=st.lists(codes, max_size=30), within=st.sampled_from([0, 2, 3, 6]), scans=st.booleans())
     def begin(self, start, within, scans):

@@ -1,4 +1,4 @@
-"""Hashes by name and the sketches of packages, against the oracle."""
+"""Named hashes and the sketches of packages, against the oracle."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from tests.oracle import hashes
 from tests.oracle.features import mix, polynomial
 from tests.strategies import texts, word_texts
 
-# Cases that a Python of Unicode 14 and ours know alike: sigmas, dotted I, marks, numbers, ideographs, other planes.
+# Characters that Unicode 14 and Likewise treat alike: sigmas, dotted I, marks, numbers, ideographs, other planes.
 LETTERS = list("abcXYZ019_ -'.,İıΑΣςσéÉßﬁⅧ½²٣妈妈喊你，カ\u0301\u00ad\u1e9e𝔸😀ǅ\n")
 odd_texts = st.text(st.sampled_from(LETTERS), max_size=40)
 

@@ -1,4 +1,4 @@
-"""Doors that take what a stranger wrote: an answer or an error of ours, never another exception."""
+"""Functions that read untrusted input return an answer or raise a Likewise error, never another exception."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Joins of fingerprints list what NumPy finds by comparing every pair, of whatever kind the input is."""
+"""Joins of fingerprints list the pairs that NumPy finds by comparing all, for every kind of input."""
 
 import json
 
@@ -17,7 +17,7 @@ from tests.property.test_candidates import fingerprints
 
 
 def near(left, right, within):
-    """Rows and distances of all pairs of a left and a right fingerprint, sorted."""
+    """Return sorted rows and distances of all pairs of a left and a right fingerprint."""
     apart = np.bitwise_count(left[:, None, :] ^ right[None, :, :]).sum(axis=2, dtype=np.int64)
     rows = np.argwhere(apart <= within)
     return rows, apart[rows[:, 0], rows[:, 1]]
@@ -76,7 +76,7 @@ def words_of(sketches):
 
 
 def with_empties(found, sketches):
-    """`found`, from the fingerprints alone, as empty texts change it."""
+    """Return `found`, computed from fingerprints alone, corrected for empty texts."""
     rows, apart = found
     is_empty = sketches.is_empty
     keep = is_empty[rows[:, 0]] == is_empty[rows[:, 1]]

@@ -1,4 +1,4 @@
-"""Parts of texts where they stand, against plain code: the words of any text, and the windows that are equal."""
+"""Parts of texts and their positions, against plain code: the words of any text, and equal windows."""
 
 import random
 import tempfile
@@ -15,7 +15,7 @@ from tests.batch.parts import naive
 from tests.oracle.xxh3 import xxh3
 
 ALPHABET = "aAbB zZ19_.,'\"-\n\t\r\x0b\u2028éßŒﬁ猫カナｶ๐ท\u0301\u200d\U0001f600"
-# Marks after spaces, and half-width Katakana, are beyond the plain code.
+# The plain code does not handle marks after spaces and half-width Katakana.
 WORDY = "".join(c for c in ALPHABET if c not in "\u0301\u200dｶ")
 TEXTS = st.text(ALPHABET, max_size=200)
 
@@ -83,7 +83,7 @@ def test_doors_of_windows_refuse_what_does_not_fit(tmp_path):
         _native.equal_stretches(texts, one, one, one + 1, one, one + 2, flag, one)
     with pytest.raises(InvalidParameter, match="begins"):
         _native.equal_stretches(texts, one, one[:0], one, one, one + 2, flag, one)
-    # There are not so many words.
+    # The texts have fewer words.
     assert len(_native.equal_stretches(texts, one, one, one, one + 2, one + 2, flag, one)[0]) == 0
     assert [
         np.asarray(c).tolist() for c in _native.equal_stretches(texts, one, one + 1, one, one + 1, one + 1, flag, one)

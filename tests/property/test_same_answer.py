@@ -79,7 +79,7 @@ def test_shards_of_the_same_sequence_change_nothing(tmp_path, name, texts):
 
 @pytest.mark.parametrize("name", SOME)
 def test_row_groups_change_nothing(tmp_path, name, texts):
-    # Enough of them for groups of a row each: to write those takes long.
+    # Enough for row groups of one row each: writing many takes long.
     known = [text.encode("utf-8", "replace").decode() for text in texts[:150]]
     table = pa.table({"id": [str(i) for i in range(len(known))], "text": known})
     answers = []
@@ -98,7 +98,7 @@ def test_row_groups_change_nothing(tmp_path, name, texts):
 
 
 def test_turning_the_order_turns_who_stays(texts):
-    """Metamorphic: what is kept is always first of its kind, so that twice the corpus keeps the same documents."""
+    """Metamorphic: the kept document is always the first of its kind, so a doubled corpus keeps the same documents."""
     for name in SOME:
         once = likewise.dedup(texts, RECIPES[name].replace(keep="first"))
         twice = likewise.dedup(texts + texts, RECIPES[name].replace(keep="first"))
@@ -115,7 +115,7 @@ def test_what_normalization_drops_changes_nothing(texts):
 
 
 def test_kept_documents_alone_are_all_kept(texts):
-    """Metamorphic: a second run over what was kept removes nothing that the first compared."""
+    """Metamorphic: a second run over the kept documents removes no pair that the first compared."""
     for name in ("simhash", "simhash-cosine"):
         recipe = RECIPES[name].replace(keep="first")
         kept = likewise.dedup(texts, recipe).kept
@@ -126,8 +126,8 @@ def test_kept_documents_alone_are_all_kept(texts):
 def test_short_check_against_a_longer_document_from_parquet(tmp_path):
     """A pair of 62 and 68 features is checked by Jaccard too, since one of them is short.
 
-    Only the texts of short documents were put aside while a Parquet file was read in a Hamming-only run; the longer
-    one of such a pair was then taken for another document, and the pair was lost.
+    A Hamming-only run over a Parquet file must store the text of the longer document too: with the texts of short
+    documents alone, it would take another document for the longer one and lose the pair.
     """
     words = [f"word{i}" for i in range(68)]
     filler = [f"filler{i} {made_up(80, i)}" for i in range(20)]

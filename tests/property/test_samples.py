@@ -1,4 +1,4 @@
-"""Samples of sets against the oracle, their estimates and intervals against the truth."""
+"""Samples of sets against the oracle; their estimates and intervals against the truth."""
 
 import math
 import statistics
@@ -80,7 +80,7 @@ def test_estimates_follow_the_formulas():
     assert estimate[2:4] == pytest.approx(oracle.drawn_interval(shared, 50, math.inf), abs=1e-9)
 
 
-# Kind, size, shared features and those of each text: truths of .01 and .99, of 0 and 1, of samples with hardly a hash.
+# Kind, size, shared features and those of each text: truths .01 and .99, 0 and 1, and samples with hardly any hash.
 CASES = [
     ("min-s", 64, 5, 300, 300),
     ("min-s", 64, 297, 300, 300),
@@ -108,7 +108,7 @@ NUM_PAIRS = 600
 
 @pytest.mark.parametrize(("kind", "size", "shared", "a", "b"), CASES)
 def test_estimates_have_no_bias_and_their_intervals_cover(kind, size, shared, a, b):
-    """Over independent pairs of sets that tell anything: the mean, and how often the interval holds the truth."""
+    """Over independent pairs of sets with an estimate: the mean, and how often the interval contains the truth."""
     texts = [text for i in range(NUM_PAIRS) for text in pair_of_texts(shared, a, b, f"{i}x")]
     found = sets.sample(texts, RECIPE, kind=kind, size=size)
     for name, truth in (("resemblance", shared / (a + b - shared)), ("containment", shared / a)):
@@ -118,15 +118,15 @@ def test_estimates_have_no_bias_and_their_intervals_cover(kind, size, shared, a,
         for estimate in made:
             assert estimate in told or estimate[2:] == (0.0, 1.0, False)
             assert estimate not in told or estimate.low <= estimate.value <= estimate.high
-            # No error is promised but where the value is the truth.
+            # An error of 0 is stated only if the value is the truth.
             assert estimate.standard_error != 0 or estimate.value == pytest.approx(truth)
         values = [estimate.value for estimate in told]
         spread = statistics.stdev(values)
-        # Containment by resemblance is a curve of it, cut at 1.
+        # Containment is a curved function of resemblance, capped at 1.
         slack = 0.01 if (kind, name) == ("min-wise", "containment") else 1e-9
         assert abs(statistics.fmean(values) - truth) <= 4 * spread / math.sqrt(len(told)) + slack
         covered = sum(estimate.low - 1e-12 <= truth <= estimate.high + 1e-12 for estimate in told)
-        # 95%, and what chance may take from it: three standard deviations.
+        # 95%, minus three standard deviations for chance.
         assert covered >= 0.95 * len(told) - 3 * math.sqrt(0.95 * 0.05 * len(told))
         if 0.3 < truth < 0.7 and len(told) == NUM_PAIRS and shared > 100:
             stated = math.sqrt(statistics.fmean(estimate.standard_error**2 for estimate in told))
@@ -137,7 +137,7 @@ def test_samples_of_which_nothing_was_drawn_tell_nothing():
     texts = [text for i in range(200) for text in pair_of_texts(6, 12, 1000, f"{i}x")]
     found = sets.sample(texts, RECIPE, kind="mod-m", size=16)
     made = [found.containment(2 * i, 2 * i + 1) for i in range(200)]
-    # A whole set in place of an empty sample is no sample: only what is below 2^64 / 16 is known of the other.
+    # A whole set in place of an empty sample is not a sample: of the other set, only hashes below 2^64 / 16 are known.
     for i, estimate in enumerate(made):
         assert math.isnan(estimate.value) == bool(found.is_whole[2 * i])
     # (15/16)^12

@@ -1,4 +1,4 @@
-"""Short documents need more: every entry point requires what the definition says, and the evidence states it."""
+"""Short documents need a higher similarity: all entry points apply the defined margin, and the evidence states it."""
 
 import math
 import random
@@ -21,13 +21,13 @@ WORDS = [f"word{number}" for number in range(60)]
 
 
 def required(a, b, threshold=0.4, margin=1.1):
-    """The rule as it is defined."""
+    """Return the required similarity by its definition."""
     return min(1.0, threshold + margin / math.sqrt(max(1, min(len(a), len(b)))))
 
 
 @pytest.fixture(scope="module")
 def texts():
-    """Families of short texts with words changed, so that sizes decide many pairs."""
+    """Return families of short texts with words changed, so that sizes decide many pairs."""
     draw = random.Random(5)
     found = ["", "one", "One!"]
     while len(found) < 250:
@@ -129,7 +129,7 @@ def test_a_margin_of_nothing_is_no_margin_and_others_are_checked():
 
 
 def test_python_and_core_require_the_same_to_the_bit():
-    """Each count at the very similarity that it requires, and one unit in the last place above."""
+    """Each size at exactly the similarity that it requires, and one unit in the last place higher."""
     sizes = np.arange(1, 400)
     for margin in (0.1, 0.75, 1.0):
         recipe = Recipe.shingles(0.3, shingle=1, short_margin=margin)
@@ -139,7 +139,7 @@ def test_python_and_core_require_the_same_to_the_bit():
 
 def test_components_mark_what_is_below_what_was_required(texts, sets):
     found = likewise.dedup(texts, RECIPE.replace(group="components")).removed.to_pylist()
-    # Some reach the threshold, and not what short documents need.
+    # Some reach the threshold, but not the similarity that short documents need.
     assert any(row["below_threshold"] and row["similarity"] >= 0.4 for row in found)
     for row in found:
         assert row["below_threshold"] == (row["similarity"] < required(sets[row["row"]], sets[row["kept_row"]]))
@@ -155,7 +155,7 @@ def test_runs_are_the_decision_rule_fed_one_by_one(texts, name):
 
 
 def forms(num_families=80):
-    """Forms of 40 words, half of them those of their family, and of each a copy with eight words changed."""
+    """Return forms of 40 words, half of them shared by a family, and a copy of each with eight words changed."""
     draw = random.Random(3)
     vocabulary = [f"term{number}" for number in range(3000)]
     found = []
@@ -171,7 +171,7 @@ def forms(num_families=80):
 
 
 def test_a_threshold_is_chosen_where_long_documents_would_match():
-    """All pairs, less what their sizes add, put to the slow oracle of the rule."""
+    """The slow oracle decides on all pairs, with the margins for their sizes subtracted."""
     texts = forms()
     sizes = [len(features(text, Rules(shingle=1)).weights) for text in texts]
     found = likewise.pairs(texts, Recipe.shingles(0.26, shingle=1))

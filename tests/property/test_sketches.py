@@ -32,7 +32,7 @@ def test_simhash_of_exact_ties_is_zero(isa):
 
 @pytest.mark.parametrize("num_features", [1, 127, 128, 254, 255, 256, 257, 509, 511, 1021, 65_537])
 def test_simhash_where_counters_widen(isa, num_features):
-    # All ones in most features: every byte counter runs to its limit.
+    # All ones in most features: every byte counter reaches its limit.
     features = np.full(num_features, 2**64 - 1, np.uint64)
     features[: num_features // 3] = np.arange(num_features // 3, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     ones = sum(
@@ -76,7 +76,7 @@ def test_minhash(sets, num_slots, slot_bits, scheme, seed):
 @pytest.mark.parametrize("num_features", [1, 2, 5, 40, 64, 65, 127, 128, 129, 300, 1000])
 @pytest.mark.parametrize("num_slots", [1, 8, 100, 128, 256])
 def test_bucket_filling_in_every_regime(isa, num_features, num_slots):
-    """Few features need many rounds, and the last ones go to single slots."""
+    """Few features need many rounds, and the last ones are assigned to single slots."""
     weighted = {(i * 0x9E3779B97F4A7C15 + 5) % 2**64: 1 for i in range(num_features)}
     features, _ = arrays(weighted)
     found = _native.minhash_features(

@@ -1,4 +1,4 @@
-"""Normalization, tokens and features against the oracle, on texts that nobody chose."""
+"""Normalization, tokens and features against the oracle, on random texts."""
 
 import numpy as np
 import pytest
@@ -63,7 +63,7 @@ def test_features(rules, batch):
         assert (weights.tolist() or [1] * len(found)) == [v for e in expected for v in e.weights.values()]
 
 
-# One byte class decides at every alignment of a vector: long ASCII with one other character anywhere.
+# The byte class matters at every alignment of a vector: long ASCII with one other character anywhere.
 @pytest.mark.parametrize("odd", ["é", "猫", "\u2019", "\0", "\x0b", "\u0301", "\U0001f600", "'", "_", "İ"])
 def test_features_at_every_alignment(isa, odd):
     rules = oracle.Rules("word", 3, "log-count", 7)

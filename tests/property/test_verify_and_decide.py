@@ -54,7 +54,7 @@ def test_a_pair_exactly_at_the_threshold_matches(isa, num_shared, num_each):
 
 
 def expected_decision(num, edges):
-    """edges: (later, earlier) -> similarity."""
+    """Return the expected states and evidence for edges {(later, earlier): similarity}."""
     states, best = [], []
     for later in range(num):
         mine = [(-s, e) for (row, e), s in edges.items() if row == later and states[e] == 1 and not math.isnan(s)]
@@ -101,7 +101,7 @@ def test_components(num, pairs):
 
 
 def test_containment_is_that_of_the_first_in_the_second_everywhere():
-    """Two shingles of six are all of the short text: 1 from the short to the long one, a third back."""
+    """The short text has two shingles, all in the long one, which has six: containment 1, and 1/3 in reverse."""
     short, long = "a b c d", "a b c d e f g h"
     recipe = likewise.Recipe.shingles(0.9, measure="containment")
     rows = np.array([[0, 1], [1, 0]])

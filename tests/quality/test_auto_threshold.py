@@ -1,4 +1,4 @@
-"""A run that chooses its threshold: which pairs speak, the same choice however it is run, and what it says."""
+"""Runs that choose their threshold: nominated pairs, the same choice for any kind of run, and reported facts."""
 
 import json
 import random
@@ -22,7 +22,7 @@ LOWEST = 0.26
 
 
 def pages(num_families=120, seed=7):
-    """Families of four pages that share a third of their words, half of the pages with a revision of a few words."""
+    """Return families of four pages that share a third of their words; half of the pages also have a revision."""
     draw = random.Random(seed)
     texts = []
     for family in range(num_families):
@@ -48,7 +48,7 @@ def chosen(texts, recipe=None, **options):
 
 
 def test_the_choice_is_that_of_all_pairs(texts):
-    """All pairs by the exact join, each seen from both sides, put to the slow oracle of the rule."""
+    """The slow oracle of the rule decides on all pairs from the exact join, each seen from both sides."""
     found = likewise.pairs(texts, Recipe.shingles(LOWEST))
     similarity = found["similarity"].to_pylist()
     sides = [found[name].to_pylist() for name in ("row_a", "row_b")]
@@ -104,7 +104,7 @@ def test_order_and_threads_change_no_choice(texts, seed):
 
 def test_parts_of_any_size_and_copies_change_no_choice(texts, monkeypatch):
     facts = chosen(texts)
-    # Copies count as one document, and empty ones not at all.
+    # Copies count as one document, and empty texts are not counted.
     more = [*texts, *texts[:50], "", "", texts[0]]
     different = ("num_documents",)
     assert {**chosen(more), "num_documents": 0} == {**facts, "num_documents": 0}
@@ -140,7 +140,7 @@ def test_a_sample_says_what_all_documents_say(texts, monkeypatch):
 
 
 def test_a_family_says_no_more_than_its_documents_do(texts, monkeypatch):
-    """Many near copies of one page: each is compared with few of them, and the others are found as before."""
+    """Many near-copies of one page do not dominate: each is compared with few of them; other pairs are still found."""
     frame = made_up(120, 99).split()
     copies = [" ".join([*frame[:at], f"edit{at}x{i}", *frame[at:]]) for i in range(30) for at in range(0, 120, 3)]
     facts = chosen([*texts, *copies])
@@ -152,7 +152,7 @@ def test_a_family_says_no_more_than_its_documents_do(texts, monkeypatch):
     assert thinned["num_measured"] <= 2 * 100 * 128
     assert thinned["num_measured"] < facts["num_measured"] / 3
     assert abs(thinned["threshold"] - facts["threshold"]) <= 0.03
-    # Pairs that are left out are stood for.
+    # Pairs left out are represented by others.
     totals = [sum(pairs for _, pairs in one["density"]) for one in (thinned, facts)]
     assert totals[0] == pytest.approx(totals[1], rel=0.05)
 

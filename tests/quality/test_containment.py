@@ -9,9 +9,9 @@ import likewise
 
 @pytest.mark.slow
 def test_excerpts_of_a_third_are_found_among_twenty_thousand():
-    """30% of a document, one word in fifty changed: recall and precision of the pairs >= 0.95."""
+    """30% of a document with one word in fifty changed: recall and precision of the pairs are at least 0.95."""
     rng = random.Random(11)
-    # Words as frequent as in a language (Zipf), so that common shingles are shared by chance.
+    # Words as frequent as in a language (Zipf), so that texts share common shingles by chance.
     words = [f"w{i}" for i in range(20_000)]
     weights = [1 / (i + 2) for i in range(20_000)]
     texts = [" ".join(rng.choices(words, weights, k=rng.randint(40, 120))) for _ in range(20_000)]

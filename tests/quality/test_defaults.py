@@ -1,4 +1,4 @@
-"""The defaults, untouched, on the four sets that they were chosen on, against exact Jaccard and naive SimHash."""
+"""The unchanged defaults on the four sets used to choose them, against exact Jaccard and naive SimHash."""
 
 import numpy as np
 import pytest
@@ -6,14 +6,14 @@ import pytest
 import likewise
 from tests.quality.test_recipes import SETS, found_by, naive, scored
 
-# What a user gets who names a method, or a measure, and nothing else; and how good it must be at its best setting.
+# The recipe if only a method or a measure is named, and the score required relative to the best settings.
 UNTOUCHED = {
     "minhash": (likewise.Recipe.minhash(), lambda exact, fingerprints: exact - 0.01),
     "distance": (likewise.Recipe.simhash(), lambda exact, fingerprints: fingerprints - 0.01),
     "verified": (likewise.Recipe.simhash(measure="cosine"), lambda exact, fingerprints: (exact + fingerprints) / 2),
 }
 MOST_LOST_UNTOUCHED = 0.05
-# Between the mean distance of unrelated texts and the radius; single words within 16 of 128 bits come to 4.2 and less.
+# From the mean distance of unrelated texts to the radius; single words within 16 of 128 bits reach at most 4.2.
 LEAST_DEVIATIONS = 4.5
 
 
@@ -28,7 +28,7 @@ def test_defaults_lose_little_against_the_best_setting_of_each_set(labeled, tmp_
 @pytest.mark.parametrize("name", ["en-cpp-errors", "zh-docs-tidb"])
 def test_long_unrelated_texts_are_far_beyond_the_default_radius(labeled, name):
     _, texts, _ = labeled(name)
-    # Excerpts of different pages joined: they share the language and the subject, as in a large collection.
+    # Joined excerpts of different pages: they share language and subject, as in a large collection.
     excerpts = [text[:1000] for text in texts]
     joined = ["\n".join(excerpts[i::80]) for i in range(80)]
     recipe = likewise.Recipe.simhash()

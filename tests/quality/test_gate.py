@@ -1,4 +1,4 @@
-"""Quality holds: what a user gets by naming a method scores on the gating sets as it did when it was last written."""
+"""Naming only a method scores on the gating sets as recorded."""
 
 import importlib
 import json
@@ -22,7 +22,7 @@ def module(monkeypatch):
 
 @pytest.fixture
 def gate(module, monkeypatch, capsys):
-    """Run the quick gate: status and output."""
+    """Run the quick gate; return its status and output."""
     if not (LABELED / "warc-real").is_dir():
         pytest.skip("the labeled sets are not at ../shared/data")
 

@@ -1,4 +1,4 @@
-"""Labeled sets and planted corpora: what a sketch may lose against exact measures, and nothing below the threshold."""
+"""Labeled sets and planted corpora: bounds on the loss of sketches against exact measures, no pair below threshold."""
 
 import csv
 import itertools
@@ -12,7 +12,7 @@ from tests.golden.texts import made_up
 from tests.oracle import measures
 from tests.oracle.features import Rules, features
 
-# Set, field of its text, and the features of its best Jaccard row.
+# Name of the set -> its best Jaccard row, and the features of that row.
 SETS = {
     "en-cpp-errors": ("jaccard-word3", "word", 3),
     "zh-docs-tidb": ("jaccard-char3", "char", 3),
@@ -21,7 +21,7 @@ SETS = {
 
 
 def best_f1(found, ids, folder):
-    """The best F1 over all thresholds of scored pairs; closed world, pairs of label -1 and inside clusters ignored."""
+    """Return the best F1 over all thresholds; closed world, ignoring pairs of label -1 and pairs inside clusters."""
     labels = {}
     with (folder / "pairs.tsv").open(encoding="utf-8") as lines:
         for row in csv.DictReader(lines, delimiter="\t"):
@@ -42,7 +42,7 @@ def best_f1(found, ids, folder):
     scored.sort(reverse=True)
     hits = np.cumsum([label for _, label in scored])
     scores = 2 * hits / (np.arange(1, len(scored) + 1) + num_positives)
-    # A threshold takes all pairs of equal similarity.
+    # A threshold includes all pairs of equal similarity.
     last = [i == len(scored) - 1 or scored[i][0] != scored[i + 1][0] for i in range(len(scored))]
     best = int(np.argmax(np.where(last, scores, 0)))
     return float(scores[best]), scored[best][0]
@@ -66,7 +66,7 @@ def test_verified_pairs_reach_the_exact_f1(labeled, name):
 
 
 def corpus(num_documents, seed=1):
-    """Made-up texts, half of them edits of others at graded rates: many pairs just above and below .8."""
+    """Return made-up texts, half of them graded edits of others: many pairs are just above and below .8."""
     rng = np.random.default_rng(seed)
     texts = []
     for i in range(num_documents):
@@ -82,7 +82,7 @@ def corpus(num_documents, seed=1):
 
 
 def exact_pairs(texts, rules, threshold):
-    """All pairs at or above the threshold, by the oracle's features and an inverted index."""
+    """Return all pairs at or above the threshold, by the oracle's features and an inverted index."""
     own = [features(text, rules).weights for text in texts]
     holders = {}
     for row, weights in enumerate(own):
@@ -101,7 +101,7 @@ def exact_pairs(texts, rules, threshold):
 
 
 def check_against_exact(texts, recall, least):
-    """No pair below the threshold is listed; of those in [t, t + .05] at least `least` are found."""
+    """Check that no pair below the threshold is listed, and at least `least` of those in [t, t + .05] are found."""
     threshold, rules = 0.8, Rules("word", 3)
     recipe = likewise.Recipe.minhash(threshold, tokens="word", shingle=3, recall=recall)
     expected = exact_pairs(texts, rules, threshold)
@@ -152,7 +152,7 @@ def test_recall_near_the_threshold_on_real_texts(labeled, name):
 
 
 def test_templates_are_capped_and_their_documents_kept():
-    """Distinct pages of one template fill the buckets; they cost bounded work, are counted, and all stay."""
+    """Distinct pages of one template fill the buckets: their work is bounded, they are counted, and all are kept."""
     frame = made_up(320, 1).split()
     pages = []
     for i in range(1500):

@@ -1,4 +1,4 @@
-"""Which license is this? `likewise match` names the right reference more often than naive top-1 does."""
+"""`likewise match` names the right license more often than a naive top-1 search."""
 
 import gzip
 import json
@@ -11,7 +11,7 @@ import likewise
 from tests.conftest import LABELED
 
 FOLDER = LABELED / "license-rules"
-# As many words of other text before and behind.
+# Number of words of other text before and after.
 AROUND = 300
 
 

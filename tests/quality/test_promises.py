@@ -17,7 +17,7 @@ KEEPS = ("first", "longest", "shortest")
 
 
 def planted(num_documents=160, seed=5):
-    """Edited copies of made-up texts, templates that fill a bucket level, short and empty ones."""
+    """Return edited copies of made-up texts, templates that fill a bucket level, short and empty texts."""
     base = [made_up(30 + 7 * i, seed + i).split() for i in range(12)]
     frame = made_up(60, seed + 99).split()
     texts = []
@@ -27,7 +27,7 @@ def planted(num_documents=160, seed=5):
             words[(i * 31 + j * 17) % len(words)] = f"edit{i % 9}{j}"
         texts.append(" ".join(words))
     texts += [" ".join([*frame, f"number {i}", made_up(4, i)]) for i in range(150)]
-    # Around 64 features, one word changed: below, the Jaccard similarity decides too.
+    # Around 64 features, one word changed: with fewer, the Jaccard similarity also decides.
     for size in range(58, 70):
         words = [f"size{size}word{i}" for i in range(size)]
         texts += [" ".join(words), " ".join(["changed", *words[1:]]), " ".join([*words, *words])]
@@ -36,7 +36,7 @@ def planted(num_documents=160, seed=5):
     return [text for _, text in sorted((i * 7919 % 1009, text) for i, text in enumerate(texts))]
 
 
-# The three tests of one recipe run one after the other, so that the oracle sketches the texts once for them.
+# The three tests of a recipe run consecutively, so that the oracle sketches the texts once for them.
 @pytest.fixture(scope="module", params=quick_first())
 def planted_name(request):
     return request.param
@@ -44,7 +44,7 @@ def planted_name(request):
 
 @functools.lru_cache(1)
 def planted_documents(name):
-    """The planted texts as the oracle sketches them, by row."""
+    """Return the planted texts as sketched by the oracle, by row."""
     model = decide.Online(oracle_recipe(RECIPES[name]))
     return [model.document(row, text) for row, text in enumerate(planted())]
 
@@ -73,7 +73,7 @@ def test_batch_is_online_on_a_planted_corpus(planted_name):
 
 
 def test_evidence_holds_when_measured_again(planted_name):
-    """P1: the removed and the kept document named for it match, and the kept one is kept and stands before it."""
+    """P1: the removed document matches the kept one named for it, which is kept and precedes it."""
     recipe = RECIPES[planted_name]
     texts, same = planted(), oracle_recipe(recipe)
     result = likewise.dedup(texts, recipe)
@@ -118,7 +118,7 @@ def test_nothing_is_left_behind(planted_name):
     name=st.sampled_from(["minhash", "simhash-cosine", "simhash-any-short", "shingles-cosine"]),
 )
 def test_pairs_are_all_verified_pairs(texts, name):
-    """Every pair that the model compares and that matches, copies included."""
+    """The pairs are those that the model compares and that match, copies included."""
     recipe = RECIPES[name]
     same = oracle_recipe(recipe)
     model = decide.Online(same)

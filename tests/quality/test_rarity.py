@@ -1,4 +1,4 @@
-"""Weights by rarity: one untouched recipe for four sets, and what SimHash gains by them."""
+"""Rarity weights: one unchanged recipe for four sets, and the gain for SimHash."""
 
 import numpy as np
 import pytest
@@ -11,9 +11,9 @@ from tests.quality.test_recipes import SETS, found_by, naive, scored
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 MOST_LOST = 0.01
-# On these pages, made from templates, what half of them share is no evidence: plain sets reach .949 at their best.
+# On these pages, made from templates, text shared by half of them is no evidence: plain sets reach at most .949.
 LEAST_ON_TEMPLATES = 0.99
-# Features and radius of the best fingerprints of 128 bits, by Hamming distance.
+# Features and radius of the best 128-bit fingerprints, by Hamming distance.
 BEST_FINGERPRINTS = {
     "en-cpp-errors": ("auto", 1, 25),
     "zh-docs-tidb": ("char", 3, 35),

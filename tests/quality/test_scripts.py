@@ -1,4 +1,4 @@
-"""Fingerprints by rarity of long Chinese texts: pairs of characters keep unlike texts apart, single ones do not."""
+"""Rarity-weighted fingerprints of long Chinese texts: character bigrams separate dissimilar texts, unigrams do not."""
 
 import random
 
@@ -6,7 +6,7 @@ import numpy as np
 
 import likewise
 
-# Made-up texts of many words over few characters, as laws are; no two have more in common than their vocabulary.
+# Made-up texts of many words over few characters, like laws; any two have only their vocabulary in common.
 CHARACTERS = "国家法律规定人民机关责任处罚情节严重以上下年有期徒刑或者并应当依照前款之罪公司财产数额"
 NUM_WORDS, WORDS_A_TEXT, NUM_TEXTS = 4000, 500, 200
 RADIUS = likewise.Recipe.simhash(weights="log-count-idf").sketch.within

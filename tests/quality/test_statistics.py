@@ -1,4 +1,4 @@
-"""What the model promises of sketches: no bias, the angle, P(found); fixed seeds, bounds of many deviations."""
+"""Statistical guarantees of sketches: no bias, the angle, P(found); fixed seeds, bounds of many deviations."""
 
 import math
 
@@ -11,7 +11,7 @@ STRUCTURED = 0x9E3779B97F4A7C15
 
 
 def features_of(ids, kind):
-    """Well-mixed features, or consecutive integers times an odd constant."""
+    """Return well-mixed features, or consecutive integers times an odd constant."""
     ids = np.asarray(ids, np.uint64)
     if kind == "structured":
         return ids * np.uint64(STRUCTURED)
@@ -23,7 +23,7 @@ def features_of(ids, kind):
 
 
 def signature_pairs(num_pairs, num_union, num_shared, kind, *, num_slots, slot_bits, scheme="bucket", seed=0):
-    """Slots of pairs of sets with the given union and intersection; each pair has ids of its own."""
+    """Return slots of pairs of sets with the given union and intersection; each pair has its own ids."""
     num_own = (num_union - num_shared) // 2
     size = num_shared + num_own
     start = np.arange(num_pairs, dtype=np.uint64)[:, None] * np.uint64(num_union)
@@ -85,7 +85,7 @@ def test_minhash_has_no_bias_over_a_million_pairs(kind):
 
 @pytest.mark.parametrize(("num_union", "most"), [(40, 0.55), (150, 0.62), (600, 0.82)])
 def test_variance_of_bucket_filling(num_union, most):
-    """Below J(1-J)/m by the factors of the design: filling without replacement knows small sets better."""
+    """Below J(1-J)/m by the factors of the design: filling without replacement has less variance for small sets."""
     num_pairs, ratios = 4000, []
     for jaccard in (0.5, 0.8, 0.95):
         num_shared = round(num_union * jaccard / 2) * 2
@@ -108,14 +108,14 @@ def test_simhash_distance_follows_the_angle(bits):
             distances.append(int(np.bitwise_count(words[0] ^ words[1]).sum()))
         p = math.acos(num_shared / size) / math.pi
         bound = 5 * math.sqrt(p * (1 - p) / bits / len(distances))
-        # Sums of a few hundred signs are nearly, not quite, normal, and an exact tie counts as 0.
+        # Sums of a few hundred signs are nearly, but not exactly, normal, and an exact tie counts as 0.
         assert abs(np.mean(distances) / bits - p) < bound + 0.01
 
 
 @pytest.mark.parametrize("num_union", [5, 10, 40, 150, 600])
 @pytest.mark.parametrize("plan", [(18, 7), (21, 6), (32, 4)], ids=str)
 def test_found_as_often_as_the_model_says(num_union, plan):
-    """P(found) from bands and rows; bucket filling may only do better where sets are small, within binomial bounds."""
+    """P(found) from bands and rows, within binomial bounds; bucket filling may only do better, for small sets."""
     bands, rows = plan
     num_pairs = 3000
     num_shared = max(1, round(num_union * 0.8))
@@ -127,7 +127,7 @@ def test_found_as_often_as_the_model_says(num_union, plan):
     model = _native.s_curve(jaccard, bands, rows)
     assert abs(model - (1 - (1 - jaccard**rows) ** bands)) < 1e-12
     deviation = math.sqrt(model * (1 - model) / num_pairs)
-    # Slots of one document are drawn without replacement, which moves P(found) by little: measured bounds, not derived.
+    # Slots of one document are drawn without replacement, which shifts P(found) slightly; the bounds are measured.
     assert found > model - 4 * deviation - 0.02, (found, model)
     assert found < model + 4 * deviation + 0.05, (found, model)
 

@@ -1,4 +1,4 @@
-"""What the files of a release answer, as JSON values: asked when they are left, and by every later version."""
+"""Answers of a release's files as JSON values: recorded with the files, and computed by every later version."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from likewise.io.fingerprints.sketches import read_sketch_file
 from likewise.recipe.weights import Weights
 from tests.released.documents import documents, later_documents
 
-# By the name under which they stand in recipes.json; each field named, so that later defaults change none of them.
+# By name in recipes.json; every field is given, so that later defaults change nothing.
 RECIPES = {
     "minhash": lambda: likewise.Recipe.minhash(0.6, shingle=3, overflow="levels"),
     "minhash-classical": lambda: likewise.Recipe.minhash(
@@ -25,7 +25,7 @@ RECIPES = {
     "lines": lambda: likewise.Recipe.minhash(0.5, tokens="line", overflow="levels"),
 }
 SKETCHES = ("minhash", "simhash-distance", "simhash-256", "bloom")
-# Directory: the recipe and the options of the index.
+# Directory -> recipe and options of the index.
 INDEXES = {
     "index-distance": ("simhash-distance", {}),
     "index-shingles": ("minhash", {"store": "shingles"}),
@@ -35,7 +35,7 @@ INDEXES = {
 
 
 def answers(folder):
-    """Ask everything in a folder; indexes are written to, so give a copy."""
+    """Compute all answers for a folder; indexes are written to, so pass a copy."""
     return {
         "recipes": recipe_answers(folder),
         "sketches": {name: sketch_answers(folder, name) for name in SKETCHES},
@@ -47,7 +47,7 @@ def answers(folder):
 
 
 def recipe_answers(folder):
-    """Identities and plans of the recipes, read from their JSON."""
+    """Return identities and plans of the recipes, read from their JSON."""
     found = {}
     for name, fields in json.loads((folder / "recipes.json").read_text(encoding="utf-8")).items():
         recipe = likewise.Recipe.from_dict(fields)
@@ -57,7 +57,7 @@ def recipe_answers(folder):
 
 
 def sketch_answers(folder, name):
-    """Read sketches with their recipes, and made anew from the texts: bit for bit the same."""
+    """Check that sketches read with their recipes equal, bit for bit, those made from the texts; return them."""
     texts = [text for _, text in documents()]
     found = {}
     for suffix in ("parquet", "npy"):
@@ -79,7 +79,7 @@ def sketch_answers(folder, name):
 
 
 def weight_answers(path):
-    """What a table says of itself, and sketches by it."""
+    """Return a table's facts, and sketches made with it."""
     table = Weights.read(path)
     recipe = likewise.Recipe.simhash(threshold=0.7, weights=table)
     return {
@@ -90,7 +90,7 @@ def weight_answers(path):
 
 
 def hamming_answers(folder, name):
-    """Matches of a Hamming index, before and after more came."""
+    """Return matches of a Hamming index, before and after additions."""
     with likewise.HammingIndex.open(folder / name, verify=True) as index:
         queries = _queries(folder, name)
         found = {"length": len(index), "bits": index.bits, "within": index.within, "before": _matches(index, queries)}
@@ -117,7 +117,7 @@ def _matches(index, queries):
 
 
 def index_answers(path):
-    """What an index knows, says of new documents, and does with them."""
+    """Return an index's contents, its verdicts on new documents, and its state after adding them."""
     rows, later = documents(), later_documents()
     with likewise.Index(path, read_only=True) as index:
         stats = index.stats
@@ -129,7 +129,7 @@ def index_answers(path):
             "neighbors": [[list(near[:4]) for near in index.neighbors(text, 3) if near.matches] for _, text in later],
         }
     with likewise.Index(path) as index:
-        # By the tables of the release, not by ones made anew from its database.
+        # By the tables of the release, not rebuilt from its database.
         assert index.stats["num_rebuilt"] == 0
         assert index.verify(full=True) == []
         found["added"] = [
@@ -146,7 +146,7 @@ def index_answers(path):
 
 def _known(index, doc_id):
     known = index.get(doc_id)
-    # All but when it came.
+    # All but the arrival time.
     return None if known is None else list(known)[:-1]
 
 
@@ -155,7 +155,7 @@ def _told(verdict):
 
 
 def run_answers(folder):
-    """The evidence of a finished run, and what a later run against it removes."""
+    """Return the evidence of a finished run, and what a later run against it removes."""
     import pyarrow.parquet as pq
 
     evidence = pq.read_table(folder / "run" / "removed.parquet")

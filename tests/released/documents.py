@@ -1,4 +1,4 @@
-"""The documents of the files that each release leaves behind: made-up words, and copies with known changes."""
+"""Documents of the files stored for each release: made-up words, and copies with known changes."""
 
 from tests.golden.texts import made_up
 
@@ -6,7 +6,7 @@ SHORT = ["", " \n", "cat", "Cat!", "one fine day in may", "One fine day, in May"
 
 
 def documents():
-    """Ids and texts, the same for ever: originals, their near and far copies, and short texts."""
+    """Return fixed ids and texts: originals, their near and far copies, and short texts."""
     rows = [(f"short-{i}", text) for i, text in enumerate(SHORT)]
     for i in range(30):
         words = made_up(40 + 3 * i, 1000 + i).split()
@@ -19,6 +19,6 @@ def documents():
 
 
 def later_documents():
-    """What is asked and added after the update: copies of originals, and something new."""
+    """Return documents checked and added after the update: copies of originals, and new ones."""
     rows = [(f"later-{i}", " ".join(made_up(40 + 3 * i, 1000 + i).split()[1:])) for i in range(0, 30, 3)]
     return [*rows, ("later-empty", "\t"), ("later-short", "CAT"), ("later-new", made_up(90, 9999))]

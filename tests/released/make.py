@@ -1,9 +1,9 @@
-"""Leave behind what this release writes: one of each kind of file that outlives an update, and what they answer.
+"""Store one of each kind of file that outlives an update, written by this release, and the answers from them.
 
-``python -m tests.released.make`` writes ``tests/released/VERSION.tar.gz``. Once that version is released it is never
-made again: what is in it are the files of that release, and a test that fails on them tells of users who cannot open
-theirs. A writer and a reader that change together agree in tests that use both; these files do not change. Until the
-release an archive may be deleted and made again, for a stated reason.
+``python -m tests.released.make`` writes ``tests/released/VERSION.tar.gz``. After the release it is never made again:
+it contains the files of that release, and a test that fails on them means that users cannot open theirs. Tests that
+use a writer and a reader which change together cannot notice that. Before the release, an archive may be deleted
+and made again for a stated reason.
 """
 
 import gzip
@@ -59,7 +59,7 @@ def leave(folder):
             index.remove("original-2")
             index.compact()
             index.rebuild()
-            # No segment holds these.
+            # No segment contains these.
             index.check_and_add_batch(ids[half:], texts[half:])
             index.remove("original-16")
             index.remove("near-20")
@@ -67,13 +67,13 @@ def leave(folder):
     lines = [json.dumps({"id": id_, "text": text, "n": i}) + "\n" for i, (id_, text) in enumerate(rows)]
     (folder / "documents.jsonl").write_text("".join(lines), encoding="utf-8")
     likewise.dedup_files([folder / "documents.jsonl"], folder / "run", recipes["minhash"])
-    # The one place where a run tells where its inputs lay.
+    # The only field of a run with the location of its inputs.
     summary = folder / "run" / "summary.json"
     summary.write_text(summary.read_text(encoding="utf-8").replace(str(folder), "/data"), encoding="utf-8")
 
 
 def packed(folder):
-    """Return a folder as a .tar.gz that tells nothing of the machine."""
+    """Return a folder as a .tar.gz without traces of the machine."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in sorted(folder.rglob("*")):
@@ -92,7 +92,7 @@ def unpack(archive, folder):
 
 
 def main():
-    """Write the archive of this version, unless it is there."""
+    """Write the archive of this version, unless it exists."""
     target = HERE / f"{likewise.__version__}.tar.gz"
     if target.exists():
         print(f"{target.name} is there: files of a release are not made again", file=sys.stderr)

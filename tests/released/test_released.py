@@ -1,4 +1,4 @@
-"""What a release wrote opens with every later one, and answers as it did then."""
+"""Files written by a release can be opened by every later one, and give the same answers."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The documentation as the tests read it: its pages, their blocks of code, and how a block of commands is run."""
+"""The documentation as the tests read it: its pages, their code blocks, and how to run a block of commands."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ from tests.structure.test_rules import ROOT
 from tests.waiting import LIMIT_S
 
 SHELL = ("console", "bash")
-# A comment right above a block says that it is not run, and why, or that its last command serves until it is stopped.
+# A comment right above a block states why it is not run, or that its last command serves until it is stopped.
 NOT_RUN = re.compile(r"<!-- not run: (.+?) -->")
 SERVES = "<!-- serves until it is stopped -->"
 _BLOCK = re.compile(r"^(?P<mark><!-- [^\n]+ -->\n)?```(?P<language>[\w{}\-]*)[^\n]*\n(?P<code>.*?)^```", re.S | re.M)
@@ -34,19 +34,19 @@ class Block:
 
     @property
     def why_not_run(self):
-        """Why it is not run, or None."""
+        """The reason why it is not run, or None."""
         found = NOT_RUN.fullmatch(self.mark)
         return found[1] if found else None
 
 
 def pages():
-    """Every page, by its name from the root of the project."""
+    """Return the names of all pages, relative to the root of the project."""
     first = (ROOT / "README.md", ROOT / "README.zh-CN.md")
     return [path.relative_to(ROOT).as_posix() for path in (*first, *sorted((ROOT / "docs").rglob("*.md")))]
 
 
 def fenced(page):
-    """Every fenced block of a page, in order."""
+    """Return all fenced blocks of a page, in order."""
     text = (ROOT / page).read_text(encoding="utf-8")
     found = []
     for block in _BLOCK.finditer(text):
@@ -56,7 +56,7 @@ def fenced(page):
 
 
 def blocks(page, language, *, marked=True):
-    """Code of a language, also where it is marked as not run; of Python and commands the indented paragraphs too."""
+    """Return code in a language, including blocks marked as not run; for Python and commands also indented code."""
     found = [block.code for block in fenced(page) if block.language == language and (marked or not block.why_not_run)]
     # A paragraph of code: four spaces before each line, a blank line before the first.
     unfenced = _BLOCK.sub("", (ROOT / page).read_text(encoding="utf-8"))
@@ -69,10 +69,10 @@ def blocks(page, language, *, marked=True):
 
 
 def commands(block):
-    """Give each command of a block with the lines that the page shows below it; a script is one command.
+    """Yield each command of a block with the lines that the page shows below it; a script is one command.
 
-    In a block of the language `console` a command stands behind ``$``, goes on after a backslash, and ends where its
-    output begins. What follows two spaces and ``#`` is a remark.
+    In a block of the language `console`, a command follows ``$``, continues after a backslash, and ends where its
+    output begins. Text after two spaces and ``#`` is a comment.
     """
     if block.language == "bash":
         yield block.code, []
@@ -92,9 +92,9 @@ def commands(block):
 
 
 def run(command, folder):
-    """Run a command as a reader would, with this Python's `likewise` and `python`; what it said, both streams."""
+    """Run a command as a reader would, with this Python's `likewise` and `python`; return both output streams."""
     if re.fullmatch(r"likewise [^|<>&;$`\n]*", command):
-        # Nothing that the shell would have to do: the process that has loaded the package is quicker.
+        # No shell syntax: the process that has loaded the package is faster.
         done = likewise_command(*shlex.split(command, comments=True)[1:], cwd=folder)
         assert done.status == 0, f"{command}\nended with {done.status}: {done.err}"
         return done.out.decode() + done.err
@@ -107,7 +107,7 @@ def run(command, folder):
 
 
 def shows(said, output, command=""):
-    """Hold what a command said against the lines of a page: in their order, ``...`` for anything."""
+    """Check that the lines of a page are in a command's output, in order; ``...`` matches anything."""
     at = 0
     for line in output:
         if line.strip() in ("", "..."):
@@ -119,7 +119,7 @@ def shows(said, output, command=""):
 
 
 def serve(command, folder, port):
-    """Run a command that serves, on a port of its own, until its page is there; then end it by a signal."""
+    """Run a server command on its own port until its page is available; then end it with a signal."""
     process = subprocess.Popen(
         ["bash", "-c", _shell(f"exec_likewise {command.removeprefix('likewise ')} --port {port}")],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
@@ -154,13 +154,13 @@ def _shell(command):
 
 
 def hidden_commands(page):
-    """Blocks that hold commands of the package under a name by which they would not be run."""
+    """Return blocks with commands of the package whose language would exclude them from being run."""
     others = [block for block in fenced(page) if block.language not in (*SHELL, "python") and not block.why_not_run]
     return [block for block in others if re.search(r"^(\$ )?(likewise [a-z-]|pip )", block.code, re.M)]
 
 
 def write(folder, name, content):
-    """Write a file that a page takes as given."""
+    """Write a file that a page assumes."""
     path = Path(folder, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())

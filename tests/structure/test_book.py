@@ -1,4 +1,4 @@
-"""The book holds together: figures, links, the map of pages, and the names of the reference."""
+"""Consistency of the book: figures, links, the page map, and the names in the reference."""
 
 import importlib.util
 import re
@@ -17,7 +17,7 @@ _LINK = re.compile(r"!?\[[^\]\[]*\]\(([^)\s]+)\)")
 
 
 def figures():
-    """The functions that draw."""
+    """Return the functions that draw figures."""
     spec = importlib.util.spec_from_file_location("docs_figures", ROOT / "tools" / "docs_figures.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -42,10 +42,10 @@ def tracked_pages():
 
 
 def anchors(path):
-    """The anchors of a page's headings, as GitHub and MyST make them."""
+    """Return the anchors of a page's headings, as GitHub and MyST make them."""
     text = path.read_text(encoding="utf-8")
     headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M), re.M)
-    headings += re.findall(r"^(\w.+)\n-{3,}$", text, re.M)  # Those of reStructuredText within a page.
+    headings += re.findall(r"^(\w.+)\n-{3,}$", text, re.M)  # Headings in reStructuredText within a page.
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
@@ -82,7 +82,7 @@ def test_every_public_name_has_its_entry():
 
 
 def test_a_command_knows_its_name():
-    """Else the reference shows them all under one."""
+    """Otherwise the reference would list them all under one name."""
     for name in group.list_commands(None):
         command = group.get_command(None, name)
         assert command.name == name

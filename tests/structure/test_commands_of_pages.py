@@ -1,4 +1,4 @@
-"""Commands of the documentation do what it says: each block runs as it stands, in a folder of its own."""
+"""Commands in the documentation do what it states: each block runs as shown, in its own folder."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ __all__ = ["folder"]
 def test_every_block_is_run_or_says_why_not():
     for page in pages.pages():
         assert not pages.hidden_commands(page), page
-        # Fences that the pattern does not see would never be run.
+        # Fences that the pattern misses would never be run.
         assert not re.search(r"^([ \t]+```|~~~|````)", (ROOT / page).read_text(encoding="utf-8"), re.M), page
         for block in pages.fenced(page):
             assert not block.mark or block.why_not_run or block.mark == pages.SERVES, (page, block.line)
@@ -43,7 +43,7 @@ def test_the_front_page_goes_as_written(tmp_path, monkeypatch, capsys):
 
 
 def run_all_blocks(page, tmp_path, monkeypatch, capsys):
-    """Run every block in order, in one empty folder, each line of output as it is shown; return the Python names."""
+    """Run every block in order in one empty folder, comparing output with the lines shown; return the Python names."""
     monkeypatch.chdir(tmp_path)
     names, printed = {}, ""
     for block in pages.fenced(page):
@@ -68,7 +68,7 @@ def run_all_blocks(page, tmp_path, monkeypatch, capsys):
 
 
 def free_port():
-    """A port that nobody listens to just now."""
+    """Return a port that is free at the moment."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
@@ -85,7 +85,7 @@ def test_a_line_that_is_not_said_is_seen(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", COMMAND_PAGES)
 def test_commands_run(page, folder):
-    """Every command of a page, in order, by the shell, with what it shows; what writes to `out` finds none there."""
+    """Run every command of a page in the shell, in order, with the output shown; `-o out` always finds no `out`."""
     give(folder)
     shell = [block for block in pages.fenced(page) if block.language in pages.SHELL and not block.why_not_run]
     lines = [item for block in shell for item in pages.commands(block)]
@@ -98,13 +98,13 @@ def test_commands_run(page, folder):
 
 
 def indented(page):
-    """Commands that stand in indented paragraphs."""
+    """Return commands in indented paragraphs."""
     fenced = {line for block in pages.fenced(page) for line in block.code.splitlines()}
     return [line for block in pages.blocks(page, "console") for line in block.splitlines() if line not in fenced]
 
 
 def give(folder):
-    """Write the files that the pages take as given."""
+    """Write the files that the pages assume."""
     pages.write(folder, "names.txt", "小明\n")
     pages.write(folder, "stop.txt", "的\n")
     pages.write(folder, "terms.tsv", "flood\t5\nriver\t3\nthe\t0\n")

@@ -1,4 +1,4 @@
-"""What the documentation shows: its Python runs and comes to what it says, its commands do what they say."""
+"""Python examples of the documentation run and give the results shown, and its commands do what it states."""
 
 import ast
 import contextlib
@@ -22,7 +22,7 @@ TEXTS = [
     "one fine day in may we went to the river and came home late",
     "something else entirely, of which nobody has heard a word so far",
 ]
-# What a page takes as given: each is a page's own, so that a name one page forgets to make is not found by accident.
+# Names that a page assumes, separate for each page, so that a name it fails to define is not found by accident.
 GIVEN = {
     "docs/concepts/families.md": lambda: {"vectors": np.eye(64), "queries": np.eye(64)[:2] + 0.01},
     "docs/developers/plans.md": lambda: {
@@ -45,7 +45,7 @@ COMMAND_PAGES = [
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with the files that the pages name, as the current one."""
+    """Change to a folder with the files that the pages name."""
     monkeypatch.chdir(tmp_path)
     rows = [f"{text} {i}" for i in range(20) for text in TEXTS]
     for name in ("articles", "archive", "today", "news", "notes", "pages"):
@@ -61,9 +61,9 @@ def folder(tmp_path, monkeypatch):
 
 
 def evaluated(source, names):
-    """Run a block; an expression whose comment is a value must be it, to the digits that the page shows.
+    """Run a block; an expression whose comment is a value must equal it, to the digits shown.
 
-    The comment may stand behind the expression or alone on the next line, the expression within a `with`.
+    The comment may follow the expression or be alone on the next line, the expression within a `with`.
     """
     tree, lines = ast.parse(source), source.splitlines()
     for statement in [node for node in ast.walk(tree) if isinstance(node, ast.Expr)]:
@@ -83,14 +83,14 @@ def evaluated(source, names):
 
 
 def shows(value, shown, code):
-    """Hold a value against what the page shows of it, and give it back."""
+    """Check a value against the one shown on the page, and return it."""
     places = max([len(digits) for digits in re.findall(r"\.(\d+)", shown)], default=0)
     assert same(value, ast.literal_eval(shown), 0.5 * 10**-places + 1e-12), f"{code}\nis {value!r}, and not {shown}"
     return value
 
 
 def same(value, shown, error):
-    """Whether values, lists of them or dictionaries are the same, numbers up to an error."""
+    """Return whether values, or lists or dictionaries of them, are equal, with numbers within an error."""
     if isinstance(shown, dict):
         return value.keys() == shown.keys() and all(same(value[key], shown[key], error) for key in shown)
     if isinstance(shown, list | tuple):
@@ -102,7 +102,7 @@ def same(value, shown, error):
 
 @contextlib.contextmanager
 def skipped_without_its_library(page):
-    """Skip the page of an integration where its library is not installed; tools/try_integrations.py runs it there."""
+    """Skip an integration's page if its library is not installed; tools/try_integrations.py runs it where it is."""
     try:
         yield
     except ImportError as error:
@@ -131,7 +131,7 @@ def test_a_value_that_a_page_gets_wrong_is_seen():
 
 
 def modules():
-    """Every module of the package; those of extras only where their packages are."""
+    """Yield every module of the package; those of extras only if their packages are installed."""
     for module in pkgutil.walk_packages(likewise.__path__, "likewise."):
         if not module.name.endswith("__main__"):
             yield module.name

@@ -1,4 +1,4 @@
-"""Pages are short: words of a page, characters of a paragraph."""
+"""Pages are short: limits on the words of a page and the characters of a paragraph."""
 
 import re
 
@@ -9,19 +9,19 @@ from tests.structure.test_rules import ROOT
 
 MAX_WORDS = 1500
 MAX_CHARACTERS = 5 * 100
-# Looked up rather than read through: no limit of words.
+# For reference, not for reading through: no word limit.
 REFERENCE = ("docs/reference/", "docs/developers/definitions.md", "docs/benchmarks/quality-tables.md")
 _FENCED = re.compile(r"^(?P<fence>`{3,}).*?^(?P=fence)\s*$", re.S | re.M)
 _LIST_ITEM = re.compile(r"\s*([-*+]|\d+\.) ")
 
 
 def words(text):
-    """Number of words outside tables."""
+    """Return the number of words outside tables."""
     return sum(len(line.split()) for line in text.splitlines() if not line.startswith("|"))
 
 
 def paragraphs(text):
-    """Paragraphs and list items, each as one line; without code, tables, headings and HTML."""
+    """Return paragraphs and list items, each as one line; without code, tables, headings and HTML."""
     found = [""]
     for line in _FENCED.sub("\n", text).splitlines():
         if not line.strip() or line.startswith(("|", "#", "<")):

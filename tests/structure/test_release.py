@@ -1,4 +1,4 @@
-"""What makes a release: the workflow, the tools that finish and try wheels, the image of the service."""
+"""Parts of a release: the workflow, the tools that finish and try wheels, the service's image."""
 
 import io
 import re
@@ -14,7 +14,7 @@ TARGETS = {
     "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "aarch64-apple-darwin", "x86_64-apple-darwin",
     "x86_64-pc-windows-msvc",
 }  # fmt: skip
-# Spelled so that no line here is a home itself.
+# Split so that no line here is itself a home directory.
 HOMES = [
     b"/ro" b"ot/.cargo", b"/ho" b"me/runner/wo" b"rk/", b"/Us" b"ers/runner/", b"C:\\Us" b"ers\\runneradmin",
     b"D:/Us" b"ers/me", str(ROOT).encode() + b"/crates",
@@ -47,7 +47,7 @@ def test_no_folder_of_a_build_machine_is_left_in(workflow):
     flags = workflow["env"]["RUSTFLAGS"].replace("${{ github.workspace }}", "WORKSPACE").split()
     places = [re.fullmatch(r"--remap-path-prefix=(.+)=(home|likewise)", flag)[1] for flag in flags]
     assert len(places) == 5
-    # Of the prefixes that fit rustc takes the last.
+    # If several prefixes match, rustc uses the last.
     assert places[-1] == "WORKSPACE"
 
 
@@ -99,7 +99,7 @@ def test_the_image_is_made_from_what_is_there():
     versions = dict(re.findall(r'^(rust-version|requires-python) = "(?:>=)?([0-9.]+)"', both_manifests(), re.M))
     assert images[0].startswith(f"rust:{versions['rust-version']}-")
     assert tuple(map(int, re.match(r"python:(\d+)\.(\d+)-", images[1]).groups())) >= (3, 11)
-    # One C library: what is built in the first runs in the second.
+    # The same C library, so that what the first builds runs in the second.
     assert len({image.rsplit("-", 1)[1] for image in images}) == 1
     left_out = (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     for needed in ["crates", "python", "tools", "Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md", "LICENSE"]:

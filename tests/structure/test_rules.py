@@ -1,4 +1,4 @@
-"""Rules of this project that no linter checks: public names, sizes of files, weight of imports, what is documented."""
+"""Rules of this project that no linter checks: public names, sizes of files, import costs, documentation."""
 
 import ast
 import functools
@@ -39,7 +39,7 @@ def modules_after(code):
     return {name.split(".")[0] for name in done.stdout.split()} - set(sys.stdlib_module_names)
 
 
-# What the smallest run with all defaults needs not load: a short command is as fast as what it leaves alone.
+# Modules that the smallest run with all defaults need not load: they would slow a short command.
 DEDUP_ALONE = """
 import likewise
 texts = [f"a text of its own {number} words and nine more of them {number * 7}" for number in range(150)]
@@ -88,7 +88,7 @@ def test_help_loads_nothing_heavy(arguments):
 
 
 def test_dedup_of_a_list_loads_no_other_package():
-    # PyArrow looks for pandas by itself.
+    # PyArrow itself looks for pandas.
     assert not modules_after("import likewise; likewise.dedup(['a', 'b', 'a'])") & {"polars", "duckdb", "rich", "click"}
 
 
@@ -113,7 +113,7 @@ def modules_of_the_package():
 
 
 def test_texts_are_written_alike_on_every_system():
-    """Windows would write other ends of lines and another encoding."""
+    """Windows would use other line ends and another encoding."""
     for path, tree in modules_of_the_package():
         for node in ast.walk(tree):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -145,7 +145,7 @@ def test_no_vague_module_names():
         }, path
 
 
-# Homes of people and machines, and what has no place in what others read; spelled so that this file passes itself.
+# Home directories and words that do not belong in published files; written so that this file passes.
 BANNED = [
     r"/roo[t]/", r"/wor[k]/", r"/home/[a-z]+/", r"/tmp/[a-z]+_jobs", r"\bto[d]o\b", r"\bfixm[e]\b", r"\bworktre[e]\b",
     r"\bhelper sessio[n]\b", r"\bas an a[i]\b",

@@ -1,4 +1,4 @@
-"""Circles of Rust modules are found, and what is none is not taken for one."""
+"""Circular imports of Rust modules are found, and nothing else is reported."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The shape of the package: few names at the top, packages that one look takes in, no way back up.
+"""The shape of the package: few names at the top, small packages, no imports back up.
 
 The order of packages and the absence of circles are import contracts (pyproject.toml, run by ``make lint``).
 """
@@ -12,12 +12,12 @@ from tests.structure.test_rules import PACKAGE
 
 MAX_TOP_ENTRIES = 20
 MAX_MODULES = 12
-# The modules that stand beside the packages: what everything uses, and the public names of packages further down.
+# Modules next to the packages: those that everything uses, and the public names of packages further down.
 LOOSE = {"errors.py", "progress.py", "checks.py", "arrays.py", "redis.py", "spark.py"}
 
 
 def entries(folder: Path) -> set[str]:
-    """Return what a folder holds, without names that begin with _ and the marker of typed packages."""
+    """Return the entries of a folder, except names that begin with _ and the marker of typed packages."""
     return {
         path.name
         for path in folder.iterdir()
@@ -26,7 +26,7 @@ def entries(folder: Path) -> set[str]:
 
 
 def faults(package: Path, loose: Iterable[str]) -> list[str]:
-    """Return what is wrong with the shape of a package."""
+    """Return the violations in a package."""
     top = entries(package)
     found = [f"{len(top)} entries at the top"] if len(top) > MAX_TOP_ENTRIES else []
     found += [f"loose module {name}" for name in sorted(top) if name.endswith(".py") and name not in loose]

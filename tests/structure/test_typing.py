@@ -1,4 +1,4 @@
-"""What type checkers and completion make of the public names."""
+"""What type checkers and completion show for the public names."""
 
 import importlib.util
 import json
@@ -10,7 +10,7 @@ import pytest
 
 import likewise
 
-# Each line with what a checker says of it: "" where nothing is wrong.
+# Each line with the checker's error: "" for none.
 LINES = [
     ("import likewise", ""),
     ("from likewise import hamming, measures", ""),

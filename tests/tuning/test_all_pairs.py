@@ -1,4 +1,4 @@
-"""Similarities of all pairs at once are those of the core, to the bit, and those of the definition."""
+"""Similarities of all pairs at once equal those of the core, to the bit, and the definition."""
 
 import random
 
@@ -44,7 +44,7 @@ def test_they_are_those_of_the_core_to_the_bit(monkeypatch, candidate):
     recipe = with_counted(recipe, [batch], threads=1)
     pairs = np.concatenate([every_pair(len(texts)), every_pair(30)[:, ::-1], [[5, 5], [90, 90]]])
     expected = verify_pairs(batch, pairs, recipe, measure=candidate.measure)
-    # Many parts, and features of many documents by the product or by their pairs.
+    # Many parts, and features of many documents by matrix product or pair by pair.
     for at_once, share, least in [(1 << 20, 16, 32), (999, 16, 4), (50_000, 1, 1000), (50_000, 1 << 20, 2)]:
         monkeypatch.setattr(all_pairs, "_AT_ONCE", at_once)
         monkeypatch.setattr(all_pairs, "_SHARE_OF_WIDE", share)

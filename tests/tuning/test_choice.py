@@ -1,4 +1,4 @@
-"""The choice from labels: counts by hand, intervals that hold, thresholds where they belong."""
+"""Choosing from labels: counts by hand, interval coverage, plausible thresholds."""
 
 import math
 
@@ -13,7 +13,7 @@ SETTINGS = np.arange(2, 99) / 100
 
 
 def evidence(similarity, is_duplicate, weight=None, others=()):
-    """Of labeled pairs, and of a sample that holds these and others."""
+    """Return evidence from labeled pairs, and from a sample that contains these and others."""
     similarity = np.atleast_2d(np.asarray(similarity, float))
     weight = np.ones(similarity.shape[1]) if weight is None else np.asarray(weight, float)
     sampled = [np.concatenate([some, others]).astype(np.float32) for some in similarity]
@@ -61,7 +61,7 @@ def test_an_interval_of_twenty_in_twenty_is_that_of_the_books():
 def test_intervals_hold_the_truth_as_often_as_they_say():
     random = np.random.default_rng(5)
     p_hit, p_wrong = 0.85, 0.1
-    # Of duplicates .85 are taken, of others .1; as many of each.
+    # .85 of the duplicates are found, and .1 of the others; both are equally many.
     truth = 2 * p_hit / (1 + p_hit + p_wrong)
     held = 0
     for _ in range(400):
@@ -90,7 +90,7 @@ def test_the_sample_moves_a_threshold_off_the_crowd():
     labels = [1] * 20 + [0] * 20
     similarity = np.concatenate([np.linspace(0.55, 0.99, 20), np.linspace(0.02, 0.1, 20)])
     alone = choose(evidence(similarity, labels)).setting
-    # Hundreds of pairs that nobody labeled stand up to .45, and some among the duplicates.
+    # Hundreds of unlabeled pairs are below .45, and some are among the duplicates.
     others = np.concatenate([np.linspace(0.2, 0.45, 700), np.linspace(0.55, 0.99, 100)])
     crowded = choose(evidence(similarity, labels, others=others)).setting
     assert alone < 0.4 < crowded < 0.6
@@ -121,14 +121,14 @@ def test_labels_that_tell_nothing_promise_nothing():
     labels = np.repeat([True, False], 30)
     similarity = random.uniform(0, 1, (12, 60))
     found = cross_validated(evidence(similarity, labels)).measured
-    # Of twelve recipes some look good on the labels that they were chosen by; held out, none is.
+    # Some of twelve useless recipes look good on the labels they were chosen by, but not on held-out labels.
     assert found.f1.low < 0.67
     assert found.precision.low < 0.5
 
 
 def test_each_label_is_judged_by_a_choice_that_was_made_without_it(monkeypatch):
     labels = np.repeat([True, False], 30)
-    # Similarities that name their labels.
+    # Similarities that identify their labels.
     given = evidence(np.arange(60) / 100, labels)
     name_of = {round(row[2], 6): number for number, row in enumerate(given.sample.features(given.similarity))}
     left_out = []
@@ -161,7 +161,7 @@ def test_what_is_told_apart_by_chance_is_seldom_said_to_be():
     for seed in range(40):
         similarity = np.random.default_rng(seed).uniform(0, 1, (4, 30))
         said += cross_validated(evidence(similarity, labels)).are_told_apart
-    # One in ten by the test, and some more since the parts share labels.
+    # The test errs once in ten, and slightly more since the parts share labels.
     assert said <= 8
     assert not cross_validated(evidence(np.full(30, 0.4), labels)).are_told_apart
 
@@ -172,7 +172,7 @@ def brute_force_f1(similarity, is_duplicate, setting):
 
 
 def labeled_sample(num=400):
-    """A sample of which every pair is labeled, with duplicates where no rising curve expects them."""
+    """Return a sample with every pair labeled, with duplicates where no rising curve expects them."""
     random = np.random.default_rng(5)
     similarity = random.uniform(0.05, 0.95, (2, num))
     is_duplicate = (similarity[0] > 0.5) & (random.uniform(0, 1, num) < 0.8) | (similarity[0] > 0.3) & (

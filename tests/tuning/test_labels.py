@@ -1,4 +1,4 @@
-"""Files of labeled pairs: what is read, what is left out and told, what is refused."""
+"""Files of labeled pairs: what is read, what is skipped with a note, what is rejected."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Which pairs are asked about, and that answers survive."""
+"""Which pairs are asked about, and that answers are kept."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_pairs_in_doubt_are_asked_about(similarity):
     num_near = 0
     for seed in range(5):
         order = answered(questions(similarity, seed), similarity, 60)
-        # Of all pairs a twentieth lies so near to where answers change.
+        # One pair in twenty is this close to where answers change.
         num_near += (np.abs(similarity[order[20:]] - 0.9) < 0.025).sum()
     assert num_near > 0.5 * 5 * 40
 
@@ -79,7 +79,7 @@ def test_pairs_like_those_passed_over_come_seldom(similarity):
             patch.setattr(ask, "_POWER_OF_SHARE", power)
             while asked.num_answered < 40:
                 pair = asked.next_pair()
-                # Nobody can tell where it matters.
+                # Nobody can answer near the boundary.
                 is_open = abs(similarity[pair] - 0.9) < 0.03
                 asked.answer(pair, None if is_open else bool(similarity[pair] > 0.9))
         return len(asked.answers) - asked.num_answered
@@ -91,7 +91,7 @@ def test_an_answer_stands_for_the_pairs_next_to_it(similarity):
     asked = questions(similarity)
     answered(asked, similarity, 30)
     ranked = ranked_pairs([similarity], NUM_DOCUMENTS)
-    # With one recipe the order by odds is that by similarity.
+    # With one recipe, the order by odds is the order by similarity.
     place = {int(pair): number for number, pair in enumerate(ranked)}
     places = sorted(place[pair] for pair in asked.answers)
     weights = {place[pair]: label.weight for pair, label in zip(asked.answers, asked.labels(), strict=True)}

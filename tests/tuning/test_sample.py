@@ -21,7 +21,7 @@ def sampled(num_pairs=300, num_documents=40, seed=0):
 
 
 def rank_by_hand(similarity, among):
-    """The middle rank, where steps of 2**-14 are equal."""
+    """Return the middle rank, with steps of 2**-14 as ties."""
     step = int(np.float32(similarity) * np.float32(16384))
     steps = [int(one * np.float32(16384)) for one in among]
     return sum(one > step for one in steps) + (sum(one == step for one in steps) + 1) / 2
@@ -40,7 +40,7 @@ def test_features_are_those_of_the_definition():
 
 def test_expected_f1_is_that_counted_pair_by_pair():
     similarities, found = sampled()
-    # All pairs are in the pool, in an order of its own.
+    # All pairs are in the pool, in a different order.
     features = found.features(np.stack(similarities))
     order = [int(np.flatnonzero((features == row).all(axis=1))[0]) for row in found.features_of_pool]
     likely = np.random.default_rng(1).uniform(0, 1, 300)
@@ -75,7 +75,7 @@ def test_labeled_duplicates_are_some_of_those_that_are_expected(num_duplicates):
 
 
 def gain_by_hand(at, offset, features, said, pool, share):
-    """The logarithm of what is made highest."""
+    """Return the logarithm of the maximized function."""
     gain = sum(-0.5 * ((x - mean) / error) ** 2 for x, (mean, error) in zip(at, PRIORS, strict=True))
     if share:
         gain -= 0.5 * ((offset - 1) / 2) ** 2
@@ -100,7 +100,7 @@ def test_a_fit_is_where_the_definition_is_highest(share, few_labels, monkeypatch
     said = random.random(25) < similarities[0][drawn] * 2
     at = fitted(found, features, said, is_drawn_by_likeness=is_drawn_by_likeness)
     pool = found.features_of_pool.tolist()
-    # Of 25 labels, of which no more count than those few.
+    # There are 25 labels, of which at most `few_labels` count.
     share *= min(1.0, few_labels / 25)
 
     def gain(moved):
@@ -116,7 +116,7 @@ def test_a_fit_is_where_the_definition_is_highest(share, few_labels, monkeypatch
 
 
 def test_a_draw_that_shows_more_duplicates_than_there_are_is_seen_through():
-    # As many duplicates are labeled as others among the most alike pairs, though there are ten times more of these.
+    # As many duplicates as others are labeled among the most similar pairs, although others are ten times as many.
     random = np.random.default_rng(3)
     similarity = random.beta(1, 5, 20_000).astype(np.float32)
     is_duplicate = random.random(20_000) < probability(30 * (similarity - 0.6))

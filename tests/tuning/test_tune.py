@@ -25,7 +25,7 @@ WORDS = [f"word{i}" for i in range(400)]
 
 
 def made(num_texts=40, seed=0):
-    """Texts in pairs of which some words differ, among others; labels of such pairs and of unlike ones."""
+    """Return texts, some in pairs that differ in a few words, and labels of such pairs and of unlike ones."""
     random = np.random.default_rng(seed)
     texts, labels = [], []
     for number in range(num_texts):
@@ -87,7 +87,7 @@ def test_a_method_and_tokens_alone(folder):
 
 
 def test_similarities_are_those_of_a_run(folder):
-    """What is measured of the pairs is what `likewise pairs` reports by the proposed recipe."""
+    """Measured similarities of pairs are those that `likewise pairs` reports with the proposed recipe."""
     labels = read_labels(folder / "pairs.csv")
     for method in ("minhash", "simhash"):
         found = tune_files(folder / "notes.jsonl", labels, method=method)
@@ -137,13 +137,13 @@ def test_one_document_is_nothing_to_tune(tmp_path):
 
 
 def asked_of(ran):
-    """The pairs that a session showed."""
+    """Return the pairs that a session showed."""
     lines = [line for line in ran.out.decode().splitlines() if line.startswith("--- ")]
     return [tuple(sorted(line.split(": ")[1].split("  and  "))) for line in lines]
 
 
 def test_who_skips_most_pairs_is_not_asked_without_end(folder):
-    """Of four answers that are wanted twelve pairs are shown at most, and each question says how many were skipped."""
+    """For four answers at most twelve pairs are shown, and each question shows how many were skipped."""
 
     def session(answers, questions=4):
         return likewise_command(
@@ -161,7 +161,7 @@ def test_who_skips_most_pairs_is_not_asked_without_end(folder):
     assert ran.status == 2
     assert ran.err.endswith("10 pairs were skipped; --questions 44 asks for more\n")
     assert asked_of(session(b"")) == []
-    # One that is taken back is asked again, and what was named goes on.
+    # A pair whose answer is undone is asked again, and the suggested command continues the session.
     assert len(asked_of(session(b"s\nu\nn\nq\n", questions=44))) == 4
 
 
@@ -173,7 +173,7 @@ def test_questions_are_asked_kept_and_gone_on_with(folder):
     assert ran.status == 2
     assert "answer y, n, s, u or q" in ran.out.decode()
     shown = asked_of(ran)
-    # Yes was taken back, so that the pair came again; the last one had no answer.
+    # "Yes" was undone, so the pair was shown again; the last one was not answered.
     assert shown == [shown[0], shown[1], shown[0], shown[1], shown[4]]
     assert len(set(shown)) == 3
     assert [line[4:].partition(":")[0] for line in ran.out.decode().splitlines() if line.startswith("--- ")][:4] == [
@@ -187,7 +187,7 @@ def test_questions_are_asked_kept_and_gone_on_with(folder):
     assert ran.status == 2
     assert "3 pairs are labeled duplicates and 1 is not" in ran.err
     assert len(read_labels(folder / "r.labels.csv")) == 5
-    # Nothing more is asked.
+    # No more questions.
     assert asked_of(session(b"")) == []
 
 
@@ -239,7 +239,7 @@ def test_a_sample_of_many_holds_neighbors():
     assert len(rows) == 200
     assert (np.diff(rows) > 0).all()
     pairs = np.isin(rows ^ 1, rows).sum() // 2
-    # A blind draw of a tenth would hold some ten.
+    # A uniform sample of a tenth would contain about ten.
     assert pairs >= 45
     assert _sample(fingerprints[:150], 200, 0).tolist() == list(range(150))
 
@@ -307,7 +307,7 @@ def test_a_threshold_that_no_bands_reach_is_of_exact_sets():
 
 
 def test_labels_that_nothing_tells_apart_give_no_recipe(folder):
-    # No sentence of these texts is that of another.
+    # No two texts share a sentence.
     with pytest.raises(InvalidInput, match="better than chance"):
         tune_files(folder / "notes.jsonl", read_labels(folder / "pairs.csv"), method="minhash", tokens="sentence")
 
@@ -329,7 +329,7 @@ def test_too_few_answers_of_a_kind_say_how_to_go_on(folder):
 def test_a_recipe_that_may_be_mostly_wrong_is_told(folder):
     lines = (folder / "pairs.csv").read_text().splitlines(keepends=True)
     few = [line for line in lines if line.endswith(",1\n")][:5] + [line for line in lines if line.endswith(",0\n")][:9]
-    # Four of the others are as alike as duplicates.
+    # Four of the others are as similar as duplicates.
     few += [f"{2 * number},{2 * number + 1},0\n" for number in (30, 31, 32, 33)]
     (folder / "few.csv").write_text(lines[0] + "".join(few))
     notes = tune_files(folder / "notes.jsonl", read_labels(folder / "few.csv")).notes
@@ -374,7 +374,7 @@ def test_what_is_shown_while_asking_names_its_measure_and_only_options_that_are_
 
 
 def test_labels_of_the_sample_are_found_in_it_by_their_ids(folder):
-    """The number of a labeled pair among all pairs of the sample is that of the same two documents."""
+    """The index of a labeled pair among all pairs of the sample refers to the same two documents."""
     labels = read_labels(folder / "pairs.csv")
     with open_tuner(folder / "notes.jsonl", labels) as tuner:
         pairs = tuner._pairs

@@ -1,4 +1,4 @@
-"""Candidates come a range of positions at a time, and the ranges follow how dense the pairs stand."""
+"""Candidates are listed by ranges of positions, whose length follows the density of pairs."""
 
 from functools import partial
 
@@ -19,7 +19,7 @@ class Dense:
     """Every position is near every earlier one."""
 
     def candidates(self, low, high, _, max_pairs):
-        # Stops behind the position that reaches the bound, as the core does.
+        # Stops after the position that reaches the bound, as the core does.
         totals = np.cumsum(np.arange(low, high))
         high = low + min(high - low, int(np.searchsorted(totals, max_pairs)) + 1)
         later = np.repeat(np.arange(low, high, dtype=np.uint32), np.arange(low, high))
@@ -66,7 +66,7 @@ def test_ranges_of_any_size_give_the_same_answer(monkeypatch, most):
 
 @pytest.fixture(scope="module")
 def pages():
-    """Half of 2,000 pages are of one template and a few words more, so that hundreds of pairs of each are measured."""
+    """Return 2,000 pages, half from one template plus a few words, so that hundreds of pairs of each are measured."""
     template = " ".join(f"t{i}" for i in range(40))
     own = [" ".join(f"x{i}q{j}" for j in range(10 + i % 25)) for i in range(2000)]
     return [f"{template} {words}" if i % 2 else f"{words} {words[::-1]}" for i, words in enumerate(own)]
@@ -79,7 +79,7 @@ def test_feature_sets_that_find_no_room_change_no_answer(monkeypatch, pages, gro
     whole = likewise.dedup(pages, recipe)
     assert 20 < whole.summary["num_removed"] < 120
     pairs = likewise.pairs(pages, recipe)
-    # Some sets; those of a block, not of a range; all.
+    # Memory for some sets; for those of a block but not of a range; for all.
     for sets_bytes in (15_000, 120_000, 2_000_000):
         with monkeypatch.context() as patched:
             patched.setattr(ingest, "Room", partial(Room, sets_bytes=sets_bytes))
@@ -105,7 +105,7 @@ def test_texts_of_a_range_are_read_together_and_once(monkeypatch, pages):
 
 
 def test_a_first_range_of_one_template_is_cut_off():
-    """All 3,000 fingerprints lie within the radius: 4.5 million pairs, of which one call lists a part."""
+    """All 3,000 fingerprints are within the radius: 4.5 million pairs, of which one call lists a part."""
     bits = np.uint64(1) << np.arange(3000, dtype=np.uint64) % np.uint64(40)
     order = np.arange(3000, dtype=np.uint32)
     tables = _native.HammingTables(bits, 64, order, within=2, threads=2)

@@ -1,4 +1,4 @@
-"""Documents that come to full buckets: every pair of them from the threshold on is found, whatever bounds the work."""
+"""Documents that come to full buckets: all pairs at or above the threshold are found, however the work is bounded."""
 
 import json
 import random
@@ -18,7 +18,7 @@ from tests.recipes import oracle_recipe, verdicts
 
 
 def crowded(num, seed=1, frame=40, least=4, most=16):
-    """Texts that share a frame, each with words of its own and some with words of another; a few share nothing."""
+    """Return texts that share a frame, with words of their own and words of other texts; a few share nothing."""
     rng = random.Random(seed)
     shared = [f"f{i}" for i in range(frame)]
     texts = []
@@ -58,7 +58,7 @@ def test_verdicts_are_those_of_documents_that_arrive_one_by_one(name):
 
 
 def crowd_of(texts, recipe):
-    """The documents that the oracle finds at full buckets, and the sets of all."""
+    """Return the documents that the oracle finds at full buckets, and the sets of all."""
     model = decide.Online(oracle_recipe(recipe))
     for row, text in enumerate(texts):
         model.add(row, text)
@@ -104,7 +104,7 @@ def test_reference_documents_are_in_the_crowd(tmp_path):
     recipe = RECIPES["jaccard"]
     summary = dedup_files(tmp_path / "new.jsonl", tmp_path / "out", recipe, against=[tmp_path / "old.jsonl"])
     assert summary["num_crowded"] > 100
-    # All old ones are kept, so that a new one goes where any matches.
+    # All old documents are kept, so a new one is removed if any matches.
     sets = [frozenset(text.split()) for text in texts]
     seen = [any(len(a & b) >= 0.8 * len(a | b) for b in sets[:130]) for a in sets[130:]]
     removed = {row["doc_id"]: row for row in _rows(tmp_path / "out" / "removed.parquet")}
@@ -134,7 +134,7 @@ def test_stored_pairs_are_those_of_the_run(tmp_path):
 
 
 def copies(num, num_words=200, seed=5):
-    """Copies of one text with one word changed in each."""
+    """Return copies of one text with one word changed in each."""
     rng = random.Random(seed)
     texts = []
     for number in range(num):
@@ -151,7 +151,7 @@ def test_levels_miss_most_pairs_of_many_copies_and_a_join_none():
 
 
 def told(call):
-    """What a call warned of."""
+    """Return the warnings of a call."""
     found = []
     call(lambda event: found.append(event.message) if isinstance(event, Warned) else None)
     return found
@@ -173,7 +173,7 @@ def test_levels_say_what_they_may_have_missed():
 
 def test_a_lower_bound_is_that_of_the_last_level():
     recipe = Minhash(0.8, overflow="levels").resolve()
-    # 128 slots hold four keys of 28 slots.
+    # 128 slots make four keys of 28 slots.
     assert recipe.sketch.rows == 7
     assert recipe.recall_with(1, 0) == pytest.approx(1 - (1 - 0.8**28) ** 4)
     assert recipe.recall_with(1, 1) == 0.0
@@ -195,7 +195,7 @@ def test_too_many_pairs_end_the_run_before_it_begins():
     assert len(likewise.pairs(near, max_pairs=num)) == num
     with pytest.raises(InvalidParameter, match=r"about .* of documents with full buckets"):
         likewise.pairs([f"{text} end" for text in near] + near, max_pairs=100)
-    # What short documents need in addition counts: these lie at .89, and would have to reach .95.
+    # The margin for short documents counts: these have similarity .89 and would have to reach .95.
     assert len(likewise.pairs([f"{text} end" for text in near] + near, Minhash(short_margin=4.0), max_pairs=200)) <= 200
 
 

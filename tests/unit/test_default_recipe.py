@@ -1,4 +1,4 @@
-"""What is taken where no recipe is named: from the collection in runs, fixed elsewhere, and from few documents."""
+"""The recipe if none is named: from the collection in runs, fixed elsewhere, and for few documents."""
 
 import json
 import math
@@ -30,7 +30,7 @@ def base(name, **options):
     return Recipe.from_options(fields.pop("method"), **fields)
 
 
-# What is named, and the recipe of a run and of an index that it stands for, each spelled out.
+# Named options, and the recipes that they give for a run and for an index, each with all fields.
 NAMED = [
     ({}, DEFAULT, ONLINE),
     ({"keep": "longest"}, DEFAULT.replace(keep="longest"), ONLINE.replace(keep="longest")),
@@ -58,7 +58,7 @@ NAMED = [
 
 @pytest.mark.parametrize(("options", "of_run", "of_index"), NAMED)
 def test_options_keep_the_default_or_leave_it(options, of_run, of_index):
-    """Options that agree with the preset keep it whole; another threshold or other features take nothing of it."""
+    """Options that agree with the preset keep all of it; another threshold or other features keep nothing."""
     assert base("default", **options) == of_run
     if of_index is not None:
         assert base("online", **options) == of_index
@@ -71,7 +71,7 @@ def test_explicit_recipes_have_no_part_in_it():
 
 
 def collection(num_documents, length, num_changed, seed=5):
-    """Documents of random words, and behind them one that is the first with so many words changed."""
+    """Return documents of random words; the last copies the first with `num_changed` words changed."""
     draw = random.Random(seed)
     texts = [made_up(length, seed * 1000 + number) for number in range(num_documents - 1)]
     words = texts[0].split()
@@ -88,7 +88,7 @@ def threes(text):
 @pytest.mark.parametrize("num_documents", [2, 3, 10, 99])
 @pytest.mark.parametrize(("length", "num_changed"), [(12, 0), (12, 1), (100, 1), (100, 5), (100, 20)])
 def test_few_documents_match_by_word_3_grams(num_documents, length, num_changed):
-    """Of fewer than 100 nothing is read from the collection: 0.55 and more for short ones, in plain sets."""
+    """With fewer than 100 documents, the threshold is 0.55 plus a margin for short ones, in plain sets."""
     texts = collection(num_documents, length, num_changed)
     first, last = threes(texts[0]), threes(texts[-1])
     required = min(1.0, 0.55 + 1 / math.sqrt(min(len(first), len(last))))
@@ -110,7 +110,7 @@ def test_a_hundred_documents_are_a_collection():
     assert result.summary["recipe"]["threshold"] == 0.8
     # Copies are one document.
     assert likewise.dedup([*texts[:-1], texts[0]]).summary["recipe"]["weights"] == "none"
-    # A named shingle stays, with its own threshold; a threshold that is a number leaves rarity alone.
+    # A named shingle is kept, with its own threshold; a numeric threshold disables rarity weights.
     few = likewise.dedup(texts[:9], "default").summary["recipe"]
     assert (few["shingle"], few["threshold"]) == (3, 0.55)
     few = likewise.dedup(texts[:9], Recipe.preset("default", shingle=5)).summary["recipe"]
@@ -169,7 +169,7 @@ def test_the_recipe_is_shown_once_where_features_were_named(tmp_path):
 
 
 def test_commands_that_keep_a_threshold_show_what_a_shingle_made_of_it(tmp_path):
-    """Two words for a feature have a threshold of their own, which nobody named."""
+    """Features of two words have a threshold of their own, which nobody named."""
     (tmp_path / "t.jsonl").write_bytes(jsonl(["one fine day in may by the sea"]))
     for run in (
         ["index", "create", tmp_path / "seen", "--shingle", "2"],
@@ -195,7 +195,7 @@ def test_an_index_a_comparison_and_a_service_need_no_collection(tmp_path):
 
 
 def test_later_runs_take_the_recipe_of_the_run_that_they_are_held_against(tmp_path):
-    """Also where it did not keep the weights that it counted: they are counted again, its threshold stays."""
+    """Even if that run did not store its counted weights: they are counted again, and its threshold is kept."""
     texts = collection(300, 80, 1)
     for name, some in (("old", texts), ("new", [*texts[:20], *collection(5, 80, 80, seed=9)])):
         (tmp_path / f"{name}.jsonl").write_bytes(jsonl(some))

@@ -1,7 +1,7 @@
-"""Families of locality-sensitive hashing: measured collisions inside the bound of the stated ones.
+"""Families of locality-sensitive hashing: measured collision rates are close to the stated probabilities.
 
-The bound: of N independent draws of which each collides with probability p, the share that does is farther than e from
-p with probability at most 2 exp(-2 N e^2) (Hoeffding 1963). `MARGIN` is the e at which that is 1e-9: with fixed seeds a
+The bound: the share of N independent draws that collide, each with probability p, is farther than e from p with
+probability at most 2 exp(-2 N e^2) (Hoeffding 1963). `MARGIN` is the e for which that is 1e-9: with fixed seeds, a
 test fails because a formula is wrong, not by chance.
 """
 
@@ -28,7 +28,7 @@ MARGIN = math.sqrt(math.log(2e9) / (2 * NUM_DRAWS))
 
 
 def sets(num_shared, num_own, dimension):
-    """Two sets of `num_shared` things and `num_own` more each."""
+    """Return two sets that share `num_shared` elements and have `num_own` more each."""
     rows = np.zeros((2, dimension), int)
     rows[:, :num_shared] = 1
     rows[0, num_shared : num_shared + num_own] = 1
@@ -55,14 +55,14 @@ def at_length(length):
     return rows
 
 
-# Family, two things, their distance, and what other formulas would say of it.
+# Family, two elements, their distance, and collision probabilities by wrong formulas.
 CASES = {
     "min-hash, near": (MinHashFamily(30), sets(9, 3, 30), 6 / 15, [3 / 12, (9 / 15) ** 2]),
     "min-hash, far": (MinHashFamily(30), sets(2, 8, 30), 16 / 18, [2 / 10]),
     "hyperplanes, 30 degrees": (HyperplaneFamily(5), at_angle(30), 30.0, [math.cos(math.pi / 6), 1 - 30 / 360]),
     "hyperplanes, 120 degrees": (HyperplaneFamily(5), at_angle(120), 120.0, [0.25, 1 - 120 / 360]),
     "bit sampling": (BitSamplingFamily(20), bits_apart(7, 20), 7.0, [(13 / 20) ** 2, 7 / 20]),
-    # Without the 2 of either tail, and with the width taken for the distance.
+    # Without the factor 2 for both tails, and with width and distance confused.
     "p-stable, near": (PStableFamily(3, width=4.0), at_length(2.0), 2.0, [0.8005, 0.9772 - 0.3450]),
     "p-stable, far": (PStableFamily(3, width=2.0), at_length(6.0), 6.0, [0.2611, 1 / 3]),
 }
@@ -158,7 +158,7 @@ def test_an_index_finds_what_its_recall_says():
     queries = held + steps / np.linalg.norm(steps, axis=1, keepdims=True) * (1 - 1e-9)
     found = index.query(queries, within=1.0)
     assert index.recall(1.0) >= 0.8
-    # Pairs share the functions drawn, so the share of one index varies more than a binomial; 5 points cover ten seeds.
+    # Pairs share the drawn functions, so the share of one index varies more than a binomial; 5 points cover ten seeds.
     hits = {(q, r) for q, r in zip(found.queries.tolist(), found.rows.tolist(), strict=True) if q == r}
     assert abs(len(hits) / 3000 - index.recall(1.0)) < 0.05
     assert (found.distances <= 1.0).all()
@@ -196,7 +196,7 @@ def test_edit_distances_are_those_of_the_recurrence():
 
 
 def test_slips_of_an_insertion_are_distributed_as_the_walk():
-    """An insertion before symbols that are all different: the heads differ until they are in step again."""
+    """An insertion before distinct symbols: the heads differ until they are in step again."""
     family = EditFamily(150)
     a = list(range(149))
     b = [9999, *a]
@@ -237,7 +237,7 @@ def test_edit_collisions_stay_inside_their_bounds():
         values = family.draw(2, num=num)(rows)
         measured = (values[0] == values[1]).mean()
         assert family.least_probability(true) - margin < measured < family.greatest_probability(true) + margin
-        # At least half of the edit distance, wherever both are read to the end.
+        # At least half of the edit distance if both are read to the end.
         embedded = family.embed([base, edited], seed=1, num=20)
         assert (embedded[:, :, -1] == -1).all()
         assert ((embedded[0] != embedded[1]).sum(axis=1) >= true / 2).all()
@@ -275,7 +275,7 @@ def test_an_equal_vector_has_no_angle_and_is_found_at_distance_0():
     rows = family.rows(vectors)
     assert all(family.distances(row, rows)[i] == 0.0 for i, row in enumerate(rows))
     assert family.distances(rows[0], family.rows(-vectors[:1])).tolist() == [180.0]
-    # A millionth of a degree, of which the arc cosine sees nothing.
+    # A millionth of a degree, which the arc cosine cannot resolve.
     turned = [math.cos(math.radians(1e-6)), math.sin(math.radians(1e-6)), 0, 0, 0, 0, 0]
     found = family.distances(family.rows([1.0, 0, 0, 0, 0, 0, 0])[0], family.rows(turned))
     assert found == pytest.approx(1e-6, rel=1e-9)

@@ -1,4 +1,4 @@
-"""A recipe is a recipe, a preset's name, or fields; never two of them, but for `keep`."""
+"""A recipe is given as a Recipe, a preset's name, or fields; never two of these, except for `keep`."""
 
 import json
 
@@ -21,7 +21,7 @@ TEXTS = [
     "one fine day in may by the sea and near to home",
     "a rainy night in june by the lake",
 ]
-# Fields by name, and the recipe spelled out.
+# Fields by name, and the equivalent recipe.
 SAID = [
     ({"threshold": 0.5}, Recipe.minhash(0.5, shingle=3)),
     ({"method": "simhash"}, Recipe.simhash()),
@@ -100,7 +100,7 @@ def test_two_ways_at_once_are_an_error_that_names_both():
 
 
 def test_the_typed_fields_are_those_of_recipes():
-    """What a type checker lets through is what the functions take."""
+    """A type checker allows the fields that the functions take."""
     from likewise.recipe.given import _NAMES, RecipeFields
 
     assert set(RecipeFields.__annotations__) | {"tokenizer"} == set(_NAMES) - {"libraries"}

@@ -1,4 +1,4 @@
-"""Columns grow in place: they are never held twice."""
+"""Columns grow in place, without ever being held twice."""
 
 import tracemalloc
 

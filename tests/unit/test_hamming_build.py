@@ -1,4 +1,4 @@
-"""An index file built out of core is the file that the index in memory is saved as."""
+"""An index file built out of core equals the saved file of the same index in memory."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ from tests.unit.test_hamming_index import as_words, codes_of
 
 
 def saved(tmp_path, *arguments, **options):
-    """What an index in memory is saved as."""
+    """Return the bytes of an index in memory, saved."""
     path = tmp_path / "saved"
     HammingIndex(*arguments, **options).save(path)
     content = path.read_bytes()
@@ -25,7 +25,7 @@ def saved(tmp_path, *arguments, **options):
 
 
 def huge(path, num_rows):
-    """A file of holes."""
+    """Make a sparse file."""
     path.touch()
     os.truncate(path, 8 * num_rows)
 
@@ -89,7 +89,7 @@ def test_where_no_table_helps_the_file_is_scanned(tmp_path, monkeypatch):
     assert built.stats["keys"] == []
     assert (tmp_path / "built").read_bytes() == saved(tmp_path, codes, False, 30, plan=[])
     huge(tmp_path / "huge", 1 << 30)
-    # However full the disk of this machine is.
+    # However full this machine's disk is.
     monkeypatch.setattr(shutil, "disk_usage", lambda _: namedtuple("Usage", "free")(1 << 40))
     with pytest.raises(
         InvalidParameter, match="memory: no table reduces the work within 3, and comparing all pairs needs"

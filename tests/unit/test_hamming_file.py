@@ -1,4 +1,4 @@
-"""The file of a Hamming index: what was saved is found again, and damage is named and never believed."""
+"""The file of a Hamming index: saved fingerprints are found again, and damage is reported, never trusted."""
 
 import contextlib
 import json
@@ -80,7 +80,7 @@ def test_every_cut_is_named(small, tmp_path):
 
 
 def found_or_named(path, queries):
-    """What is found without a check beforehand; None where the file is refused."""
+    """Return the matches without a check beforehand; None if the file is rejected."""
     found = None
     with contextlib.suppress(InvalidInput):
         found = lists(HammingIndex.open(path).query_batch(queries))
@@ -119,7 +119,7 @@ def test_every_flipped_bit_is_found_or_changes_nothing(small, tmp_path):
 
 
 def sections_of(content):
-    """Name, first byte and bytes of every section that is mapped, by the description at the end of the file."""
+    """Yield name, first byte and bytes of every mapped section, from the description at the end of the file."""
     at, length = (int.from_bytes(content[i : i + 8], "little") for i in (16, 24))
     description = json.loads(content[at : at + length])
     for number, segment in enumerate(description["segments"]):
@@ -134,7 +134,7 @@ def sections_of(content):
 def test_damage_is_named_by_the_first_query_that_meets_it(tmp_path, bits, blocks):
     random = np.random.default_rng(7)
     codes = random.integers(0, 1 << 63, (60_000, bits // 64), dtype=np.uint64)
-    # Lines of the directory that are full, and groups of rows.
+    # Full lines of the directory, and groups of rows.
     codes[:9000, 0] &= np.uint64(0xFFFF << 44)
     codes[20_000:30_000] = codes[30_000:40_000]
     codes = codes[:, 0] if bits == 64 else codes
@@ -164,13 +164,13 @@ def test_damage_is_named_by_the_first_query_that_meets_it(tmp_path, bits, blocks
                 opened.query_batch(codes)
             with pytest.raises(InvalidInput, match=named):
                 opened.save(tmp_path / "copy")
-            # What does not meet it is right, or nothing is said.
+            # Queries that miss the damage get the right answer; others raise an error.
             some = codes[random.integers(0, len(codes), 20)]
             opened = HammingIndex.open(path)
             for code in [*some, *(some ^ flip)]:
                 with contextlib.suppress(InvalidInput):
                     assert opened.query(code)[0].tolist() == alone.query(code)[0].tolist()
-            # A code that the second table finds is looked up in the first.
+            # A code found by the second table is looked up in the first.
             with pytest.raises(InvalidInput, match=named):
                 HammingIndex.open(path).query_batch(codes ^ flip)
     assert num_sections >= 9

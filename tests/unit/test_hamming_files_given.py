@@ -1,4 +1,4 @@
-"""Files that are given to Hamming search: what changes, holds gaps or is no file, and targets that several write."""
+"""Input files of Hamming search that change, have gaps or are not regular files, and targets with several writers."""
 
 import os
 import threading
@@ -32,7 +32,7 @@ def test_a_file_that_changes_between_passes_is_refused(tmp_path, step):
                 mapped = np.load(source, mmap_mode="r+")
                 mapped[:] = mapped[:] ^ np.uint64(0xF0F0F0F0F0F0F0F0)
                 mapped.flush()
-                # Nothing but what was read tells.
+                # Only the bytes read differ.
                 os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     with pytest.raises(InvalidInput, match="the file changed while it was in use"):
@@ -45,7 +45,7 @@ def sketches():
 
 
 def with_gap(tmp_path, bits, *, in_a_word=False):
-    """A Parquet file of sketches whose row 3 is null, or a word of it."""
+    """Return a Parquet file of sketches in which row 3, or one of its words, is null."""
     texts = [f"a b c {i}" for i in range(50)]
     path = tmp_path / "gap.parquet"
     likewise.sketch(texts, Recipe.simhash(bits=bits)).write(path)
@@ -120,7 +120,7 @@ def test_long_names_and_what_the_dead_left(tmp_path):
 
 
 def irregular(tmp_path):
-    """What has a name and is not a regular file; a device is named by a link and may be read alone."""
+    """Return paths of a FIFO, a directory, and a link to a FIFO."""
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "directory").mkdir()
     os.mkfifo(tmp_path / "named")

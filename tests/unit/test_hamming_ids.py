@@ -1,4 +1,4 @@
-"""Ids, rows and numbers at the doors of Hamming search: what is taken, exactly, and what is refused."""
+"""Ids, rows and numbers in calls of Hamming search: what exactly is accepted and rejected."""
 
 import numpy as np
 import pandas as pd

@@ -18,7 +18,7 @@ KINDS = ["random", "clustered", "templated", "constant", "few"]
 
 
 def codes_of(kind: str, n: int, bits: int, seed: int = 1) -> list[int]:
-    """Fingerprints as integers: uniform, round few centers, of few free bits, low bits only, of few values."""
+    """Return fingerprints as integers: uniform, near few centers, with few free bits, low bits only, or few values."""
     random = np.random.default_rng(seed)
 
     def number() -> int:
@@ -280,12 +280,12 @@ def test_refusals():
 
 
 def test_most_candidates_of_a_query():
-    """Four tables of 16 bits, each with a directory over the first nine of them."""
+    """Four tables of 16 bits, each with a directory over its first nine bits."""
     words = np.arange(512, dtype=np.uint64) << np.uint64(55)
     words[:300] |= np.arange(300, dtype=np.uint64) << np.uint64(7)
     index = HammingIndex(words, plan=even_keys(64, 3, 4), threads=1)
     assert index.stats["most_candidates"] == 0
-    # One agrees in the highest bits, all in the next and the next, one in the lowest; the other query meets fewer.
+    # One agrees in the highest bits, all in the next two blocks, one in the lowest; the other query meets fewer.
     index.query_batch(np.array([5 << 7, 1 << 31], np.uint64))
     assert index.stats["most_candidates"] == 1 + 512 + 512 + 1
     # The first and the last 212 agree in the lowest bits.
@@ -299,7 +299,7 @@ def test_most_candidates_of_a_query():
 
 
 def test_oversize_buckets_are_refined():
-    """Half of the fingerprints share all bits of two keys: their bucket is large, what is compared of it is not."""
+    """Half of the fingerprints agree in two keys: their bucket is large, but few of its members are compared."""
     random = np.random.default_rng(3)
     words = random.integers(0, 1 << 64, 60_000, np.uint64)
     words[::2] = words[::2] & np.uint64((1 << 32) - 1) | np.uint64(0x1234_5678 << 32)

@@ -1,4 +1,4 @@
-"""Queries against a file that is read once: exact for every kind of file, resumable, true to its beginning."""
+"""Queries against a file read once: exact for every kind of file, resumable, and bound to its original arguments."""
 
 import itertools
 import os
@@ -20,7 +20,7 @@ KINDS = ("flat", "npy", "parquet")
 
 
 def codes(rng, num, bits):
-    """Fingerprints near few centers, so that every radius finds some."""
+    """Return fingerprints near few centers, so that every radius finds some."""
     num_words = -(-bits // 64)
     words = rng.integers(0, 2**64, (num, num_words), dtype=np.uint64)
     centers = rng.integers(0, num, num) % 40
@@ -36,7 +36,7 @@ def codes(rng, num, bits):
 
 
 def expected(queries, stream, within):
-    """Every (query, row, distance), by comparing all."""
+    """Return every (query, row, distance), by comparing all."""
     a, b = queries.reshape(len(queries), -1), stream.reshape(len(stream), -1)
     distances = np.bitwise_count(a[:, None, :] ^ b[None, :, :]).sum(axis=2)
     of_query, row = np.nonzero(distances <= within)
@@ -123,7 +123,7 @@ def test_a_stopped_run_goes_on_and_ends_the_same(tmp_path, monkeypatch):
             assert hamming_stream(queries, path, 4, out=out, progress=stop) == num_pairs
         except Stopped:
             attempts += 1
-            # What a kill may leave: half a part, and half a progress.
+            # What a kill may leave: a partial part, and partial progress.
             work = tmp_path / ".out.parquet.unfinished"
             (work / "part-009999.parquet").write_bytes(b"half")
             (work / "progress.json.unfinished").write_bytes(b"{")

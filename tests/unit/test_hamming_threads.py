@@ -1,4 +1,4 @@
-"""Threads search one HammingIndex while others add and remove: nothing is missed that was there all the time."""
+"""Threads search one HammingIndex while others add and remove: no row that is present throughout is missed."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +13,11 @@ SEARCHERS, ADDERS = 3, 2
 
 
 class Shared:
-    """One index, and what is known of it: `code_of` by row once an add has returned, rows about to go, rows gone."""
+    """One index and its state: `code_of` by row after an add has returned, rows about to be removed, removed rows."""
 
     def __init__(self) -> None:
         random = np.random.default_rng(11)
-        # Of few free bits, so that a query finds many rows and not only its own.
+        # Few free bits, so that a query finds many rows and not only its own.
         codes = random.integers(0, 1 << 64, NUM_FIRST + NUM_ADDED, np.uint64) & np.uint64(0xFF00_0000_00FF_FF0F)
         self.index = HammingIndex(codes[:NUM_FIRST], within=WITHIN, threads=1)
         self.waiting = [codes[at : at + NUM_AT_ONCE] for at in range(NUM_FIRST, len(codes), NUM_AT_ONCE)]
@@ -29,7 +29,7 @@ class Shared:
         self.running = ADDERS + 1
 
     def add(self) -> None:
-        """Add batch after batch, and publish each when it is in."""
+        """Add batch after batch, and publish each when it is added."""
         try:
             while True:
                 with self.lock:
@@ -44,7 +44,7 @@ class Shared:
                 self.running -= 1
 
     def remove(self) -> None:
-        """Remove every fourth row that is known, until the adders are done."""
+        """Remove every fourth known row, until the adders are done."""
         is_last = False
         try:
             while not is_last:
@@ -60,7 +60,7 @@ class Shared:
                 self.running -= 1
 
     def search(self, seed: int) -> int:
-        """Search near rows that are in, alone and in batches, until all else is done; how many searches."""
+        """Search near present rows, alone and in batches, until all else is done; return the number of searches."""
         random = np.random.default_rng(seed)
         num = 0
         while True:
@@ -69,7 +69,7 @@ class Shared:
                 is_last = self.running == 0
                 present = list(self.code_of.items())
                 gone = set(self.gone)
-            # Batches beyond 4096 queries are sorted.
+            # Batches of more than 4096 queries are sorted.
             picked = [present[i] for i in random.integers(0, len(present), 5_000 if num % 4 == 0 else 1)]
             bits = random.integers(0, 64, len(picked)).tolist()
             queries = [code ^ (1 << bit) for (_, code), bit in zip(picked, bits, strict=True)]
@@ -98,7 +98,7 @@ def test_searches_run_while_rows_come_and_go():
         for future in others:
             future.result()
         assert all(future.result() > 1 for future in searchers)
-    # Whatever was found was truly that near.
+    # Every result has the stated distance.
     assert len(shared.results) > SEARCHERS
     for query, rows, distances in shared.results:
         assert distances == [(shared.code_of[row] ^ query).bit_count() for row in rows]

@@ -1,4 +1,4 @@
-"""Locks of open files: of this system for real, of Windows by what its calls are given."""
+"""Locks of open files: real on this system, and for Windows by the arguments of its calls."""
 
 import json
 import os
@@ -21,7 +21,7 @@ TEMPORARY = 1 << 30
 
 
 class FakeWindows(types.ModuleType):
-    """The locks of Windows: of bytes, from where the file stands."""
+    """The locks of Windows: on bytes, from the file position."""
 
     LK_NBLCK = 2
 
@@ -74,7 +74,7 @@ def test_on_windows_a_file_that_gets_its_name_is_open_nowhere(windows, tmp_path)
     if before is not None:
         assert len(os.listdir("/proc/self/fd")) == len(before)
     assert not windows.held
-    # What another writer has begun is not taken for left.
+    # A file that another writer has begun is not taken for a leftover.
     other = WholeFile(tmp_path / "name")
     other.unfinished.write_bytes(b"other")
     whole.finish()

@@ -133,7 +133,7 @@ def test_texts_are_compared_normalized():
     [(65_536, "character", (65_535, 65_536)), (65_538, "token", (2, 32_769)), (200_002, "line", (1, 1))],
 )
 def test_the_unit_follows_from_size(num_bytes, unit, lengths):
-    # 65,535 scalars on the shorter side, without a border between words.
+    # 65,535 scalars on the shorter side, without a word boundary.
     shorter = "y" * 65_535 if unit == "character" else "a\nb" if unit == "token" else "\n a b\r\n\n"
     longer = "y" * num_bytes if unit == "character" else "a " * (num_bytes // 2 - 1) + "ab"
     found = measures.Alignment.of_texts(shorter, longer)
@@ -212,7 +212,7 @@ def test_items_of_sequences_that_agree():
 
 def test_recipes_by_dice_and_overlap():
     minhash, shingles = likewise.Recipe.minhash, likewise.Recipe.shingles
-    # Dice of .75 is Jaccard of .6, for any two sets: the same bands and the same recall.
+    # Dice .75 is Jaccard .6, for any two sets: the same bands and the same recall.
     dice, jaccard = minhash(0.75, measure="dice").resolve(), minhash(0.6).resolve()
     assert (dice.sketch.bands, dice.sketch.rows) == (jaccard.sketch.bands, jaccard.sketch.rows)
     assert dice.stated_recall == pytest.approx(jaccard.stated_recall)

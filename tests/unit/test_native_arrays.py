@@ -1,4 +1,4 @@
-"""Arrays across the seam: what goes in, what comes out, which mistakes are named."""
+"""Arrays passed to and from the native module: accepted inputs, outputs, and the mistakes that errors name."""
 
 import numpy as np
 import pytest

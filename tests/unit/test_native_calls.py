@@ -1,4 +1,4 @@
-"""Every door of the native module once, and how calls end: errors, threads, Ctrl-C, fork."""
+"""Every function of the native module once, and how calls end: errors, threads, Ctrl-C, fork."""
 
 import itertools
 import multiprocessing
@@ -180,7 +180,7 @@ def test_feature_sets_and_leaders(texts, rules):
         sets.verify(u32(9), u32(0), measure="jaccard", threshold=0.4)
     with pytest.raises(InvalidParameter, match="positions"):
         sets.add(u32(10), texts.take(u32(0)))
-    # Documents 0 to 2 whose sets lie at 1, 5 and 0; the second is removed, and needs no set.
+    # Documents 0 to 2 with sets at 1, 5 and 0; the second is removed and needs no set.
     states = np.array([1, 2, 1], np.uint8)
     documents = partial(sets.verify_documents, measure="jaccard", threshold=0.4)
     values, num_measured = documents(u32(2, 2), u32(0, 1), u32(1, 5, 0), states, threads=2)
@@ -220,7 +220,7 @@ def test_aligned_diff():
 
 @pytest.fixture(scope="module")
 def many():
-    """About 100 MB: seconds of work."""
+    """Return about 100 MB of texts: seconds of work."""
     words = " ".join(f"word{i}" for i in range(3000))
     return Texts.concat([Texts.from_list([f"{i} {words}" for i in range(100)])] * 40)
 
@@ -241,7 +241,7 @@ def test_ctrl_c_ends_a_long_call(many, rules):
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    # The time of processors, of which other processes take none: of 4,000 such parts, less than half was done.
+    # Processor time, independent of other processes: less than half of 4,000 such parts was done.
     assert time.process_time() - began < 2000 * of_a_part
 
 
@@ -258,7 +258,7 @@ def test_other_threads_run_during_a_call(many, rules):
     thread.start()
     num_during = 0
     try:
-        # As often as it takes on a busy machine; a call that let nobody run would be repeated in vain.
+        # As often as a busy machine needs; a call that holds the lock would fail every time.
         for _ in range(50):
             start = time.monotonic()
             _native.sketch_simhash(many, rules, bits=64)

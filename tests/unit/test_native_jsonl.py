@@ -1,4 +1,4 @@
-"""JSON Lines across the seam; what lines mean is tested in Rust."""
+"""JSON Lines through the native module; the meaning of lines is tested in Rust."""
 
 import json
 import os

@@ -136,7 +136,7 @@ def test_wrong_arrow_objects_are_named():
 
 
 def damaged(offsets, text, kind):
-    """An array of two texts; PyArrow checks what it is given, so the damage is done afterwards."""
+    """Return an invalid array of two texts; PyArrow checks its input, so it is damaged afterwards."""
     offsets = np.array(offsets, np.int64 if kind == pa.large_string() else np.int32)
     held_offsets, held_text = np.array([0, 1, 2], offsets.dtype), np.zeros(2, np.uint8)
     array = pa.Array.from_buffers(kind, 2, [None, pa.py_buffer(held_offsets), pa.py_buffer(held_text)])

@@ -1,4 +1,4 @@
-"""Which pairs speak for a threshold: those that share a band, of each document the first by digest."""
+"""Pairs nominated for choosing a threshold: those that share a band, for each document the first by digest."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from likewise.batch.decide.auto_threshold import MOST_PARTNERS, _Nominator, _Par
 
 
 def sharing(one, others):
-    """Pairs of signatures with two neighboring slots (even, odd) equal."""
+    """Return pairs of signatures with two neighboring slots (even, odd) equal."""
     return {
         (a, b)
         for a, mine in enumerate(one.tolist())
@@ -20,7 +20,7 @@ def sharing(one, others):
 @pytest.mark.parametrize("place_bits", [2, 18])
 @pytest.mark.parametrize("most_hits", [3, 1 << 20])
 def test_pairs_that_share_a_band_are_nominated_once(monkeypatch, place_bits, most_hits):
-    # So few first bits that one place is walked from to many keys.
+    # So few leading bits that one place leads to many keys.
     monkeypatch.setattr(auto_threshold, "_PLACE_BITS", place_bits)
     monkeypatch.setattr(auto_threshold, "_HITS_AT_ONCE", most_hits)
     random = np.random.default_rng(3)
@@ -45,7 +45,7 @@ def test_each_document_has_its_first_partners_by_digest():
     found, every, gone = _Partners(5), {a: [] for a in range(5)}, set()
     for level in range(6):
         a = random.choice([0, 0, 0, 1, 2], 90)
-        # Digests of later levels are higher. The last document of two has another digest in each of its copies.
+        # Digests of later levels are higher. The last of two documents has a different digest in each of its copies.
         digests = random.integers(0, 60, 90).astype(np.uint64) + np.uint64(1000 * level)
         rows = digests.astype(np.int64) * 3 + random.integers(0, 2, 90)
         equal = rows % 128

@@ -1,4 +1,4 @@
-"""What notebooks show of results: short, and nothing in a document can become markup."""
+"""Results shown in notebooks: short, and nothing in a document becomes markup."""
 
 from html.parser import HTMLParser
 
@@ -10,7 +10,7 @@ HOSTILE = "<script>alert('x')</script> one fine day & night \u202e by the sea wi
 
 
 class Tags(HTMLParser):
-    """Tags and text of a fragment, each tag closed."""
+    """Tags and text of a fragment; every tag must be closed."""
 
     def __init__(self, markup):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What is left of an output directory that is never filled."""
+"""What remains of an output directory that is never filled."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_interrupted_while_it_is_claimed_nothing_remains(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt), OutputDirectory(tmp_path / "out", {}):
         pass
     assert not (tmp_path / "out").exists()
-    # A directory that stood there stays.
+    # An existing directory is kept.
     (tmp_path / "empty").mkdir()
     with pytest.raises(KeyboardInterrupt), OutputDirectory(tmp_path / "empty", {}):
         pass

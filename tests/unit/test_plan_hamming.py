@@ -22,7 +22,7 @@ def positions(mask):
 
 
 def test_every_plan_of_the_frontier_finds_every_pattern_of_errors():
-    # All patterns of at most two errors of 32 bits, against the masks as they come out.
+    # All patterns of at most two errors in 32 bits, against the masks of the plan.
     plan = plan_hamming(50_000, bits=32, within=2)
     patterns = [set(p) for weight in range(3) for p in itertools.combinations(range(32), weight)]
     searched = [search for search in plan.searches if search.keys]
@@ -122,7 +122,7 @@ def test_skew_costs_and_balanced_blocks_help(tmp_path):
     balanced = plan_hamming(10_000_000, bit_frequencies=shares, bit_dependence=dependence)
     assert balanced.chosen.batch_us > uniform.chosen.batch_us
     four = next(search for search in balanced.searches if search.is_historical and search.num_tables == 4)
-    # Every block gets half of its bits from the telling half of the fingerprint.
+    # Every block gets half of its bits from the informative half of the fingerprint.
     assert [sum(bit >= 32 for bit in positions(key.mask)) for key in four.keys] == [8, 8, 8, 8]
     np.save(tmp_path / "sample.npy", codes)
     ran = likewise_command("plan", "--n", "1e7", "--sample", str(tmp_path / "sample.npy"), "--json")
@@ -131,7 +131,7 @@ def test_skew_costs_and_balanced_blocks_help(tmp_path):
 
 
 def test_dependent_bits_are_found_and_priced():
-    # Two kinds of text: within a kind the bits agree more often than between them.
+    # Two kinds of text: bits agree more often within a kind than between kinds.
     rng = np.random.default_rng(5)
     kind = rng.random((5000, 1)) < 0.5
     leaning = np.where(kind, 0.65, 0.35) * np.ones(64)
@@ -149,7 +149,7 @@ def test_dependent_bits_are_found_and_priced():
 
 
 def test_wide_radii_are_planned_at_once():
-    # The steps are counted in the core's own tests; here only that no radius is refused.
+    # The core's own tests count the steps; here, no radius may be rejected.
     for bits, within in [(128, 20), (128, 24), (256, 64), (64, 31)]:
         plan = plan_hamming(20_000, bits=bits, within=within)
         assert plan.chosen.family == "scan"
@@ -176,7 +176,7 @@ def test_columns_stand_apart(options):
     assert not re.search(r"\b1 (tables|blocks)\b", text)
     for search in plan["searches"]:
         (line,) = (line for line in text.splitlines() if line[2:].startswith(f"{search['name']}  "))
-        # Two figures that touch would make one with two points or two exponents.
+        # Adjacent figures would form one with two points or two exponents.
         figures = re.split(r" {2,}", line[2 + len(search["name"]) :].strip())
         assert len(figures) == 6, line
 
@@ -225,7 +225,7 @@ def test_calibration_measures_what_it_says(tmp_path):
     costs = Costs.read(path)
     sizes, latencies, overlapped = zip(*costs.memory, strict=True)
     assert list(sizes) == sorted(sizes)
-    # Memory is slower than the first cache, and reads that wait are slower than reads that were asked for.
+    # Memory is slower than the first cache, and dependent reads are slower than prefetched ones.
     assert latencies[5] > 3 * latencies[0]
     assert latencies[5] > overlapped[5]
     assert likewise_command("plan", "--n", "1e6", "--costs", str(path)).status == 0

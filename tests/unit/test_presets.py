@@ -1,4 +1,4 @@
-"""Presets are fields and nothing else: by name, with options in place of single ones, in Python and in commands."""
+"""Presets are only fields: by name, with options replacing single ones, in Python and in commands."""
 
 import json
 from typing import get_args
@@ -13,7 +13,7 @@ from likewise.errors import InvalidParameter
 from likewise.recipe.presets import PRESETS, Preset
 from tests.command import jsonl, likewise_command
 
-# What each stands for, said a second time.
+# The fields of each preset, repeated independently.
 MEANT = {
     "default": Recipe.minhash("auto", shingle=2, weights="idf", short_margin=1.0),
     "online": Recipe.minhash(0.55, shingle=3, weights="none", short_margin=1.0),

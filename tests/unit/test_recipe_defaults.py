@@ -1,4 +1,4 @@
-"""What a recipe takes where nothing is said, and that saying it changes nothing."""
+"""The defaults of a recipe; stating them explicitly changes nothing."""
 
 import pytest
 

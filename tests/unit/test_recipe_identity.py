@@ -1,4 +1,4 @@
-"""A recipe's identity: the hash that the definition spells, and every field that decides counts."""
+"""A recipe's identity: the hash given in the definition, which every field that affects answers changes."""
 
 import hashlib
 
@@ -6,7 +6,7 @@ import pytest
 
 import likewise
 
-# Spelled by hand: fields at their first default (tokens, shingle, seed, num_slots, ...) are left out for ever.
+# Written by hand: fields at their first default (tokens, shingle, seed, num_slots, ...) are always left out.
 SPELLED = (
     '{"bands":18,"measure":"jaccard","method":"minhash","overflow":"exact","rows":7,"sketch_version":1,'
     '"text_version":"1/unicode-17.0.0","threshold":0.8,"weights":"none"}'

@@ -1,4 +1,4 @@
-"""A recipe is a sum: its `sketch` has the fields of its own method, and no others."""
+"""A recipe is a sum type: its `sketch` has the fields of its own method only."""
 
 import dataclasses
 import pickle
@@ -10,7 +10,7 @@ from likewise import InvalidParameter, Recipe
 from likewise.recipe.methods import Bloom, Exact, MinHash, Shingles, SimHash, SimHashDistance, SimHashMeasured
 from tests.recipes import RECIPES
 
-# The fields of each kind, spelled out.
+# The fields of each kind.
 OWN = {
     MinHash: {"num_slots", "slot_bits", "scheme", "recall", "bands", "rows", "overflow"},
     SimHashMeasured: {"bits", "within", "recall"},

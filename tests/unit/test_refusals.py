@@ -1,4 +1,4 @@
-"""Mistakes that once passed in silence or under another name."""
+"""Mistakes that must be rejected with an error that names them."""
 
 from fractions import Fraction
 
@@ -92,7 +92,7 @@ def test_a_row_number_is_no_choice_of_sketches():
 
 
 def test_columns_of_ids_are_told_from_those_of_texts(tmp_path):
-    # What a table has of whole numbers with one missing.
+    # A column of whole numbers with one missing, as tables store it.
     missing = pa.array([1.0, None])
     with likewise.Index(tmp_path / "seen.lw") as index:
         for call in (lambda ids: likewise.dedup(["a", "b"], ids=ids), lambda ids: index.add_batch(ids, ["a", "b"])):

@@ -1,4 +1,4 @@
-"""What a session shows of a result is a line, however many documents it is about."""
+"""A result is shown in one line, however many documents it has."""
 
 import likewise
 

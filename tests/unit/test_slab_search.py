@@ -1,4 +1,4 @@
-"""A search by distance slab by slab gives the candidates of one that holds all tables at once."""
+"""Searching by distance slab by slab gives the candidates of a search that holds all tables at once."""
 
 from types import SimpleNamespace
 
@@ -18,7 +18,7 @@ RECIPE = likewise.Recipe.simhash(bits=64, within=5).resolve()
 
 
 def near_fingerprints(num, seed):
-    """A few centers, and fingerprints some bits away from them."""
+    """Return fingerprints a few bits away from a few centers."""
     random = np.random.default_rng(seed)
     centers = random.integers(0, 2**64, 6, np.uint64)
     flips = np.bitwise_or.reduce(np.uint64(1) << random.integers(0, 64, (num, 3), np.uint64), axis=1)
@@ -26,7 +26,7 @@ def near_fingerprints(num, seed):
 
 
 def all_candidates(search, first, sizes, states, max_pairs):
-    """Every candidate from a position on; positions are removed as a run would: where a kept one is near."""
+    """Return all candidates from a position on, removing positions near a kept one, as a run does."""
     num = len(states)
     states, low, number, found = states.copy(), first, 0, []
     while low < num:
@@ -39,7 +39,7 @@ def all_candidates(search, first, sizes, states, max_pairs):
         for position in range(low, some.end):
             matched = any(later == position and states[earlier] == KEPT for later, earlier, _ in pairs)
             states[position] = REMOVED if matched else KEPT
-        # What was removed in this very range may be listed, or not.
+        # A position removed within this range may or may not be listed.
         found += [pair for pair in pairs if states[pair[1]] == KEPT]
         low, number = some.end, number + 1
     return found, states
@@ -64,7 +64,7 @@ def test_candidates_are_the_same(num, slab, sizes, max_pairs, late, most, seed):
     whole = DistanceSearch(documents, collapsed, RECIPE.sketch, 1)
     wanted, verdicts = all_candidates(whole, 0, [num], states, 2**40)
     first = int(late * num)
-    # A run that is continued knows the verdicts before.
+    # A continued run knows the earlier verdicts.
     states[:first] = verdicts[:first]
     with pytest.MonkeyPatch.context() as context:
         context.setattr(slab_search, "_MOST_PUT_ASIDE", most)

@@ -1,4 +1,4 @@
-"""Orders made part by part are those of one sort."""
+"""Orders computed in parts equal those of one sort."""
 
 import tracemalloc
 

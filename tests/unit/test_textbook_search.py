@@ -1,4 +1,4 @@
-"""The searches of the literature, run: equal with each other, with brute force and with the index."""
+"""The searches from the literature agree with each other, with brute force and with the index."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from likewise.theory.textbook_search import historical_names, historical_search
 
 
 def neighborly(rng, num, bits):
-    """Fingerprints among which some are equal and some a few bits apart."""
+    """Return fingerprints, some of which are equal and some a few bits apart."""
     codes = rng.integers(0, 2**bits, num, dtype=np.uint64, endpoint=False) if bits < 64 else rng.integers(
         0, 2**64, num, dtype=np.uint64
     )  # fmt: skip
@@ -42,7 +42,7 @@ def test_all_find_the_same(bits, within, num):
 
 
 def test_a_key_too_few_is_seen_to_miss():
-    # The comparison above can fail: without one of its four tables the search loses a neighbor.
+    # The comparison above can fail: without one of its four tables, the search misses a neighbor.
     codes = np.array([0, 0b111 << 48], np.uint64)
     search = historical_search("4 blocks", codes)
     assert search.query(1 << 20 | 1 << 40).tolist() == [0]

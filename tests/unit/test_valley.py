@@ -1,4 +1,4 @@
-"""The rule that chooses a threshold agrees with its oracle, and says why where it cannot."""
+"""The rule that chooses a threshold agrees with its oracle, and gives a reason if it cannot choose."""
 
 import decimal
 import random
@@ -29,7 +29,7 @@ def told(choice):
 
 
 def mixture(seed, measure="jaccard"):
-    """A falling background, duplicates above it, and rounded values that lie on the edges of bins."""
+    """Return a falling background, duplicates above it, and rounded values on the edges of bins."""
     draw = random.Random(seed)
     pairs = [(min(1.0, 0.26 + draw.expovariate(draw.choice([8, 15, 30]))), draw.randrange(400), 1) for _ in range(600)]
     pairs += [(min(1.0, max(0.3, draw.gauss(0.8, 0.1))), draw.randrange(400), draw.randint(1, 4)) for _ in range(300)]
@@ -47,7 +47,7 @@ def test_mixtures_have_the_threshold_of_the_oracle(seed, measure):
     assert told(choice) == oracle.valley(pairs, measure)
     random.Random(seed).shuffle(pairs)
     assert found(pairs, measure) == choice
-    # A pair that stands for several is as good as several.
+    # A pair that stands for several equals several pairs.
     assert (
         found([(similarity, document, 1) for similarity, document, many in pairs for _ in range(many)], measure)
         == choice
@@ -140,7 +140,7 @@ def test_the_density_counts_pairs_in_a_hundredth():
     choice = found([(0.6, number, 2) for number in range(40)])
     density = dict(choice.curve)
     assert density[0.6] == pytest.approx(80 * 10 / 40)
-    # All of the kernel together is all pairs.
+    # The kernel's weights add up to all pairs.
     assert sum(density.values()) == pytest.approx(80)
     assert density[0.64] == 0
 

@@ -1,4 +1,4 @@
-"""A file has its name only when it is complete, whoever else writes one of that name."""
+"""A file gets its name only when complete, even if others write one of that name."""
 
 import os
 import subprocess
@@ -106,7 +106,7 @@ def test_an_interrupt_behind_the_close_closes_nothing_else(tmp_path, monkeypatch
         patch.setattr(os, "close", interrupted)
         with pytest.raises(KeyboardInterrupt):
             whole.finish()
-    # The number now belongs to another file.
+    # The number is reused for another file.
     other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)
     assert other == closed[0]
     whole.discard()

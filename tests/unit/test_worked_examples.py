@@ -1,4 +1,4 @@
-"""Examples that the literature works through by hand; those of weights stand in tests/oracle/test_weights.py."""
+"""Examples worked by hand in the literature; those of weights are in tests/oracle/test_weights.py."""
 
 from fractions import Fraction
 from itertools import permutations, product
@@ -30,7 +30,7 @@ def test_fingerprints_at_distance_3(a, b):
 
 
 def test_min_hashes_are_equal_with_the_probability_of_the_jaccard_similarity():
-    """Of any two sets of up to five things, by all 120 permutations of the rows of their matrix."""
+    """For any two sets of up to five elements, over all 120 row permutations of their matrix."""
     orders = list(permutations(range(5)))
     columns = list(product([0, 1], repeat=5))
     first = {
@@ -49,15 +49,15 @@ def test_min_hashes_are_equal_with_the_probability_of_the_jaccard_similarity():
 
 
 def test_a_remainder_is_not_locality_sensitive():
-    """Hash(x) = x % 8: 255 and 1023 meet though far apart, 255 and 257 do not though near."""
+    """Hash(x) = x % 8: 255 and 1023 collide though far apart, 255 and 257 do not though near."""
     near, far = (255, 257), (255, 1023)
     assert far[0] % 8 == far[1] % 8
     assert near[0] % 8 != near[1] % 8
-    # No two numbers at distance 2 meet and all at distance 768 do: p1 = 0 and p2 = 1, the wrong way round.
+    # No two numbers at distance 2 collide, and all at distance 768 do: p1 = 0 and p2 = 1, the wrong way round.
     numbers = np.arange(10_000)
     assert (numbers % 8 == (numbers + 2) % 8).mean() == 0.0
     assert (numbers % 8 == (numbers + 768) % 8).mean() == 1.0
-    # Stretches of 8 at random places are locality sensitive.
+    # Intervals of 8 at random offsets are locality sensitive.
     family = PStableFamily(1, width=8.0)
     values = family.draw(1, num=2000)([[255.0], [257.0], [1023.0]])
     meet_near, meet_far = ((values[0] == values[other]).mean() for other in (1, 2))

@@ -1,4 +1,4 @@
-//! How do arrays pass between Python and Rust without a copy?
+//! Arrays passed between Python and Rust without a copy.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
@@ -29,7 +29,7 @@ enum Values {
 }
 
 impl Values {
-    /// Address, length, bytes a value, and format as the struct module writes it.
+    /// Address, length, bytes per value, and format in the notation of the struct module.
     fn parts(&self) -> (*const c_void, usize, usize, &'static CStr) {
         match self {
             Values::U8(v) => (v.as_ptr().cast(), v.len(), 1, c"B"),
@@ -123,7 +123,7 @@ impl Array {
     }
 }
 
-/// A value that arrays may hold, with NumPy's name of it.
+/// A type of array values, with its NumPy name.
 pub trait Item: Element + Send + Sync {
     const NAME: &'static str;
 }
@@ -143,8 +143,8 @@ impl Item for f64 {
     const NAME: &'static str = "float64";
 }
 
-/// The values of an array that Python gave. A writable one is copied, since another thread may write to it while the
-/// interpreter lock is released; a read-only one is used where it lies.
+/// The values of an array from Python. A writable one is copied, since another thread may write to it while the
+/// interpreter lock is released; a read-only one is used in place.
 pub enum Input<T: Item> {
     Copied(Vec<T>),
     Shared(PyBuffer<T>),
@@ -168,7 +168,7 @@ impl<T: Item> Input<T> {
         let Ok(buffer) = PyBuffer::<T>::get(object) else {
             return Err(wrong(&describe(object)));
         };
-        // The element type above is told by its letter alone.
+        // The check of the element type above sees only its letter.
         if matches!(buffer.format().to_bytes().first(), Some(b'>' | b'!')) {
             return Err(wrong(&describe(object)));
         }
@@ -184,7 +184,7 @@ impl<T: Item> Input<T> {
         Ok(Input::Copied(cells.iter().map(|cell| cell.get()).collect()))
     }
 
-    /// As [`take`](Self::take), `None` for Python's `None`.
+    /// Like [`take`](Self::take), with `None` for Python's `None`.
     pub fn take_option(
         name: &str,
         object: Option<&Bound<'_, PyAny>>,
@@ -197,8 +197,8 @@ impl<T: Item> Input<T> {
         match self {
             Input::Copied(values) => values,
             Input::Shared(buffer) if buffer.item_count() == 0 => &[],
-            // SAFETY: `take` found the buffer contiguous, aligned and of type T, and `buffer` keeps it alive. It is read-only:
-            // its owner does not write while it is exported.
+            // SAFETY: `take` found the buffer contiguous, aligned and of type T, and `buffer` keeps it alive. It is
+            // read-only: its owner does not write while it is exported.
             Input::Shared(buffer) => unsafe {
                 std::slice::from_raw_parts(buffer.buf_ptr().cast::<T>(), buffer.item_count())
             },
@@ -206,7 +206,7 @@ impl<T: Item> Input<T> {
     }
 }
 
-/// What an object is, for people: the dtype of an array, else its type.
+/// Describes an object for error messages: the dtype of an array, or the type.
 fn describe(object: &Bound<'_, PyAny>) -> String {
     match (object.getattr("dtype"), object.getattr("ndim")) {
         (Ok(dtype), Ok(num_dimensions)) => format!("dtype {dtype}, {num_dimensions}-D"),

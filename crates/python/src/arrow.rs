@@ -1,6 +1,6 @@
-//! How do string columns pass to and from Python by the Arrow PyCapsule protocol?
+//! String columns to and from Python by the Arrow PyCapsule protocol.
 //!
-//! Nothing that comes in is believed: types, nulls, offsets and UTF-8 are all checked before use.
+//! Input is not trusted: types, nulls, offsets and UTF-8 are all checked before use.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ struct Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: a stream whose release is set is owned by us and was not released yet.
+            // SAFETY: a stream whose release is set is owned by us and has not been released.
             unsafe { release(self) }
         }
     }
@@ -57,7 +57,7 @@ impl Stream {
             release: None,
             private_data: std::ptr::null_mut(),
         };
-        // SAFETY: a capsule of this name holds a valid stream; what stays behind is marked as released.
+        // SAFETY: a capsule of this name holds a valid stream; the replaced one is marked as released.
         let stream = unsafe { std::ptr::replace(pointer.as_ptr(), empty) };
         match stream.release {
             Some(_) => Ok(stream),
@@ -72,7 +72,7 @@ impl Stream {
             return Ok(());
         }
         let text = match self.get_last_error {
-            // SAFETY: called on a live stream right after its failure, as the interface asks.
+            // SAFETY: called on a live stream right after its failure, as the interface requires.
             Some(last_error) => unsafe { last_error(self) },
             None => std::ptr::null(),
         };
@@ -113,8 +113,8 @@ impl Stream {
     }
 }
 
-/// Reads a column of strings from an object with `__arrow_c_stream__` or `__arrow_c_array__`; of another kind of
-/// `large_binary`, as [`write_column`] gave it.
+/// Reads a column of strings from an object with `__arrow_c_stream__` or `__arrow_c_array__`; for other kinds,
+/// one of `large_binary`, as made by [`write_column`].
 pub fn read_column(data: &Bound<'_, PyAny>, kind: Kind) -> Result<Column, Failure> {
     let py = data.py();
     let mut parts = Vec::new();
@@ -132,7 +132,7 @@ pub fn read_column(data: &Bound<'_, PyAny>, kind: Kind) -> Result<Column, Failur
         let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
         let schema = as_capsule(&schema)?.pointer_checked(Some(SCHEMA))?;
         let array = as_capsule(&array)?.pointer_checked(Some(ARRAY))?;
-        // SAFETY: capsules of these names hold a valid schema and array; both are moved out and left released.
+        // SAFETY: capsules of these names hold a valid schema and array; both are moved out and marked as released.
         let (schema, array) = unsafe {
             (
                 FFI_ArrowSchema::from_raw(schema.as_ptr().cast()),
@@ -185,7 +185,7 @@ fn arrow_failure(error: arrow_schema::ArrowError) -> Failure {
     Failure::input(format!("the Arrow data is damaged: {error}"))
 }
 
-/// Refuses early what is no column of strings.
+/// Rejects anything but a column of strings early.
 fn check_type(schema: &FFI_ArrowSchema, kind: Kind) -> Result<(), Failure> {
     let data_type = DataType::try_from(schema).map_err(arrow_failure)?;
     match &data_type {
@@ -213,10 +213,10 @@ fn is_text(data_type: &DataType) -> bool {
     }
 }
 
-/// Validates the data and keeps it alive. `first_row` is its place in the column, for messages.
+/// Validates the data and keeps it alive. `first_row` is its row in the column, for messages.
 fn to_chunk(data: ArrayData, first_row: usize) -> Result<Chunk, Failure> {
     if data.is_empty() {
-        // An empty slice may come without buffers.
+        // An empty slice may have no buffers.
         return Ok(Chunk::Picked {
             rows: Vec::new(),
             base: Arc::new(Column::new(Vec::new())),
@@ -301,7 +301,7 @@ fn dictionary<K: ArrowDictionaryKeyType>(
     })
 }
 
-/// The schema and array capsules of a column as `large_utf8`, of what is no text as `large_binary`.
+/// Returns the schema and array capsules of a column: `large_utf8` for texts, `large_binary` for other kinds.
 pub fn write_column<'py>(py: Python<'py>, column: &Column) -> Result<Bound<'py, PyTuple>, Failure> {
     let data = run(py, column.num_bytes, |_| {
         Ok(match column.kind {
@@ -310,7 +310,7 @@ pub fn write_column<'py>(py: Python<'py>, column: &Column) -> Result<Bound<'py, 
         })
     })?;
     let (array, schema) = to_ffi(&data).map_err(|error| Failure::Internal(error.to_string()))?;
-    // What the consumer does not move out is released when the capsule goes.
+    // Whatever the consumer does not move out is released with the capsule.
     let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
     let array = PyCapsule::new_with_value(py, array, ARRAY)?;
     Ok(PyTuple::new(py, [schema, array])?)

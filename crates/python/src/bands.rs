@@ -1,4 +1,4 @@
-//! Band buckets and what chooses bands.
+//! Band buckets, and the choice of bands.
 
 use likewise_core::bands;
 use likewise_core::sketch::Signatures;
@@ -18,7 +18,7 @@ pub struct BandBuckets {
     order: Input<u32>,
 }
 
-/// Signatures that Python gave.
+/// Signatures from Python.
 pub(crate) struct Rows {
     pub(crate) bytes: Input<u8>,
     num_slots: usize,
@@ -69,7 +69,7 @@ impl Rows {
     }
 }
 
-/// Raises where buckets have no level, or more than there are.
+/// Rejects a number of bucket levels that is zero or too large.
 pub(crate) fn check_levels(num_levels: u32) -> Result<(), Failure> {
     if !(1..=bands::NUM_LEVELS).contains(&num_levels) {
         return Err(Failure::parameter(
@@ -118,7 +118,7 @@ impl BandBuckets {
         })
     }
 
-    /// How often a document found its last bucket full.
+    /// Number of times that a document found its last bucket full.
     #[getter]
     fn num_capped(&self) -> u64 {
         self.buckets.num_capped()
@@ -130,13 +130,13 @@ impl BandBuckets {
         self.buckets.crowded().to_vec().into()
     }
 
-    /// Bytes held, the signatures not counted.
+    /// Bytes held, excluding the signatures.
     #[getter]
     fn num_bytes(&self) -> usize {
         self.buckets.num_bytes()
     }
 
-    /// Candidate pairs whose later position lies in `lo..hi`: `(later, earlier, num_considered)`.
+    /// Candidate pairs whose later position is in `lo..hi`: `(later, earlier, num_considered)`.
     #[pyo3(signature = (lo, hi, states=None, *, min_equal=0, threads=1, isa=None))]
     #[allow(clippy::too_many_arguments)]
     fn candidates(
@@ -154,7 +154,7 @@ impl BandBuckets {
         Ok((later, earlier, num_considered))
     }
 
-    /// The same up to `max_pairs` or a few more, and the end of the later positions that were looked at.
+    /// Like `candidates`, but up to `max_pairs` or a few more; also returns the end of the examined later positions.
     #[pyo3(signature = (lo, hi, states, max_pairs, *, min_equal=0, threads=1, isa=None))]
     #[allow(clippy::too_many_arguments)]
     fn candidates_up_to(
@@ -176,7 +176,7 @@ impl BandBuckets {
         if let Some(states) = states {
             check_same_length("states", states.len(), "order", num_positions)?;
         }
-        // About 200 candidates a document, each a look at a signature.
+        // About 200 candidates per document, each reads a signature.
         let num_bytes = range.len() * 4096;
         let pairs = run(py, num_bytes, |cancel| {
             Ok(self.buckets.candidates_up_to(
@@ -200,7 +200,7 @@ impl BandBuckets {
     }
 }
 
-/// Bands, rows a band, and the recall at the threshold.
+/// Bands, rows per band, and the recall at the threshold.
 #[pyfunction]
 pub fn plan_bands(num_slots: u32, threshold: f64, recall: f64) -> Result<(u32, u32, f64), Failure> {
     caught(|| {
@@ -215,7 +215,7 @@ pub fn s_curve(similarity: f64, bands: u32, rows: u32) -> Result<f64, Failure> {
     caught(|| Ok(bands::s_curve(similarity, bands, rows)))
 }
 
-/// Equal slots below which a pair is not measured.
+/// Number of equal slots below which a pair is not measured.
 #[pyfunction]
 pub fn min_equal_slots(num_slots: u32, threshold: f64) -> Result<u32, Failure> {
     caught(|| Ok(bands::min_equal_slots(num_slots, threshold)))

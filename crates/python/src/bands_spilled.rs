@@ -10,13 +10,13 @@ use crate::bands::{Rows, check_levels};
 use crate::door::{check_below, check_range, check_same_length, parse_isa, run};
 use crate::errors::Failure;
 
-/// Documents in their buckets, in order of priority, in little memory.
+/// Documents in their buckets, in order of priority, using little memory.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct SpilledBuckets {
     buckets: bands::SpilledBuckets,
     signatures: Rows,
     order: Input<u32>,
-    /// For messages: where the files are.
+    /// Location of the files, for messages.
     folder: PathBuf,
 }
 
@@ -64,7 +64,7 @@ impl SpilledBuckets {
         })
     }
 
-    /// How often a document found its last bucket full.
+    /// Number of times that a document found its last bucket full.
     #[getter]
     fn num_capped(&self) -> u64 {
         self.buckets.num_capped()
@@ -76,13 +76,13 @@ impl SpilledBuckets {
         self.buckets.crowded().to_vec().into()
     }
 
-    /// Bytes on disk, the signatures not counted.
+    /// Bytes on disk, excluding the signatures.
     #[getter]
     fn num_bytes(&self) -> usize {
         self.buckets.num_bytes()
     }
 
-    /// As [`crate::bands::BandBuckets`].
+    /// See [`crate::bands::BandBuckets`].
     #[pyo3(signature = (lo, hi, states, max_pairs, *, min_equal=0, threads=1, isa=None))]
     #[allow(clippy::too_many_arguments)]
     fn candidates_up_to(
@@ -104,7 +104,7 @@ impl SpilledBuckets {
         if let Some(states) = states {
             check_same_length("states", states.len(), "order", num_positions)?;
         }
-        // About 200 candidates a document, each a look at a signature.
+        // About 200 candidates per document, each reads a signature.
         let pairs = run(py, range.len() * 4096, |cancel| {
             let found = self.buckets.candidates_up_to(
                 max_pairs,

@@ -1,4 +1,4 @@
-//! Bands of sampled bits and what chooses them.
+//! Bands of sampled bits, and their choice.
 
 use likewise_hamming::Fingerprints;
 use likewise_hamming::bit_bands;
@@ -54,8 +54,8 @@ impl BitBandBuckets {
         Ok(BitBandBuckets { buckets })
     }
 
-    /// Pairs whose later position lies in `lo..hi`: `(later, earlier, distance, num_capped)`, or `None` where they are more than
-    /// `max_pairs`.
+    /// Pairs whose later position is in `lo..hi`: `(later, earlier, distance, num_capped)`, or `None` if there are
+    /// more than `max_pairs`.
     #[pyo3(signature = (lo, hi, *, max_pairs, threads=1, isa=None))]
     fn pairs(
         &self,
@@ -82,10 +82,11 @@ impl BitBandBuckets {
     }
 }
 
-/// Left and right rows and distances of the pairs within the radius that share a band, and the bands: `(bands, rows, recall)`.
+/// Left and right rows and distances of the pairs within the radius that share a band, and the bands:
+/// `(bands, rows, recall)`.
 type Pairs = (Array, Array, Array, (u32, u32, f64));
 
-/// Pairs of `order` within the radius, each found with this probability.
+/// Pairs of `order` within the radius, each found with probability `recall`.
 #[pyfunction]
 #[pyo3(signature = (fingerprints, bits, order, *, within, recall, seed=0, threads=1, isa=None))]
 #[allow(clippy::too_many_arguments)]
@@ -126,7 +127,7 @@ pub fn bit_band_pairs(
     ))
 }
 
-/// Bands, bits a band, and the recall at the radius.
+/// Bands, bits per band, and the recall at the radius.
 #[pyfunction]
 pub fn plan_bit_bands(bits: u32, within: u32, recall: f64) -> Result<(u32, u32, f64), Failure> {
     check_bits(bits)?;

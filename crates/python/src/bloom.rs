@@ -12,7 +12,7 @@ use crate::features::FeatureRules;
 use crate::sketch::{Batch, SketchBatch};
 use crate::texts::Texts;
 
-/// Most bits that a feature sets.
+/// Maximum number of bits set by a feature.
 const MAX_HASHES: u32 = 64;
 
 fn check_filter(filter_bits: u32, num_hashes: u32) -> Result<usize, Failure> {
@@ -95,7 +95,7 @@ pub fn bloom_features(
     Ok(words.into())
 }
 
-/// The greatest number of features (weights counted) of a text.
+/// The largest number of features of a text, counting weights.
 #[pyfunction]
 #[pyo3(signature = (texts, rules, *, threads=1))]
 pub fn largest_set(
@@ -125,7 +125,7 @@ pub fn largest_set(
     })
 }
 
-/// MinHash signatures of the positions of the bits that are set, by bucket filling: bytes, 16 bits a slot.
+/// MinHash signatures of the positions of set bits, by bucket filling: bytes, 16 bits per slot.
 #[pyfunction]
 #[pyo3(signature = (filters, *, filter_bits, num_slots, seed=0, threads=1))]
 pub fn bloom_signatures(
@@ -178,7 +178,7 @@ pub fn bloom_signatures(
     Ok(bytes.into())
 }
 
-/// Similarities of pairs of filters by a measure on their bits.
+/// Similarities of pairs of filters, by a measure on their bits.
 #[pyfunction]
 pub fn bloom_similarities(
     py: Python<'_>,
@@ -215,7 +215,7 @@ fn parse_bit_measure(name: &str) -> Result<BitMeasure, Failure> {
     })
 }
 
-/// Filters in order of priority, and what is asked of their pairs.
+/// Filters in order of priority, and the condition on their pairs.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct BloomJoin {
     join: bloom::BloomJoin,
@@ -224,7 +224,7 @@ pub struct BloomJoin {
 
 #[pymethods]
 impl BloomJoin {
-    /// With a recall, `measure` and `threshold` are of the feature sets; without, of the bits.
+    /// With a recall, `measure` and `threshold` apply to the feature sets; without, to the bits.
     #[new]
     #[pyo3(signature = (filters, filter_bits, order, *, measure, threshold, recall=None))]
     fn new(
@@ -268,7 +268,7 @@ impl BloomJoin {
         Ok(BloomJoin { join, num_words })
     }
 
-    /// Pairs whose later position lies in `lo..hi`, up to `max_pairs`, and the end of the later positions that were looked at:
+    /// Pairs whose later position is in `lo..hi`, up to `max_pairs`, and the end of the examined later positions:
     /// `(later, earlier, shared, end)`.
     #[pyo3(signature = (lo, hi, states, max_pairs, *, threads=1, isa=None))]
     #[allow(clippy::too_many_arguments)]

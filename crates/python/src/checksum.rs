@@ -1,4 +1,4 @@
-//! Checksums of what a run puts aside.
+//! Checksums of the intermediate files of a run.
 
 use std::path::PathBuf;
 
@@ -11,14 +11,14 @@ use crate::door::{run, run_short};
 use crate::errors::Failure;
 use crate::jsonl::open;
 
-/// XXH3-64 with seed 0 of bytes.
+/// XXH3-64 of bytes, with seed 0.
 #[pyfunction]
 pub fn checksum(py: Python<'_>, data: &Bound<'_, PyAny>) -> Result<u64, Failure> {
     let data = Input::<u8>::take("data", data)?;
     run_short(py, |_| Ok(xxh3_64_with_seed(data.values(), 0)))
 }
 
-/// The same of `length` bytes of a file from `offset` on.
+/// XXH3-64 of `length` bytes of a file from `offset`, with seed 0.
 #[pyfunction]
 pub fn range_checksum(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! How are texts held so that none is copied that came from Arrow?
+//! Columns of documents that share the buffers of Arrow.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,33 +10,33 @@ use likewise_disk::{TextColumn, TokenColumn};
 
 use crate::errors::Failure;
 
-/// What the documents of a column are.
+/// The kind of the documents of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Texts.
     Text,
     /// Any bytes.
     Bytes,
-    /// Tokens that the user cut, encoded.
+    /// Encoded tokens, cut by the user.
     Tokens,
 }
 
-/// Documents in a row, in chunks, all of one kind.
+/// Consecutive documents of one kind, in chunks.
 pub struct Column {
     pub kind: Kind,
     chunks: Vec<Arc<Chunk>>,
-    /// Row at which each chunk begins, and the number of rows at the end.
+    /// Row at which each chunk begins, followed by the number of rows.
     starts: Vec<usize>,
-    /// Bytes of all texts together.
+    /// Total bytes of all texts.
     pub num_bytes: usize,
 }
 
-/// Some texts in one layout. None is null.
+/// Texts in one layout, none of them null.
 pub enum Chunk {
     Utf8(StringArray),
     LargeUtf8(LargeStringArray),
     View(StringViewArray),
-    /// What is no text.
+    /// Documents that are not texts.
     Binary(LargeBinaryArray),
     /// Texts of another column, by row: selections and dictionaries.
     Picked {
@@ -56,7 +56,7 @@ impl Chunk {
         }
     }
 
-    /// Text `i`; of what is no text nothing.
+    /// Text `i`; empty for other kinds.
     fn get(&self, i: usize) -> &str {
         match self {
             Chunk::Utf8(array) => array.value(i),
@@ -121,7 +121,7 @@ impl Column {
         }
     }
 
-    /// Takes over documents that are no texts: document i is `bytes[offsets[i]..offsets[i + 1]]`.
+    /// Takes over documents that are not texts: document i is `bytes[offsets[i]..offsets[i + 1]]`.
     pub fn from_bytes(kind: Kind, bytes: Vec<u8>, offsets: Vec<i64>) -> Result<Self, Failure> {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
         let array = LargeBinaryArray::try_new(offsets, Buffer::from_vec(bytes), None)
@@ -143,13 +143,13 @@ impl Column {
         self.starts[self.chunks.len()]
     }
 
-    /// Text `i`; of what is no text nothing.
+    /// Text `i`; empty for other kinds.
     pub fn get(&self, i: usize) -> &str {
         let (chunk, i) = self.place(i);
         chunk.get(i)
     }
 
-    /// The bytes of document `i`, of a text its UTF-8.
+    /// The bytes of document `i`; UTF-8 for a text.
     pub fn bytes(&self, i: usize) -> &[u8] {
         let (chunk, i) = self.place(i);
         chunk.bytes(i)
@@ -174,10 +174,10 @@ impl Column {
         (&self.chunks[chunk], i - self.starts[chunk])
     }
 
-    /// The texts at `rows`, which must be below the length; nothing is copied but the rows.
+    /// The texts at `rows`, which must be below the length; only the rows are copied.
     pub fn pick(self: &Arc<Self>, mut rows: Vec<u32>) -> Column {
         let mut base = self.clone();
-        // A selection of a selection selects from the first.
+        // A selection of a selection selects from the original column.
         while let [chunk] = base.chunks.as_slice()
             && let Chunk::Picked {
                 rows: inner,
@@ -192,7 +192,7 @@ impl Column {
         Column::of_kind(kind, vec![Arc::new(Chunk::Picked { rows, base })])
     }
 
-    /// All documents of several columns, which are of one kind but for empty ones.
+    /// All documents of several columns, which must be of one kind, except empty ones.
     pub fn concat<'a>(parts: impl Iterator<Item = &'a Column> + Clone) -> Result<Column, Failure> {
         let mut kinds = parts
             .clone()
@@ -225,7 +225,7 @@ impl Column {
         ranges
     }
 
-    /// The texts as one array of `large_utf8`; shared where they are one already.
+    /// The texts as one array of `large_utf8`; shared if they are one already.
     pub fn to_large_array(&self) -> LargeStringArray {
         if let [chunk] = self.chunks.as_slice()
             && let Chunk::LargeUtf8(array) = chunk.as_ref()
@@ -240,7 +240,7 @@ impl Column {
     }
 }
 
-/// Encoded documents as one array of `large_binary`; shared where they are one already.
+/// Encoded documents as one array of `large_binary`; shared if they are one already.
 pub fn to_binary_array(column: &Column) -> Result<LargeBinaryArray, Failure> {
     if let [chunk] = column.chunks.as_slice()
         && let Chunk::Binary(array) = chunk.as_ref()
@@ -255,12 +255,12 @@ pub fn to_binary_array(column: &Column) -> Result<LargeBinaryArray, Failure> {
 fn large_array(texts: TextColumn) -> LargeStringArray {
     let offsets = OffsetBuffer::new(ScalarBuffer::from(texts.offsets));
     let bytes = Buffer::from_vec(texts.bytes.into_bytes());
-    // SAFETY: the bytes are those of a `String`, and `TextColumn` takes whole strs only, so that every offset is a
-    // character boundary inside them; `OffsetBuffer::new` has checked that they do not fall.
+    // SAFETY: the bytes are those of a `String`, and `TextColumn` takes whole strs only, so every offset is a
+    // character boundary inside them; `OffsetBuffer::new` has checked that they do not decrease.
     unsafe { LargeStringArray::new_unchecked(offsets, bytes, None) }
 }
 
-/// Rows as 32 bits, each below `len`.
+/// Converts rows to 32 bits, each checked to be below `len`.
 pub fn checked_rows(rows: impl Iterator<Item = i64>, len: usize) -> Result<Vec<u32>, Failure> {
     rows.map(|row| match u32::try_from(row) {
         Ok(small) if (small as usize) < len => Ok(small),

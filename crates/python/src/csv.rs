@@ -1,4 +1,4 @@
-//! CSV: cutting files at ends of records, reading records, reading them again.
+//! CSV: cutting files at record ends, reading records, reading them again.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -31,7 +31,7 @@ pub fn csv_header(
     Ok((header.names, header.num_bytes, header.num_blank))
 }
 
-/// What is read of the records of a file.
+/// What to read from the records of a file.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct CsvReader {
     pub rules: disk::CsvRules,
@@ -72,7 +72,7 @@ impl CsvReader {
         Ok(CsvReader { rules, path })
     }
 
-    /// The records of a piece with its stray lines, behind so many lines that belong to it, such as the header.
+    /// The records of a piece with its stray lines, following `num_lines_before` lines of it, such as the header.
     #[pyo3(signature = (offset, length, stray_lines, num_lines_before=0))]
     fn read(
         &self,
@@ -139,7 +139,7 @@ impl CsvSplitter {
     }
 }
 
-/// Reads the texts of records again, in the order asked, by the rules of a reader of the same file.
+/// Reads the texts of records again, in the order given, by the rules of a reader of the same file.
 #[pyfunction]
 #[pyo3(signature = (reader, offsets, lengths, *, threads=1))]
 pub fn read_csv_texts(

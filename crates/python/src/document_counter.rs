@@ -18,7 +18,7 @@ use crate::held_features::{HeldFeatures, HeldPart};
 use crate::texts::Texts;
 use crate::weights::WeightTable;
 
-/// Counts, over documents with distinct feature sets, how many hold each feature. Add from any thread, in any order.
+/// Counts how many documents with distinct feature sets contain each feature. Add from any thread, in any order.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct DocumentCounter {
     counter: Mutex<Option<Arc<CoreCounter>>>,
@@ -42,7 +42,7 @@ impl DocumentCounter {
         })
     }
 
-    /// Counts the features of texts; returns them where they are to be held.
+    /// Counts the features of texts; returns them if `hold` is set.
     #[pyo3(signature = (texts, rules, *, hold=false, threads=1))]
     fn add(
         &self,
@@ -88,7 +88,7 @@ impl DocumentCounter {
         })
     }
 
-    /// The table of what was counted. Nothing can be added afterwards.
+    /// The table of the counts. Nothing can be added afterwards.
     #[pyo3(signature = (rules, *, threads=1))]
     fn finish(
         &self,
@@ -124,7 +124,7 @@ impl DocumentCounter {
     }
 }
 
-/// The key of each term in a table, and how many tokens it has (0: none): `(features, lengths)`.
+/// The key of each term in a table, and its number of tokens (0: none): `(features, lengths)`.
 #[pyfunction]
 pub fn term_features(
     py: Python<'_>,

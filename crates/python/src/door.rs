@@ -1,7 +1,7 @@
-//! How does work leave the interpreter and come back?
+//! Running work outside the interpreter lock.
 //!
-//! Every entry point releases the interpreter lock, turns a panic into `LikewiseError`, and, where the work may be long, lets
-//! Ctrl-C stop it.
+//! Every entry point releases the interpreter lock, turns a panic into `LikewiseError`, and, if the work may take long,
+//! lets Ctrl-C stop it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,10 +14,10 @@ use pyo3::prelude::*;
 
 use crate::errors::Failure;
 
-/// How often a waiting caller looks for Ctrl-C.
+/// How often a waiting caller checks for Ctrl-C.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Work on more bytes than this may be long (over about 10 ms): Ctrl-C is looked for. Shorter work starts no thread.
+/// Work on more bytes than this may take over about 10 ms, so Ctrl-C is checked for. Shorter work starts no thread.
 pub const LONG_BYTES: usize = 4 << 20;
 
 /// Runs short work with the interpreter lock released.
@@ -29,8 +29,8 @@ where
     py.detach(|| caught(|| work(&AtomicBool::new(false))))
 }
 
-/// Runs work with the interpreter lock released; `num_bytes` tells its size. Long work runs on a second thread while this
-/// one looks for Ctrl-C, which sets the flag that the work is given.
+/// Runs work with the interpreter lock released; `num_bytes` is its size. Long work runs on a second thread while this
+/// one checks for Ctrl-C, which sets the flag passed to the work.
 pub fn run<T, F>(py: Python<'_>, num_bytes: usize, work: F) -> Result<T, Failure>
 where
     T: Send,
@@ -45,7 +45,7 @@ where
             let (sender, receiver) = channel();
             let cancel = &cancel;
             scope.spawn(move || {
-                // The receiver lives until a result has come.
+                // The receiver lives until a result has arrived.
                 let _ = sender.send(caught(|| work(cancel)));
             });
             let mut interrupt = None;
@@ -73,7 +73,7 @@ where
     })
 }
 
-/// Runs work; a panic becomes [`Failure::Internal`].
+/// Runs work and turns a panic into [`Failure::Internal`].
 pub fn caught<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|panic| Err(Failure::Internal(panic_text(panic.as_ref()))))
@@ -89,7 +89,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
     }
 }
 
-/// The instruction set of that name; the best where none is named.
+/// The instruction set of that name, or the best one for `None`.
 pub fn parse_isa(name: Option<&str>) -> Result<Isa, Failure> {
     match name {
         None => Ok(Isa::best()),
@@ -103,7 +103,7 @@ pub fn parse_isa(name: Option<&str>) -> Result<Isa, Failure> {
     }
 }
 
-/// Refuses values of `name` that are not below `end`.
+/// Rejects values of `name` that are not below `end`.
 pub fn check_below(name: &str, values: &[u32], end: usize) -> Result<(), Failure> {
     match values.iter().max() {
         Some(&max) if max as usize >= end => Err(Failure::parameter(
@@ -114,7 +114,7 @@ pub fn check_below(name: &str, values: &[u32], end: usize) -> Result<(), Failure
     }
 }
 
-/// Refuses two arrays of different lengths.
+/// Rejects two arrays of different lengths.
 pub fn check_same_length(
     name: &str,
     length: usize,
@@ -130,7 +130,7 @@ pub fn check_same_length(
     }
 }
 
-/// Refuses a range that does not lie in `0..end`.
+/// Rejects a range outside `0..end`.
 pub fn check_range(lo: u32, hi: u32, end: usize) -> Result<std::ops::Range<u32>, Failure> {
     match lo <= hi && hi as usize <= end {
         true => Ok(lo..hi),

@@ -1,4 +1,4 @@
-//! How do errors of Rust become errors of `likewise.errors`?
+//! Rust errors converted to errors of `likewise.errors`.
 
 use std::io;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 
-/// Whatever ends a call. Becomes a Python error only where the interpreter is attached.
+/// Any reason that ends a call. Becomes a Python error only while attached to the interpreter.
 #[derive(Debug)]
 pub enum Failure {
     /// `InvalidParameter(name, message)`.
@@ -17,18 +17,18 @@ pub enum Failure {
         file: Option<String>,
         row: Option<u64>,
     },
-    /// `OSError` or the subclass that fits its number.
+    /// `OSError`, or the subclass for its number.
     System { source: io::Error, file: String },
     /// `LikewiseError("internal error: ...")`.
     Internal(String),
     /// `MemoryError`.
     Memory(String),
-    /// `StoreError` or one of its children.
+    /// `StoreError` or a subclass.
     Store {
         class: &'static str,
         message: String,
     },
-    /// The work saw that it was asked to stop.
+    /// The work was asked to stop.
     Canceled,
     /// Raised by Python itself.
     Python(PyErr),
@@ -61,7 +61,7 @@ impl Failure {
         }
     }
 
-    /// What the system said about `file`.
+    /// A system error on `file`.
     pub fn system(source: io::Error, file: &Path) -> Self {
         Failure::System {
             source,
@@ -69,7 +69,7 @@ impl Failure {
         }
     }
 
-    /// An error of file work on `file`.
+    /// A file error on `file`.
     pub fn disk(error: likewise_disk::Error, file: &Path) -> Self {
         use likewise_disk::Error;
         match error {
@@ -169,7 +169,7 @@ where
 
 fn system_error(source: io::Error, file: String) -> PyErr {
     match source.raw_os_error() {
-        // With a number Python picks the subclass, such as FileNotFoundError.
+        // If there is a number, Python picks the subclass, such as FileNotFoundError.
         Some(number) => {
             let text = source.to_string();
             let text = text

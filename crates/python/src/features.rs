@@ -20,19 +20,19 @@ use crate::weights::WeightTable;
 /// Bytes of text that one thread takes at a time.
 pub const GRAIN_BYTES: usize = 256 << 10;
 
-/// What makes the features of a text.
+/// Rules that turn a text into features.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct FeatureRules {
     pub rules: CoreRules,
     pub text_rules: CoreTextRules,
-    /// What the weights are read from.
+    /// The source of the weights.
     table: Option<FeatureWeights>,
-    /// Whether each feature that has a weight counts once.
+    /// Whether each feature with a weight counts once.
     once: bool,
 }
 
 impl FeatureRules {
-    /// What makes features by these rules; each thread has its own.
+    /// A feature extractor by these rules; each thread has its own.
     pub fn extractor(&self, isa: Isa) -> Extractor {
         Extractor::new(self.rules, isa)
             .with_table(self.table.clone())
@@ -40,7 +40,7 @@ impl FeatureRules {
             .counting_once(self.once)
     }
 
-    /// The same where each feature counts once, of so many tokens each.
+    /// The same rules with weight 1 for each feature, of `shingle` tokens each.
     pub fn unweighted(&self, shingle: u32) -> FeatureRules {
         FeatureRules {
             rules: CoreRules {
@@ -54,7 +54,7 @@ impl FeatureRules {
         }
     }
 
-    /// Refuses documents that no such tokens can be cut from.
+    /// Rejects documents that such tokens cannot be cut from.
     pub fn check(&self, column: &Column) -> Result<(), Failure> {
         let tokens = self.rules.tokens;
         if column.len() == 0 {
@@ -132,7 +132,7 @@ impl FeatureRules {
         })
     }
 
-    /// The tokens of each document in order, stop words included: str, or of bytes and chunks bytes.
+    /// The tokens of each document in order, stop words included: str, or bytes for the kinds bytes and chunks.
     fn cut<'py>(
         &self,
         py: Python<'py>,
@@ -224,7 +224,7 @@ pub fn tokens(
     run_short(py, |_| Ok(text::tokens(text, kind)))
 }
 
-/// Features and weights of some texts, and how many features each has.
+/// Features and weights of some texts, and the number of features of each.
 #[derive(Default)]
 struct Part {
     counts: Vec<usize>,
@@ -261,7 +261,7 @@ pub fn features(
                     part.counts.push(view.features.len());
                     part.features.extend_from_slice(view.features);
                     part.weights.extend_from_slice(view.weights);
-                    // No weights stand for ones.
+                    // No weights means ones.
                     part.weights.resize(part.features.len(), 1);
                 }
                 part

@@ -1,4 +1,4 @@
-//! Who stays, and connected components.
+//! Which documents are kept, and connected components.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -85,26 +85,27 @@ impl Leaders {
         self.column(py, |leaders| &leaders.states)
     }
 
-    /// The kept position that removed each one; 4294967295 where it is not removed.
+    /// The kept position that removed each one; 4294967295 if not removed.
     #[getter]
     fn best_earlier(&self, py: Python<'_>) -> Result<Array, Failure> {
         self.column(py, |leaders| &leaders.best_earlier)
     }
 
-    /// Similarity to it; NaN where not removed.
+    /// Similarity to it; NaN if not removed.
     #[getter]
     fn best_similarity(&self, py: Python<'_>) -> Result<Array, Failure> {
         self.column(py, |leaders| &leaders.best_similarity)
     }
 
-    /// Distance to it; 4294967295 where not removed or not given.
+    /// Distance to it; 4294967295 if not removed or not given.
     #[getter]
     fn best_distance(&self, py: Python<'_>) -> Result<Array, Failure> {
         self.column(py, |leaders| &leaders.best_distance)
     }
 }
 
-/// Decides the positions behind those of `states`, up to `hi`: `(states, best_earlier, best_similarity, best_distance)` of these alone.
+/// Decides the positions after those of `states`, up to `hi`; returns
+/// `(states, best_earlier, best_similarity, best_distance)` for these alone.
 #[pyfunction]
 #[pyo3(signature = (states, hi, later, earlier, similarity, distance=None))]
 pub fn decide_range(
@@ -146,7 +147,7 @@ pub fn decide_range(
     ))
 }
 
-/// Connected components that grow as pairs come.
+/// Connected components, extended pair by pair.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct Components {
     joined: Mutex<groups::Components>,
@@ -186,7 +187,7 @@ impl Components {
         })
     }
 
-    /// The smallest position of each one's component. There are no pairs any more afterwards.
+    /// The smallest position of each position's component. The pairs are consumed.
     fn smallest(&self, py: Python<'_>) -> Result<Array, Failure> {
         let smallest = run(py, 8 * self.num_positions, |_| {
             let mut joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,7 +14,7 @@ pub struct HammingTables {
     tables: likewise_hamming::HammingTables,
 }
 
-/// Takes fingerprints of `bits` bits; gives also how many there are.
+/// Takes fingerprints of `bits` bits; also returns their number.
 pub fn take_fingerprints(
     words: &Bound<'_, PyAny>,
     bits: u32,
@@ -60,13 +60,13 @@ impl HammingTables {
         Ok(HammingTables { tables })
     }
 
-    /// Estimated seconds of one core for finding all pairs.
+    /// Estimated seconds of one core to find all pairs.
     #[getter]
     fn predicted_seconds(&self) -> f64 {
         self.tables.predicted_seconds()
     }
 
-    /// Pairs within the radius whose later position lies in `lo..hi`: `(later, earlier, distance)`.
+    /// Pairs within the radius whose later position is in `lo..hi`: `(later, earlier, distance)`.
     #[pyo3(signature = (lo, hi, states=None, *, threads=1, isa=None))]
     fn candidates(
         &self,
@@ -82,7 +82,7 @@ impl HammingTables {
         Ok((later, earlier, distance))
     }
 
-    /// The same up to about `max_pairs`, and the end of the later positions that were looked at.
+    /// Like `candidates`, but up to about `max_pairs`; also returns the end of the examined later positions.
     #[pyo3(signature = (lo, hi, states, max_pairs, *, threads=1, isa=None))]
     #[allow(clippy::too_many_arguments)]
     fn candidates_up_to(
@@ -117,7 +117,7 @@ impl HammingTables {
     }
 }
 
-/// The least radius that finds a pair at the threshold with probability `recall`, and that probability.
+/// The smallest radius that finds a pair at the threshold with probability `recall`, and the actual probability.
 #[pyfunction]
 pub fn radius_for(bits: u32, threshold: f64, recall: f64) -> Result<(u32, f64), Failure> {
     check_bits(bits)?;

@@ -1,4 +1,4 @@
-//! Index files built of more fingerprints than memory holds.
+//! Index files built from more fingerprints than memory can hold.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::array::Input;
 use crate::door::{LONG_BYTES, parse_isa, run};
 use crate::errors::Failure;
 
-/// A flat file of fingerprints: path, first byte, how many, and the rows of empty texts.
+/// A flat file of fingerprints: path, first byte, number of fingerprints, and the rows of empty texts.
 pub(crate) type GivenFile<'py> = (PathBuf, u64, u64, Bound<'py, PyAny>);
 /// Mask and radius of each table.
 pub(crate) type Keys = Vec<([u64; 4], u32)>;
@@ -27,7 +27,7 @@ pub(crate) fn open_source(
         .map_err(|error| Failure::disk(error, path))
 }
 
-/// Keys of the plan for the fingerprints of a file: the cheapest where none are given.
+/// Keys of the plan for the fingerprints of a file; the cheapest plan if none are given.
 #[pyfunction]
 #[pyo3(signature = (source, bits, *, within, with_rows=true, memory_bytes=None))]
 pub fn plan_hamming_file(
@@ -52,8 +52,9 @@ pub fn plan_hamming_file(
         .collect())
 }
 
-/// Builds an index file. Before anything is written `check` is told the bytes of the file and of what stands beside it meanwhile;
-/// `progress` how many fingerprints were read, and of how many.
+/// Builds an index file. Before anything is written, `check` receives the bytes of the file and of the temporary files
+/// next to it;
+/// `progress` receives how many fingerprints were read, and the total.
 #[pyfunction]
 #[pyo3(signature = (source, bits, path, extra, ids=None, *, within, keys, with_rows, memory_bytes, check, progress, threads=1, isa=None))]
 #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]

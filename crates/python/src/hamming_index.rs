@@ -16,21 +16,21 @@ use crate::errors::Failure;
 use crate::hamming::take_fingerprints;
 use crate::hamming_build::{GivenFile, Keys, open_source};
 
-/// Sorting takes this much beyond the set where nothing is said.
+/// Default memory for sorting beyond the set.
 const BUILD_BYTES: usize = 1 << 30;
-/// Queries from which a search is long enough to look for Ctrl-C: a few milliseconds.
+/// Number of queries from which a search is long enough to check for Ctrl-C: a few milliseconds.
 const LONG_QUERIES: usize = 256;
 
-/// Fingerprints by row, found by distance; they come and go while they are searched.
+/// Fingerprints by row, searched by distance; they may be added and removed during searches.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct HammingSet {
     pub set: index::HammingSet,
-    /// The file it was opened from, and what was found to be wrong there.
+    /// The file it was opened from, and the damage found there.
     opened: Option<(PathBuf, Damage)>,
 }
 
 impl HammingSet {
-    /// What the set said, unless the file it was opened from could not be read meanwhile.
+    /// The result of the set, unless the file it was opened from became unreadable in the meantime.
     fn checked<T>(&self, said: Result<T, Error>) -> Result<T, Failure> {
         if let Some((_, damage)) = &self.opened {
             damage.look();
@@ -41,7 +41,7 @@ impl HammingSet {
         said.map_err(|error| self.failure(error))
     }
 
-    /// An error of the set; one about its tables names the file and the place.
+    /// An error of the set; one about its tables names the file and the location.
     fn failure(&self, error: Error) -> Failure {
         match (&error, &self.opened) {
             (Error::Damaged, Some((path, damage))) => {
@@ -72,7 +72,8 @@ fn found(matches: Matches) -> Found {
 
 #[pymethods]
 impl HammingSet {
-    /// The set of these fingerprints. `keys`: (mask, radius) of each table, none for a scan; the cheapest plan where None.
+    /// The set of these fingerprints. `keys`: (mask, radius) of each table, empty for a scan; the cheapest plan if
+    /// None.
     #[new]
     #[pyo3(signature = (fingerprints, bits, *, within, rows=None, with_rows=true, keys=None, memory_bytes=None, threads=1, isa=None))]
     #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
@@ -93,7 +94,7 @@ impl HammingSet {
         let rows = Input::<u32>::take_option("rows", rows)?;
         let rows = rows.as_ref().map(Input::values);
         let words = words.values();
-        // A plan at a wide radius takes dozens of milliseconds, whatever the number of fingerprints.
+        // Planning for a wide radius takes dozens of milliseconds, whatever the number of fingerprints.
         let set = run(py, (64 * len).max(LONG_BYTES), |cancel| {
             let fingerprints = Fingerprints { words, bits };
             let plan = match keys {
@@ -120,8 +121,8 @@ impl HammingSet {
         Ok(HammingSet { set, opened: None })
     }
 
-    /// The set of the fingerprints of a flat file without empty texts, which are read for each table and not held: path, first byte, how
-    /// many, and no rows.
+    /// The set of the fingerprints of a flat file without empty texts, which are read for each table and not held:
+    /// path, first byte, number of fingerprints, and no rows.
     #[staticmethod]
     #[pyo3(signature = (source, bits, *, within, keys, with_rows=true, threads=1, isa=None))]
     #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
@@ -178,7 +179,7 @@ impl HammingSet {
         keys.iter().map(|key| (key.mask, key.radius)).collect()
     }
 
-    /// Inserts fingerprints; gives the row above all.
+    /// Inserts fingerprints; returns the row above all others.
     #[pyo3(signature = (fingerprints, rows=None, *, threads=1, isa=None))]
     fn insert(
         &self,
@@ -209,21 +210,21 @@ impl HammingSet {
         })
     }
 
-    /// Removes rows; gives how many were there.
+    /// Removes rows; returns how many were present.
     fn remove(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<usize, Failure> {
         let rows = Input::<u32>::take("rows", rows)?;
         let rows = rows.values();
         run_short(py, |_| Ok(self.set.remove(rows)?))
     }
 
-    /// Whether each row is there, as 1 or 0.
+    /// Whether each row is present, as 1 or 0.
     fn holds(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<Array, Failure> {
         let rows = Input::<u32>::take("rows", rows)?;
         let rows = rows.values();
         run_short(py, |_| Ok(self.set.holds(rows))).map(Array::from)
     }
 
-    /// Matches of each query: offsets, rows, fingerprints (where rows are not kept), distances.
+    /// Matches of each query: offsets, rows, fingerprints (if rows are not kept), distances.
     #[pyo3(signature = (queries, within, *, threads=1, isa=None))]
     fn search(
         &self,
@@ -245,7 +246,7 @@ impl HammingSet {
         .map(found)
     }
 
-    /// The nearest of each query: offsets, rows, fingerprints (where rows are not kept), distances.
+    /// The nearest of each query: offsets, rows, fingerprints (if rows are not kept), distances.
     #[pyo3(signature = (queries, num, *, threads=1, isa=None))]
     fn nearest(
         &self,
@@ -268,14 +269,14 @@ impl HammingSet {
                 return Ok(found(nearest));
             }
         }
-        // Whatever lies beyond the radius is compared with everything.
+        // Beyond the radius, everything is compared.
         run(py, LONG_BYTES, |cancel| {
             self.checked(self.set.nearest(queries, num, isa, threads, cancel))
         })
         .map(found)
     }
 
-    /// Writes to one file, complete under its name or not at all.
+    /// Writes to one file, which is complete under its name or absent.
     #[pyo3(signature = (path, extra, ids=None))]
     fn save(
         &self,
@@ -292,7 +293,7 @@ impl HammingSet {
         })
     }
 
-    /// Opens a file: the set, the text and the ids that were given to `save`.
+    /// Opens a file: returns the set, the text and the ids that were passed to `save`.
     #[staticmethod]
     #[pyo3(signature = (path, *, verify=false))]
     fn open<'py>(

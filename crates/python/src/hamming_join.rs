@@ -1,4 +1,4 @@
-//! All pairs of fingerprints near each other, of one set or of two.
+//! All pairs of fingerprints near each other, within one set or between two.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::errors::Failure;
 use crate::hamming::take_fingerprints;
 use crate::sketch::check_bits;
 
-/// One side of a join as Python gave it: fingerprints, and a byte for each that says whether its text was empty.
+/// One side of a join from Python: fingerprints, and a byte for each that says whether its text was empty.
 struct Side {
     words: Input<u64>,
     is_empty: Option<Input<u8>>,
@@ -48,7 +48,7 @@ impl Side {
     }
 }
 
-/// Runs the join of one side or of two.
+/// Runs the join of one or two sides.
 fn join(
     left: &JoinSide<'_>,
     right: Option<&JoinSide<'_>>,
@@ -62,7 +62,7 @@ fn join(
     Ok(())
 }
 
-/// All pairs at distance `within` or less: rows as left, right, left, right, ..., and distances, sorted.
+/// All pairs within distance `within`: rows as left, right, left, right, ..., and distances, sorted.
 #[pyfunction]
 #[pyo3(signature = (left, right, bits, *, within, max_pairs, threads=1, isa=None))]
 #[expect(
@@ -112,7 +112,7 @@ pub fn join_fingerprints(
     Ok((sorted.rows.into(), sorted.distance.into()))
 }
 
-/// Gives all pairs at distance `within` or less to `consumer(left, right, distance)`, at most 65,536 at a time.
+/// Passes all pairs within distance `within` to `consumer(left, right, distance)`, at most 65,536 at a time.
 #[pyfunction]
 #[pyo3(signature = (left, right, bits, *, within, consumer, threads=1, isa=None))]
 #[expect(
@@ -132,7 +132,7 @@ pub fn stream_joined_fingerprints(
     let isa = parse_isa(isa)?;
     let left = Side::take(&left, bits)?;
     let right = right.map(|side| Side::take(&side, bits)).transpose()?;
-    // The consumer may take long however few the fingerprints are: Ctrl-C is always looked for.
+    // The consumer may take long however few the fingerprints are: Ctrl-C is always checked for.
     run(py, usize::MAX, |cancel| {
         let options = JoinOptions {
             within,
@@ -166,7 +166,7 @@ fn give_batch(consumer: &Py<PyAny>, batch: PairBatch) -> PyResult<()> {
     })
 }
 
-/// A flat file of fingerprints: path, first byte, how many, and the rows of empty texts.
+/// A flat file of fingerprints: path, first byte, number of fingerprints, and the rows of empty texts.
 type GivenFile<'py> = (PathBuf, u64, usize, Bound<'py, PyAny>);
 
 fn open_flat(
@@ -179,7 +179,7 @@ fn open_flat(
         .map_err(|error| Failure::disk(error, path))
 }
 
-/// As [`stream_joined_fingerprints`], for sets in flat files, in bounded memory; `folder` takes files that are deleted again.
+/// Like [`stream_joined_fingerprints`], for sets in flat files, in bounded memory; temporary files are in `folder`.
 #[pyfunction]
 #[pyo3(signature = (left, right, bits, *, within, memory_bytes, folder, consumer, threads=1, isa=None))]
 #[expect(

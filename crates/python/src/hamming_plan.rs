@@ -1,4 +1,4 @@
-//! Plans of Hamming search: the survey, the textbook's figures, and work to be timed.
+//! Plans of Hamming search: the survey, the textbook's figures, and timed work.
 
 use likewise_hamming::plan::{
     self, BitStatistics, Collection, Costs, Division, Key, KeyCost, MemoryCost, PricedPlan,
@@ -44,7 +44,7 @@ fn take_costs(costs: Option<NamedCosts<'_>>) -> Result<Costs, Failure> {
     Ok(taken)
 }
 
-/// The costs that are built in: random reads as (bytes, latency, overlapped), and the other steps by name.
+/// The built-in costs: random reads as (bytes, latency, overlapped), and the other steps by name.
 #[pyfunction]
 pub fn default_costs(py: Python<'_>) -> PyResult<NamedCosts<'_>> {
     let costs = Costs::default();
@@ -60,7 +60,7 @@ pub fn default_costs(py: Python<'_>) -> PyResult<NamedCosts<'_>> {
     Ok((memory, steps))
 }
 
-/// The plans for a collection, by size, and the number of the one that is taken.
+/// The plans for a collection, by size, and the number of the chosen one.
 #[pyfunction]
 #[pyo3(signature = (num_fingerprints, bits, within, *, memory_bytes=None, id_bits=None, interleaved=false, bit_frequencies=None, bit_dependence=0.0, costs=None))]
 #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
@@ -137,7 +137,7 @@ fn plan_dict<'py>(py: Python<'py>, plan: &PricedPlan) -> PyResult<Bound<'py, PyD
     Ok(dict)
 }
 
-/// The searches of the literature by the textbook's arithmetic.
+/// The searches of the literature, with costs by the textbook's arithmetic.
 #[pyfunction]
 pub fn textbook_plans(
     py: Python<'_>,
@@ -175,7 +175,7 @@ pub fn textbook_plans(
         .collect()
 }
 
-/// Refuses keys through which some pattern of at most `within` errors slips; gives the radii that are enough within `asked`.
+/// Rejects keys that miss some pattern of at most `within` errors; returns the radii that suffice within `asked`.
 #[pyfunction]
 #[pyo3(signature = (bits, within, keys, asked=None))]
 pub fn check_keys(
@@ -195,7 +195,7 @@ pub fn check_keys(
     })
 }
 
-/// Share of fingerprints with a one at each bit, and how far their differing depends on each other.
+/// Share of fingerprints with a one at each bit, and how strongly differences of bits depend on each other.
 #[pyfunction]
 pub fn bit_statistics(
     py: Python<'_>,
@@ -220,13 +220,13 @@ pub fn bit_statistics(
     Ok((found.ones.into(), found.dependence))
 }
 
-/// Fingerprints that one index holds, and rows of a set that are joined at once.
+/// Maximum number of fingerprints in one index, and of rows of a set that are joined at once.
 #[pyfunction]
 pub fn plan_limits() -> (u64, u64) {
     (plan::MAX_INDEXED, plan::MAX_JOINED)
 }
 
-/// Memory to read from, and work of a known amount on it, for a caller with a clock.
+/// Memory to read from, and known amounts of work on it, for timing.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct Exercise {
     exercise: plan::Exercise,
@@ -240,30 +240,30 @@ impl Exercise {
         Ok(Exercise { exercise })
     }
 
-    /// Bytes that reads are spread over.
+    /// Bytes over which reads are spread.
     #[getter]
     fn num_bytes(&self) -> usize {
         self.exercise.num_bytes()
     }
 
-    /// Random reads, each waiting for the one before.
+    /// Random reads, each waiting for the previous one.
     fn wait(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64, Failure> {
         run_short(py, |_| Ok(self.exercise.wait(num_reads, seed)))
     }
 
-    /// Random reads asked for some dozens ahead.
+    /// Random reads requested several dozen ahead.
     fn ask(&self, py: Python<'_>, num_reads: usize, seed: u64) -> Result<u64, Failure> {
         run_short(py, |_| Ok(self.exercise.ask(num_reads, seed)))
     }
 
-    /// One query compared with every word.
+    /// Compares one query with every word.
     #[pyo3(signature = (within, *, isa=None))]
     fn stream(&self, py: Python<'_>, within: u32, isa: Option<&str>) -> Result<u64, Failure> {
         let isa = parse_isa(isa)?;
         run_short(py, |_| Ok(self.exercise.stream(within, isa)))
     }
 
-    /// Queries compared with every word in a blocked scan.
+    /// Compares queries with every word in a blocked scan.
     #[pyo3(signature = (num_queries, within, *, isa=None))]
     fn scan(
         &self,

@@ -13,7 +13,7 @@ use crate::door::{LONG_BYTES, parse_isa, run};
 use crate::errors::Failure;
 use crate::sketch::check_bits;
 
-/// Queries laid out for fingerprints that stream past.
+/// Queries laid out to search a stream of fingerprints.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct StreamTables {
     tables: stream::StreamTables,
@@ -60,7 +60,7 @@ impl StreamTables {
         Ok(StreamTables { tables })
     }
 
-    /// Width and radius of each key; none where every pair is compared.
+    /// Width and radius of each key; empty if every pair is compared.
     #[getter]
     fn keys(&self) -> Vec<(u32, u32)> {
         let keys = self.tables.plan().keys();
@@ -95,7 +95,8 @@ impl StreamTables {
         Ok(found(hits))
     }
 
-    /// Hits of rows `low..high` of a flat file whose row 0 begins at byte `offset`: `(rows, queries, distances, num_rows)`.
+    /// Hits of rows `low..high` of a flat file whose row 0 begins at byte `offset`: `(rows, queries, distances,
+    /// num_rows)`.
     #[pyo3(signature = (path, offset, low, high, *, max_hits, threads=1, isa=None))]
     #[allow(clippy::too_many_arguments)]
     fn search_file(

@@ -1,4 +1,4 @@
-//! Features of texts that are held between two passes: counted in the first, weighed and sketched in the second.
+//! Features of texts held between two passes: counted in the first, weighed and sketched in the second.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -14,23 +14,23 @@ use crate::features::FeatureRules;
 use crate::sketch::{Part, SketchBatch, SlotSketcher, check_slots};
 use crate::weights::WeightTable;
 
-/// Features that are weighed at once: each takes 13 bytes meanwhile.
+/// Number of features weighed at once: each temporarily takes 13 bytes.
 const WEIGHED_AT_ONCE: usize = 1 << 20;
 
-/// Distinct features of n texts, each once, and in the end their weights.
+/// Distinct features of n texts, and in the end their weights.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct HeldFeatures {
     parts: Vec<HeldPart>,
 }
 
-/// Those of consecutive texts, as one thread cut them.
+/// Features of consecutive texts, cut by one thread.
 #[derive(Clone, Default)]
 pub struct HeldPart {
     features: Vec<u64>,
-    /// Where the features of each text end.
+    /// End of the features of each text.
     ends: Vec<u32>,
     shapes: Vec<u8>,
-    /// Of each text where texts have values, otherwise empty: features are held without it, as weights are counted.
+    /// One per text if texts have values, otherwise empty: features are held without the value, as weights are counted.
     salts: Vec<u64>,
     weights: OnceLock<Vec<u8>>,
 }
@@ -43,7 +43,7 @@ impl HeldPart {
         self.salts.extend(view.salt);
     }
 
-    /// Gives what was pushed, in as much memory as it takes, and begins anew in its own.
+    /// Returns the pushed features in exactly sized memory, and starts over in its own.
     pub fn take(&mut self) -> Self {
         let taken = self.clone();
         self.features.clear();
@@ -53,7 +53,7 @@ impl HeldPart {
         taken
     }
 
-    /// The place of the features of text i.
+    /// The range of the features of text i.
     fn range(&self, i: usize) -> Range<usize> {
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         start as usize..self.ends[i] as usize
@@ -68,7 +68,7 @@ impl HeldFeatures {
 
 #[pymethods]
 impl HeldFeatures {
-    /// Memory that they take, with weights.
+    /// Memory that they take, including weights.
     #[getter]
     fn num_bytes(&self) -> usize {
         let of_part = |part: &HeldPart| 9 * part.features.len() + 5 * part.ends.len();
@@ -76,7 +76,7 @@ impl HeldFeatures {
     }
 }
 
-/// Weighs held features by a table, all together: far faster than text by text where the table is larger than caches.
+/// Weighs all held features by a table: far faster than text by text if the table is larger than the caches.
 #[pyfunction]
 #[pyo3(signature = (held, table, *, threads=1))]
 pub fn weigh_held(
@@ -117,7 +117,7 @@ pub fn weigh_held(
     })
 }
 
-/// MinHash signatures of held features, with digests: what `sketch_minhash` makes of their texts by weights `idf`.
+/// MinHash signatures of held features, with digests: what `sketch_minhash` makes of their texts with weights `idf`.
 #[pyfunction]
 #[pyo3(signature = (held, rules, *, num_slots, slot_bits, scheme, threads=1, isa=None))]
 #[allow(clippy::too_many_arguments)]

@@ -26,7 +26,7 @@ use crate::index_shown::{
 use crate::manual_clock::ManualClock;
 use crate::texts::{Texts, text_of};
 
-/// A directory of documents that knows which are duplicates of which.
+/// A directory of documents, with the verdict on each.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct OnlineIndex {
     index: Index,
@@ -39,7 +39,7 @@ pub struct OnlineIndex {
 
 #[pymethods]
 impl OnlineIndex {
-    /// Opens the index of a directory; `mode` is create, write or read. `recipe` holds what decides a verdict.
+    /// Opens the index in a directory; `mode` is create, write or read. `recipe` determines the verdicts.
     #[new]
     #[pyo3(signature = (path, mode, recipe, rules, *, sync_seconds=None, ttl_seconds=None, flush_rows=None, accept_loss=false, accept_clock=false, clock=None, isa=None))]
     #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
@@ -112,7 +112,7 @@ impl OnlineIndex {
         })
     }
 
-    /// What an index was made with: recipe as JSON, its id, what is kept; None where there is no index.
+    /// Description of an index: recipe as JSON, its id, what is stored; None if there is no index.
     #[staticmethod]
     fn describe(
         py: Python<'_>,
@@ -131,7 +131,7 @@ impl OnlineIndex {
         run(py, 0, |_| self.asked(self.index.num_documents()))
     }
 
-    /// Verdicts on texts, each by itself; with `end` as if the rows from that one on were not there.
+    /// Verdicts on texts, each by itself; with `end`, as if the rows from that one on did not exist.
     #[pyo3(signature = (texts, *, end=None, threads=1))]
     fn check<'py>(
         &self,
@@ -161,7 +161,7 @@ impl OnlineIndex {
         })
     }
 
-    /// Adds one text in a transaction: its verdict, row, and whether it was added now.
+    /// Adds one text in a transaction: its verdict, row, and whether this call added it.
     fn add_text(
         &self,
         py: Python<'_>,
@@ -205,7 +205,8 @@ impl OnlineIndex {
         shown_verdicts(py, verdicts, self.has_distance)
     }
 
-    /// Adds texts in one transaction; gives their verdicts. `run` is the identity and the first row of the batch run that adds them.
+    /// Adds texts in one transaction; returns their verdicts. `run` is the identity and the first row of the batch run
+    /// that adds them.
     #[pyo3(signature = (ids, texts, *, run=None, threads=1))]
     fn add<'py>(
         &self,
@@ -237,7 +238,7 @@ impl OnlineIndex {
         shown_verdicts(py, verdicts, self.has_distance)
     }
 
-    /// Adds sketches in one transaction; gives their verdicts.
+    /// Adds sketches in one transaction; returns their verdicts.
     #[pyo3(signature = (ids, sketches, is_empty, num_features, *, threads=1))]
     fn add_sketches<'py>(
         &self,
@@ -266,14 +267,14 @@ impl OnlineIndex {
         shown_verdicts(py, verdicts, self.has_distance)
     }
 
-    /// Whether there is a document of each id.
+    /// Whether a document of each id exists.
     fn are_known(&self, py: Python<'_>, ids: &Texts) -> Result<Vec<bool>, Failure> {
         run(py, long_if(ids.column.len()), |cancel| {
             self.asked(self.index.are_known(&list_of(ids), cancel))
         })
     }
 
-    /// Place of the first text whose id is there with another text, or None.
+    /// Position of the first text whose id exists with another text, or None.
     #[pyo3(signature = (ids, texts, *, threads=1))]
     fn first_of_other_text(
         &self,
@@ -292,13 +293,14 @@ impl OnlineIndex {
         })
     }
 
-    /// Ids of the documents of the stored chunk that holds a row, in order of arrival, and the row of the next chunk; None behind the last one.
+    /// Ids of the documents of the stored chunk that contains a row, in order of arrival, and the row of the next
+    /// chunk; None after the last one.
     fn ids_from(&self, py: Python<'_>, row: u32) -> Result<Option<(Vec<String>, u32)>, Failure> {
         run(py, LONG_BYTES, |_| self.asked(self.index.ids_from(row)))
     }
 
-    /// Proves that no id of another index stands for another text here: raises about the first one, of a chunk at a time. Gives the row of the next
-    /// chunk of the other one, or None behind the last.
+    /// Checks that no id of another index names a different text here, one chunk at a time; raises about the first.
+    /// Returns the row of the other index's next chunk, or None after the last.
     #[pyo3(signature = (other, row, *, threads=1))]
     fn check_ids_of(
         &self,
@@ -323,8 +325,8 @@ impl OnlineIndex {
         })
     }
 
-    /// Adds the documents of a chunk of another index in one transaction; gives their ids, their kept ids there, their verdicts here, and the row of
-    /// the next chunk there. None behind the last one.
+    /// Adds the documents of a chunk of another index in one transaction; returns their ids, their kept ids there,
+    /// their verdicts here, and the row of the next chunk there. None after the last one.
     #[pyo3(signature = (other, row, *, threads=1))]
     #[allow(clippy::type_complexity)]
     fn add_from<'py>(
@@ -396,7 +398,8 @@ impl OnlineIndex {
         Ok((group.leader_id, group.is_leader_gone, group.member_ids))
     }
 
-    /// The most similar kept documents of each text, best first: lists of (id, similarity, distance, whether it matches).
+    /// The most similar kept documents of each text, best first: lists of (id, similarity, distance, whether it
+    /// matches).
     #[pyo3(signature = (texts, limit, min_similarity, *, threads=1))]
     fn neighbors(
         &self,
@@ -417,7 +420,8 @@ impl OnlineIndex {
         Ok(shown_neighbors(found))
     }
 
-    /// The most similar kept documents of each sketch, best first: lists of (id, similarity, distance, whether it matches).
+    /// The most similar kept documents of each sketch, best first: lists of (id, similarity, distance, whether it
+    /// matches).
     #[pyo3(signature = (sketches, is_empty, num_features, limit, min_similarity, *, threads=1))]
     #[expect(clippy::too_many_arguments, reason = "one call of Python, by keyword")]
     fn neighbors_of_sketches(
@@ -441,7 +445,7 @@ impl OnlineIndex {
         Ok(shown_neighbors(found))
     }
 
-    /// Removes a document: (whether it was kept, ids promoted, pairs of ids moved and of their kept document).
+    /// Removes a document: (whether it was kept, promoted ids, pairs of moved id and its new kept id).
     #[allow(clippy::type_complexity)]
     fn remove(
         &self,
@@ -449,7 +453,7 @@ impl OnlineIndex {
         doc_id: &Bound<'_, PyString>,
     ) -> Result<(bool, Vec<String>, Vec<(String, String)>), Failure> {
         let doc_id = text_of(doc_id)?;
-        // Of a kept document with many duplicates it takes long.
+        // Removing a kept document with many duplicates takes long.
         let removed = run(py, LONG_BYTES, |cancel| {
             self.asked(self.index.remove(&doc_id, cancel))
         })?;
@@ -460,7 +464,7 @@ impl OnlineIndex {
         ))
     }
 
-    /// The same of the row of an expired document that duplicates still name.
+    /// Like `remove`, for the row of an expired document that duplicates still name.
     #[allow(clippy::type_complexity)]
     fn remove_expired(
         &self,
@@ -477,7 +481,8 @@ impl OnlineIndex {
         ))
     }
 
-    /// Records that the database has of ids: place of the id, row, and `present`, `named` (expired, but duplicates name it) or `gone`.
+    /// Database records of ids: position of the id, row, and `present`, `named` (expired, but named by duplicates) or
+    /// `gone`.
     fn records_of(
         &self,
         py: Python<'_>,
@@ -497,7 +502,8 @@ impl OnlineIndex {
         Ok(shown.collect())
     }
 
-    /// Compacts and writes the database again; gives whether the log was cut, and what could not be deleted in the directory of segments.
+    /// Compacts and rewrites the database; returns whether the log was truncated, and what could not be deleted in the
+    /// directory of segments.
     #[pyo3(signature = (*, threads=1))]
     fn purge(&self, py: Python<'_>, threads: usize) -> Result<(bool, Vec<String>), Failure> {
         let purged = run(py, LONG_BYTES, |cancel| {
@@ -512,7 +518,7 @@ impl OnlineIndex {
         shown_facts(py, facts)
     }
 
-    /// What is wrong, in words.
+    /// Descriptions of everything that is wrong.
     #[pyo3(signature = (full=false))]
     fn verify(&self, py: Python<'_>, full: bool) -> Result<Vec<String>, Failure> {
         run(py, LONG_BYTES, |cancel| {
@@ -520,7 +526,7 @@ impl OnlineIndex {
         })
     }
 
-    /// Makes one segment of all rows and joins small chunks; gives how many chunks there are less.
+    /// Makes one segment of all rows and joins small chunks; returns by how many the chunks decreased.
     #[pyo3(signature = (*, threads=1))]
     fn compact(&self, py: Python<'_>, threads: usize) -> Result<u64, Failure> {
         run(py, LONG_BYTES, |cancel| {
@@ -528,7 +534,7 @@ impl OnlineIndex {
         })
     }
 
-    /// Throws segments away and builds them again.
+    /// Discards the segments and builds them again.
     #[pyo3(signature = (*, threads=1))]
     fn rebuild(&self, py: Python<'_>, threads: usize) -> Result<(), Failure> {
         run(py, LONG_BYTES, |cancel| {
@@ -536,14 +542,14 @@ impl OnlineIndex {
         })
     }
 
-    /// Copies the truth to a new directory.
+    /// Copies the database to a new directory.
     fn snapshot(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
         run(py, LONG_BYTES, |cancel| {
             self.asked(self.index.snapshot(&path, cancel))
         })
     }
 
-    /// Calls `write` with lines of JSON, one for each document that is not gone, in order of arrival.
+    /// Calls `write` with JSON lines, one for each document that is not gone, in order of arrival.
     fn export(&self, py: Python<'_>, write: &Bound<'_, PyAny>) -> Result<(), Failure> {
         let write = write.clone().unbind();
         run(py, LONG_BYTES, |cancel| {
@@ -563,7 +569,7 @@ impl OnlineIndex {
         })
     }
 
-    /// Closes the index; again, nothing.
+    /// Closes the index; does nothing if it is closed.
     fn close(&self, py: Python<'_>) -> Result<(), Failure> {
         run(py, 0, |_| self.asked(self.index.close()))
     }

@@ -1,4 +1,4 @@
-//! How are the documents of an index written as lines of JSON?
+//! The documents of an index as JSON lines.
 
 use std::fmt::Write;
 
@@ -6,13 +6,13 @@ use likewise_core::text::{Document, OwnTokens};
 use likewise_disk::Error;
 use likewise_disk::store::{Chunk, Content, Store};
 
-/// What a stored text is.
+/// The form of a stored text.
 #[derive(Debug, Clone, Copy)]
 pub enum StoredText {
     Plain,
-    /// Its first line is the value that it is compared within.
+    /// The first line is the value within which it is compared.
     WithValue,
-    /// Tokens that the user cut.
+    /// Tokens cut by the user.
     Tokens,
 }
 
@@ -65,7 +65,7 @@ pub fn export_chunk(
     Ok(())
 }
 
-/// Appends a stored text, and its value if it has one; tokens with spaces between them.
+/// Appends a stored text, and its value if it has one; tokens are separated by spaces.
 fn push_text(stored: &[u8], kind: StoredText, out: &mut String) {
     let text = match kind {
         StoredText::Tokens => {
@@ -89,7 +89,7 @@ fn push_text(stored: &[u8], kind: StoredText, out: &mut String) {
     push_json(shown, out);
 }
 
-/// Appends a string of JSON.
+/// Appends a JSON string.
 fn push_json(text: &str, out: &mut String) {
     out.push('"');
     for character in text.chars() {

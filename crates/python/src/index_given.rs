@@ -1,10 +1,10 @@
-//! What an index is given beside documents.
+//! Arguments of an index other than documents.
 
 use crate::door::LONG_BYTES;
 use crate::errors::Failure;
 use crate::texts::Texts;
 
-/// Documents from which a call is long enough to look for Ctrl-C.
+/// Number of documents from which a call is long enough to check for Ctrl-C.
 const LONG_DOCUMENTS: usize = 4096;
 
 /// The ids one by one.
@@ -12,7 +12,7 @@ pub fn list_of(ids: &Texts) -> Vec<&str> {
     (0..ids.column.len()).map(|i| ids.column.get(i)).collect()
 }
 
-/// Refuses ids that are not as many as the documents.
+/// Rejects ids unless there is one per document.
 pub fn check_num_ids(ids: &Texts, num: usize) -> Result<(), Failure> {
     match ids.column.len() == num {
         true => Ok(()),
@@ -23,7 +23,7 @@ pub fn check_num_ids(ids: &Texts, num: usize) -> Result<(), Failure> {
     }
 }
 
-/// Bytes that stand for the work on so many sketches.
+/// The size, in bytes, that represents the work on `num` sketches.
 pub fn long_if(num: usize) -> usize {
     if num >= LONG_DOCUMENTS { LONG_BYTES } else { 0 }
 }

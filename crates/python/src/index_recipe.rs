@@ -1,4 +1,4 @@
-//! What decides the verdicts of an index, as Python gives it.
+//! The recipe of an index, from Python.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::array::Input;
 use crate::door::run;
 use crate::errors::Failure;
 
-/// What decides a verdict, as Python gives it.
+/// What determines a verdict, from Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct RecipeParts {
@@ -38,7 +38,7 @@ pub struct RecipeParts {
     attached: BTreeMap<String, Vec<u8>>,
 }
 
-/// What was attached to the index of a directory under a name when it was made; None where there is nothing.
+/// Data attached to the index in a directory under a name when it was created; None if there is none.
 #[pyfunction]
 pub fn index_attached<'py>(
     py: Python<'py>,
@@ -52,7 +52,7 @@ pub fn index_attached<'py>(
     Ok(found.map(|bytes| PyBytes::new(py, &bytes)))
 }
 
-/// What is kept of a document, as Python names it.
+/// The Python name of what is stored of a document.
 pub fn name_of(keeps: Keeps) -> &'static str {
     match keeps {
         Keeps::Sketch => "sketch",
@@ -62,7 +62,7 @@ pub fn name_of(keeps: Keeps) -> &'static str {
 }
 
 impl RecipeParts {
-    /// What is kept of a document.
+    /// What is stored of a document.
     pub fn keeps(&self) -> Result<Keeps, Failure> {
         match self.store.as_str() {
             "sketch" => Ok(Keeps::Sketch),
@@ -75,7 +75,7 @@ impl RecipeParts {
         }
     }
 
-    /// What the store of such an index is of.
+    /// The description of the store of such an index.
     pub fn description(self, rules: &Rules) -> Description {
         Description {
             recipe_json: self.recipe_json,
@@ -87,7 +87,7 @@ impl RecipeParts {
         }
     }
 
-    /// All that decides, but for features.
+    /// All rules except those of features.
     pub fn rules(&self) -> Result<Rules, Failure> {
         let missing = |name: &str| Failure::parameter(name, "the recipe has none");
         let method = match (self.bits, self.num_slots) {
@@ -131,7 +131,7 @@ impl RecipeParts {
     }
 }
 
-/// Documents of which only the sketches are known.
+/// Documents known only by their sketches.
 pub fn sketched_documents(
     rules: &Rules,
     sketches: &Bound<'_, PyAny>,

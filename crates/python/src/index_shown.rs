@@ -1,4 +1,4 @@
-//! What an index answers, as Python takes it.
+//! Answers of an index, converted for Python.
 
 use likewise_disk::store::{Evidence, Store};
 use likewise_index::{Facts, Neighbor, Verdicts};
@@ -8,13 +8,13 @@ use pyo3::types::{PyDict, PyString};
 use crate::array::Array;
 use crate::errors::Failure;
 
-/// Kept id (None of a new document), similarity, distance.
+/// Kept id (None for a new document), similarity, distance.
 pub type ShownVerdict = (Option<String>, f64, Option<u16>);
 
 /// Id, similarity, distance, whether it matches.
 pub type ShownNeighbor = (String, f64, Option<u16>, bool);
 
-/// The one verdict there is.
+/// The only verdict.
 pub fn shown_verdict(mut verdicts: Verdicts) -> ShownVerdict {
     match verdicts.evidence.first() {
         Some(Some(evidence)) => (
@@ -26,7 +26,7 @@ pub fn shown_verdict(mut verdicts: Verdicts) -> ShownVerdict {
     }
 }
 
-/// Verdicts as columns; with distances where fingerprints have them.
+/// Verdicts as columns, with distances for fingerprints.
 pub fn shown_verdicts<'py>(
     py: Python<'py>,
     verdicts: Verdicts,

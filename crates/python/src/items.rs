@@ -12,10 +12,10 @@ use crate::errors::Failure;
 use crate::features::GRAIN_BYTES;
 use crate::texts::Texts;
 
-/// Counts as they are put aside: documents with each n-gram, sampled documents with each word, documents, sampled documents.
+/// Stored counts: documents with each n-gram, sampled documents with each word, documents, sampled documents.
 type Taken = (Array, Array, u64, u64);
 
-/// The distinct texts of items, and in how many documents their parts come.
+/// The distinct texts of items, and the number of documents with each of their parts.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct ItemTable {
     table: items::ItemTable,
@@ -60,7 +60,7 @@ impl ItemTable {
         self.table.distinct().to_vec().into()
     }
 
-    /// Of each distinct text whether it is too short to be found, its distinct n-grams, and its words.
+    /// For each distinct text: whether it is too short to be found, its distinct n-grams, and its words.
     fn sizes(&self) -> (Array, Array, Array) {
         let all = 0..self.table.num_texts();
         let is_short: Vec<u8> = all
@@ -73,7 +73,8 @@ impl ItemTable {
         (is_short.into(), num_grams.into(), num_words.into())
     }
 
-    /// Counts documents, and returns where a text may stand in them: documents, texts, starts, ends, runs, bits of n-grams, bits of words.
+    /// Counts documents, and returns where texts may be in them: documents, texts, starts, ends, runs, bits of n-grams,
+    /// bits of words.
     #[pyo3(signature = (texts, *, threads=1))]
     #[allow(clippy::type_complexity)]
     fn scan(
@@ -117,13 +118,13 @@ impl ItemTable {
         ))
     }
 
-    /// What was counted so far, for another table of the same texts.
+    /// The counts so far, for another table of the same texts.
     fn counts(&self) -> Taken {
         let (grams, words, num_documents, num_sampled) = self.counts.taken();
         (grams.into(), words.into(), num_documents, num_sampled)
     }
 
-    /// Of each match the weighted share of n-grams and the similarity, by what was counted.
+    /// The weighted share of n-grams and the similarity of each match, by the counts.
     fn judge(
         &self,
         py: Python<'_>,

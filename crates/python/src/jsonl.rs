@@ -54,7 +54,7 @@ impl JsonlRules {
     }
 }
 
-/// The rows of a piece of a file of lines or records, the bad ones apart.
+/// The rows of a piece of a file of lines or records, with bad ones separate.
 #[pyclass(frozen, get_all, module = "likewise._native")]
 pub struct JsonlPiece {
     texts: Py<Texts>,
@@ -73,7 +73,7 @@ pub fn open(path: &Path) -> Result<File, Failure> {
     File::open(path).map_err(|source| Failure::system(source, path))
 }
 
-/// Cuts a file into `(offset, length)` of about `piece_bytes`, each ending behind a line end.
+/// Cuts a file into `(offset, length)` of about `piece_bytes`, each ending after a line end.
 #[pyfunction]
 pub fn jsonl_pieces(
     py: Python<'_>,
@@ -94,7 +94,7 @@ pub fn read_jsonl_piece(
     length: u64,
     rules: &JsonlRules,
 ) -> Result<JsonlPiece, Failure> {
-    // Long enough for Ctrl-C only where a piece is far over the usual size.
+    // Long enough for Ctrl-C only if a piece is far larger than usual.
     let piece = run(py, (length / 16) as usize, |_| {
         disk::read_piece(&open(&path)?, offset, length, &rules.rules)
             .map_err(|error| Failure::disk(error, &path))
@@ -143,7 +143,7 @@ pub fn to_python(
     })
 }
 
-/// Reads the texts of rows again, in the order asked.
+/// Reads the texts of rows again, in the order given.
 #[pyfunction]
 #[pyo3(signature = (path, offsets, lengths, rules, *, threads=1))]
 pub fn read_jsonl_texts(
@@ -173,7 +173,7 @@ pub fn read_jsonl_texts(
     Ok(Column::concat(columns.iter())?.into())
 }
 
-/// Writes byte ranges of `source` one after another into `target`, a new or emptied file; returns the bytes written.
+/// Writes byte ranges of `source` consecutively into `target`, a new or truncated file; returns the bytes written.
 #[pyfunction]
 #[pyo3(signature = (source, target, offsets, lengths, *, threads=1))]
 pub fn copy_lines(

@@ -45,10 +45,10 @@ mod weights;
 
 use pyo3::prelude::*;
 
-/// Version of the sketch bytes: a changed byte is a new version.
+/// Version of the sketch bytes: any change of them needs a new version.
 const SKETCH_VERSION: u32 = 1;
 
-/// Native half of Likewise.
+/// The native half of Likewise.
 #[pymodule(gil_used = true)]
 mod _native {
     use pyo3::prelude::*;

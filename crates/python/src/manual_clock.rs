@@ -1,4 +1,4 @@
-//! A clock that tests set.
+//! A clock that tests control.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Clock for Manual {
     }
 }
 
-/// The clocks of a machine that stand still until they are moved.
+/// The clocks of a machine, which advance only when moved.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct ManualClock(Arc<Manual>);
 
@@ -60,12 +60,12 @@ impl ManualClock {
         });
     }
 
-    /// Sets the clock that can be set.
+    /// Sets the adjustable clock.
     fn set(&self, unix_s: u64) {
         self.0.with(|hands| hands.unix_s = unix_s);
     }
 
-    /// Starts the machine again after some seconds without power.
+    /// Restarts the machine after some seconds without power.
     fn restart(&self, seconds: u64) {
         self.0.with(|hands| {
             hands.unix_s += seconds;

@@ -1,4 +1,4 @@
-//! gzip and zstd: unpacking a file piece by piece, packing kept lines.
+//! gzip and zstd: decompressing a file piece by piece, compressing kept lines.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::door::{LONG_BYTES, run};
 use crate::errors::Failure;
 use crate::jsonl::open;
 
-/// A packed file that is being unpacked into a plain one.
+/// A compressed file that is being decompressed into a plain one.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct PackedFile {
     unpacker: Mutex<disk::Unpacker>,
@@ -55,7 +55,8 @@ impl PackedFile {
         })
     }
 
-    /// Unpacks about `piece_bytes` more: `(offset, length, packed bytes)` of whole lines in the plain file; None at the end.
+    /// Decompresses about `piece_bytes` more: `(offset, length, compressed bytes)` of whole lines in the plain file;
+    /// None at the end.
     fn next_piece(
         &self,
         py: Python<'_>,
@@ -71,7 +72,8 @@ impl PackedFile {
         Ok(piece.map(|piece| (piece.offset, piece.length, piece.num_packed)))
     }
 
-    /// Behind the last piece: why the file cannot be unpacked to its end, and how many plain bytes there are; None where it can.
+    /// After the last piece: why the file cannot be decompressed to its end, and the number of plain bytes; None if it
+    /// can.
     fn damage(&self) -> Result<Option<(String, u64)>, Failure> {
         let unpacker = self
             .unpacker
@@ -83,7 +85,7 @@ impl PackedFile {
     }
 }
 
-/// Writes byte ranges of `source` one after another into `target`, packed; returns the bytes written.
+/// Writes byte ranges of `source` consecutively into `target`, compressed; returns the bytes written.
 #[pyfunction]
 #[pyo3(signature = (source, target, offsets, lengths, *, codec, threads=1))]
 pub fn pack_lines(

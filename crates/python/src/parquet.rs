@@ -1,4 +1,4 @@
-//! Parquet files joined from row groups that were encoded apart.
+//! Parquet files joined from separately encoded row groups.
 
 use std::sync::Mutex;
 
@@ -39,7 +39,7 @@ impl ParquetJoin {
         })
     }
 
-    /// Joins one more file, given whole: the range of its bytes that comes next.
+    /// Joins one more complete file: returns the range of its bytes to write next.
     fn add(&self, py: Python<'_>, file: &Bound<'_, PyAny>) -> Result<(usize, usize), Failure> {
         let file = Input::<u8>::take("file", file)?;
         let bytes = file.values();

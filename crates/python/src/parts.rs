@@ -1,4 +1,4 @@
-//! Parts of texts where they stand.
+//! Parts of texts and their positions.
 
 use std::sync::atomic::Ordering;
 
@@ -13,10 +13,10 @@ use crate::door::{parse_isa, run};
 use crate::errors::Failure;
 use crate::texts::Texts;
 
-/// Texts that are cut between two looks for an interrupt.
+/// Number of texts cut between two checks for an interrupt.
 const LOOK_TEXTS: usize = 256;
 
-/// Lines, paragraphs or sentences of texts: the parts as texts, how many of each text, where each begins and ends.
+/// Lines, paragraphs or sentences of texts: the parts as texts, the number in each text, and their starts and ends.
 #[pyfunction]
 pub fn cut_parts(
     py: Python<'_>,
@@ -53,7 +53,7 @@ pub fn cut_parts(
     ))
 }
 
-/// Words of texts: how many of each text, where each begins and ends, and the hash of each.
+/// Words of texts: the number in each text, their starts and ends, and the hash of each.
 #[pyfunction]
 #[pyo3(signature = (texts, *, isa=None))]
 pub fn cut_words(

@@ -18,7 +18,7 @@ pub struct ReferenceSets {
     rules: Py<FeatureRules>,
 }
 
-/// Of several queries: ends of their answers, the answers, sizes.
+/// For several queries: ends of their answers, the answers, sizes.
 type Found = (Vec<u64>, Vec<Answer>, Vec<u64>);
 
 #[pymethods]
@@ -62,7 +62,7 @@ impl ReferenceSets {
         Ok(ReferenceSets { references, rules })
     }
 
-    /// Weight of all features of each reference.
+    /// Total weight of the features of each reference.
     #[getter]
     fn sizes(&self) -> Array {
         self.references.sizes().to_vec().into()

@@ -15,10 +15,10 @@ use crate::door::{check_below, check_same_length, run};
 use crate::errors::Failure;
 use crate::texts::Texts;
 
-/// Texts, or stretches, that are taken between two looks for an interrupt.
+/// Number of texts or stretches processed between two checks for an interrupt.
 const LOOK_TEXTS: usize = 256;
 
-/// Which least hashes of windows were met more than once.
+/// Which smallest hashes of windows occurred more than once.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct SeenTwice {
     seen: repeats::SeenTwice,
@@ -52,7 +52,7 @@ impl SeenTwice {
     }
 }
 
-/// Windows that may repeat one, in memory as far as it goes and then in a file.
+/// Windows that may repeat another, in memory as long as it suffices and then in a file.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct RepeatedWindows {
     windows: windows::RepeatedWindows,
@@ -70,7 +70,7 @@ impl RepeatedWindows {
         }
     }
 
-    /// Puts aside the windows of texts that may be met twice; the first word has place `first` among all.
+    /// Stores the windows of texts that may occur twice; the first word has position `first` among all.
     fn add(
         &self,
         py: Python<'_>,
@@ -91,7 +91,8 @@ impl RepeatedWindows {
         })
     }
 
-    /// The longest stretches of windows that repeat consecutive ones: place, place of the first, number of windows.
+    /// The longest stretches of windows that repeat consecutive ones: position, position of the first, number of
+    /// windows.
     #[pyo3(signature = (doc_starts, *, threads=1))]
     fn stretches(
         &self,
@@ -113,7 +114,7 @@ impl RepeatedWindows {
     }
 }
 
-/// Where stretches of words that equal others stand: the number of each, and bytes of both.
+/// Locations of stretches of words that equal others: the number of each, and the bytes of both.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 #[allow(clippy::type_complexity)]
@@ -197,7 +198,7 @@ pub fn equal_stretches(
     ))
 }
 
-/// What `take` makes of each text.
+/// The result of `take` for each text.
 fn each_text<T>(
     column: &Column,
     cancel: &AtomicBool,

@@ -1,4 +1,4 @@
-//! Texts without stretches of them, alone or in the rows of a file.
+//! Texts with stretches removed, alone or in the rows of a file.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -14,10 +14,10 @@ use crate::errors::Failure;
 use crate::jsonl::{JsonlRules, open};
 use crate::texts::Texts;
 
-/// Texts that are cut between two looks for an interrupt.
+/// Number of texts cut between two checks for an interrupt.
 const LOOK_TEXTS: usize = 256;
 
-/// What goes, as Python gave it.
+/// The removed stretches, from Python.
 struct Gone {
     counts: Input<u32>,
     starts: Input<u32>,
@@ -50,7 +50,7 @@ impl Gone {
     }
 }
 
-/// Texts without stretches of them, whether nothing but whitespace is left of each, and the bytes that went.
+/// Texts with stretches removed, whether only whitespace is left of each, and the number of bytes removed.
 #[pyfunction]
 #[pyo3(signature = (texts, counts, starts, ends, *, keeps_words_apart=false))]
 pub fn cut_texts(
@@ -93,8 +93,8 @@ pub fn cut_texts(
     ))
 }
 
-/// Writes rows of JSON Lines anew without stretches of their texts: the lines one after another, where each ends, and the
-/// bytes of text that went. A row of whose text nothing is left has no line.
+/// Rewrites rows of JSON Lines with stretches of their texts removed: the lines, consecutively, where each ends, and
+/// the number of text bytes removed. A row with no text left has no line.
 #[pyfunction]
 #[pyo3(signature = (path, offsets, lengths, rules, counts, starts, ends, *, keeps_words_apart=false, threads=1))]
 #[expect(clippy::too_many_arguments, reason = "one call of Python")]
@@ -128,7 +128,7 @@ pub fn rewrite_jsonl_rows(
     Ok((made.lines.into(), made.ends.into(), made.num_removed_bytes))
 }
 
-/// The same for records of CSV, by the rules of a reader of the file.
+/// The same for CSV records, by the rules of a reader of the file.
 #[pyfunction]
 #[pyo3(signature = (reader, offsets, lengths, counts, starts, ends, *, keeps_words_apart=false, threads=1))]
 #[expect(clippy::too_many_arguments, reason = "one call of Python")]

@@ -1,4 +1,4 @@
-//! What goes with feature sets where no sketch is made: counts of features, digests of texts, samples.
+//! Data on feature sets without a sketch: counts of features, digests of texts, samples.
 
 use likewise_core::features::{FeatureView, Shape, TextDigester};
 use likewise_core::parallel::map_ranges;
@@ -15,7 +15,8 @@ use crate::sketch::{Batch, Part, SketchBatch};
 use crate::text_rules::TextRules;
 use crate::texts::Texts;
 
-/// Counts the documents of each feature of a batch of texts; the batch has no sketches, only what goes with them.
+/// Counts the documents of each feature of a batch of texts; the batch has no sketches, only the data that goes with
+/// them.
 #[pyfunction]
 #[pyo3(signature = (texts, rules, rarity, *, threads=1, isa=None))]
 pub fn count_sets(
@@ -44,7 +45,7 @@ pub fn count_sets(
     .into_batch(py)
 }
 
-/// Digests of the texts as the rules normalize them, in place of those of feature sets; the batch has no sketches.
+/// Digests of the texts as normalized by the rules, in place of those of feature sets; the batch has no sketches.
 #[pyfunction]
 #[pyo3(signature = (texts, rules, *, threads=1, isa=None))]
 pub fn digest_texts(
@@ -91,7 +92,8 @@ pub fn digest_texts(
     .into_batch(py)
 }
 
-/// Samples of feature sets: `(offsets, hashes, totals, whole)`; text i keeps `hashes[offsets[i]:offsets[i + 1]]`, ascending.
+/// Samples of feature sets: `(offsets, hashes, totals, whole)`; text i keeps `hashes[offsets[i]:offsets[i + 1]]`,
+/// ascending.
 #[pyfunction]
 #[pyo3(signature = (texts, rules, *, kind, size, threads=1, isa=None))]
 pub fn sample_sets(

@@ -16,7 +16,7 @@ use crate::errors::Failure;
 use crate::features::{FeatureRules, GRAIN_BYTES};
 use crate::texts::Texts;
 
-/// Sketches of a batch of texts, one entry a text.
+/// Sketches of a batch of texts, one entry per text.
 #[pyclass(frozen, get_all, module = "likewise._native")]
 pub struct SketchBatch {
     sketches: Py<Array>,
@@ -26,7 +26,7 @@ pub struct SketchBatch {
     features_share: f64,
 }
 
-/// One text in so many is timed: reading the clock twice costs as much as sketching a few words.
+/// One text in this many is timed: reading the clock twice costs as much as sketching a few words.
 const TIMED_EVERY: usize = 16;
 
 /// Sketches of some texts. `V` is a word of a fingerprint or a byte of a signature.
@@ -35,7 +35,7 @@ pub struct Part<V> {
     pub num_features: Vec<u32>,
     pub shapes: Vec<u8>,
     pub digests: Vec<u64>,
-    /// Time of the timed texts: until their features stood, and in all.
+    /// Time of the timed texts: until their features were made, and in total.
     features_time: Duration,
     all_time: Duration,
 }
@@ -81,11 +81,11 @@ impl<V> Part<V> {
     }
 }
 
-/// How a batch is worked through.
+/// How to process a batch.
 pub struct Batch<'a> {
     pub column: &'a Column,
     pub rules: &'a FeatureRules,
-    /// Whether digests and numbers of distinct features are wanted.
+    /// Whether digests and numbers of distinct features are needed.
     pub sets: bool,
     /// Without sets: whether every occurrence may be sketched instead of the distinct features.
     pub occurrences: bool,
@@ -94,7 +94,8 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Sketches all texts. `make` gives a thread's sketcher, which adds the sketch of features and weights to a vector.
+    /// Sketches all texts. `make` returns a thread's sketcher, which appends the sketch of features and weights to a
+    /// vector.
     pub fn sketch<V: Send, S: FnMut(&[u64], &[u32], &mut Vec<V>)>(
         &self,
         cancel: &AtomicBool,
@@ -210,7 +211,7 @@ pub fn sketch_minhash(
         column: &texts.column,
         rules,
         sets,
-        // Of a repeated feature the least value is the same.
+        // A repeated feature gives the same minimum.
         occurrences: !sets && rules.rules.weights == Weights::None,
         threads,
         isa,
@@ -227,7 +228,7 @@ pub fn sketch_minhash(
     .into_batch(py)
 }
 
-/// Makes signatures and cuts their slots to `slot_bytes` bytes.
+/// Makes signatures and truncates their slots to `slot_bytes` bytes.
 pub struct SlotSketcher {
     hasher: MinHasher,
     slots: Vec<u32>,

@@ -1,4 +1,4 @@
-//! What is done to texts beside the default rules, and the word lists that this takes.
+//! Treatment of texts beyond the default rules, and the word lists for it.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ pub struct Dictionary {
 
 #[pymethods]
 impl Dictionary {
-    /// The standard words and these, normalized, with how often they occur; `None`: just often enough to be found.
+    /// The standard words and these, normalized, with their frequencies; `None`: just frequent enough to be found.
     #[new]
     fn new(py: Python<'_>, words: Vec<(String, Option<u32>)>) -> Result<Self, Failure> {
-        // Always long enough to be worth leaving the interpreter: the standard words take 0.2 s.
+        // Always long enough to release the interpreter lock: the standard words take 0.2 s.
         let dictionary = run(py, usize::MAX, |_| {
             let words = words.iter().map(|(word, count)| (word.as_str(), *count));
             Ok(CoreDictionary::with_words(words))
@@ -33,7 +33,7 @@ impl Dictionary {
     }
 }
 
-/// Words that do not count, normalized and folded as the texts will be.
+/// Words that do not count, normalized and folded like the texts.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct StopWords {
     words: Arc<CoreStopWords>,
@@ -49,7 +49,7 @@ impl StopWords {
     }
 }
 
-/// What is done to a text beside the default rules.
+/// Treatment of a text beyond the default rules.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct TextRules {
     pub rules: CoreTextRules,
@@ -97,7 +97,7 @@ impl TextRules {
         })
     }
 
-    /// The libraries that have a say in tokens of this kind, with their versions.
+    /// The libraries that affect tokens of this kind, with their versions.
     fn libraries(&self, tokens: &str) -> Result<Vec<&'static str>, Failure> {
         Ok(self.rules.libraries(parse_tokens(tokens)?))
     }
@@ -127,7 +127,7 @@ fn parse_chunks(chunking: Option<&str>, size: Option<u32>) -> Result<Chunks, Fai
     }
 }
 
-/// The kind of token of that name.
+/// The token kind of that name.
 pub fn parse_tokens(name: &str) -> Result<Tokens, Failure> {
     text::Tokens::from_name(name).ok_or_else(|| {
         let names = Tokens::ALL.map(Tokens::name).join(", ");

@@ -1,4 +1,4 @@
-//! `Texts`: a batch of texts as the bound functions take it.
+//! `Texts`: a batch of texts, as passed to the bound functions.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::column::{Column, Kind, checked_rows};
 use crate::door::{check_same_length, run};
 use crate::errors::Failure;
 
-/// An immutable batch of texts. Where it came from Arrow it shares the buffers.
+/// An immutable batch of texts. It shares the buffers of Arrow input.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct Texts {
     pub column: Arc<Column>,
 }
 
-/// Bytes taken from a list before other threads of Python get a turn.
+/// Bytes taken from a list before other Python threads get a turn.
 const TURN_BYTES: usize = 8 << 20;
 
 impl From<Column> for Texts {
@@ -36,7 +36,7 @@ impl From<Column> for Texts {
 
 #[pymethods]
 impl Texts {
-    /// Copies texts out of a list (or another iterable) of str.
+    /// Copies texts from a list (or another iterable) of str.
     #[staticmethod]
     fn from_list(texts: &Bound<'_, PyAny>) -> Result<Self, Failure> {
         let py = texts.py();
@@ -64,7 +64,7 @@ impl Texts {
             Ok(())
         };
         if let Ok(list) = texts.cast::<PyList>() {
-            // By number: another thread may shorten the list at a turn.
+            // By index: another thread may shorten the list in between.
             let mut row = 0;
             while row < list.len() {
                 take(row, list.get_item(row)?)?;
@@ -84,20 +84,20 @@ impl Texts {
         Ok(read_column(data, Kind::Text)?.into())
     }
 
-    /// Takes a column of encoded tokens, as `__arrow_c_array__` gave it, without a copy.
+    /// Takes a column of encoded tokens, as returned by `__arrow_c_array__`, without a copy.
     #[staticmethod]
     fn from_encoded(data: &Bound<'_, PyAny>) -> Result<Self, Failure> {
         Ok(read_column(data, Kind::Tokens)?.into())
     }
 
-    /// Puts batches one after another, without a copy.
+    /// Concatenates batches without a copy.
     #[staticmethod]
     fn concat(parts: Vec<Bound<'_, Texts>>) -> Result<Self, Failure> {
         let columns = parts.iter().map(|part| part.get().column.as_ref());
         Ok(Column::concat(columns)?.into())
     }
 
-    /// Copies documents out of a list of bytes.
+    /// Copies documents from a list of bytes.
     #[staticmethod]
     fn from_bytes(documents: &Bound<'_, PyList>) -> Result<Self, Failure> {
         let (mut bytes, mut offsets) = (Vec::new(), vec![0]);
@@ -114,8 +114,8 @@ impl Texts {
         Ok(Column::from_bytes(Kind::Bytes, bytes, offsets)?.into())
     }
 
-    /// Encodes lists of the user's tokens with their weights: list i is `tokens[offsets[i]:offsets[i + 1]]`, cut from a text
-    /// of `lengths[i]` scalars.
+    /// Encodes lists of the user's tokens with their weights: list i is `tokens[offsets[i]:offsets[i + 1]]`, cut from a
+    /// text of `lengths[i]` scalars.
     #[staticmethod]
     fn from_tokens(
         py: Python<'_>,
@@ -157,7 +157,7 @@ impl Texts {
         Ok(encoded.into())
     }
 
-    /// What the documents are: text, bytes or tokens.
+    /// The kind of the documents: text, bytes or tokens.
     #[getter]
     fn kind(&self) -> &'static str {
         match self.column.kind {
@@ -179,7 +179,7 @@ impl Texts {
         )
     }
 
-    /// Bytes of all texts together, as UTF-8.
+    /// Total bytes of all texts, as UTF-8.
     #[getter]
     fn num_bytes(&self) -> usize {
         self.column.num_bytes
@@ -197,7 +197,7 @@ impl Texts {
         Ok(self.shown(py, row as usize))
     }
 
-    /// All texts as a list of str; of tokens, of str with a space between them; of bytes, of bytes.
+    /// All documents as a list: texts as str, tokens as str separated by spaces, bytes as bytes.
     fn to_list<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyList>, Failure> {
         let list = PyList::new(py, (0..self.column.len()).map(|i| self.shown(py, i)))?;
         Ok(list)
@@ -216,7 +216,7 @@ impl Texts {
         Ok(self.column.pick(rows).into())
     }
 
-    /// Unicode scalars of each text, or of the text that tokens were cut from; bytes of what is no text.
+    /// Unicode scalars of each text, or of the text that tokens were cut from; bytes for documents that are bytes.
     fn lengths(&self, py: Python<'_>) -> Result<Array, Failure> {
         let column = &self.column;
         let lengths: Vec<u32> = run(py, column.num_bytes, |_| {
@@ -239,7 +239,7 @@ impl Texts {
         Ok(hashes.into())
     }
 
-    /// The Arrow PyCapsule protocol: `large_utf8`, of what is no text `large_binary`, whatever is requested.
+    /// The Arrow PyCapsule protocol: `large_utf8` for texts, otherwise `large_binary`, whatever is requested.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -289,7 +289,7 @@ fn utf8(bytes: &[u8]) -> Result<&str, Failure> {
     std::str::from_utf8(bytes).map_err(|error| Failure::Internal(error.to_string()))
 }
 
-/// The text of a str that holds lone surrogates; each becomes U+FFFD.
+/// The text of a str with lone surrogates, each replaced by U+FFFD.
 fn without_surrogates(text: &Bound<'_, PyString>) -> Result<String, Failure> {
     let py = text.py();
     let encoded = text.call_method1(intern!(py, "encode"), ("utf-8", "surrogatepass"))?;
@@ -299,7 +299,7 @@ fn without_surrogates(text: &Bound<'_, PyString>) -> Result<String, Failure> {
     Ok(out)
 }
 
-/// The text of any str: for functions that take one document.
+/// The text of any str, for functions that take one document.
 pub fn text_of<'a>(text: &'a Bound<'_, PyString>) -> Result<Cow<'a, str>, Failure> {
     let py = text.py();
     if text.call_method0(intern!(py, "isascii"))?.is_truthy()? {

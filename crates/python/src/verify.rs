@@ -61,7 +61,7 @@ impl FeatureSets {
         })
     }
 
-    /// Makes the feature sets of texts and holds them at these positions; what was there is replaced.
+    /// Makes the feature sets of texts and stores them at these positions, replacing existing ones.
     #[pyo3(signature = (positions, texts, *, threads=1))]
     fn add(
         &self,
@@ -101,7 +101,7 @@ impl FeatureSets {
         })
     }
 
-    /// Those of the positions that have no set, sorted, each once.
+    /// The positions that have no set, sorted and distinct.
     fn missing(&self, py: Python<'_>, positions: &Bound<'_, PyAny>) -> Result<Array, Failure> {
         let positions = self.take_positions("positions", positions)?;
         let positions = positions.values();
@@ -120,7 +120,7 @@ impl FeatureSets {
         Ok(missing.into())
     }
 
-    /// Drops the sets at these positions; a position without one is no error.
+    /// Drops the sets at these positions, ignoring positions without one.
     fn discard(&self, py: Python<'_>, positions: &Bound<'_, PyAny>) -> Result<(), Failure> {
         let positions = self.take_positions("positions", positions)?;
         let positions = positions.values();
@@ -170,8 +170,8 @@ impl FeatureSets {
         Ok(similarity.into())
     }
 
-    /// The same of documents, the set of document d at position `places[d]`: `(similarity, num_measured)`. Pairs whose earlier document is
-    /// removed by its state are passed over: NaN.
+    /// Like `verify`, for documents; the set of document d is at position `places[d]`: `(similarity, num_measured)`.
+    /// Pairs whose earlier document is removed by its state are skipped: NaN.
     #[pyo3(signature = (later, earlier, places, states=None, *, measure, threshold, short_margin=0.0, threads=1, isa=None))]
     #[allow(clippy::too_many_arguments)]
     fn verify_documents(
@@ -224,7 +224,7 @@ fn parse_measure(name: &str) -> Result<Measure, Failure> {
     })
 }
 
-/// The documents below `num_documents` that either list names, sorted, each once; others are left out.
+/// The documents below `num_documents` in either list, sorted and distinct.
 #[pyfunction]
 pub fn distinct_documents(
     py: Python<'_>,
@@ -240,10 +240,10 @@ pub fn distinct_documents(
     Ok(distinct.into())
 }
 
-/// Sequences of more units than this together may take long to align, since the time grows with the product of their lengths.
+/// Sequences with more units in total may take long to align, since the time grows with the product of their lengths.
 const LONG_UNITS: usize = 4096;
 
-/// How an alignment of so many units is run: like a call on large data where it may take long.
+/// Size of an alignment of `num_units` units as a call: like one on large data if it may take long.
 fn alignment_size(num_units: usize) -> usize {
     if num_units > LONG_UNITS {
         LONG_BYTES
@@ -252,7 +252,8 @@ fn alignment_size(num_units: usize) -> usize {
     }
 }
 
-/// Edit distance and longest common subsequence of two texts: `(unit, units of a, units of b, distance, common, is_exact)`.
+/// Edit distance and longest common subsequence of two texts: `(unit, units of a, units of b, distance, common,
+/// is_exact)`.
 #[pyfunction]
 pub fn align_texts(
     py: Python<'_>,
@@ -287,7 +288,7 @@ pub fn align_sequences(
     })
 }
 
-/// Where two lists of tokens differ, in order: `(a0, a1, b0, b1)` says that `a[a0:a1]` stands where `b[b0:b1]` does.
+/// Where two lists of tokens differ, in order: `(a0, a1, b0, b1)` says that `a[a0:a1]` corresponds to `b[b0:b1]`.
 #[pyfunction]
 pub fn aligned_diff(
     py: Python<'_>,

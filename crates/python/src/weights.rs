@@ -1,4 +1,4 @@
-//! Tables of weights: read, written, looked up.
+//! Weight tables: reading, writing, lookup.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::array::{Array, Input};
 use crate::door::{check_same_length, run, run_short};
 use crate::errors::Failure;
 
-/// Integer weights of features, with what makes the features.
+/// Integer weights of features, with the rules that make the features.
 #[pyclass(frozen, module = "likewise._native")]
 pub struct WeightTable {
     table: Arc<CoreTable>,
-    /// The content but for its entries, which the table holds.
+    /// The file content without the entries, which are in the table.
     about: WeightFile,
     id: u128,
     excess: u64,
@@ -65,7 +65,7 @@ impl WeightTable {
         }
     }
 
-    /// What an extractor reads.
+    /// The weights for an extractor.
     pub fn feature_weights(&self) -> FeatureWeights {
         let lengths = (1..=64).filter(|length| self.about.term_lengths >> (length - 1) & 1 == 1);
         FeatureWeights {
@@ -77,7 +77,7 @@ impl WeightTable {
 
 #[pymethods]
 impl WeightTable {
-    /// Reads a file that `write` wrote.
+    /// Reads a file written by `write`.
     #[staticmethod]
     fn read(py: Python<'_>, path: PathBuf) -> Result<Self, Failure> {
         let num_bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len() as usize);
@@ -87,7 +87,7 @@ impl WeightTable {
         })
     }
 
-    /// Reads what `to_bytes` gave.
+    /// Reads the result of `to_bytes`.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, content: &[u8]) -> Result<Self, Failure> {
         run(py, content.len(), |_| {
@@ -106,7 +106,7 @@ impl WeightTable {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// A table of terms: `features` and `lengths` are those of `term_features`.
+    /// A table of terms: `features` and `lengths` are those returned by `term_features`.
     #[staticmethod]
     fn from_terms(
         py: Python<'_>,
@@ -150,7 +150,7 @@ impl WeightTable {
         })
     }
 
-    /// Writes the table to a file, complete under its name or not at all.
+    /// Writes the table to a file, which is complete under its name or absent.
     fn write(&self, py: Python<'_>, path: PathBuf) -> Result<(), Failure> {
         run(py, self.table.num_bytes(), |_| {
             write_weights(Path::new(&path), &self.content())
@@ -158,7 +158,7 @@ impl WeightTable {
         })
     }
 
-    /// What features weigh: uint32.
+    /// Weights of features: uint32.
     fn weigh(&self, py: Python<'_>, features: &Bound<'_, PyAny>) -> Result<Array, Failure> {
         let features = Input::<u64>::take("features", features)?;
         let features = features.values();
@@ -170,13 +170,13 @@ impl WeightTable {
         Ok(weights.into())
     }
 
-    /// What makes the features, as it was given.
+    /// The rules that make the features, as given.
     #[getter]
     fn rules(&self) -> &str {
         &self.about.rules
     }
 
-    /// 32 hexadecimal digits that stand for weights and rules.
+    /// 32 hexadecimal digits that identify weights and rules.
     #[getter]
     fn weights_id(&self) -> String {
         format!("{:032x}", self.id)
@@ -197,25 +197,25 @@ impl WeightTable {
         self.about.num_features
     }
 
-    /// Features listed; None for the cells of a sketch.
+    /// Number of listed features; None for the cells of a sketch.
     #[getter]
     fn num_listed(&self) -> Option<usize> {
         self.table.num_features()
     }
 
-    /// Tokens of the longest term of a lexicon.
+    /// Number of tokens of the longest term of a lexicon.
     #[getter]
     fn longest_term(&self) -> u32 {
         64 - self.about.term_lengths.leading_zeros()
     }
 
-    /// By how much a count may be too high.
+    /// Maximum amount by which a count may be too high.
     #[getter]
     fn excess(&self) -> u64 {
         self.excess
     }
 
-    /// How probable a higher count than that is, at most.
+    /// Maximum probability that a count is higher than that.
     #[getter]
     fn excess_probability(&self) -> f64 {
         self.excess_probability

@@ -1,4 +1,4 @@
-"""Pairs of one collection with another: those of both together, less those of one side."""
+"""Pairs between two collections equal the pairs of their union, minus the pairs within one side."""
 
 import json
 
@@ -10,7 +10,7 @@ from likewise.batch.pair_files import pair_files
 from tests.command import jsonl, likewise_command
 from tests.golden.texts import made_up
 
-# Equal texts within each side and across, empty ones, and such as differ in a few words.
+# Texts that are equal within and across sides, empty texts, and texts that differ in a few words.
 BASE = [made_up(30, number) for number in range(12)]
 A = [
     *(BASE[0], BASE[0], BASE[2] + " other words", "", BASE[1] + " more", BASE[2]),
@@ -31,7 +31,7 @@ RECIPES = {
 
 
 def expected(recipe):
-    """Return what the pairs of both together say across, a of A and b of B."""
+    """Return the pairs across sides among the pairs of the union, a from A and b from B."""
     both = likewise.pairs([*B, *A], recipe).to_pylist()
     found = set()
     for pair in both:
@@ -67,7 +67,7 @@ def test_pairs_across_are_those_of_both_together(name, tmp_path):
 def test_nothing_is_listed_twice_or_beyond_the_limit():
     with pytest.raises(likewise.InvalidParameter, match="max_pairs"):
         likewise.pairs(["a text"] * 10, "strict", against=["a text"] * 10, max_pairs=99)
-    # A hundred thousand copies on one side are not a billion pairs.
+    # 100,000 copies on one side must not give billions of pairs.
     found = likewise.pairs(
         ["a text of words"] * 100_000, "strict", against=["a text of words", "other words, not those"]
     )

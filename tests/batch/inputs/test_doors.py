@@ -1,4 +1,4 @@
-"""The same cases through every door: lists and Arrow in the library, JSON Lines and Parquet by the command."""
+"""The same cases through every entry point: lists and Arrow in the library, JSON Lines and Parquet in the command."""
 
 import functools
 import json
@@ -12,7 +12,7 @@ import likewise
 from tests.command import jsonl, likewise_command
 from tests.recipes import RECIPES
 
-# Texts, and which of them stay.
+# Texts, and which of them are kept.
 CASES = {
     "cat dog cat": (["cat", "dog", "cat"], [True, True, False]),
     "chinese": (["猫", "狗", "猫"], [True, True, False]),
@@ -35,7 +35,7 @@ METHODS = {
     "bloom": ["--method", "bloom", "--threshold", "0.8", "--filter-bits", "1024"],
     "hash": ["--hash", "md5", "--threshold", "0.8"],
 }
-# A method that keeps the features of all texts, and one that looks at short texts alone again.
+# One method that keeps the features of all texts, and one that examines only short texts again.
 EVERY_DOOR = ("minhash", "simhash")
 METHOD_RECIPES = {
     "minhash": likewise.Recipe.minhash(),
@@ -56,7 +56,7 @@ def duckdb_connection():
 
 
 def library_doors(texts):
-    """The texts in every form that the library takes."""
+    """Return the texts in every form that the library accepts."""
     import pandas as pd
     import polars as pl
 
@@ -105,7 +105,7 @@ def test_every_recipe_keeps_two_cats(case, recipe):
 
 
 def by_command(*cases):
-    """Every case by two methods, the first one by all: what a method finds does not depend on the door."""
+    """Parametrize the first case by all methods, the others by two: results of a method are equal everywhere."""
     return pytest.mark.parametrize(
         ("case", "method"),
         [(case, method) for case in cases for method in METHODS if case == cases[0] or method in EVERY_DOOR],

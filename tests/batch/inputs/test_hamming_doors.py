@@ -1,4 +1,4 @@
-"""The doors of Hamming search against odd input: an error of the house that names the argument, and nothing changed."""
+"""Hamming search rejects odd input with a Likewise error that names the argument, and changes nothing."""
 
 import datetime
 import decimal
@@ -25,7 +25,7 @@ WIDE = likewise.sketch(TEXTS, Recipe.simhash(bits=128))
 SIGNATURES = likewise.sketch(TEXTS, Recipe.minhash())
 SURROGATE = "\ud800"
 
-# What is no set of fingerprints.
+# Values that are not a set of fingerprints.
 NOT_FINGERPRINTS = {
     "none": None,
     "bool": True,
@@ -142,7 +142,7 @@ def cases(values):
 
 
 def refused(call, *names):
-    """The call is refused by an error of the house; one of a parameter names it."""
+    """Check that the call raises a Likewise error; an invalid parameter must be one of `names`."""
     with pytest.raises(LikewiseError) as error:
         call()
     if isinstance(error.value, InvalidParameter) and names:
@@ -179,7 +179,7 @@ def test_what_are_no_ids(ids, tmp_path):
         before = len(index)
         refused(lambda index=index: index.add(CODES, ids), "ids")
         assert len(index) == before
-        # As if nothing had been tried: ids of any kind, or, where none were promised, none.
+        # As if nothing had been attempted: ids of any kind are accepted, or none if the index has none.
         assert index.add(CODES[:2], ["new", "newer"]).tolist() == [before, before + 1]
     if ids is not True:
         fresh = HammingIndex()

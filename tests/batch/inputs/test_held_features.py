@@ -1,4 +1,4 @@
-"""Features that are held between the two passes of a run that weighs by rarity change no answer."""
+"""Keeping features between the two passes of a run with rarity weights does not change the answer."""
 
 import gzip
 import json
@@ -29,7 +29,7 @@ def documents():
 
 @pytest.fixture
 def inputs(tmp_path):
-    """Two files, one of them packed, with blank lines."""
+    """Return two files with blank lines, one of them compressed."""
     lines = [json.dumps({"id": f"d{number}", "text": text}) + "\n" for number, text in enumerate(documents())]
     folder = tmp_path / "in"
     folder.mkdir()
@@ -40,7 +40,7 @@ def inputs(tmp_path):
 
 @pytest.fixture
 def held(monkeypatch):
-    """How many jobs were held, by a bound that can be set; jobs are small."""
+    """Count the jobs whose features are held, under an adjustable bound; jobs are small."""
     monkeypatch.setattr(ingest, "PIECE_BYTES", 3000)
     told = {"bound": 10**9, "jobs": 0}
     take = HeldDocuments.take

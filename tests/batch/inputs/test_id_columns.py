@@ -1,4 +1,4 @@
-"""Ids of tables: the same by every door, and errors that speak of ids."""
+"""Ids of tables: the same through every entry point, and errors that name the id column."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""Labels of documents in memory: aligned with the input, and equal to those of the evidence."""
+"""Labels of documents in memory: aligned with the input and consistent with the evidence."""
 
 import pickle
 
@@ -34,7 +34,7 @@ def test_labels_are_those_of_the_evidence(group, keep):
     for name, values in (("group", result.groups), ("duplicate_of", result.duplicate_of)):
         assert table.column(name).to_pylist() == values.to_pylist()
     assert result.similarity.to_pylist() == table.column("similarity").to_pylist()
-    # A group has one kept document, and its id is the name of the group.
+    # Each group has one kept document, whose id is the name of the group.
     frame = table.to_pandas()
     assert (frame[frame.is_kept].group == frame[frame.is_kept].id).all()
     assert (frame.groupby("group").is_kept.sum() == 1).all()
@@ -102,7 +102,7 @@ def test_rows_without_a_text_have_labels_too(nulls, as_stream):
     data = table.to_reader(max_chunksize=2) if as_stream else table
     result = likewise.dedup(data, RECIPE, nulls=nulls)
     is_kept = [True, nulls == "keep", False, nulls == "keep", True]
-    # A stream does not hold ids of rows that it passes over.
+    # A stream does not keep the ids of rows that it skips.
     ids = [7, None, 9, None, 11] if as_stream else [7, 8, 9, 10, 11]
     found = result.table().to_pydict()
     assert found["row"] == [0, 1, 2, 3, 4]

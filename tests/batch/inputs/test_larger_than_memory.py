@@ -1,4 +1,4 @@
-"""Tables and streams far larger than the memory that is used: nothing is ever copied whole."""
+"""Tables and streams far larger than the memory used: no input is copied as a whole."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 import likewise
 from likewise.stages.text import text_batches
 
-# Run apart, so that its memory is its own; prints the peak of anonymous memory above that of the start, and a count.
+# Runs in its own process to measure its memory alone; prints the growth of anonymous memory at its peak, and a count.
 SCRIPT = """
 import itertools, json, sys, threading, time
 import numpy as np, pyarrow as pa
@@ -72,7 +72,7 @@ def test_anonymous_memory_does_not_follow_the_texts(what, form):
     ran = measured(what, form, logical)
     num_rows = ran["num_batches"] * 64
     copies = num_rows // 512
-    # Every document comes as often; a pair is two of its copies.
+    # Every document occurs equally often; a pair is two of its copies.
     expected = {"sketch": num_rows, "dedup": 512, "pairs": 512 * copies * (copies - 1) // 2}
     assert ran["count"] == expected[what]
     # The pairs themselves are 30 MB, and are sorted.

@@ -1,4 +1,4 @@
-"""Texts that are null: one error for every kind of data, or rows that stay or go without a comparison."""
+"""Null texts: one error for every kind of data, or rows that are kept or dropped without a comparison."""
 
 import json
 import math
@@ -43,7 +43,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_data(kind):
-    """One error text; else the verdicts on the others alone, in the rows of the input."""
+    """Expect the same error text; with `nulls`, the verdicts of the other texts alone, at the rows of the input."""
     for call in (likewise.dedup, likewise.pairs):
         with pytest.raises(InvalidInput) as said:
             call(KINDS[kind](), RECIPE)

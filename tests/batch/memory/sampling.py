@@ -1,4 +1,4 @@
-"""The anonymous memory of a process and its children, looked at until it ends."""
+"""Anonymous memory of a process and its children, sampled until it ends."""
 
 import subprocess
 import time
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def anonymous_bytes(process_id):
-    """RssAnon of a process and of all that it started."""
+    """Return the RssAnon of a process and all its descendants, in bytes."""
     total = 0
     try:
         for line in Path(f"/proc/{process_id}/status").read_text().splitlines():
@@ -19,7 +19,7 @@ def anonymous_bytes(process_id):
 
 
 def peak_of(command, timeout_s=600):
-    """Run a command to its end; its highest anonymous memory in bytes."""
+    """Run a command to its end; return its peak anonymous memory in bytes."""
     peak, deadline = 0, time.monotonic() + timeout_s
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         while process.poll() is None:

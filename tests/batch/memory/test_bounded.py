@@ -1,4 +1,4 @@
-"""P8: memory stays below its bound, and the answer is that of a run without one (P4)."""
+"""P8: memory stays below its limit, and the answer equals that of an unlimited run (P4)."""
 
 import importlib
 import json
@@ -40,7 +40,7 @@ BOUNDED = FileRun(memory_bytes="256MB")
 
 @pytest.fixture
 def little(monkeypatch):
-    """Makes every part so small, from when it is called, that even a few hundred documents come in many."""
+    """Return a function that, once called, makes parts so small that a few hundred documents are split into many."""
 
     def room(self, work):
         return Room(
@@ -83,7 +83,7 @@ def corpus(tmp_path_factory):
 
 
 def answers(corpus, tmp_path, recipe, little):
-    """Evidence and kept bytes of a run without a bound, and of one with it in small parts."""
+    """Return the evidence and kept bytes of a run without a limit, and of a limited run in small parts."""
     found = []
     for memory in (None, "256MB"):
         if memory is not None:
@@ -116,7 +116,7 @@ def test_little_memory_changes_no_answer(name, corpus, tmp_path, little):
 
 
 def rare_words(num_documents, copies):
-    """Documents of words that few others have, so that all weigh much; several copies of each, a few words changed."""
+    """Return documents of rare words, all with large weights; each has several copies with a few words changed."""
     random = np.random.default_rng(4)
     words = [f"w{number:x}" for number in range(60_000)]
     texts = []
@@ -138,7 +138,7 @@ def test_feature_sets_stay_within_their_budget(recipe, tmp_path, little, monkeyp
 
     def load(self, positions):
         plain(self, positions)
-        # Each set has a place, used or not, which is no part of the budget.
+        # Each set has a slot, used or not, which does not count toward the budget.
         held.append((self._sets.num_bytes - 64 * len(self._position_of)) / self._budget)
 
     monkeypatch.setattr(verification.Verifier, "_load", load)
@@ -239,7 +239,7 @@ def test_tables_that_memory_does_not_hold_come_slab_by_slab():
     few, many = (task.plan(num, is_estimated=False) for num in (100_000, 10**7))
     assert few.tables_bytes is None
     assert few.num_passes == 1
-    # Two slabs at once are the tables of that many fingerprints, of 72 bytes each.
+    # The tables of two slabs are held at once, at 72 bytes a fingerprint.
     assert many.num_passes == -(-(10**7) // (many.tables_bytes // (2 * (72 + 16)))) > 10
     assert many.held_bytes + 64_000_000 <= 256_000_000
     assert many.room(None).tables_bytes == many.tables_bytes
@@ -264,7 +264,7 @@ def test_the_command_says_its_plan_and_is_quiet_when_told(corpus, tmp_path):
 
 
 def corpus_of(path, num_documents):
-    """Documents of about a kilobyte, a tenth of them copies of others with a word changed."""
+    """Write documents of about a kilobyte, a tenth of them copies of others with one word changed."""
     words = np.array(made_up(3000, 1).split())
     random = np.random.default_rng(3)
     with path.open("w") as file:
@@ -283,7 +283,7 @@ def test_digests_of_counted_documents_are_part_of_the_plan():
     assert many.room(None).weighing_bytes + many.digests_bytes == many.work_bytes
     with pytest.raises(likewise.InvalidParameter, match=r"need \d+ MB: .*40 bytes per document for counting features"):
         task.plan(6_000_000, is_estimated=False)
-    # Counted in a run of its own.
+    # Counted in a separate run.
     counted = likewise.Recipe.minhash(weights=likewise.Weights.from_terms({"one": 2})).resolve()
     assert plan_memory._Task(counted, 256_000_000, 2, 1, 10**9, 0, 0.0, 0).plan(6_000_000, is_estimated=False)
 
@@ -305,7 +305,7 @@ def test_memory_of_weighted_pairs_stays_below_its_bound(memory, tmp_path):
     [
         (),
         ("--method", "simhash", "--within", "3"),
-        # 672 bytes per fingerprint: 134 MB of tables, which 256 MB do not hold beside all else, and 512 do.
+        # 672 bytes per fingerprint: 134 MB of tables, which do not fit in 256 MB with everything else, but do in 512.
         ("--method", "simhash", "--within", "3", "--bits", "256"),
         ("--weights", "idf"),
     ],

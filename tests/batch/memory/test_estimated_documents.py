@@ -1,4 +1,4 @@
-"""What a plan of memory says of the number of documents before they are read."""
+"""The number of documents that a memory plan assumes before they are read."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def test_quotes_in_the_middle_of_fields_open_nothing(tmp_path):
 def test_lines_of_packed_files_are_looked_at(tmp_path, name, pack):
     rows = [{"id": f"{i:05}", "text": f"{i * 7919:x}"} for i in range(4000)]
     (tmp_path / name).write_bytes(pack(jsonl(rows)))
-    # How well a file is packed is a guess: four times.
+    # The compression ratio is assumed to be 4.
     assert len(rows) / 3 < documents_of(tmp_path / name) < len(rows) * 3
     long = [{"id": f"{i}", "text": f"{i} " + "words that stand again and again " * 3000} for i in range(30)]
     (tmp_path / name).write_bytes(pack(jsonl(long)))

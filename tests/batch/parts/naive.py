@@ -1,4 +1,4 @@
-"""What goes and what stays, in plain words: every part against all before it."""
+"""Which parts are removed and kept, in plain Python: every part is compared with all earlier ones."""
 
 import functools
 import itertools
@@ -14,12 +14,12 @@ WORD = re.compile("[A-Za-z]+")
 
 
 def lines(text):
-    """(start, end) of the lines that are not blank, with what ends them."""
+    """Return (start, end) of the lines that are not blank, including their line ends."""
     return [found.span() for found in LINE.finditer(text) if found.group().strip()]
 
 
 def paragraphs(text):
-    """(start, end) of the paragraphs, each up to the next."""
+    """Return (start, end) of the paragraphs, each extending to the next."""
     starts, was_blank = [], True
     for found in LINE.finditer(text):
         is_blank = not found.group().strip()
@@ -30,7 +30,7 @@ def paragraphs(text):
 
 
 def without_units(texts, places_of):
-    """The texts without the parts whose normalized form came before, and (text, start, end, kept text, kept start)."""
+    """Return texts without parts whose normalized form came before, and (text, start, end, kept text, kept start)."""
     first, left, gone = {}, [], []
     for row, text in enumerate(texts):
         kept, at = [], 0
@@ -45,12 +45,12 @@ def without_units(texts, places_of):
 
 
 def ascii_words(text):
-    """(start, end) of words of plain letters, and each in lower case."""
+    """Return (start, end, lowercased word) of each word of ASCII letters."""
     return [(*found.span(), found.group().lower()) for found in WORD.finditer(text)]
 
 
 def class_of(c):
-    """The class of a character that need not be normalized; of letters that the oracle has not, that of letters."""
+    """Return the class of a character that is already normalized; letters unknown to the oracle count as letters."""
     try:
         return word_class(c.lower())
     except (OutsideOracle, TypeError):
@@ -64,7 +64,7 @@ def _segments(text):
 
 
 def words(text):
-    """(start, end) of the words of any text, and each normalized. Texts where marks follow spaces are not for it."""
+    """Return (start, end, normalized word) of the words of a text. Texts with marks after spaces are not supported."""
     found = []
     for part in SOLID.finditer(text):
         at = part.start()
@@ -76,7 +76,7 @@ def words(text):
 
 
 def words_that_go(texts, num_words, words_of=ascii_words):
-    """For each text, which words stand in a window that repeats one that is earlier and does not overlap."""
+    """Return for each text which words are in a window that repeats an earlier, non-overlapping one."""
     first, gone = {}, []
     for row, text in enumerate(texts):
         words = [word for _, _, word in words_of(text)]
@@ -92,7 +92,7 @@ def words_that_go(texts, num_words, words_of=ascii_words):
 
 WHITE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 NO_BREAK = "\xa0\u202f"
-# What closes opening marks; loose ones open only where whitespace stands before what touches the word.
+# Closing partners of opening marks; loose marks open only if whitespace precedes the characters that touch the word.
 PARTNERS = dict(zip("([{«‹“‘「『（【〈《〔¿¡", ")]}»›”’」』）】〉》〕?!", strict=True)) | {
     "„": "”“",
     "‚": "’‘",
@@ -106,7 +106,7 @@ def opens(c):
 
 
 def belongs_to_word_before(gap, is_last):
-    """How much of what stands behind a word goes with it."""
+    """Return how much of the gap after a word is removed with it."""
     for at, c in enumerate(gap):
         if WHITE.match(c):
             following = gap[at + 1 : at + 2]
@@ -120,12 +120,12 @@ def belongs_to_word_before(gap, is_last):
 
 
 def joins_words(c):
-    """Whether a character stands in words of scripts with spaces."""
+    """Return whether a character is part of words in scripts with spaces."""
     return class_of(unicodedata.normalize("NFKC", c)) not in ("Other", "Katakana")
 
 
 def belongs_to_word_behind(gap, word_before, what_goes):
-    """Where in what stands before a word begins what goes with it, if `what_goes` are the marks that go behind it."""
+    """Return where in the gap before a removed word its own marks begin; `what_goes` are the marks removed after it."""
     touching = len(gap)
     while touching and (
         not WHITE.match(gap[touching - 1])
@@ -159,7 +159,7 @@ BETWEEN = ("Single_Quote", "MidNumLet", "MidLetter", "MidNum")
 
 
 def is_one_word(left, right):
-    """Whether a word goes on from one text to the next."""
+    """Return whether a word continues from one text to the next."""
     if not left or not right:
         return False
     last, first = class_of(left[-1]), class_of(right[0])
@@ -169,9 +169,9 @@ def is_one_word(left, right):
 
 
 def without_words(text, places, goes):
-    """A text without the words of these places that go, the marks that go with them, and the whitespace behind."""
+    """Return a text without the words marked in `goes`, the marks that belong to them, and the whitespace after."""
     bounds = [(0, 0), *places, (len(text), len(text))]
-    # Before each word, and behind the last one.
+    # Before each word, and after the last one.
     gaps = [text[end:start] for (_, end), (start, _) in itertools.pairwise(bounds)]
     kept, at = [], 0
     for is_going, run in itertools.groupby(range(len(goes)), goes.__getitem__):
@@ -192,7 +192,7 @@ def without_words(text, places, goes):
 
 
 def without_spans(texts, num_words, words_of=ascii_words):
-    """The texts without the words that go."""
+    """Return the texts without repeated words."""
     return [
         without_words(text, [(start, end) for start, end, _ in words_of(text)], goes)
         for text, goes in zip(texts, words_that_go(texts, num_words, words_of), strict=True)

@@ -1,4 +1,4 @@
-"""Boilerplate by site: what many documents of one site share goes, all copies, and all else is as it was."""
+"""Boilerplate by site: lines shared by many documents of one site are removed in all copies; the rest is unchanged."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ PLACES = {"line": lines, "paragraph": paragraphs}
 
 
 def pages(seed, num_documents=120):
-    """Pages of sites with menus, in which some lines are frequent in one site only."""
+    """Return pages of sites with menus; some lines are frequent on one site only."""
     rng = random.Random(seed)
     rows = []
     for i in range(num_documents):
@@ -46,7 +46,7 @@ def host(url):
 
 
 def expected(rows, unit, share, min_documents):
-    """Texts without boilerplate, and (row, start, end, documents, site's documents) of what goes."""
+    """Return texts without boilerplate, and (row, start, end, documents, site's documents) of each removed part."""
     of_site = Counter(host(row["url"]) for row in rows if row["url"])
     counts = Counter()
     for row in rows:
@@ -58,7 +58,7 @@ def expected(rows, unit, share, min_documents):
         text, site, at, kept = row["text"], row["url"] and host(row["url"]), 0, []
         for start, end in PLACES[unit](text):
             num = counts[site, normalize(text[start:end])] if site else 0
-            # By integers: hundredths of the share.
+            # In integers, to hundredths of the share.
             is_frequent = site and num * 100 >= round(share * 100) * of_site[site] and num >= 2
             if is_frequent and of_site[site] >= min_documents:
                 gone.append((number, start, end, num, of_site[site]))
@@ -91,7 +91,7 @@ def test_what_goes_is_what_the_oracle_says(tmp_path, unit, share, min_documents,
         out = tmp_path / f"out-{threads}"
         summary = remove_boilerplate(inputs, out, rules, run=FileRun(threads=threads))
         kept = [row for name in ("a", "b") for row in lines_of(out / "kept" / f"{name}.jsonl")]
-        # Whatever is left without a visible character is dropped.
+        # Texts left without a visible character are dropped.
         assert [row["text"] for row in kept] == [text for text in left if text.strip()]
         assert [row | {"text": ""} for row in kept] == [
             row | {"text": ""} for row, text in zip(rows, left, strict=True) if text.strip()
@@ -132,7 +132,7 @@ def test_sites_are_told_by_any_value_and_minimum_lengths_hold(tmp_path):
 
 
 def test_a_share_is_met_by_the_whole_number_that_is_meant(tmp_path):
-    """0.07 * 100 is above 7 in floating point."""
+    """In floating point, 0.07 * 100 exceeds 7."""
     rows = [{"s": "x", "text": f"own {i}" + ("\nshared" if i < 7 else "")} for i in range(100)]
     summary = remove_boilerplate(
         jsonl(tmp_path / "in.jsonl", rows), tmp_path / "out", BoilerplateRules("s", share=0.07), dry_run=True

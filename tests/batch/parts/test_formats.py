@@ -1,4 +1,4 @@
-"""Parts of documents in every format: the same texts come out of all of them, and all else stays."""
+"""Parts of documents in every format: the same texts result, and everything else is unchanged."""
 
 import csv
 import gzip
@@ -68,7 +68,7 @@ def read_csv(path, delimiter=","):
         return [row | {"n": int(row["n"])} for row in csv.DictReader(file, delimiter=delimiter)]
 
 
-#: Of each format: name, how rows are written, how they are read.
+#: Of each format: file name, how to write rows, how to read them.
 FORMATS = {
     "jsonl": ("in.jsonl", lambda p, r: p.write_bytes(jsonl(r)), None),
     "jsonl.gz": ("in.jsonl.gz", lambda p, r: p.write_bytes(gzip.compress(jsonl(r))), None),
@@ -94,7 +94,7 @@ def read(path, name):
 @pytest.mark.parametrize("rules", UNITS, ids=lambda rules: rules.unit)
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "jsonl"])
 def test_every_format_gives_the_same_texts(tmp_path, name, rules):
-    # A reader of CSV in Python may change carriage returns; other tests have them.
+    # Python's CSV reader may change carriage returns; other tests cover them.
     texts = [text.replace("\r\n", "\n") for text in mixed(3)]
     rows = rows_of([*texts, texts[7], texts[3], " \n", *texts[10:20]])
     expected, evidence = None, None
@@ -228,7 +228,7 @@ def test_several_formats_are_one_collection(tmp_path):
 @pytest.mark.parametrize("has_quotes", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 def test_records_without_parts_of_a_field(tmp_path, seed, has_quotes):
-    """Each record is what Python's csv reads, with the text cut; other fields stay byte for byte."""
+    """Each record is what Python's csv module reads, with the text cut; other fields are unchanged byte for byte."""
     rng = random.Random(seed)
     pieces = ["a", "bc ", "é", "猫", "😀", " "] + (['"', '""', ",", "\n", "\r\n", "'"] if has_quotes else ['"', "\\"])
     raw, texts = [], []

@@ -1,4 +1,4 @@
-"""Runs over parts with a bound of memory, after an unfinished run, or against earlier documents."""
+"""Runs over parts with a memory limit, after an unfinished run, or against earlier documents."""
 
 import gzip
 import json
@@ -36,7 +36,7 @@ def write(path, texts, first=0):
 
 
 def files(out):
-    """All that a run wrote, but for what tells of time, memory and progress."""
+    """Return all files that a run wrote, without facts on time, memory and progress."""
     found = {}
     for path in sorted(out.rglob("*")):
         if path.name == "summary.json":
@@ -58,7 +58,7 @@ def files(out):
     ids=["line", "sentence", "span", "near"],
 )
 def test_a_bound_of_memory_changes_nothing(tmp_path, monkeypatch, name, rules, recipe):
-    # Small steps, so that columns and evidence come in many.
+    # Small steps, so that columns and evidence are split into many.
     for module in ("run", "units", "writing"):
         monkeypatch.setattr(f"likewise.batch.parts.{module}._ROWS_AT_ONCE", 7)
     path = write(tmp_path / name, mixed(1, 150))
@@ -118,7 +118,7 @@ def test_an_unfinished_run_continues(tmp_path, monkeypatch, name, recipe):
 @pytest.mark.parametrize("place_of", [lines, paragraphs], ids=["line", "paragraph"])
 @pytest.mark.parametrize("seed", range(3))
 def test_references_as_by_hand(tmp_path, seed, place_of):
-    """Against earlier documents the new ones lose what they would lose behind them."""
+    """Compared with earlier documents, the new ones lose what they would lose if appended to them."""
     unit = place_of.__name__[:-1]
     old, new = mixed(seed, 40), mixed(seed, 90)[40:]
     random.Random(seed).shuffle(new)
@@ -140,19 +140,19 @@ def test_references_as_by_hand(tmp_path, seed, place_of):
         for row, _, _, kept, _ in own
     ]
     assert audit_parts(tmp_path / "out").passed
-    # What is left of a reference that was tampered with is not what the evidence names.
+    # After tampering, the reference does not contain what the evidence names.
     write(places[0], ["nothing of it"] * 15)
     assert not audit_parts(tmp_path / "out").passed
 
 
 @pytest.mark.parametrize("rules", [PartRules("line"), PartRules("span", 8)], ids=lambda rules: rules.unit)
 def test_against_runs(tmp_path, rules):
-    """Several dumps, each against the runs before, lose the same parts as all at once."""
+    """Several dumps, each compared with the runs before, lose the same parts as all dumps at once."""
     texts = mixed(7, 120)
     dumps = [write(tmp_path / f"{i}.jsonl", texts[40 * i : 40 * i + 40], 40 * i) for i in range(3)]
     dedup_parts(dumps, tmp_path / "whole", rules)
     for i, dump in enumerate(dumps):
-        # Spans stand in the documents as they were: what was removed from an earlier dump is not there any more.
+        # Spans need the original documents: output of an earlier run lacks what was removed from it.
         earlier = dumps[:i] if rules.unit == "span" else [tmp_path / f"out{k}" for k in range(i)]
         dedup_parts(dump, tmp_path / f"out{i}", rules, against=earlier)
         assert audit_parts(tmp_path / f"out{i}").passed
@@ -161,7 +161,7 @@ def test_against_runs(tmp_path, rules):
 
 
 def test_a_near_part_of_references_counts_whatever_it_matches(tmp_path):
-    """References are not decided among themselves: each of them keeps its parts."""
+    """References are not compared with each other: each keeps its parts."""
     words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
     chain = [" ".join(words[i : i + 6]) + ".\n" for i in range(0, 5, 2)]
     old, new = write(tmp_path / "old.jsonl", chain[:2]), write(tmp_path / "new.jsonl", chain[2:], 2)

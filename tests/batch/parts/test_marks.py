@@ -1,4 +1,4 @@
-"""Which marks go with a span: what closes with the word before it, what opens with the word behind it."""
+"""Which marks are removed with a span: closing ones with the word before them, opening ones with the word after."""
 
 import json
 import random
@@ -12,7 +12,7 @@ from likewise.batch.parts import PartRules, dedup_parts
 from tests.batch.parts import naive
 from tests.command import jsonl
 
-# What is left when the words between the bars go; bars stand where words begin and end, and are no part of the text.
+# Text left when the words between the bars are removed; bars are at word boundaries and not part of the text.
 CASES = {
     # Chinese dialogue.
     "|很好|。「下一句」": "「下一句」",
@@ -35,16 +35,16 @@ CASES = {
     "|Hola|.¿Qué tal?": "¿Qué tal?",
     "|Hola|!¡Bien!": "¡Bien!",
     "Dijo: ¿|qué| tal?": "Dijo: ¿tal?",
-    # French, with no-break spaces and with others.
+    # French, with no-break spaces and with ordinary ones.
     "Il dit\u202f: «\u00a0|Bonjour|.\u00a0» Puis": "Il dit\u202f: Puis",
     "Il dit : «\u00a0|Bonjour|\u00a0! Puis\u00a0»": "Il dit : «\u00a0Puis\u00a0»",
-    # The narrow one is part of words.
+    # The narrow no-break space is part of words.
     "Il dit\u202f: «|\u202fBonjour\u202f|» Puis": "Il dit\u202f: Puis",
     "|Quoi|\u00a0? «\u00a0Rien\u00a0»": "«\u00a0Rien\u00a0»",
     "|Quoi|.\u00a0«\u00a0Rien\u00a0»": "«\u00a0Rien\u00a0»",
     "|Quoi|\u00a0\u00a0\u2028 — rien": "— rien",
     "l’«\u00a0|Union|\u00a0» rit": "l’«\u00a0rit",
-    # German and Swedish turn the marks round.
+    # German and Swedish reverse the marks.
     "„|Hallo|.“ Dann": "Dann",
     "Er: „|Hallo|“, sagte": "Er: sagte",
     "Er: »|Hallo|.« Dann": "Er: Dann",
@@ -67,7 +67,7 @@ CASES = {
     "a.(|b|) c": "a.(c",
     "a('(|b|) c": "a('(c",
     "if (|a|) {\r\n  b": "if {\r\n  b",
-    # Quotes of ASCII look the same at both ends.
+    # ASCII quotes look the same at both ends.
     'he said "|yes|." Then': "he said Then",
     'he said "|yes| and" then': 'he said "and" then',
     '|yes|."no" then': "no\" then",
@@ -78,7 +78,7 @@ CASES = {
     "|yes|! 👩\u200d👧 no": "👩\u200d👧 no",
     "one.\r\n|yes|.\r\n\r\n(no)": "one.\r\n(no)",
     "one \u2028|yes|.\u2029\u0085\u3000“no”": "one \u2028“no”",
-    # Where no word follows, marks open nothing.
+    # Marks that no word follows open nothing.
     "one |yes|.「": "one ",
     "|yes|(😀) ": "",
     "(|yes|": "(",
@@ -86,12 +86,12 @@ CASES = {
 
 
 def word_starts(text):
-    """At which bytes the words begin."""
+    """Return the byte offsets at which the words begin."""
     return np.asarray(_native.cut_words(_native.Texts.from_list([text]))[1]).tolist()
 
 
 def without(text, first, last):
-    """A text without the words of these numbers, by the door that measures stretches."""
+    """Return a text without words `first` up to `last`, by the function that measures stretches."""
     one = np.zeros(1, np.uint32)
     begin, count = one + first, one + last - first
     texts = _native.Texts.from_list([text])
@@ -112,7 +112,7 @@ def test_no_mark_is_left_alone(case):
 
 
 def test_marks_of_all_scripts():
-    """By the categories of Python's own tables."""
+    """Compare with the categories of Python's own tables."""
     marks = [chr(c) for c in range(0x11000) if unicodedata.category(chr(c))[0] in "PSZ"]
     marks = [c for c in marks if word_starts(f"one.{c}two") == [0, len(f"one.{c}".encode())]]
     assert len(marks) > 1000
@@ -124,7 +124,7 @@ def test_marks_of_all_scripts():
 
 
 def test_each_mark_has_its_partner():
-    """Where the two have names that say left and right."""
+    """Check marks and partners whose names say left and right."""
     num_pairs = 0
     for mark in (chr(c) for c in range(0x11000) if naive.opens(chr(c))):
         name = unicodedata.name(mark)
@@ -210,7 +210,7 @@ def test_as_by_hand(tmp_path, seed):
 
 
 def test_documents_that_go_one_after_the_other(tmp_path):
-    """What goes at the end of one document says nothing of what stands before the next one's first word."""
+    """The end of one document does not affect marks before the first word of the next."""
     text = "（「one two three four five six seven eight。」）"
     (tmp_path / "in.jsonl").write_bytes(jsonl([text, text, f"{text}nine", text[:-1]]))
     dedup_parts(tmp_path / "in.jsonl", tmp_path / "out", PartRules("span", 8))
@@ -218,7 +218,7 @@ def test_documents_that_go_one_after_the_other(tmp_path):
     assert {int(row["id"]): row["text"] for row in rows} == {0: text, 2: "nine", 3: "（"}
 
 
-# What stands around the span, and what is left.
+# The text around a span -> what is left.
 APART = {
     "section3|4": "section3 4",
     "section3| 4": "section3 4",
@@ -243,7 +243,7 @@ APART = {
 
 @pytest.mark.parametrize("is_escaped", [False, True])
 def test_words_around_a_span_do_not_join(tmp_path, is_escaped):
-    # Each case has a span of its own, so that no window repeats another case.
+    # Each case has its own span, so that no window repeats another case.
     spans = ["".join(map(chr, range(0x4E00 + 16 * i, 0x4E08 + 16 * i))) for i in range(len(APART))]
     texts = [*spans, *(around.replace("|", span) for around, span in zip(APART, spans, strict=True))]
     rows = (json.dumps({"id": str(i), "text": text}, ensure_ascii=is_escaped) for i, text in enumerate(texts))

@@ -1,4 +1,4 @@
-"""Parts that repeat are taken out, the first stays, and all else is as it was."""
+"""Repeated parts are removed, the first occurrence is kept, and everything else is unchanged."""
 
 import gzip
 import json
@@ -47,7 +47,7 @@ def jsonl_ids(texts):
 
 
 def mixed(seed, num_texts=60):
-    """Texts of sentences from a small stock, by lines and paragraphs, some words changed in case."""
+    """Return texts of sentences from a small stock, in lines and paragraphs, with the case of some words changed."""
     rng = random.Random(seed)
     words = [f"{rng.choice('bcdfghklmnprst')}{rng.choice('aeiou')}{c}" for c in "abcdefghijklmnopqrstuvwxyz"]
     stock = [" ".join(rng.choices(words, k=rng.randint(2, 12))) + "." for _ in range(40)]
@@ -72,7 +72,7 @@ def test_units_as_by_hand(tmp_path, unit, seed):
     assert kept(out) == stays
     assert len(gone) > 10
     assert summary["num_emptied"] == len(texts) - len(stays)
-    # Offsets are of bytes; these texts are ASCII but for line separators of three.
+    # Offsets count bytes; these texts are ASCII except for line separators of three bytes.
     byte = [lambda at, text=text: len(text[:at].encode()) for text in texts]
     assert [(r["row"], r["span_start"], r["span_end"], r["kept_row"], r["kept_span_start"]) for r in evidence(out)] == [
         (row, byte[row](start), byte[row](end), other, byte[other](place)) for row, start, end, other, place in gone
@@ -85,7 +85,7 @@ def test_spans_as_by_hand(tmp_path, seed, num_words):
     rng = random.Random(seed)
     vocabulary = [f"{a}{b}" for a in "bcdfg" for b in "aeiou"]
     stock = [rng.choices(vocabulary, k=rng.randint(4, 40)) for _ in range(12)]
-    # A word, two and five that come again and again: windows overlap what they repeat.
+    # One, two and five words repeated many times: windows overlap what they repeat.
     stock += [["ding"] * 30, ["ding", "dong"] * 20, rng.choices(vocabulary, k=5) * 9]
     texts = []
     for _ in range(50):
@@ -109,7 +109,7 @@ def test_spans_as_by_hand(tmp_path, seed, num_words):
 
 
 def test_documents_of_one_window(tmp_path):
-    """The window of one is followed at once by that of the next."""
+    """The window of each document is followed at once by that of the next."""
     text = "one two three four five six seven eight"
     _, out = run(tmp_path, [text, text.upper(), text], "span", min_tokens=8)
     assert kept(out) == {0: text}
@@ -124,7 +124,7 @@ def test_threads_and_files_change_nothing(tmp_path, unit, monkeypatch):
     # Jobs of a few hundred bytes.
     for name in ("likewise.batch.parts.collection", "likewise.batch.read.ingest"):
         monkeypatch.setattr(sys.modules[name], "PIECE_BYTES", 500)
-    # Of spans nothing is held, and a few are measured at a time.
+    # No spans are held, and few are measured at a time.
     for name in ("_WINDOW_BYTES", "_BYTES_AT_ONCE"):
         monkeypatch.setattr(sys.modules["likewise.batch.parts.spans"], name, 1)
     _, two = run(tmp_path, texts, unit, out="two", run=FileRun(threads=3), **rules)
@@ -149,7 +149,7 @@ def test_near_parts_by_a_recipe(tmp_path):
 
 
 def test_all_else_stays(tmp_path):
-    """Only the value of the text is new, and only where something went."""
+    """Only the value of the text changes, and only if something was removed."""
     before = [
         b'{"n": 1.0e3, "big": 123456789012345678901234567890, "meta": {"text": "x", "body": "once\\ntwice"}, "z":[1 ]}',
         b'\t{"meta":{"body":"twice\\nthird \\ud83d\\ude00 \\ud800 end","text":"x"} , "n":1.50, "text": 7 }  ',
@@ -203,7 +203,7 @@ def test_least_words(tmp_path):
     assert kept(out) == {0: texts[0], 1: "yes\n"}
     _, out = run(tmp_path, texts, "line", min_tokens=6, out="six")
     assert kept(out) == dict(enumerate(texts))
-    # A bracket has no word: it goes, unless parts of one word at least are asked for.
+    # A bracket alone has no word: it is removed unless parts must have at least one word.
     texts = ["if a\n}\n", "if b\n}\n"]
     for least, second in ((None, "if b\n"), (0, "if b\n"), (1, texts[1])):
         _, out = run(tmp_path, texts, "line", min_tokens=least, out=f"least-{least}")
@@ -211,7 +211,7 @@ def test_least_words(tmp_path):
 
 
 def test_bytes_of_what_is_shown_are_those_that_went(tmp_path):
-    """Stretches of a text that repeats itself overlap."""
+    """Stretches of a repetitive text overlap."""
     text = "one two three four five six seven " * 400
     summary, out = run(tmp_path, [text, f"{text}end", "x " * 90], "span", min_tokens=8)
     assert len(evidence(out)) > 100

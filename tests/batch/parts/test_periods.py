@@ -1,4 +1,4 @@
-"""Texts that repeat themselves: the same words go as by hand, told in few rows, in bounded memory."""
+"""Periodic texts: the same words are removed as by the plain version, in few evidence rows and bounded memory."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ from tests.batch.parts.naive import ascii_words, without_spans
 from tests.command import jsonl
 
 LEAST = 8
-# A word by itself, blocks that come again and again, and what stands between.
+# Single words, repeated blocks, and random words between them.
 BLOCKS = st.lists(st.sampled_from(["a", "b", "c", "zero"]), min_size=1, max_size=14)
 PERIODIC = st.tuples(BLOCKS, st.integers(0, 40)).map(lambda of: of[0] * of[1])
 RANDOM = st.lists(st.sampled_from(["a", "b"]), max_size=60)
@@ -70,7 +70,7 @@ def test_a_table_a_line_and_a_word(tmp_path, num_words):
         "zero " * 123,
     ]
     evidence = check(tmp_path, texts, num_words)
-    # Of the windows themselves there are over 2000.
+    # There are over 2000 windows.
     assert len(evidence) < 2600 * 8 // num_words
 
 
@@ -89,7 +89,7 @@ def test_batches_hold_few_bytes_and_all_stretches(monkeypatch):
             assert begin < end
             needed = sizes[np.unique([rows[begin:end], kept_rows[begin:end]])].sum()
             assert end == begin + 1 or (needed <= 1000 and end - begin <= max(4, needed // 64))
-    # Two long documents in turns are read once, not for each stretch.
+    # Two long documents that alternate are read once, not for each stretch.
     sizes = np.array([400, 400], np.uint32)
     assert spans._batches(sizes, np.ones(12, np.int64), np.arange(12) % 2) == [0, 12]
 
@@ -98,7 +98,7 @@ def test_batches_hold_few_bytes_and_all_stretches(monkeypatch):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ["word", "pair", "zeros", "line", "many"])
 def test_memory_of_periodic_texts(tmp_path, kind):
-    """Text that repeats itself takes about the memory of any text of as many words."""
+    """A periodic text takes about the memory of any text with as many words."""
     texts = {
         "word": ["word " * 1_500_000] * 3,
         "pair": ["ab cd " * 750_000] * 3,

@@ -1,4 +1,4 @@
-"""Lines without stretches of their texts: all else byte for byte, escapes that stay too."""
+"""Lines rewritten without stretches of their texts: the rest is unchanged byte for byte, remaining escapes included."""
 
 import json
 import random
@@ -10,7 +10,7 @@ from likewise import _native
 from likewise.batch.parts import PartRules, dedup_parts
 from likewise.errors import InvalidInput, InvalidParameter
 
-# As written, and as meant.
+# As written, and as decoded.
 PIECES = [
     *[("a", "a"), ("word ", "word "), ("é", "é"), ("猫", "猫"), ("😀", "😀"), ("\\n", "\n"), ("\\/", "/")],
     *[("\\\\", "\\"), ('\\"', '"'), ("\\u0041", "A"), ("\\u00e9", "é"), ("\\u732B", "猫"), ("\\ud83d\\ude00", "😀")],
@@ -23,7 +23,7 @@ def size(text):
 
 
 def rewritten(path, rows, gone, rules, threads=1):
-    """The lines of rows (offset, length), None where there is none, and the bytes that went."""
+    """Return the rewritten lines of rows (offset, length), None if empty, and the number of bytes removed."""
     offsets, lengths = (np.array(column) for column in zip(*rows, strict=True))
     counts = np.array([len(spans) for spans in gone], np.uint32)
     starts, ends = (np.array([span[i] for spans in gone for span in spans], np.uint32) for i in (0, 1))
@@ -66,7 +66,7 @@ def test_what_stays_stays_as_it_is_written(tmp_path, seed):
 
 
 def test_of_a_key_that_comes_twice_the_last_counts(tmp_path):
-    """As in every other reader."""
+    """As in every other reader, the last value of a repeated key counts."""
     lines = [b'{"text": "first\\nline", "text": "a\\nb"}', b'{"text": "b\\nc\\n", "text": "b\\nd\\n"}']
     (tmp_path / "in.jsonl").write_bytes(b"\n".join(lines))
     dedup_parts(tmp_path / "in.jsonl", tmp_path / "out", PartRules("line"))

@@ -1,6 +1,6 @@
-"""A process that forks a run for each job it is told, one JSON object a line, and says how each ended.
+"""A process that forks a run for each job it receives, one JSON object per line, and reports how each ended.
 
-Pieces and parts are small, so that little text makes many of them. A job may kill its run at a moment of its own.
+Pieces and parts are small, so that little text makes many of them. A job may kill its run at a chosen moment.
 """
 
 import json
@@ -34,7 +34,7 @@ def kill():
 
 
 def die_after(calls, owner, name):
-    """Let a function of a module kill the process when it has returned so many times."""
+    """Make a function kill the process when it has returned `calls` times."""
     plain = getattr(owner, name)
     count = 0
 
@@ -65,7 +65,7 @@ def run(job):
     ingest.PIECE_BYTES, resume.PART_BYTES = PIECE_BYTES, job.get("part_bytes", PART_BYTES)
     resume.SAVED_AFTER_S = 0.0
     resume.COLUMN_BYTES = job.get("column_bytes", resume.COLUMN_BYTES)
-    # So that a run that is killed later has written all but the last.
+    # So that a run killed later has written all parts but the last.
     resume._MOST_WAITING = 1
     indexed._AT_ONCE = job.get("added_at_once", indexed._AT_ONCE)
     verdict_log.SECONDS_BETWEEN = job.get("seconds_between", verdict_log.SECONDS_BETWEEN)

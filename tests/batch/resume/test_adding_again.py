@@ -58,7 +58,7 @@ def test_a_rerun_has_the_answer_of_the_first_run(name, tmp_path, texts):
     assert first["against"]["num_removed"] > 20
     num_documents = ids_in(index)
     assert num_documents == half + first["num_kept"]
-    # A requeued job, on a machine where the inputs have other times and another directory.
+    # A requeued job, on a machine where the inputs have other modification times and another directory.
     moved = shutil.copytree(tmp_path / "in", tmp_path / "elsewhere", copy_function=shutil.copyfile)
     for again, files in ((tmp_path / "first", inputs), (tmp_path / "again", sorted(moved.iterdir()))):
         if again.name == "first":
@@ -100,13 +100,13 @@ def test_a_run_killed_while_it_adds_is_continued(moment, calls, tmp_path, texts,
     assert (out / "summary.json").exists() == (moment == "named")
     if moment == "added":
         assert half < ids_in(index) < ids_in(plain)
-    # Documents of somebody else, some of them like those that the run keeps.
+    # Documents that somebody else added, some similar to those that the run keeps.
     with likewise.Index(index) as opened:
         opened.add_batch(
             [f"other-{number}" for number in range(half)], [text + " more" for text in texts[half:]][:half]
         )
     if moment == "decided":
-        # The run added nothing before it was killed: it has seen these documents before its own.
+        # The run was killed before it added anything, so the other documents precede its own.
         assert forker.run(out, inputs, **job) == 0
         assert not same(tmp_path / "plain", out)
         return
@@ -142,7 +142,7 @@ def test_another_run_is_compared_with_what_the_first_added(tmp_path, texts):
     others = tmp_path / "others.jsonl"
     others.write_bytes(jsonl(["x " + text for text in texts[50:]]))
     assert run(others, tmp_path / "second", index)["against"]["num_removed"] > first["num_kept"] // 2
-    # The same documents in another order are another run.
+    # The same documents in another order are a different run.
     reordered = run(inputs[::-1], tmp_path / "third", index)
     assert reordered["num_kept"] == 0
 

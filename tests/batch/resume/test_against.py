@@ -1,4 +1,4 @@
-"""New documents against old ones: those of a finished run, with or without its sketches, and plain files."""
+"""New documents compared with old ones: a finished run, with or without its sketches, or plain files."""
 
 import json
 import shutil
@@ -35,7 +35,7 @@ def texts():
 
 @pytest.fixture
 def sketched(monkeypatch):
-    """How many texts were sketched."""
+    """Count the texts that are sketched."""
     counts = []
     plain = ingest.sketch_texts
 
@@ -53,7 +53,7 @@ def evidence(out):
 
 
 def old_and_new(tmp_path, texts, kind, recipe, *, keep_sketches):
-    """A finished run on some texts, files of the others, and a run on both, what the first kept before the others."""
+    """Run on some texts, then on what that run kept followed by the other texts; return the files of the others."""
     half = len(texts) // 2
     old = write_inputs(tmp_path / "old", texts[:half], kind)
     likewise.dedup_files(old, tmp_path / "first", recipe, keep_sketches=keep_sketches)
@@ -67,7 +67,7 @@ def old_and_new(tmp_path, texts, kind, recipe, *, keep_sketches):
 
 
 def check_same_verdicts(tmp_path, num_old):
-    """The run on new files alone must say what the run on both said of them."""
+    """Check that the run on new files alone gives the same verdicts as the run on both."""
     out, both = tmp_path / "out", tmp_path / "both"
     found, expected = evidence(out), evidence(both)
     assert num_old > 40
@@ -101,7 +101,7 @@ def test_against_a_run_is_as_if_both_were_one(tmp_path, texts, sketched, name, k
     assert summary["num_kept"] + summary["num_removed"] == summary["num_documents"]
     assert summary["against"]["num_documents"] == num_old
     assert sum(entry["num_kept"] for entry in summary["inputs"]) == summary["num_kept"]
-    # Both texts can be shown: the kept one stands in the old run's files.
+    # Both texts can be shown: the kept one is in the old run's files.
     for row in found.to_pylist():
         if row["kept_source"] == "against":
             with open(row["kept_file"], "rb") as file:
@@ -139,7 +139,7 @@ def test_references_are_never_compared_with_each_other(tmp_path):
     (tmp_path / "old.jsonl").write_bytes(jsonl([" ".join(base), near, near]))
     (tmp_path / "new.jsonl").write_bytes(jsonl([far, "another thing", "another thing"]))
     summary = likewise.dedup_files(tmp_path / "new.jsonl", tmp_path / "out", recipe, against=[tmp_path / "old.jsonl"])
-    # Ids of references may come again, and even among themselves.
+    # Ids of references may be repeated, even among themselves.
     rows = evidence(tmp_path / "out").to_pylist()
     assert [(row["doc_id"], row["kept_id"], row["kept_source"]) for row in rows] == [
         ("0", "1", "against"),
@@ -176,7 +176,7 @@ def test_what_does_not_fit_is_refused(tmp_path, texts):
         against(old, RECIPES["minhash"].replace(shingle=3))
     with pytest.raises(InvalidInput, match="would overwrite"):
         likewise.dedup_files(new, old, RECIPES["minhash"], against=[old], overwrite=True)
-    # Another threshold decides otherwise on the same sketches.
+    # Another threshold gives other verdicts from the same sketches.
     against(old, RECIPES["minhash"].replace(threshold=0.8))
     moved = tmp_path / "moved"
     shutil.copytree(old, moved)

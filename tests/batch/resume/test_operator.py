@@ -1,4 +1,4 @@
-"""What an operator does to the directories of a run while it works ends in a clear error, never in a wrong output."""
+"""Changes that an operator makes to the directories of a running run cause a clear error, never a wrong output."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from likewise.errors import InvalidInput
 from likewise.progress import StageAdvanced
 
 RECIPE = Recipe.minhash(threshold=0.5)
-# Stages that begin or end.
+# Events that begin or end a stage.
 NUM_EVENTS = 6
 
 
@@ -46,14 +46,14 @@ def replace(out, _):
 
 
 def another_run(out, _):
-    """Another run begins under the same name."""
+    """Start another run under the same name."""
     rename(out, _)
     (out / ".unfinished" / "parts").mkdir(parents=True)
     (out / ".unfinished" / "identity.json").write_text("{}")
 
 
 def copy(out, _):
-    """A copy of files that are being written is not what the run will have written."""
+    """Replace the output by a copy of files that are still being written."""
     rename(out, _)
     shutil.copytree(out.with_name("moved"), out)
 
@@ -91,20 +91,20 @@ OF_INPUTS = [append_input, truncate_input, delete_input, replace_input]
 
 
 def seen(folder):
-    """All files below a directory, with their content."""
+    """Return all files in a directory, with their content."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
     }
 
 
 def disturbed(folder, action, at):
-    """Run, with an operator who acts at an event of the run; what was in the output then, and the error."""
+    """Run while an operator acts at an event of the run; return the output at that moment, and the error."""
     inputs, out = write_inputs(folder / "in"), folder / "out"
     num, then = 0, {}
 
     def watch(event):
         nonlocal num, then
-        # How far a stage is is told by the clock; that it begins and ends is not.
+        # How often a stage reports progress depends on the clock; its begin and end do not.
         if isinstance(event, StageAdvanced):
             return
         if num == at:
@@ -132,11 +132,11 @@ def check_round(folder, action, at):
     if action in OF_OUTPUT:
         assert isinstance(error, InvalidInput)
         assert str(error) == f"{out} was removed or replaced while the run was writing to it; run again"
-        # What others put there is left alone.
+        # Files that others put there are left alone.
         assert then.items() <= (seen(out) if out.exists() else {}).items()
     else:
         assert "1.jsonl" in str(error)
-    # Once nobody disturbs it, the same run succeeds.
+    # The same run succeeds if nobody disturbs it.
     for path in (out, folder / "in"):
         path.unlink() if path.is_symlink() else shutil.rmtree(path, ignore_errors=True)
     assert dedup_files(write_inputs(folder / "in"), out, RECIPE)["num_documents"] == 120

@@ -1,4 +1,4 @@
-"""A command that is refused deletes nothing that an earlier run left."""
+"""A rejected command deletes nothing that an earlier run left."""
 
 import shutil
 import signal
@@ -23,7 +23,7 @@ def bytes_below(folder):
 
 @pytest.fixture
 def killed(tmp_path, forker):  # noqa: F811
-    """Inputs, and the directory of a run on them that was killed when it had sketched them."""
+    """Return inputs, and the directory of a run on them that was killed after sketching."""
     inputs = write_inputs(tmp_path / "in", planted(), "jsonl")
     assert forker.run(tmp_path / "out", inputs, moment="decided", calls=1) == -signal.SIGKILL
     assert len(parts_of(tmp_path / "out")) > 3
@@ -77,7 +77,7 @@ def test_parts_of_a_killed_run_stay(why, killed, monkeypatch, tmp_path, forker):
 def test_parts_stay_where_memory_does_not_hold_the_documents_that_were_read(killed, monkeypatch):
     inputs, out = killed
     below = bytes_below(out / UNFINISHED / PARTS)
-    # What the killed run had not finished is no part.
+    # A file that the killed run had not finished is not a part.
     parts = {path: content for path, content in below.items() if path.suffix != ".unfinished"}
 
     def refused(*_):
@@ -106,7 +106,7 @@ def test_parts_count_as_room_on_the_disk(killed, monkeypatch):
     for free, is_enough in ((0, False), (1, True)):
 
         def usage(_, free=free):
-            # What the plan asks for, less what the killed run has written already.
+            # What the plan needs beyond the killed run's output, minus one byte, plus `free`.
             return shutil._ntuple_diskusage(10**12, 0, plans[-1].disk_bytes - held + free - 1)
 
         monkeypatch.setattr(plan_memory.shutil, "disk_usage", usage)

@@ -1,4 +1,4 @@
-"""P9: a run that is killed at any moment is continued by the same call, and ends in the same answer."""
+"""P9: the same call continues a run killed at any moment, and ends with the same answer."""
 
 import contextlib
 import gzip
@@ -25,13 +25,13 @@ from tests.recipes import quick_first
 
 
 class Forker:
-    """Runs in processes of their own."""
+    """Starts runs in processes of their own."""
 
     def __init__(self, process, folder):
         self.process, self.folder = process, folder
 
     def run(self, out, inputs, *, after_s=None, recipe="minhash", **job):
-        """Exit status of a run, which is killed after so many seconds if it lives."""
+        """Return the exit status of a run, which is killed after `after_s` seconds if it is still alive."""
         job |= {"inputs": [str(path) for path in inputs], "out": str(out), "recipe": recipe}
         self.process.stdin.write(json.dumps(job) + "\n")
         self.process.stdin.flush()
@@ -55,7 +55,7 @@ def texts():
 
 
 def write_inputs(folder, texts, kind):
-    """Two files of one kind."""
+    """Write two files of one kind."""
     folder.mkdir(exist_ok=True)
     half = 2 * len(texts) // 3
     paths = []
@@ -91,7 +91,7 @@ def parts_of(out):
     return sorted(path for path in folder.iterdir() if path.suffix == ".arrow") if folder.is_dir() else []
 
 
-# Packed bytes count; and gzip is unpacked a megabyte at a time, so that each file is one part.
+# Compressed bytes count; and gzip is decompressed a megabyte at a time, so that each file is one part.
 @pytest.mark.parametrize(
     ("kind", "part_bytes", "calls"),
     [
@@ -146,7 +146,7 @@ def test_verdicts_are_not_found_again(tmp_path, forker, texts, recipe):
     often = {"seconds_between": 0, "range": 16, "recipe": recipe}
     out = tmp_path / "out"
     if recipe == "simhash-recall":
-        # Whose search goes through all bands at once, from the first position on.
+        # This search goes through all bands at once, from the first position.
         assert forker.run(out, inputs, moment="verdicts", calls=1, **often) == 0
         return
     assert forker.run(out, inputs, moment="verdicts", calls=3, **often) == -signal.SIGKILL
@@ -161,7 +161,7 @@ def test_verdicts_are_not_found_again(tmp_path, forker, texts, recipe):
     for name in ("num_candidates", "num_capped", "num_kept"):
         assert summaries[0][name] == summaries[1][name]
     assert same(tmp_path / "plain", out)
-    # What stands behind a damaged part is found again.
+    # Parts after a damaged one are computed again.
     gap = [path for path in parts_of(tmp_path / "gap") if "decided" in path.name]
     gap[1].write_bytes(gap[1].read_bytes()[:-1])
     assert forker.run(tmp_path / "gap", inputs, recipe=recipe) == 0
@@ -207,7 +207,7 @@ def test_a_chosen_threshold_is_not_chosen_again(tmp_path, texts, monkeypatch):
         during.setattr(auto_threshold, "choose_threshold", refuse)
         assert likewise.dedup_files(inputs, tmp_path / "out", recipe)["chosen_threshold"] == facts
     assert same(tmp_path / "plain", tmp_path / "out")
-    # What is damaged is chosen again, the same: a file that was cut, and one that is JSON of another threshold.
+    # Damaged choices are made again, with the same result: a truncated file, and JSON with another threshold.
     for number, damage in enumerate(
         (lambda kept: kept[:-5], lambda kept: kept.replace(b'"threshold": 0', b'"threshold": 1'))
     ):
@@ -245,7 +245,7 @@ def test_damaged_parts_are_made_again(tmp_path, forker, texts, kind):
             parts[0].write_bytes(parts[0].read_bytes()[:-9])
             parts[3].unlink()
         else:
-            # What an earlier run was about to write.
+            # A file that an earlier run was about to write.
             (parts[0].parent / "part.unfinished").write_bytes(b"half")
             parts[2].rename(parts[2].with_name(parts[2].name.replace("arrow", "arrow.bak")))
         assert forker.run(out, inputs, part_bytes=8_000) == 0
@@ -278,7 +278,7 @@ def test_what_differs_is_refused_and_named(tmp_path, forker, texts):
     inputs[1].write_bytes(lines + b"\n")
     with pytest.raises(RecipeMismatch, match=r"inputs\.b\.jsonl\.num_bytes"):
         likewise.dedup_files(inputs, out)
-    # The same size, and the time of the old one: only the bytes tell.
+    # The same size and modification time: only the bytes differ.
     inputs[1].write_bytes(lines)
     times = inputs[1].stat()
     assert forker.run(tmp_path / "other", inputs, moment="part", calls=2) == -signal.SIGKILL
@@ -306,7 +306,7 @@ def test_control_c_leaves_parts_for_the_same_command(tmp_path, forker, texts, mo
             likewise.dedup_files(inputs, out, progress=events.append)
     assert "repeat the command to continue" in events[-1].message
     assert sorted(os.listdir(out / UNFINISHED)) == ["identity.json", PARTS]
-    # A fault of the input ends in nothing: it has to be mended, and is then another input.
+    # An error in the input keeps no progress: it must be fixed, which makes it another input.
     with monkeypatch.context() as during:
         during.setattr(files, "write_evidence", refuse)
         with pytest.raises(likewise.InvalidInput):

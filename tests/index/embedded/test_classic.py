@@ -1,4 +1,4 @@
-"""Own tokens with own real weights by Hamming distance: worked verdicts, in an index and in a run."""
+"""Own tokens with real weights by Hamming distance: expected verdicts, in an index and in a run."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,7 @@ def test_no_weight(weight):
 
 def test_scales_and_rounding():
     features = likewise.sketch([[("a", 0.02), ("b", 1.0)], [("b", 2.0)]], RECIPE)
-    # What rounds to 0 is left out.
+    # Weights that round to 0 are left out.
     assert features.num_features.tolist() == [1, 1]
     assert features.array[0] == features.array[1]
     with pytest.raises(InvalidInput, match="set weight_scale"):

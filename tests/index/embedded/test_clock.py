@@ -1,4 +1,4 @@
-"""Forgetting by age: clocks that jump, machines that rest or start again."""
+"""Expiry by age: clocks that jump, machines that sleep or restart."""
 
 import likewise
 from likewise import _native
@@ -34,7 +34,7 @@ def test_a_clock_that_jumps_forgets_nothing(tmp_path):
             assert index.stats["clock_warning"] is None
             arrivals = [index.get(name).arrival_s for name in ("9", f"at {T + YEARS}", f"at {T - YEARS}", "right")]
             assert max(arrivals) <= T + 60
-            # Time that passes is no jump, whatever the clock says.
+            # Time that passes is not a jump, whatever the clock shows.
             clock.pass_time(TTL + 100)
             clock.set(T)
             index.add("last", "the last one")
@@ -83,7 +83,7 @@ def test_a_clock_far_ahead_after_a_start_must_hold(tmp_path):
             assert not index.verify(full=True)
         with likewise.Index(path, read_only=True) as index:
             assert [index.get(f"new-{step}").arrival_s for step in range(3)] == [T + YEARS + 1500 * n for n in range(3)]
-        # What came while it was in doubt lives as long as all else.
+        # Documents that arrived while the clock was in doubt live as long as all others.
         clock.restart(TTL - 10_000)
         with likewise.Index(path) as index:
             index.add("late", "late in the day")

@@ -1,4 +1,4 @@
-"""What may a process do that was forked while its parent had an index open, or before, or after?"""
+"""What a forked process may do if its parent opened an index before, during or after the fork."""
 
 import gc
 import os
@@ -19,7 +19,7 @@ REFUSED, HUNG = 7, "hung"
 
 
 def forked(work, wait_s: float = LIMIT_S) -> int | str:
-    """The exit status of a child that does `work`: 7 where that was refused because of the fork."""
+    """Return the exit status of a child that runs `work`: 7 if that was rejected because of the fork."""
     child = os.fork()
     if child == 0:
         try:
@@ -59,12 +59,12 @@ def test_a_child_of_a_process_with_an_open_index_opens_none(tmp_path):
         gc.collect()
         return opened(tmp_path / "one", read_only=True)
 
-    # The parent does not notice, and the child is refused all the same.
+    # The parent does not notice, and the child is rejected all the same.
     assert forked(let_go) == REFUSED
     assert held[0].check("some text").kept_id == "a"
     held.pop().close()
     assert not (tmp_path / "new" / "documents.sqlite").exists()
-    # Nothing is open now.
+    # No index is open.
     assert forked(lambda: opened(tmp_path / "one") - 1) == 0
     with likewise.Index(tmp_path / "one", read_only=True):
         assert forked(lambda: opened(tmp_path / "one", read_only=True)) == REFUSED
@@ -93,7 +93,7 @@ def test_a_child_does_not_keep_the_lock_of_the_writer(tmp_path):
 
 @pytest.mark.slow
 def test_no_child_waits_for_threads_that_it_has_not(tmp_path):
-    """300 forks beside threads that are inside the library nearly all the time."""
+    """300 forks while threads are inside the library nearly all the time."""
     sketches = likewise.Sketches(
         np.random.default_rng(3).integers(0, 2**63, 20_000, dtype=np.uint64),
         RECIPE.resolve(),

@@ -1,4 +1,4 @@
-"""Want of file handles passes; an index that met it goes on."""
+"""An index recovers from a temporary lack of file handles."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 from tests.waiting import LIMIT_S
 
-# So many bytes are committed that the log comes into the database, for which one more handle is wanted.
+# Commits enough bytes to checkpoint the log into the database, which needs one more handle.
 SCRIPT = """
 import os, random, resource, sys
 import likewise

@@ -1,4 +1,4 @@
-"""What an index keeps beside its documents: recipe with tables and lists, age limit; directories that are no index."""
+"""What an index stores with its documents: recipe with tables and lists, age limit; directories without an index."""
 
 import json
 import shutil
@@ -37,7 +37,7 @@ def test_tables_and_lists_of_the_recipe_are_kept(tmp_path, name):
         with likewise.Index(tmp_path / place) as index:
             assert index.recipe.recipe_id == recipe.for_index().recipe_id
             assert list(index.check_batch(TEXTS)) == expected
-    # From JSON, which has the name of the table alone.
+    # From JSON, which contains only the name of the table.
     with likewise.Index(tmp_path / "index", likewise.Recipe.from_json(recipe.to_json())) as index:
         assert list(index.check_batch(TEXTS)) == expected
     with pytest.raises(likewise.RecipeMismatch):

@@ -1,4 +1,4 @@
-"""The index in one directory: the same answers as a batch run, whatever its layers; reopening, readers, errors."""
+"""The index in one directory: the answers of a batch run for any layers; reopening, readers, errors."""
 
 import functools
 import os
@@ -25,7 +25,7 @@ NAMES = [
 
 
 def corpus(seed, num, *, templates=40):
-    """Texts in families of edits, with copies, short and empty ones."""
+    """Return texts in families of edits, with copies, short and empty texts."""
     choose = random.Random(seed)
     words = [f"w{i}" for i in range(400)]
     families = [[choose.choice(words) for _ in range(choose.choice([3, 12, 60, 150]))] for _ in range(templates)]
@@ -40,7 +40,7 @@ def corpus(seed, num, *, templates=40):
 
 @pytest.fixture(params=[None, 64])
 def layers(request, monkeypatch):
-    """All in memory; many segments."""
+    """Hold all rows in memory, or in many segments."""
     made = functools.partial(_native.OnlineIndex, flush_rows=request.param)
     made.describe = _native.OnlineIndex.describe
     monkeypatch.setattr(_native, "OnlineIndex", made)
@@ -48,7 +48,7 @@ def layers(request, monkeypatch):
 
 
 def expected(texts, recipe):
-    """What the batch run says of each text: None, or (kept row, similarity, distance)."""
+    """Return the batch run's verdict on each text: None, or (kept row, similarity, distance)."""
     result = likewise.dedup(texts, recipe)
     found = [None] * len(texts)
     for row in result.removed.to_pylist():

@@ -1,4 +1,4 @@
-"""An index stays where it was opened, wherever its process goes."""
+"""An index keeps the directory where it was opened, even if the process changes its own."""
 
 import likewise
 

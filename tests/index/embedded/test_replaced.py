@@ -1,4 +1,4 @@
-"""An index whose files are deleted, moved or replaced while it is open says so and acknowledges nothing."""
+"""An index whose files are deleted, moved or replaced while it is open raises an error and acknowledges nothing."""
 
 import os
 import shutil
@@ -28,7 +28,7 @@ def make(path, first):
 
 @pytest.fixture
 def place(tmp_path):
-    """Two indexes, a link to the first, and a snapshot of it."""
+    """Return two indexes, a link to the first, and a snapshot of it."""
     make(tmp_path / "one", 0)
     make(tmp_path / "two", 1000)
     (tmp_path / "link").symlink_to("one")
@@ -77,7 +77,7 @@ def delete_shared_memory(place):
     (place / "one" / "documents.sqlite-shm").unlink()
 
 
-# What an operator does, and whether the documents that were acknowledged before are found by the same path afterwards.
+# An operator's act, and whether documents acknowledged before it are found under the same path afterwards.
 ACTS = [
     (delete, None),
     (make_again, None),
@@ -97,7 +97,7 @@ def test_a_writer_whose_files_are_others_acknowledges_nothing(place, act, is_kep
     with likewise.Index(place / "link", durability=durability) as index:
         index.add("acknowledged", "a document that came before")
         act(place)
-        # Commits that do not wait for the disk look at the files every five milliseconds.
+        # Commits that do not wait for the disk check the files every five milliseconds.
         time.sleep(0.05)
         with pytest.raises(IndexPoisoned, match="open it again"):
             index.add("late", "a document that came after")
@@ -112,7 +112,7 @@ def test_a_writer_whose_files_are_others_acknowledges_nothing(place, act, is_kep
             index.close()
     if is_kept is not None:
         if act is restore_in_place:
-            # The mark next to the database knows of the document that the older copy lacks.
+            # The mark next to the database counts the document that the older copy lacks.
             with pytest.raises(StoreError, match="acknowledged and are lost"):
                 likewise.Index(place / "link")
         with likewise.Index(place / "link", accept_loss=act is restore_in_place) as index:
@@ -137,7 +137,7 @@ def test_a_reader_whose_files_are_others_says_so(place, act):
 
 
 def test_new_connections_open_no_other_database(place):
-    """Threads of a handle that only reads open connections of their own, also after the directory was linked again."""
+    """In a read-only handle, threads open connections of their own, also after the link was changed."""
     with likewise.Index(place / "link") as index:
         link_again(place)
         with pytest.raises(IndexPoisoned):
@@ -149,7 +149,7 @@ def test_new_connections_open_no_other_database(place):
 def test_a_closed_index_may_be_moved_and_backups_alarm_nobody(place):
     (place / "one").rename(place / "moved")
     with likewise.Index(place / "moved") as index, likewise.Index(place / "moved", read_only=True) as reader:
-        # A backup by hard links, another mode, a new file next to the database.
+        # A backup by hard links, changed permissions, a new file next to the database.
         (place / "backup").mkdir()
         for name in ("documents.sqlite", "documents.sqlite-wal"):
             os.link(place / "moved" / name, place / "backup" / name)
@@ -201,7 +201,7 @@ def test_a_second_writer_past_a_deleted_lock_is_noticed(place):
 
 @pytest.mark.parametrize("kind", ["another index", "an earlier state"])
 def test_a_reader_notices_that_a_file_was_copied_over_its_database(place, kind):
-    """A copy in place is no commit: the file is the same one, and SQLite goes on with the pages that it holds."""
+    """A copy in place is not a commit: the file is the same, and SQLite keeps using its cached pages."""
     if kind == "an earlier state":
         with likewise.Index(place / "one") as index:
             index.add("later", "one more document that the snapshot does not have")

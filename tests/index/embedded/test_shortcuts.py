@@ -1,4 +1,4 @@
-"""Ways that are shorter than the general one say what it says: single texts, plans made for the data, full pages."""
+"""Shortcuts give the general path's answers: single texts, plans made for the data, full pages."""
 
 import sqlite3
 
@@ -42,7 +42,7 @@ def test_a_single_text_gets_the_verdict_of_a_batch_of_one(tmp_path, name, store)
         assert again == batches.check_and_add_batch(["3"], [texts[3]])[0]
         with pytest.raises(likewise.InvalidInput, match="a different text"):
             singles.check_and_add("3", "some other text")
-        # Ids that are numbers or no Unicode, and what is no text, go the general way.
+        # Ids that are numbers or not Unicode, and values that are not texts, take the general path.
         assert singles.check_and_add(3, texts[3]) == again
         for doc_id in ("é", "a\ud800"):
             added = singles.check_and_add(doc_id, texts[4])
@@ -70,7 +70,7 @@ def test_documents_of_own_tokens_go_one_by_one(tmp_path):
 
 
 def skewed(num, seed):
-    """Fingerprints whose bits are far from fair coins, many of them near an earlier one."""
+    """Return fingerprints with strongly biased bits, many of them near an earlier one."""
     chance = np.random.default_rng(seed)
     shares = np.repeat([0.03, 0.2, 0.5, 0.9], 16)
     bits = chance.random((num, 64)) < shares
@@ -111,10 +111,10 @@ def test_skewed_fingerprints_are_all_found_before_and_after_the_first_segment(tm
             part = slice(start, start + 1000)
             seen += said(index.check_and_add_batch([str(i) for i in range(start, start + 1000)], sketches[part]))
         assert seen == found
-        # Built beside the calls, at low priority: it may end after them.
+        # Built in the background at low priority: it may end after the calls.
         assert wait_until(lambda: index.stats["num_built"])
     with likewise.Index(tmp_path / "index", read_only=True) as index:
-        # By then one's own row is there: what was kept finds itself.
+        # The row itself is stored by then: kept documents find themselves.
         again = said(index.check_batch(sketches))
         assert again == [verdict or (row, 1.0, 0) for row, verdict in enumerate(found)]
 
@@ -130,7 +130,7 @@ def test_documents_fill_the_pages_of_the_database(tmp_path):
     path = tmp_path / "index" / "documents.sqlite"
     with sqlite3.connect(path) as database:
         ((payload, num_chunks),) = database.execute("SELECT sum(length(data)), count(*) FROM chunks")
-    # 40 bytes of id and fingerprint, less than one of all else, and the ends of pages.
+    # 40 bytes of id and fingerprint, less than one byte of everything else, and the ends of pages.
     assert payload / num < 41.2
     assert path.stat().st_size / num < 42.5
     assert num / num_chunks > 390

@@ -1,4 +1,4 @@
-"""Corpora for audits: graded copies of made-up texts, and what is true of them by plain sets."""
+"""Corpora for audits: graded copies of made-up texts, and their true resemblances by plain sets."""
 
 import json
 
@@ -7,12 +7,12 @@ import numpy as np
 from likewise import Recipe, dedup_files
 from tests.golden.texts import made_up
 
-# Few bands: much is missed.
+# Few bands: many pairs are missed.
 SABOTAGED = Recipe.minhash(0.5, bands=4, rows=6)
 
 
 def graded(num_documents, seed, share_of_copies=0.6):
-    """Texts of which many are edits of others, from equal ones to some just below a resemblance of a half."""
+    """Return texts; many are edits of others, from equal ones to a resemblance just below one half."""
     random = np.random.default_rng(seed)
     texts = []
     for number in range(num_documents):
@@ -28,7 +28,7 @@ def graded(num_documents, seed, share_of_copies=0.6):
 
 
 def resembling(texts, threshold):
-    """Every pair of texts whose sets of three words resemble each other enough, with how much: {(a, b): J}."""
+    """Return every pair of texts whose sets of word 3-grams reach a resemblance: {(a, b): J}."""
     sets = []
     for text in texts:
         words = text.split()
@@ -47,17 +47,17 @@ def resembling(texts, threshold):
 
 
 def write(path, texts):
-    """Write texts as JSON Lines; the path."""
+    """Write texts as JSON Lines; return the path."""
     path.write_text("".join(json.dumps({"id": f"d{i}", "text": text}) + "\n" for i, text in enumerate(texts)))
     return path
 
 
 def run_of(folder, texts, recipe=SABOTAGED, **options):
-    """The output directory of a run over texts."""
+    """Run over texts; return the output directory."""
     dedup_files(write(folder / "in.jsonl", texts), folder / "out", recipe, **options)
     return folder / "out"
 
 
 def failed(found):
-    """The checks that do not hold."""
+    """Return the names of the failed checks."""
     return [check.name for check in found.checks if not check.passed]

@@ -15,7 +15,7 @@ from tests.runs.audit.corpora import SABOTAGED, failed, graded, resembling, writ
 
 @pytest.fixture
 def runs(tmp_path):
-    """Old and new documents, some of which are copies of old ones; the folder, and a run of the new against the old."""
+    """Return a folder with old and new documents, some new ones copies of old, and a run of the new against the old."""
     texts = graded(300, 11)
     write(tmp_path / "old.jsonl", texts[:120])
     write(tmp_path / "new.jsonl", texts[120:])
@@ -24,7 +24,7 @@ def runs(tmp_path):
 
 
 def check_census(found, out, texts, num_old):
-    """Whether the recall of an audit of all documents is that of plain sets, pairs of two old documents apart."""
+    """Check that the recall of an audit of all documents is that of plain sets, ignoring pairs of old documents."""
     true = {pair for pair in resembling(texts, 0.5) if max(pair) >= num_old}
     table = likewise.pairs(texts[num_old:], SABOTAGED).to_pylist()
     compared = {(row["row_a"] + num_old, row["row_b"] + num_old) for row in table}
@@ -52,7 +52,7 @@ def test_a_run_against_files_is_audited(runs):
     assert (facts["num_documents"], facts["num_references"]) == (180, 120)
     assert [file["path"] for file in facts["references"]] == ["old.jsonl"]
     rows = [(pair["row_a"], pair["row_b"]) for pair in facts["missed_pairs"]]
-    # A reference document has no row; a copy of one is named by it.
+    # A reference document has no row number; its copy has one.
     assert any(a is None and b is not None for a, b in rows)
     assert all(row is None or 0 <= row < 180 for pair in rows for row in pair)
 
@@ -110,7 +110,7 @@ def test_changed_and_missing_references_are_told(runs):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_intervals_hold_the_truth(tmp_path):
-    """Of 100 audits of samples, at least 93 hold what plain sets say."""
+    """Of 100 audits of samples, at least 93 intervals contain the truth by plain sets."""
     held = {"pairs": 0, "removals": 0}
     for corpus in range(5):
         folder = tmp_path / str(corpus)

@@ -1,4 +1,4 @@
-"""Audits against plain sets, of runs as they were and of runs that were tampered with."""
+"""Audits of sound and tampered runs, against plain sets."""
 
 import json
 import math
@@ -75,7 +75,7 @@ def test_missed_pairs_name_what_lost_them(tmp_path, texts):
 
 
 def test_full_buckets_are_told_from_bands_that_differ(tmp_path):
-    # One word differs: all share the bands, the first buckets of which are full after 64.
+    # One word differs: all share the bands, whose first buckets are full after 64 documents.
     base = " ".join(f"word{i}" for i in range(200)).split()
     texts = [" ".join([*base[:i], f"other{i}", *base[i + 1 :]]) for i in range(0, 200, 1)]
     recipe = Recipe.minhash(0.9, bands=1, rows=2, overflow="levels")
@@ -83,7 +83,7 @@ def test_full_buckets_are_told_from_bands_that_differ(tmp_path):
     found = audit(run_of(tmp_path / "many", texts, recipe), num_sampled=1000)
     assert found.certificate["stated_recall"] is not None
     assert found.recall.by_stage["full bucket"] > 0
-    # Where no last bucket was full the run counts none as capped, and the audit does not say that any was.
+    # If no last bucket was full, the run counts no document as capped, and neither does the audit.
     (tmp_path / "few").mkdir()
     run = run_of(tmp_path / "few", texts[:110], recipe)
     found = audit(run, num_sampled=1000)
@@ -139,7 +139,7 @@ def test_truth_is_that_of_the_oracle_for_every_measure(tmp_path, measure, weight
     recipe = Recipe.minhash(0.6, measure=measure, weights=weights, keep="first", bands=2, rows=3)
     sets = [features(text, Rules(shingle=3, weights=weights)) for text in texts]
     found = audit(run_of(tmp_path, texts, recipe), num_sampled=1000)
-    # Of containment the later one counts, in the earlier.
+    # For containment, the later document is contained in the earlier.
     true = [
         (a, b)
         for b in range(len(texts))
@@ -277,7 +277,7 @@ def test_bad_rows_and_bounded_memory_change_nothing(tmp_path, texts):
     ("measure", "similarity"), [("jaccard", 14 / 20), ("dice", 28 / 34), ("cosine", (14 / 20) ** 0.5)]
 )
 def test_what_a_document_shares_with_everybody_still_finds_its_match(measure, similarity):
-    # The match has nothing but what is common; one feature less is left out than would make it invisible.
+    # The match shares only common features; omitting one more feature would hide it.
     common = [f"common{i}" for i in range(14)]
     whole = " ".join([*common, *(f"rare{i}" for i in range(6))])
     texts = Texts.from_list([whole, *(" ".join([*common, f"of{i}"]) for i in range(5))])
@@ -290,7 +290,7 @@ def test_what_a_document_shares_with_everybody_still_finds_its_match(measure, si
 
 @pytest.mark.parametrize("common_part", [1, 4, 1000])
 def test_each_pair_that_shares_a_feature_is_listed_once(texts, monkeypatch, common_part):
-    """Whether features are common, and how many pairs are marked at once, changes the cost alone."""
+    """Which features count as common, and how many pairs are marked at once, changes only the cost."""
     menu = " ".join(f"menu{i}" for i in range(60))
     pages = Texts.from_list([f"{menu} {text}" if i % 3 else text for i, text in enumerate(texts)])
     rules = Recipe.minhash(0.5).feature_rules
@@ -314,7 +314,7 @@ def test_each_pair_that_shares_a_feature_is_listed_once(texts, monkeypatch, comm
 @pytest.mark.parametrize("weights", ["none", "count"])
 @pytest.mark.parametrize(("measure", "threshold"), [("jaccard", 0.5), ("dice", 0.6)])
 def test_what_pages_of_a_template_share_is_added_up(texts, monkeypatch, common_part, weights, measure, threshold):
-    """None that matches is passed over, and without weights nothing else is left."""
+    """No matching pair is skipped, and without weights no other pair remains."""
     menu = " ".join(f"menu{i}" for i in range(45))
     pages = [f"{menu} {text} {text[: len(text) // 4]}" for text in texts[:120]]
     recipe = Recipe.minhash(0.5, weights=weights)
@@ -345,11 +345,11 @@ def test_where_all_pages_share_a_template_fewer_are_compared(tmp_path, texts, mo
     few = audit(run, num_sampled=100)
     assert 28 <= sum(map(len, few.strata)) <= 36
     assert failed(few) == []
-    # All documents are compared where that is asked for, up to a bound.
+    # All documents are compared on request, up to a bound.
     assert sum(map(len, audit(run, num_sampled=len(texts)).strata)) == len(texts)
     with monkeypatch.context() as patched:
         patched.setattr(truth, "_CENSUS_PAIRS", 1)
         assert sum(map(len, audit(run, num_sampled=len(texts)).strata)) <= 36
-    # Without a template few pairs have to be measured.
+    # Without a template, few pairs must be measured.
     (tmp_path / "plain").mkdir()
     assert sum(map(len, audit(run_of(tmp_path / "plain", texts), num_sampled=100).strata)) >= 99

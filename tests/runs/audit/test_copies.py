@@ -1,4 +1,4 @@
-"""Audits see what became of kept files, of inputs without copies, and of what a summary says."""
+"""Audits notice changes to kept files, to inputs of runs without copies, and to summaries."""
 
 import csv
 import gzip
@@ -30,7 +30,7 @@ def rows_of(texts):
 
 def jsonl(path, texts):
     lines = [json.dumps(row).encode() for row in rows_of(texts)]
-    # A mark, a blank line, a bad row, other line ends, and no newline at the end.
+    # A byte order mark, a blank line, a bad row, other line ends, and no newline at the end.
     data = b"\xef\xbb\xbf" + b"\r\n".join([*lines[:3], b"", b"no json", *lines[3:], b"bad too"])
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
 
@@ -169,7 +169,7 @@ def test_inputs_that_changed_at_equal_length_fail_without_copies(tmp_path, metho
     out = run_of(tmp_path, texts, getattr(Recipe, method)(), write="evidence")
     path = tmp_path / "in.jsonl"
     before = path.read_text()
-    # Neither removed nor what speaks against a removed one.
+    # Neither a removed document nor one that is evidence against it.
     for old, new in (("green", "brown"), ('"d3"', '"d9"')):
         path.write_text(before.replace(old, new))
         assert failed(audit(out)) == [INPUTS]

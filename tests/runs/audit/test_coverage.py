@@ -1,4 +1,4 @@
-"""Bands sabotaged on purpose: the interval of an audit holds the true recall, which plain sets tell."""
+"""Deliberately sabotaged bands: the interval of an audit contains the true recall, computed by plain sets."""
 
 import dataclasses
 import importlib
@@ -16,7 +16,7 @@ NUM_CORPORA = 5
 NUM_REPETITIONS = 100
 LEAST_HELD = 93
 THRESHOLD = 0.5
-# Almost all is found, half of it, hardly anything.
+# Nearly everything is found, half of it, or hardly anything.
 SABOTAGED = {
     "a few bands too few": Recipe.minhash(THRESHOLD, bands=14, rows=4),
     "few bands": Recipe.minhash(THRESHOLD, bands=4, rows=6),
@@ -25,7 +25,7 @@ SABOTAGED = {
 
 
 def truth_of(texts, recipe, folder):
-    """A sabotaged run, and its true recall of pairs and of removals by plain sets."""
+    """Return a sabotaged run, and its true recall of pairs and of removals by plain sets."""
     summary = dedup_files(write(folder / "in.jsonl", texts), folder / "out", recipe)
     true = set(resembling(texts, THRESHOLD))
     table = likewise.pairs(texts, recipe)
@@ -38,7 +38,7 @@ def truth_of(texts, recipe, folder):
 
 
 def holds(share, truth):
-    """Whether an interval holds the truth, but for rounding."""
+    """Return whether an interval contains the truth, up to rounding."""
     return share.low - 1e-12 <= truth <= share.high + 1e-12
 
 
@@ -64,7 +64,7 @@ def test_the_interval_holds_the_true_recall(tmp_path, name):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_interval_of_a_sample_that_was_made_smaller_holds_it_too(tmp_path, monkeypatch):
-    """Pages of one template, whose pairs all have to be measured."""
+    """Pages of one template, all of whose pairs must be measured."""
     monkeypatch.setattr(rarest_module, "_DENSE", 1.0)
     monkeypatch.setattr(truth_module, "_MEASURED_EACH", 60)
     monkeypatch.setattr(truth_module, "_FEW_PAIRS", 1)

@@ -1,4 +1,4 @@
-"""Audits of results in memory find what those of the same runs over files find."""
+"""Audits of results in memory equal those of the same runs over files."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Intervals: quantiles of tables, ratios by hand, and what a sample can and cannot know."""
+"""Intervals: quantiles from tables, ratios by hand, and the limits of what a sample shows."""
 
 import math
 
@@ -18,7 +18,7 @@ def stratum(num_documents, totals, parts):
     return StratumTotals(num_documents, np.array(totals, float), np.array(parts, float))
 
 
-# Chi-square quantiles of printed tables, which are twice those of gamma with half the degrees of freedom.
+# Chi-square quantiles from printed tables, twice those of gamma with half the degrees of freedom.
 @pytest.mark.parametrize(
     ("degrees", "probability", "quantile"),
     [
@@ -43,7 +43,7 @@ def test_quantiles_of_large_shapes_go_on_where_the_series_ends():
 
 
 def test_the_share_weighs_strata_by_their_size():
-    # 10 documents a sampled one in the first, 2 in the second: (10*1 + 2*3) of (10*4 + 2*6).
+    # Each sampled document represents 10 in the first stratum, 2 in the second: (10*1 + 2*3) of (10*4 + 2*6).
     found = share([stratum(20, [1, 3], [1, 0]), stratum(6, [2, 2, 2], [1, 1, 1])], least_part=0.5)
     assert found.value == pytest.approx(16 / 52)
     assert not found.is_exact
@@ -59,10 +59,10 @@ def test_the_variance_is_that_of_the_linearized_ratio():
     def limit(mean, variance, probability):
         return gamma_quantile(mean**2 / variance, probability) * variance / mean
 
-    # One more of 10 documents has 1.25 on the average.
+    # One more of 10 documents has 1.25 on average.
     one_more = 10 * 1.25 / 200
     assert found.high == pytest.approx(limit(0.25 + one_more, variance + one_more**2, 0.975))
-    # All that is not known of others as well.
+    # Everything unknown belongs to others.
     assert found.low == 0.0
     certain = share([stratum(40, totals, parts)], least_part=0.5, known_total=200.0)
     residuals = np.array(parts) - 0.125 * np.array(totals)
@@ -78,7 +78,7 @@ def test_all_documents_leave_no_doubt():
 
 
 def test_none_seen_is_not_none_there():
-    # By the Poisson distribution: of 1000 documents 100 were looked at and none has a part.
+    # By the Poisson distribution: 100 of 1000 documents were examined and none has a part.
     found = share([stratum(1000, [1] * 100, [0] * 100)], least_part=1.0)
     assert (found.value, found.low) == (0.0, 0.0)
     assert found.high == pytest.approx(-math.log(0.025) / 100)

@@ -28,7 +28,7 @@ FORMS = [
 
 
 def texts(seed=0, num_texts=60):
-    """Documents with repeated lines, some of them changed by a word."""
+    """Return documents with repeated lines, some of them changed by a word."""
     rng = random.Random(seed)
     stock = [made_up(rng.randint(6, 20), 300 + i).capitalize() + "." for i in range(30)]
     found = []
@@ -118,7 +118,7 @@ def test_tampered_evidence_is_found(tmp_path, form):
         assert any(name in one for one in found), (change, found)
         assert all(check.failures for check in found.values())
         shutil.rmtree(copy)
-    # A part that went without evidence is a part that was left, or text that is missing.
+    # A part removed without evidence counts as a part left, or as missing text.
     changed_evidence(out, lambda rows: rows.pop(number))
     found = failed(out)
     assert any("counts" in one for one in found)

@@ -1,4 +1,4 @@
-"""Audits of runs that were tampered with, the certificate, the command, and what is refused."""
+"""Audits of tampered runs, the certificate, the command, and rejected arguments."""
 
 import dataclasses
 import hashlib
@@ -23,7 +23,7 @@ def texts():
 
 
 def rewritten(out, change):
-    """Write the evidence anew, one column changed by a function of its list."""
+    """Rewrite the evidence with one column changed by a function of its list."""
     path = out / "removed.parquet"
     table = pq.read_table(path)
     columns = table.to_pydict()
@@ -184,7 +184,7 @@ def test_the_certificate_names_what_was_audited_and_tells_a_change(tmp_path, tex
     path.write_text(path.read_text().replace('"passed": true', '"passed": false', 1))
     with pytest.raises(InvalidInput, match="changed"):
         read_certificate(path)
-    # What is told of a run goes with it.
+    # The certificate is removed with its run.
     dedup_files(tmp_path / "in.jsonl", out, SABOTAGED, overwrite=True)
     assert not path.exists()
 
@@ -224,7 +224,7 @@ def test_a_sample_that_shows_nothing_proves_no_recall(tmp_path):
     assert done.status == 1
     assert "unknown: the sample contains none" in done.out.decode()
     assert "the recall of pairs is unknown" in done.err
-    # All of them looked at: there is nothing to find.
+    # All documents were examined: there is nothing to find.
     done = likewise_command("audit", out, "--least-recall", 0.9)
     assert done.status == 0
     assert "nothing to find" in done.out.decode()

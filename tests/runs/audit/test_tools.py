@@ -24,7 +24,7 @@ def shingles(text):
 
 
 class Tool:
-    """A careless tool: it misses some duplicates, and removes some documents that have none."""
+    """A careless tool: it misses some duplicates, and removes some documents without any."""
 
     def __init__(self, folder, num=240, seed=3, share_wrong=0.05):
         self.folder, self.texts = folder, graded(num, seed)
@@ -33,7 +33,7 @@ class Tool:
         self.removed = {b for a, b in self.pairs if random.random() < 0.6}
         self.removed |= set(np.flatnonzero(random.random(num) < share_wrong).tolist())
         self.kept = sorted(set(range(num)) - self.removed)
-        # What plain sets say.
+        # The truth by plain sets.
         sets = [shingles(text) for text in self.texts]
         self.nearest = {
             row: max((len(sets[row] & sets[k]) / len(sets[row] | sets[k]), -k) for k in self.kept)
@@ -66,7 +66,7 @@ def tool(tmp_path_factory):
 
 
 def check_census(found, tool):
-    """Whether the figures of an audit of all documents are those of plain sets."""
+    """Check that the figures of an audit of all documents are those of plain sets."""
     facts = found.certificate
     assert facts["num_unmatched_seen"] == len(tool.unmatched) > 5
     assert found.unmatched.is_exact
@@ -108,7 +108,7 @@ def test_documents_without_ids_are_found_by_their_texts(tool, tmp_path):
         found = audit_output(inputs, kept, RECIPE, num_sampled=10_000)
         assert found.certificate["identified_by"] == "text"
         facts = found.certificate["estimated"]
-        # Of equal texts it is not known which one was kept, which changes no figure.
+        # Which of several equal texts was kept is unknown, but changes no figure.
         assert facts["num_left_pairs"] == len(tool.left)
         assert facts["num_unmatched"] == len(tool.unmatched)
     by_text = audit_output(tool.inputs, tool.output, RECIPE, run=FileRun(id_field="none"), num_sampled=10_000)
@@ -124,7 +124,7 @@ def write_csv(path, header, rows):
 
 
 def test_clusters_show_the_chains_that_were_closed(tmp_path):
-    """Connected components by plain sets; of each the first document is kept, whatever the others resemble."""
+    """Connected components by plain sets; the first document of each is kept, whatever the others resemble."""
     tool = Tool(tmp_path, share_wrong=0.0)
     cluster = list(range(len(tool.texts)))
     for a, b in sorted(tool.pairs):
@@ -145,7 +145,7 @@ def test_clusters_show_the_chains_that_were_closed(tmp_path):
         assert one["similarity"] == pytest.approx(len(a & b) / len(a | b))
     assert "every removed document matches a kept document of its cluster" in failed(found)
     assert "every removed document is in a cluster with a kept one" not in failed(found)
-    # A cluster of which nothing was kept.
+    # A cluster with nothing kept.
     lost = cluster[removed[0]]
     tool.write(tool.output, [row for row in tool.kept if row != lost])
     assert "every removed document is in a cluster with a kept one" in failed(tool.audit(clusters=table))
@@ -158,13 +158,13 @@ def test_a_table_of_removals_is_compared_with_what_was_kept(tool, tmp_path):
     chains = found.certificate["chains"]
     assert (chains["num_checked"], chains["num_unmatched"]) == (len(rows), len(tool.unmatched))
     assert "the documents listed as removed are those that were not kept" not in failed(found)
-    # As other tables, without kept ids, and with one that is missing and one that was kept.
+    # In other formats, without kept ids, with one removal missing and one kept document listed.
     lines = "".join(json.dumps({"id": doc_id}) + "\n" for doc_id, _ in listed[1:])
     (tmp_path / "removed.jsonl").write_text(lines + json.dumps({"id": f"d{tool.kept[0]}"}) + "\n")
     found = tool.audit(removed=tmp_path / "removed.jsonl")
     (check,) = (check for check in found.checks if "listed as removed" in check.name)
     assert (check.num_failed, "chains" in found.certificate) == (2, False)
-    # Without ids documents are called by their row numbers; 8 of Parquet are numbers.
+    # Without ids, documents are named by their row numbers; in Parquet these are integers.
     pq.write_table(
         pa.table({"id": [row for row, _ in rows], "kept_id": [kept for _, kept in rows]}), tmp_path / "r.parquet"
     )
@@ -172,7 +172,7 @@ def test_a_table_of_removals_is_compared_with_what_was_kept(tool, tmp_path):
     assert found.certificate["chains"]["num_checked"] + sum(
         check.num_failed for check in found.checks if "listed as removed" in check.name
     ) >= len(rows)
-    # A removal for a document that was not kept either is none.
+    # A removal for a document that was itself not kept has no kept match.
     other = [(listed[0][0], listed[1][0]), *listed[1:]]
     found = tool.audit(removed=write_csv(tmp_path / "other.csv", ["id", "kept_id"], other))
     assert listed[0][0] in {one["doc_id"] for one in found.certificate["chains"]["worst_pairs"]}
@@ -274,10 +274,10 @@ def test_nothing_removed_and_nothing_matching_are_told(tmp_path):
     ids=lambda recipe: f"{recipe.method}-{recipe.measure}-{recipe.weights}",
 )
 def test_every_recipe_says_what_a_match_is(tool, recipe):
-    """An audit of our own decision by the same recipe finds nothing wrong."""
+    """An audit of our own decision by the same recipe finds no fault."""
     out = tool.folder / f"own-{recipe.recipe_id}"
     summary = dedup_files(tool.inputs, out, recipe)
-    # Of a chosen threshold the run says what it was.
+    # The summary states a chosen threshold.
     recipe = Recipe.from_dict(summary["recipe"])
     recipe = recipe if recipe.weights_id is None else recipe.replace(weights_id=None)
     found = audit_output(tool.inputs, out / "kept" / "in.jsonl", recipe, num_sampled=10_000)
@@ -333,7 +333,7 @@ def test_options_of_one_kind_of_audit_are_refused_by_the_other(tool, tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_intervals_hold_the_truth(tmp_path):
-    """Of 100 audits of careless tools, at least 93 hold what plain sets say, of each figure."""
+    """Of 100 audits of careless tools, at least 93 intervals contain the truth by plain sets, for each figure."""
     held = {"unmatched": 0, "recall": 0, "pairs": 0}
     for corpus in range(5):
         folder = tmp_path / str(corpus)

@@ -1,4 +1,4 @@
-"""A run to look at: families of texts, hostile ones among them, in any format."""
+"""A run to view: families of texts, some hostile, in any format."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ TURNED = "the file is named photo_high_re\u202egpj.exe and nobody should be fool
 
 
 def rows():
-    """Rows of documents: a family of six, pairs, a hostile pair, single ones."""
+    """Return rows of documents: a family of six, pairs, a hostile pair, single ones."""
     base = "the old mill by the river was sold on monday to a baker who wants to grind her own flour again this year"
     texts = {"mill": base}
     for number, word in enumerate(["tuesday", "friday", "sunday", "saturday", "thursday"]):
@@ -44,7 +44,7 @@ def rows():
 
 
 def write(folder, form, rows):
-    """Write rows in a format; the path."""
+    """Write rows in a format; return the path."""
     lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
     path = folder / f"in.{form}"
     if form == "jsonl":
@@ -65,7 +65,7 @@ def write(folder, form, rows):
 
 
 def make_run(folder, form="jsonl", recipe=None, **options):
-    """A finished run over these rows; the output directory."""
+    """Finish a run over these rows; return the output directory."""
     path = write(folder, form, rows())
     dedup_files(path, folder / "out", recipe or Recipe.minhash(0.5), **options)
     return folder / "out"

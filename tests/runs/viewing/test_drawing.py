@@ -1,4 +1,4 @@
-"""What is drawn: no text becomes markup, nothing hidden stays hidden, every word of both sides is there."""
+"""Drawings: no text becomes markup, hidden characters are shown, every word of both sides is present."""
 
 import random
 import re
@@ -25,7 +25,7 @@ HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)">\'"&amp;</td>'
 
 
 class Parsed(HTMLParser):
-    """Tags and text of some markup; fails on what is not well nested."""
+    """Tags and text of markup; fails unless well nested."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -79,7 +79,7 @@ def test_both_sides_show_every_word():
             cells = re.findall(r'<td class="side"[^>]*>(.*?)</td>', drawn, re.S)
             plain = [re.sub(r"<[^>]*>", "", cell).replace("&lt;b&gt;", "<b>") for cell in cells]
             for text, side in ((a, plain[0::2]), (b, plain[1::2])):
-                # A row ends in place of one whitespace.
+                # A row end replaces one whitespace character.
                 assert "".join(side).split() == "".join(side).split()
                 assert re.sub(r"\s", "", "".join(side)) == re.sub(r"\s", "", text)
 

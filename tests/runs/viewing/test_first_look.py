@@ -54,14 +54,14 @@ def test_nothing_is_shown_where_only_equal_documents_went(tmp_path):
 
 def test_a_kept_document_with_many_removals_is_named(tmp_path):
     texts = [text_of(0)] + [text_of(0, (number,)) for number in range(10, 80)]
-    # Equal ones do not count.
+    # Equal texts do not count.
     texts += [text_of(1)] * 200
     (line,) = [line for line in ran(tmp_path, texts) if "share a template" in line]
     assert line.startswith("70 similar but different documents were removed as duplicates of d0.")
 
 
 def test_the_family_is_found_among_many_leaders(tmp_path):
-    """More leaders than are counted at once; the largest comes in between."""
+    """More leaders than are counted at once; the largest is in the middle."""
     texts = []
     for number in range(120):
         texts += [text_of(number), text_of(number, (50,))]

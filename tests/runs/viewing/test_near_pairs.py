@@ -1,4 +1,4 @@
-"""Stored pairs: all of them, with no verdict changed, and decided again they give the run's own answer."""
+"""Stored pairs: all are stored, verdicts are unchanged, and deciding on them again gives the run's own answer."""
 
 import itertools
 import json
@@ -21,7 +21,7 @@ WORDS = TALE.split()
 
 
 def corpus(seed, num_texts=140):
-    """Families of texts at many distances, copies among them, short and empty ones too."""
+    """Return families of texts at many distances, with copies, short and empty texts."""
     draw = random.Random(seed)
     texts = ["", "  ", "one", "One!"]
     while len(texts) < num_texts:
@@ -127,7 +127,7 @@ def test_a_run_that_replaces_one_takes_its_pairs_away_and_leaves_the_labels(tmp_
 
 
 def test_what_the_run_did_not_compare_is_left_out_from_its_threshold_on(tmp_path, monkeypatch):
-    """A pair above the threshold whose estimate is far below it was never measured, and decides nothing."""
+    """A pair above the threshold whose estimate is far below it was never measured, so it decides nothing."""
     from likewise.batch import stored_pairs as near_pairs
 
     texts = corpus(9)

@@ -1,4 +1,4 @@
-"""The report: one document that loads nothing, runs nothing, and says what the run says."""
+"""The report: one document that loads and runs nothing, and reports the facts of the run."""
 
 import json
 import re

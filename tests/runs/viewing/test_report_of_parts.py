@@ -1,4 +1,4 @@
-"""The report of a run over parts: what went most often, documents without it, and nothing else of a text."""
+"""The report of a run over parts: the most frequent removed parts, documents without text, and no other text."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Finished runs and indexes as they are looked at: texts by their places, groups, thresholds, labels, neighbors."""
+"""Views of finished runs and indexes: texts by position, groups, thresholds, labels, neighbors."""
 
 import csv
 import itertools

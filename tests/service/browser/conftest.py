@@ -1,4 +1,4 @@
-"""A real Chromium on a real service; skipped where there is none (`.ci/run` installs both)."""
+"""A real Chromium and a real service; skipped if Chromium is missing (`.ci/run` installs both)."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tests.waiting import LIMIT_S
 
 
 class Pages:
-    """A service and a browser that looks at it.
+    """A service, and a browser that shows its pages.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Pages:
         self.wrong = []
 
     def page(self, **options):
-        """A new window; what it complains of is collected."""
+        """Open a new window; collect its errors."""
         page = self._browser.new_context(**options).new_page()
         page.on("console", lambda message: self.wrong.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: self.wrong.append(str(error)))
@@ -41,7 +41,7 @@ class Pages:
         return page
 
     def go(self, page, path=""):
-        """Open a page of the view, once its groups are sorted."""
+        """Open a page of the view, and wait until its groups are sorted."""
         page.goto(f"{self.base}/{path}")
         while re.search("being sorted", page.inner_text("h1")):
             page.wait_for_timeout(200)
@@ -52,10 +52,10 @@ class Pages:
         self._service.stderr.close()
 
 
-# Until the module ends: Playwright runs an event loop in the thread of the tests, in which no other can begin one.
+# For the module: Playwright runs an event loop in the test thread, where no other can start.
 @pytest.fixture(scope="module")
 def browser():
-    """The browser of all tests."""
+    """Start the browser for all tests."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (dependency group browser)")
     pytest.importorskip("fastapi", reason="needs likewise[server]")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -69,7 +69,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def pages(browser, tmp_path_factory):
-    """A run with hostile documents and sources and stored pairs, served."""
+    """Serve a run with hostile documents and sources and stored pairs."""
     served = Pages(browser, make_run(tmp_path_factory.mktemp("browser"), store_pairs=0.2, count_by="source"))
     yield served
     served.close()

@@ -87,7 +87,7 @@ def test_the_slider_counts_at_once_and_shows_pairs_around_it(pages):
     for _ in range(20):
         page.keyboard.press("ArrowLeft")
     at = int(slider.input_value())
-    # Without a question to the service: the count is there with the next frame.
+    # Without a request to the service: the count appears in the next frame.
     assert page.inner_text("#kept") == f"{points['kept'][at]:,}"
     assert page.inner_text("#cut") == f"{points['cuts'][at]:.4f}"
     assert f"--recipe recipe-{points['cuts'][at]:g}.json" in page.inner_text("#command")
@@ -97,7 +97,7 @@ def test_the_slider_counts_at_once_and_shows_pairs_around_it(pages):
     at -= 1
     page.wait_for_url(lambda url: "cut=" in url, timeout=600_000)
     shown = page.inner_text("#kept")
-    # The pairs come once the slider rests.
+    # The pairs appear once the slider rests.
     page.locator("#around > *").first.wait_for(state="attached", timeout=600_000)
     around = page.inner_text("#around")
     page.reload()
@@ -117,7 +117,7 @@ def test_nothing_is_wider_than_the_window_or_hard_to_reach(pages, options, schem
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
     page = pages.page(**options, color_scheme=scheme)
     pages.go(page, "groups?q=wide")
-    # The one with a word of 5,000 letters.
+    # The group with a word of 5,000 letters.
     wide = page.get_attribute("[data-rows] a.id", "href").partition("/groups/")[2]
     pages.go(page)
     by_source = page.get_attribute(".counts a", "href").rpartition("/")[2]
@@ -128,7 +128,7 @@ def test_nothing_is_wider_than_the_window_or_hard_to_reach(pages, options, schem
         pages.go(page, view)
         width = page.evaluate("[document.scrollingElement.scrollWidth, window.innerWidth]")
         assert width[0] <= width[1], (view, width)
-        # Colors depend on the scheme and layout on the width: two of the four show both.
+        # Colors depend on the scheme and layout on the width: two of the four combinations cover both.
         is_checked = options.get("is_mobile", False) == (scheme == "dark")
         found = axe.Axe().run(page).response["violations"] if is_checked else []
         assert not found, (view, [(one["id"], [node["html"] for node in one["nodes"]]) for one in found])

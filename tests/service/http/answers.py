@@ -1,4 +1,4 @@
-"""What an error of the service looks like."""
+"""The form of the service's errors."""
 
 from likewise.service.problems import TYPES
 
@@ -6,7 +6,7 @@ PAGES = "/v1/collections/pages"
 
 
 def problem(answer, kind, field=...):
-    """The answer is this problem, in the one shape."""
+    """Check that the answer is this problem, in the common form."""
     assert answer.headers["content-type"] == "application/problem+json", answer.text
     shape = answer.json()
     assert list(shape) == ["type", "title", "detail", "field"]

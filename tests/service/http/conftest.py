@@ -1,4 +1,4 @@
-"""Services on real sockets of their own; the tests are skipped without the extra."""
+"""Services on real sockets; the tests are skipped without the extra."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ CHILD = Path(__file__).with_name("child.py")
 
 
 class Service:
-    """A service that was started: `url`, `log` as far as it came, `port`."""
+    """A running service: `url`, `log` as received so far, `port`."""
 
     def __init__(self, path, **settings):
         self.path = Path(path)
@@ -55,7 +55,7 @@ class Service:
         self._end()
 
     def stop(self):
-        """Ask it to end; its status, and what it wrote to standard output."""
+        """Ask it to stop; return its status, and its standard output."""
         if self.process.poll() is None:
             self.process.terminate()
         status = self.process.wait(timeout=LIMIT_S)
@@ -70,7 +70,7 @@ class Service:
 
 @pytest.fixture
 def start(tmp_path):
-    """Start services; they end with the test."""
+    """Start services; they stop with the test."""
     pytest.importorskip("fastapi", reason="needs likewise[server]")
     pytest.importorskip("httpx2", reason="needs likewise[client]")
     services = []
@@ -88,7 +88,7 @@ def start(tmp_path):
 
 @pytest.fixture(scope="session")
 def running():
-    """One service for all tests that do not mind what others do to it: each takes collections of its own."""
+    """Start one service for all tests that tolerate each other: each uses its own collections."""
     pytest.importorskip("fastapi", reason="needs likewise[server]")
     pytest.importorskip("httpx2", reason="needs likewise[client]")
     with tempfile.TemporaryDirectory(prefix="likewise-server-") as folder:
@@ -101,7 +101,7 @@ def running():
 
 @pytest.fixture
 def begin(tmp_path):
-    """A client of a service in this process, with these settings and one collection, `pages`."""
+    """Return a client of a service in this process, with these settings and one collection, `pages`."""
     pytest.importorskip("fastapi", reason="needs likewise[server]")
     pytest.importorskip("httpx2", reason="needs likewise[client]")
     from starlette.testclient import TestClient

@@ -1,4 +1,4 @@
-"""Raw connections to a service, for what no HTTP library would send."""
+"""Raw connections to a service, for requests that no HTTP library would send."""
 
 import contextlib
 import http.client
@@ -11,7 +11,7 @@ JSON = "content-type: application/json\r\n"
 
 
 def connect(service, *, timeout=LIMIT_S, receive_bytes=None):
-    """A connection."""
+    """Open a connection."""
     made = socket.socket()
     # Closed at the end of the test.
     service.connections.append(made)
@@ -23,13 +23,13 @@ def connect(service, *, timeout=LIMIT_S, receive_bytes=None):
 
 
 def head(service, method, path, *lines):
-    """The head of a request."""
+    """Return the head of a request."""
     rows = [f"{method} {path} HTTP/1.1", f"host: 127.0.0.1:{service.port}", *lines]
     return ("\r\n".join(rows) + "\r\n\r\n").encode()
 
 
 def received(connection):
-    """All that comes until the other side closes or cuts the connection."""
+    """Return everything received until the other side closes or cuts the connection."""
     found = b""
     with contextlib.suppress(ConnectionError, BrokenPipeError):
         while part := connection.recv(1 << 16):
@@ -38,19 +38,19 @@ def received(connection):
 
 
 def answer(connection):
-    """Status and body of the next answer on a connection."""
+    """Return status and body of the next answer on a connection."""
     with http.client.HTTPResponse(connection) as response:
         response.begin()
         return response.status, response.read()
 
 
 def status_of(raw):
-    """The status of an answer in bytes; None where there is none."""
+    """Return the status of an answer in bytes; None if it has none."""
     return int(raw.split(b" ", 2)[1]) if raw.startswith(b"HTTP/1.1 ") else None
 
 
 def ask(service, method, path, body=None, timeout=LIMIT_S):
-    """Status and JSON of an ordinary request."""
+    """Return status and JSON of an ordinary request."""
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=timeout)
     try:
         data = None if body is None else json.dumps(body)

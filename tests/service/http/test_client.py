@@ -1,4 +1,4 @@
-"""The clients have the face of an index, and give the answers of one."""
+"""The clients have the interface of an index, and give its answers."""
 
 import asyncio
 import gc
@@ -25,7 +25,7 @@ SERVED = {
 
 @pytest.fixture
 def opener(running, monkeypatch):
-    """A backend of the conformance suite: the folder names the collection."""
+    """Return a backend of the conformance suite: the folder names the collection."""
     for name, recipe in SERVED.items():
         monkeypatch.setitem(RECIPES, name, recipe)
     names = {}
@@ -115,7 +115,7 @@ def test_one_asynchronous_client_serves_one_loop_after_the_other(pages):
     asyncio.run(client.close())
     with pytest.raises(StoreError, match="closed"):
         asyncio.run(client.check("one fine day"))
-    # What an ended loop left open is warned of where it is found: here, not in a later test.
+    # Warnings about connections that an ended loop left open are raised on collection: here, not in a later test.
     del client
     gc.collect()
 
@@ -131,7 +131,7 @@ def test_loops_that_take_turns_keep_their_connections_until_they_end(pages, monk
     for loop in loops * 3:
         assert loop.run_until_complete(client.check("one fine day")).kept_id == "a"
     assert len(begun) == 2
-    # The certificates, which take longest.
+    # The TLS context, which takes longest.
     assert begun[0][-1] is begun[1][-1]
     ended = weakref.ref(loops[0])
     loops.pop(0).close()
@@ -147,7 +147,7 @@ def test_loops_that_take_turns_keep_their_connections_until_they_end(pages, monk
 
 @pytest.mark.parametrize("kind", [likewise.Client, likewise.AsyncClient])
 def test_what_no_request_can_say_is_refused_at_once(kind):
-    # A line end is what a key read from a file ends with; what is wrong is told without the key.
+    # A key read from a file ends with a line end; the error does not show the key.
     for key in ("lw_secret\n", "lw_secret\r\nx: y", "lw_sécret", "lw secret", ""):
         with pytest.raises(InvalidParameter, match="visible ASCII") as caught:
             kind("http://127.0.0.1:8765", key)
@@ -233,7 +233,7 @@ def test_clients_name_the_collection_or_take_the_only_one(start):
 
 
 def test_clients_try_again(monkeypatch):
-    """429 and 503 are waited out, and broken connections too, unless the call cannot be repeated."""
+    """429, 503 and broken connections are retried, unless the call cannot be repeated."""
     import httpx2
 
     from likewise.service.client import ServiceError

@@ -1,4 +1,4 @@
-"""A call ends within its time, whatever the service does."""
+"""A call returns within its timeout, whatever the service does."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from likewise.service.client.calls import LIST, Attempts, Call, CollectionCalls
 
 
 class Clock:
-    """A clock that moves when it is told to."""
+    """A clock that advances only when set."""
 
     now = 100.0
 
@@ -37,7 +37,7 @@ def test_a_hung_service_holds_a_call_for_its_time_and_no_longer():
         connect_s, read_s, write_s, pool_s = tried.request()["timeout"]
         assert connect_s == 5.0
         assert read_s == write_s == pool_s
-        # Nothing comes until the time to read is over.
+        # Nothing arrives until the read timeout.
         clock.now += read_s
         with pytest.raises(ServiceError, match="did not respond within 30 s"):
             tried.after_failure(httpx2.ReadTimeout("x"), is_sent=True)
@@ -74,7 +74,7 @@ def test_a_service_at_its_limit_is_asked_again_within_the_time():
     assert num in (3, 4)
     assert attempts(LIST, clock, retries=0).after_answer(503, body, {}) is None
     assert attempts(LIST, clock).after_answer(503, b'{"type": "store"}', {}) is None
-    # What took too long may be finished by now; to check again would only cost again.
+    # A call that exceeded its deadline may have been completed; repeating a check would only cost the same again.
     late = b'{"type": "deadline"}'
     assert attempts(CollectionCalls("c").remove("a"), clock).after_answer(504, late, {}) is not None
     assert attempts(LIST, clock).after_answer(504, late, {}) is None
@@ -108,7 +108,7 @@ def test_an_answer_that_drips_ends_too():
 
 @pytest.fixture
 def hung():
-    """A server that takes connections and never answers; its address and the connections."""
+    """Yield the address of a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
@@ -117,7 +117,7 @@ def test_clients_of_a_hung_service(hung, monkeypatch):
     request = Attempts.request
 
     def patient(self):
-        """Wait for the connection however busy the machine is: asyncio leaves one given up halfway to the collector."""
+        """Wait without limit for the connection: asyncio leaves an abandoned attempt to the garbage collector."""
         asked = request(self)
         return asked | {"timeout": (None, *asked["timeout"][1:])}
 

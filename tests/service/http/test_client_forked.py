@@ -1,4 +1,4 @@
-"""A client that a process inherits from its parent speaks on connections of its own: two on one socket mix answers."""
+"""A client inherited by a child process opens its own connections: sharing a socket would mix answers."""
 
 import http.server
 import subprocess
@@ -41,7 +41,7 @@ def test_a_forked_process_has_connections_of_its_own():
             self.wfile.write(b"{}")
 
         def log_message(self, *_):
-            """Say nothing."""
+            """Log nothing."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""What `likewise serve` refuses before it listens, named as the user wrote it."""
+"""Arguments that `likewise serve` rejects before it listens, named as the user wrote them."""
 
 import os
 import re
@@ -49,7 +49,7 @@ def test_a_path_that_is_not_there_is_refused_and_not_made(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals of this kind")
 def test_on_a_terminal_the_first_line_says_what_to_open(tmp_path):
-    """And --create begins with an empty directory."""
+    """With --create, an empty directory is created."""
     ours, theirs = os.openpty()
     command = [sys.executable, "-m", "likewise", "serve", str(tmp_path / "new"), "--create", "--port", "0"]
     with subprocess.Popen(command, stderr=theirs) as process:
@@ -67,7 +67,7 @@ def test_on_a_terminal_the_first_line_says_what_to_open(tmp_path):
 
 
 def test_an_address_and_a_link_to_nothing_are_named(tmp_path, monkeypatch):
-    """The first made a directory `s3:`, the second said that a file exists."""
+    """`s3:` must not become a directory, and a broken link must not be called an existing file."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to("nowhere")
     for more in ((), ("--create",)):

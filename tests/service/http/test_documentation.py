@@ -1,4 +1,4 @@
-"""The pages on the service say what it does."""
+"""The service does what its documentation pages state."""
 
 import dataclasses
 import re
@@ -66,7 +66,7 @@ def test_deployments_use_options_that_there_are():
 @pytest.mark.skipif(not shutil.which("javac"), reason="needs a JDK")
 @pytest.mark.parametrize("name", ["docs/zh/java.md", "docs/howto/java.md"])
 def test_the_java_of_a_page_runs(running, tmp_path, name):
-    """Each Java program that a page shows, with the output that it shows below."""
+    """Each Java program on a page prints the output shown below it."""
     page = fenced(name)
     programs = [number for number, block in enumerate(page) if block.language == "java" and not block.why_not_run]
     assert programs

@@ -1,4 +1,4 @@
-"""How a service ends: asked to, it finishes what was begun; killed, it loses nothing that was answered."""
+"""How a service ends: on request it finishes what was begun; killed, it loses nothing that was answered."""
 
 import http.client
 import io
@@ -23,7 +23,7 @@ PAGES = "/v1/collections/pages"
 
 
 def add_until_the_end(service, thread, told, chance):
-    """Add documents one by one and in batches over one connection; note what was answered, until nobody answers."""
+    """Add documents one by one and in batches over one connection; record the answers until there are none."""
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=LIMIT_S)
     number = 0
     try:
@@ -53,7 +53,7 @@ def add_until_the_end(service, thread, told, chance):
 
 
 def crowd(service, num_threads, chance):
-    """Threads that add, and what they were told."""
+    """Return threads that add documents, and the answers they got."""
     told = []
     threads = [
         threading.Thread(target=add_until_the_end, args=(service, i, told, random.Random(chance.random())))
@@ -65,7 +65,7 @@ def crowd(service, num_threads, chance):
 
 
 def check_all_there(path, told):
-    """Every answer is true of the index."""
+    """Check that every answer is true of the index."""
     with likewise.Index(path) as index:
         assert index.verify(full=True) == []
         assert len({verdict["seq"] for verdict in told}) == len(told)
@@ -84,7 +84,7 @@ def kill_rounds(start, tmp_path, num_rounds):
         if number == 0:
             assert ask(service, "PUT", PAGES, {"recipe": {"method": "simhash", "within": 3}})[0] == 201
         threads, new = crowd(service, 4, chance)
-        # Wherever in a request it is then.
+        # At any moment of a request.
         num_answers = chance.randint(1, 300)
         assert wait_until(lambda num_answers=num_answers, new=new: len(new) >= num_answers)
         service.kill()
@@ -129,7 +129,7 @@ def test_asked_to_end_it_finishes_and_syncs(start, tmp_path):
 
 
 def test_the_command(tmp_path, monkeypatch):
-    """Keys are made; other addresses are refused without; the port is said; Ctrl-C ends it; nothing on stdout."""
+    """Keys are made; other addresses are rejected without keys; the port is shown; Ctrl-C ends it; stdout is empty."""
     monkeypatch.delenv("LIKEWISE_API_KEY", raising=False)
     refused = likewise_command("serve", tmp_path / "c", "--create", "--host", "0.0.0.0")
     assert refused.status == 2, refused.err
@@ -164,7 +164,7 @@ def test_the_command(tmp_path, monkeypatch):
 
 
 class InterruptedWrites(io.RawIOBase):
-    """A file at whose every write the process is asked to end."""
+    """A file on each write to which the process is asked to end."""
 
     def writable(self):
         return True

@@ -1,4 +1,4 @@
-"""Every limit, and what is told of it: answers, log and counters."""
+"""Every limit, and how it is reported: answers, log and counters."""
 
 import dataclasses
 import gzip
@@ -76,7 +76,7 @@ def test_answers_are_cut_and_say_so(begin):
     assert (rest["member_ids"], rest["truncated"]) == (list("678"), False)
     assert client.post(f"{PAGES}/group/batch", json={"doc_ids": [0]}).json()["groups"] == [first]
     for i in range(12):
-        # Kept documents that differ in one word of many, which a radius of 3 lets stand beside each other at times.
+        # Kept documents that differ in one word of many: a radius of 3 sometimes keeps them all.
         words = [f"word{j}" for j in range(100)]
         words[i * 5 : i * 5 + 3] = [f"other{i}-{j}" for j in range(3)]
         client.post(f"{PAGES}/add", json={"doc_id": f"k{i}", "text": " ".join(words)})
@@ -144,7 +144,7 @@ def test_too_much_at_work_and_too_long(begin, monkeypatch):
 
     async def converse():
         first = asyncio.create_task(service.worked(long, "key"))
-        # It is at work once it has had its turn.
+        # It is at work once it has been scheduled.
         await asyncio.sleep(0)
         return await asyncio.gather(service.worked(long, "key"), first, return_exceptions=True)
 

@@ -87,7 +87,7 @@ def test_a_bad_line_ends_a_stream_after_those_before_it(begin):
 
 
 def test_one_bad_document_spoils_its_own_request_only(begin):
-    """Requests that are decided together are blamed one by one."""
+    """Requests that are decided together fail one by one."""
     import asyncio
 
     client = begin()
@@ -103,7 +103,7 @@ def test_one_bad_document_spoils_its_own_request_only(begin):
                 (["e", "e"], ["one", "two"]), (["f"], ["last"]),
             ]
         ]  # fmt: skip
-        # They wait for their turn once they have begun.
+        # Once begun, they wait for their turn.
         await asyncio.sleep(0)
         pages._writing._num_threads = 1
         pages._writing._begin(asyncio.get_running_loop())
@@ -135,7 +135,7 @@ def test_collections_are_made_described_and_deleted(begin, tmp_path):
     assert client.post("/v1/collections/other/verify", json={"full": True}).json() == {"problems": []}
     assert client.delete("/v1/collections/other").json() == {"deleted": "other"}
     problem(client.get("/v1/collections/other"), "unknown-collection", "collection")
-    # A slash too many deletes nothing.
+    # A trailing slash deletes nothing.
     assert client.delete(f"{PAGES}/").status_code in (404, 405)
     assert client.get(PAGES).status_code == 200
     problem(client.post("/v1/collections/other/check", json={"text": "x"}), "unknown-collection")
@@ -187,7 +187,7 @@ def test_requests_to_a_collection_that_is_deleted_meanwhile(begin):
     async def converse():
         pages._reading._num_threads = 0
         waiting = asyncio.create_task(pages.check(["x"]))
-        # They wait for their turn once they have begun.
+        # Once begun, they wait for their turn.
         await asyncio.sleep(0)
         service.delete("pages")
         pages._reading._num_threads = 2

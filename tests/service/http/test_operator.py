@@ -1,7 +1,7 @@
-"""What an operator does to the directory of one collection while it is in use.
+"""An operator changes the directory of one collection while it is in use.
 
-The collection answers with errors from then on, or goes on answering right; the others do not notice; nothing that was
-acknowledged is lost but what the operator removed, and nothing is acknowledged that no directory holds.
+The collection then answers with errors, or keeps answering correctly; others do not notice. Nothing acknowledged is
+lost except what the operator removed, and nothing is acknowledged that no directory contains.
 """
 
 import contextlib
@@ -22,9 +22,9 @@ from tests.waiting import wait_until
 
 RECIPE = likewise.Recipe.simhash(within=3)
 NUM_FIRST = 300
-# Requests that each thread makes before and after an operator acts.
+# Requests that each thread makes before and after the operator acts.
 NUM_REQUESTS = 12
-# What a collection may answer once its directory is not what it was.
+# Errors that a collection may return once its directory has changed.
 TOLD = {"store", "poisoned"}
 
 
@@ -34,14 +34,14 @@ def text_of(doc_id):
 
 
 class Load:
-    """Threads that add, check and get documents of one collection, and what they were told."""
+    """Threads that add, check and get documents of one collection, and the answers they got."""
 
     def __init__(self, service, collection, first_ids, num_threads=2):
         self.collection = collection
         self.acknowledged = list(first_ids)
         self.wrong = []
         self.refused = []
-        # Documents that were acknowledged although they were sent after this was set.
+        # Documents sent after this was set, and acknowledged nevertheless.
         self.is_refusing = False
         self.acknowledged_after = []
         self._service = service
@@ -53,7 +53,7 @@ class Load:
             thread.start()
 
     def wait(self, num_requests):
-        """Wait until each thread has made as many requests more."""
+        """Wait until each thread has made `num_requests` more requests."""
         with self._moved:
             targets = [num + num_requests for num in self._num_done]
             self._moved.wait_for(
@@ -125,7 +125,7 @@ class Load:
 
 
 def check_held(folder, doc_ids):
-    """The index in a directory holds these documents."""
+    """Check that the index in a directory contains these documents."""
     with likewise.Index(folder) as index:
         assert index.verify(full=True) == []
         missing = [doc_id for doc_id in doc_ids if index.get(doc_id) is None]
@@ -133,7 +133,7 @@ def check_held(folder, doc_ids):
 
 
 class Round:
-    """A service of two collections under load, one of which is the operator's."""
+    """A service of two collections under load; the operator changes one of them."""
 
     def __init__(self, start, folder, num_requests):
         self.folder = folder
@@ -151,7 +151,7 @@ class Round:
                 if name == "victim":
                     index.snapshot(self.snapshot)
         self.served.symlink_to(self.held)
-        # No deadline that a busy machine could miss.
+        # A deadline that no busy machine misses.
         self.service = start(folder / "served", deadline_s=600.0, has_request_log=False)
         self.loads = {name: Load(self.service, name, ids[name]) for name in ids}
 
@@ -160,7 +160,7 @@ class Round:
             load.wait(self._num_requests)
 
     def play(self, act, *, refuses):
-        """Let the operator act; what the collection did then."""
+        """Let the operator act; return what the collection did then."""
         victim, other = self.loads["victim"], self.loads["other"]
         try:
             self.wait()
@@ -208,7 +208,7 @@ def rename_back(at):
 
 
 def restore(at):
-    """An older state of the same collection, with the same identity."""
+    """Restore an older state of the same collection, with the same identity."""
     rename(at)
     shutil.copytree(at.snapshot, at.held)
 
@@ -238,12 +238,12 @@ def fill(at):
             with contextlib.suppress(OSError):
                 while True:
                     file.write(bytes(size))
-    # What the log has room for is still taken.
+    # Requests are accepted as long as the log has space.
     victim = at.loads["victim"]
     assert wait_until(lambda: victim.refused or victim.wrong)
 
 
-# What is done, and where the documents are afterwards that were acknowledged before; None where they may be lost.
+# Action -> where documents acknowledged before it are afterwards; None if they may be lost.
 REFUSED = {delete: None, rename: "moved", restore: "moved", copy: "moved", link_again: "victim", fill: "victim"}
 GOES_ON = {rename_back: "victim", truncate_segments: "victim", truncate_database: None}
 ACTIONS = REFUSED | GOES_ON
@@ -251,7 +251,7 @@ ACTIONS = REFUSED | GOES_ON
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system that is full after 16 MiB."""
+    """Mount a file system that is full after 16 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]

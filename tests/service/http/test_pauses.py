@@ -1,4 +1,4 @@
-"""Nobody waits while modules and routes are gone over for garbage."""
+"""Garbage collection does not traverse modules and routes while requests wait."""
 
 import asyncio
 import gc

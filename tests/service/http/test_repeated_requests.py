@@ -1,4 +1,4 @@
-"""A request that is sent again with its idempotency key gets the answer of the first one."""
+"""A request repeated with its idempotency key gets the first answer."""
 
 import asyncio
 
@@ -43,7 +43,7 @@ def test_a_repeated_removal_gives_the_same_answer(begin):
     for wrong in ("", "x" * 129, "two words"):
         answer = client.post(f"{PAGES}/remove", json={"doc_id": "b"}, headers={"idempotency-key": wrong})
         problem(answer, "invalid", "idempotency-key")
-    # A removal of nothing is repeated too, though the document is there by now.
+    # The answer to a removal of nothing is repeated too, although the document exists by then.
     key = {"idempotency-key": "third"}
     problem(client.post(f"{PAGES}/remove", json={"doc_id": "later"}, headers=key), "unknown-document")
     client.post(f"{PAGES}/add", json={"doc_id": "later", "text": TEXT})
@@ -61,7 +61,7 @@ def test_a_repeated_addition_gives_the_same_answer_and_adds_nothing_again(begin)
         assert client.post(f"{PAGES}/{path}", json=body, headers=key).content == first.content
         assert b'"added":true' in first.content
         assert b'"added":true' not in client.post(f"{PAGES}/{path}", json=body).content
-    # What was removed in between does not come back.
+    # A document removed in between is not added again.
     assert client.post(f"{PAGES}/remove", json={"doc_id": "c"}).status_code == 200
     client.post(f"{PAGES}/{path}", json=body, headers=key)
     assert client.post(f"{PAGES}/get", json={"doc_id": "c"}).status_code == 404
@@ -131,7 +131,7 @@ def test_answers_are_kept_for_a_bounded_time_and_number():
 
 
 class Cut(httpx2.HTTPTransport):
-    """A connection that breaks after every odd request to remove or add was done, before its answer arrives."""
+    """A connection that breaks after every other removal or addition, before the answer arrives."""
 
     num_cut = 0
 
@@ -182,7 +182,7 @@ def test_clients_know_what_was_done_over_a_cut_connection(running, monkeypatch):
 
 
 def test_a_removal_whose_answer_is_lost_for_good_is_an_error_of_its_own(monkeypatch):
-    """A service that was restarted between the attempts knows neither the document nor the answer."""
+    """A service restarted between the attempts knows neither the document nor the answer."""
     errors = [httpx2.ReadError("cut")]
 
     def answer(_):
@@ -198,7 +198,7 @@ def test_a_removal_whose_answer_is_lost_for_good_is_an_error_of_its_own(monkeypa
         with pytest.raises(ServiceError, match="may have removed it") as caught:
             client.remove("a")
         assert caught.value.kind == "uncertain"
-        # A request that never left is no reason for doubt.
+        # A request that was never sent leaves no doubt.
         errors.append(httpx2.ConnectError("refused"))
         with pytest.raises(InvalidInput, match="no document"):
             client.remove("a")

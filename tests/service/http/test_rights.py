@@ -1,4 +1,4 @@
-"""Who may do what."""
+"""Which keys may do what."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""Requests made from the description, and requests made by breaking them: nothing but what the description says."""
+"""Requests generated from the schema, and broken ones: the service does only what the schema states."""
 
 import json
 import random
@@ -57,7 +57,7 @@ WRECKS = [
 
 
 def malformed(chance):
-    """Method, path, headers and body of a request that is wrong in some way."""
+    """Return method, path, headers and body of a malformed request."""
     base = {
         "doc_id": "a", "text": "one fine day", "texts": ["x"], "doc_ids": ["a"],
         "documents": [{"doc_id": "a", "text": "x"}],
@@ -97,7 +97,7 @@ def malformed(chance):
 
 
 def send(service, method, path, lines, body):
-    """Status and body of the answer; what the server cannot parse at all may be cut off without one."""
+    """Return status and body of the answer; unparsable requests may be cut off without one."""
     connection = connect(service)
     rows = [*lines, f"content-length: {len(body)}", "connection: close"]
     text = head(service, method, path, *rows)
@@ -141,7 +141,7 @@ def test_ten_thousand_malformed_requests_get_answers(served):
 
 
 def check_garbage(served):
-    """Bytes that are no requests get an error or nothing."""
+    """Check that bytes that are not requests get an error or nothing."""
     chance = random.Random(5)
     for garbage in [
         b"\x16\x03\x01\x02\x00" + chance.randbytes(200), b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 1000,

@@ -1,4 +1,4 @@
-"""One key cannot take what all keys share."""
+"""One key cannot use up resources that all keys share."""
 
 import json
 
@@ -46,10 +46,10 @@ def test_where_there_are_several_keys_each_has_a_share(tmp_path):
     service.streams.take("read", 2)
     assert refused(service.streams, "read", 1)[0] == "too-many-requests"
     assert refused(service.at_work, "read", 5)[0] == "too-many-requests"
-    # A body of the largest size fits.
+    # A body of the maximum size fits.
     service.body_memory.take("read", 300)
     assert refused(service.body_memory, "read", 1)[0] == "too-many-requests"
-    # One key, or none, has no others to leave anything to.
+    # One key, or none, need not leave anything to others.
     for settings in (Settings(keys=keys[:1], **few), Settings(**few)):
         Service(tmp_path, settings).streams.take("read", 4)
     for share in (0, 1.1, float("nan")):
@@ -75,7 +75,7 @@ def test_silent_streams_of_one_key_leave_room_for_others(start):
     )
     assert answer(made)[0] == 201
     silent = [stream("read") for _ in range(10)]
-    # Those beyond the share of the key are answered at once; the others wait for their lines.
+    # Streams beyond the key's share are answered at once; the others wait for their lines.
     for connection in silent[4:]:
         status, content = answer(connection)
         assert (status, json.loads(content)["type"]) == (429, "too-many-requests")
@@ -85,7 +85,7 @@ def test_silent_streams_of_one_key_leave_room_for_others(start):
         connection.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (len(line), line))
         status, content = answer(connection)
         assert (status, json.loads(content)["is_new"]) == (200, True)
-    # A stream that ends makes room for the next one of its key.
+    # A stream that ends lets another one of its key begin.
     silent[0].sendall(b"0\r\n\r\n")
     assert answer(silent[0])[0] == 200
     silent[0].close()
@@ -105,7 +105,7 @@ def test_headers_that_decide_are_given_once(running, repeated):
     found = received(connection)
     assert status_of(found) == 400
     assert json.loads(found.partition(b"\r\n\r\n")[2])["field"] == name
-    # Others may be repeated.
+    # Other headers may be repeated.
     connection = connect(running)
     connection.sendall(head(running, "GET", "/v1/collections", "accept: a/b", "accept: c/d", "connection: close"))
     assert status_of(received(connection)) == 200

@@ -1,4 +1,4 @@
-"""Clients that are slow, silent, greedy or many: the service stays up and answers the others."""
+"""Slow, silent, greedy or many clients: the service stays up and answers the others."""
 
 import contextlib
 import gzip
@@ -18,7 +18,7 @@ _NUMBER = itertools.count()
 
 
 def service_of(tmp_path_factory, **settings):
-    """A service for the tests of this file: to start one takes a second."""
+    """Start a service for the tests of this file, since each start takes a second."""
     pytest.importorskip("fastapi", reason="needs likewise[server]")
     service = Service(tmp_path_factory.mktemp("served") / "served", max_body_bytes=1 << 20, **settings)
     yield service
@@ -27,19 +27,19 @@ def service_of(tmp_path_factory, **settings):
 
 @pytest.fixture(scope="module")
 def patient(tmp_path_factory):
-    """A service with a small body."""
+    """Start a service with a small limit on bodies."""
     yield from service_of(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory):
-    """A service with short deadlines, which cuts off whoever is slow: on a busy machine that may be anybody."""
+    """Start a service with short deadlines; on a busy machine it may cut off any client."""
     yield from service_of(tmp_path_factory, receive_s=1.5, send_s=1)
 
 
 @pytest.fixture
 def served(patient):
-    """The patient service, and the path of a new collection."""
+    """Return the patient service, and the path of a new collection."""
     path = f"/v1/collections/pages-{next(_NUMBER)}"
     assert ask(patient, "PUT", path, {})[0] == 201
     yield patient, path
@@ -48,7 +48,7 @@ def served(patient):
 
 @pytest.fixture
 def hurried(impatient):
-    """The impatient service, and the path of a new collection."""
+    """Return the impatient service, and the path of a new collection."""
     path = f"/v1/collections/pages-{next(_NUMBER)}"
     assert answered(lambda: ask(impatient, "PUT", path, {})) in (201, 409)
     yield impatient, path
@@ -56,7 +56,7 @@ def hurried(impatient):
 
 
 def answered(attempt, unwanted=408):
-    """The status of a request to an impatient service, made again where it was cut off itself."""
+    """Return the status of a request to an impatient service, repeated if it was cut off."""
     for _ in range(100):
         with contextlib.suppress(OSError, http.client.HTTPException):
             status = attempt()[0]
@@ -66,15 +66,15 @@ def answered(attempt, unwanted=408):
 
 
 def memory_bytes(service):
-    """Memory of the service that is its own."""
+    """Return the anonymous memory of the service, in bytes."""
     with open(f"/proc/{service.process.pid}/status") as file:
         return next(1024 * int(line.split()[1]) for line in file if line.startswith("RssAnon"))
 
 
 def test_slow_heads_bodies_and_readers_are_cut_off(hurried):
-    """Each of them waits for its connection to be cut, and would wait for ever if it were not."""
+    """Each client waits for its connection to be cut, and would otherwise wait forever."""
     service, pages = hurried
-    # Half a head, then silence; a byte now and then; a head that has no end.
+    # Half a head, then silence; a byte now and then; an endless head.
     silent, dripping, endless = connect(service), connect(service), connect(service)
     silent.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: ")
     with contextlib.suppress(OSError):
@@ -88,7 +88,7 @@ def test_slow_heads_bodies_and_readers_are_cut_off(hurried):
             endless.sendall(b"x-more: " + b"x" * 8000)
     assert status_of(received(endless)) in (400, 431, None)
 
-    # A body that does not come, and one that comes too slowly.
+    # A body that never arrives, and one that arrives too slowly.
     def send_part(part):
         slow = connect(service)
         slow.sendall(head(service, "POST", f"{pages}/check", JSON.strip(), "content-length: 1000") + part)
@@ -97,7 +97,7 @@ def test_slow_heads_bodies_and_readers_are_cut_off(hurried):
     for part in (b"", b'{"text": "x'):
         assert answered(lambda part=part: send_part(part), unwanted=None) == 408
 
-    # The second request of a connection has its deadline too.
+    # The second request of a connection has a deadline too.
     def begin_second():
         second = connect(service)
         second.sendall(head(service, "GET", "/healthz"))
@@ -106,7 +106,7 @@ def test_slow_heads_bodies_and_readers_are_cut_off(hurried):
         return status, received(second)
 
     assert answered(begin_second) == 200
-    # Answers that nobody reads do not stay.
+    # Answers that nobody reads are dropped.
     deaf = connect(service, receive_bytes=4096)
     deaf.sendall(
         head(service, "POST", f"{pages}/get/batch", "content-type: application/x-ndjson", "transfer-encoding: chunked")
@@ -145,7 +145,7 @@ def test_a_head_that_comes_at_once_has_the_same_limit(served):
         connection.sendall(request)
         status, content = answer(connection)
         assert (status, json.loads(content)["type"]) == (431, "head-too-large")
-    # A small head is none the worse for a large body in the same bytes.
+    # A small head is accepted even if a large body is in the same bytes.
     body = json.dumps({"text": long}).encode()
     connection = connect(service)
     connection.sendall(head(service, "POST", f"{pages}/check", JSON.strip(), f"content-length: {len(body)}") + body)
@@ -154,7 +154,7 @@ def test_a_head_that_comes_at_once_has_the_same_limit(served):
 
 @pytest.mark.parametrize("is_chunked", [False, True])
 def test_clients_that_send_all_before_they_read_see_why_a_body_is_refused(served, is_chunked):
-    """Sixteen times the limit: the connection is not closed before such a client has read its answer."""
+    """Sixteen times the limit: the connection stays open until such a client has read its answer."""
     service, pages = served
     body = b'{"text": "' + b"x" * (16 << 20) + b'"}'
     parts = (body[start : start + 65536] for start in range(0, len(body), 65536))
@@ -172,18 +172,18 @@ def test_a_client_that_asks_before_it_sends_is_refused_at_once(served):
     asking = connect(service)
     lines = [JSON.strip(), "content-length: 9000000", "expect: 100-continue"]
     asking.sendall(head(service, "POST", f"{pages}/check", *lines))
-    # Not 100: the body is not asked for.
+    # Not 100: the body is not requested.
     assert answer(asking)[0] == 413
 
 
 def test_bodies_without_end(served):
     service, pages = served
-    # Announced: refused before a byte of it is read, and the connection is closed.
+    # With a declared length: rejected before any byte is read, and the connection is closed.
     announced = connect(service)
     announced.sendall(head(service, "POST", f"{pages}/check", JSON.strip(), "content-length: 1073741824"))
     status, content = answer(announced)
     assert (status, json.loads(content)["type"]) == (413, "too-large")
-    # Not announced: a body in chunks is read on for a while, so that the client sees its answer, but not for ever.
+    # In chunks: reading continues for a while, so that the client sees its answer, but not forever.
     chunked = connect(service)
     chunked.sendall(head(service, "POST", f"{pages}/check", JSON.strip(), "transfer-encoding: chunked"))
     sent = 0
@@ -193,7 +193,7 @@ def test_bodies_without_end(served):
             sent += 65536
     assert sent < 1 << 30
     assert status_of(received(chunked)) in (413, None)
-    # A hundred kilobytes that unpack into a hundred megabytes and more.
+    # A hundred kilobytes that decompress to over a hundred megabytes.
     bomb = gzip.compress(b" " * (100 << 20), 9)
     for path, media in [("check", "application/json"), ("check/batch", "application/x-ndjson")]:
         packed = connect(service)
@@ -212,7 +212,7 @@ def test_ten_gigabytes_in_ten_megabytes_and_less(start):
     squeeze = zlib.compressobj(9, wbits=31)
     block = squeeze.compress(b" " * (64 << 20))
     small = block + squeeze.flush()
-    # A member of 64 MiB again and again: ten gigabytes.
+    # A 64 MiB member repeated: ten gigabytes.
     whole = small * 160
     for path, media in [("check", "application/json"), ("check/batch", "application/x-ndjson")]:
         packed = connect(service)
@@ -225,7 +225,7 @@ def test_ten_gigabytes_in_ten_megabytes_and_less(start):
 
 
 def test_a_refused_body_is_not_read(start):
-    """With a wrong key, what a client sends is not waited for, and it hears why."""
+    """With a wrong key, the service answers with the reason without waiting for the body."""
     service = start(keys={"read": "a-secret-of-sixteen-and-more"})
     pages = "/v1/collections/pages"
     refused = connect(service)
@@ -233,11 +233,11 @@ def test_a_refused_body_is_not_read(start):
     # The rest of the body never comes.
     status, content = answer(refused)
     assert (status, json.loads(content)["type"]) == (401, "unauthorized")
-    # A client that first sends all of a body of some size hears it too.
+    # A client that first sends a whole body of moderate size also gets the answer.
     polite = connect(service)
     polite.sendall(head(service, "POST", f"{pages}/check", JSON.strip(), "content-length: 500000") + b"x" * 500_000)
     assert answer(polite)[0] == 401
-    # One that asks before it sends is told at once.
+    # A client that asks before it sends gets the answer at once.
     asking = connect(service)
     lines = [JSON.strip(), "content-length: 500000", "expect: 100-continue"]
     asking.sendall(head(service, "POST", f"{pages}/check", *lines))
@@ -255,7 +255,7 @@ def test_many_silent_connections(start):
 
 
 def test_a_stream_is_answered_while_it_comes(served):
-    """Lines are answered before the stream ends; a client that reads only afterwards gets all of it."""
+    """Lines are answered before the stream ends; a client that reads only afterwards gets all answers."""
     service, pages = served
     stream = connect(service)
     lines = ["content-type: application/x-ndjson", "transfer-encoding: chunked"]
@@ -300,7 +300,7 @@ def test_requests_behind_each_other_on_one_connection(served):
 
 
 def test_many_clients_add_at_once(served):
-    """Of many threads with one page exactly one hears that it is new; all verdicts have numbers of their own."""
+    """Of many threads that add one page, exactly one is told that it is new; all verdicts have different numbers."""
     service, pages = served
     found = []
 

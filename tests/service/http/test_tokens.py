@@ -1,4 +1,4 @@
-"""Lists of tokens over HTTP: collections whose recipe takes tokens decide them as an index does."""
+"""Lists of tokens over HTTP: collections whose recipe takes tokens decide on them as an index does."""
 
 import json
 

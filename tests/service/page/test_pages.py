@@ -43,7 +43,7 @@ def client_of(path, **settings):
 
 @pytest.fixture(scope="module", autouse=True)
 def patient():
-    """Pages wait until the groups are sorted, however long a busy machine takes."""
+    """Make pages wait until the groups are sorted, however long a busy machine takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("likewise.service.page.routes._WAIT_S", LIMIT_S)
         yield
@@ -70,7 +70,7 @@ def test_every_view_of_a_run(client, view):
         assert answer.headers["x-content-type-options"] == "nosniff"
         tags = set(Parsed(re.sub(r"<(meta|link|input)\b[^>]*>|<br>|<!doctype html>", "", answer.text)).tags)
         assert not {"img", "iframe", "style", "object"} & tags
-        # Nothing that the policy would refuse: no style, no handler, no script but the page's own.
+        # Nothing that the content security policy forbids: no style, no handler, no script but the page's own.
         assert not re.search(r"<[^>]*\s(style|on\w+)=", answer.text)
         for script in re.findall(r"<script\b[^>]*>", answer.text):
             assert 'src="/look/page.js' in script or 'type="application/json"' in script
@@ -119,7 +119,7 @@ def test_hostile_documents_stay_text(client):
     for text in (group, client.get(pair).text):
         assert html.escape(HOSTILE[:60]) in text
         assert "<script>document" not in text
-        # What a form sends back is as it came.
+        # Form values are sent back unchanged.
         assert "\u202e" not in re.sub(r'value="[^"]*"', "", text)
         assert "⟨U+202E⟩" in text
 
@@ -210,7 +210,7 @@ def test_the_command_of_the_threshold_page_makes_the_run_that_the_page_shows(tmp
             assert done.status == 0, done.err
             summary = json.loads((tmp_path / f"again-{cut}" / "summary.json").read_text())
             kept = dict(zip(data["cuts"], data["kept"], strict=True))[cut]
-            # A search for another threshold may find other pairs; among so few documents it finds all of these.
+            # A search for another threshold may find other pairs; with so few documents it finds all of these.
             assert summary["num_kept"] == kept
 
 
@@ -227,7 +227,7 @@ def test_lists_are_filtered_exported_and_walked_in_their_order(client, out):
     table = list(csv.DictReader(io.StringIO(client.get(f"/look/out/groups.csv?{query}").text)))
     assert [id_of_cell(row["doc_id"]) for row in table] == [row["doc_id"] for row in rows]
     assert [id_of_cell(row["kept_id"]) for row in table] == [row["kept_id"] for row in rows]
-    # From group to group as the list has them, and back to the same list.
+    # Walk from group to group in the order of the list, and back to the list.
     walked, address = (
         [],
         next(link for link in links_of(client, f"/look/out/groups?{query}") if re.search(r"groups/\d+[?]", link)),
@@ -313,7 +313,7 @@ def test_the_next_pair_to_label_is_another_each_time(client):
             "/look/out/review/mark", data={"a": a, "b": b, "label": "1", "then": "/look/out/review/next"}
         )
         assert answer.status_code == 200
-        # What was labeled can be taken back from the next page.
+        # The next page can undo a label.
         assert "Undo" in answer.text
         assert re.search(rf'name="a" value="{re.escape(html.escape(a))}"', answer.text)
     for a, b in seen:
@@ -330,7 +330,7 @@ def test_pairs_are_skipped_without_a_label(client):
         seen.append(pair(text))
         address = html.unescape(re.search(r'href="([^"]*)" data-key="s"', text)[1])
     assert len(set(seen)) == 4
-    # A label keeps what was skipped out of the way.
+    # A label does not bring back skipped pairs.
     a, b = seen[1]
     data = {"a": a, "b": b, "label": "0", "then": "/look/out/review/next?skip=1"}
     answer = client.post("/look/out/review/mark", data=data)
@@ -411,7 +411,7 @@ def test_lists_are_filtered_by_the_values_of_a_field(tmp_path):
     pairs = Counter((named[row["doc_id"]], named[row["kept_id"]]) for row in evidence)
     assert len(pairs) > 5
     with client_of(tmp_path / "out") as client:
-        # Each number of the matrix leads to the list of these documents.
+        # Each number of the matrix links to the list of its documents.
         home = client.get("/look/out/").text
         cells = re.findall(r'<a href="([^"]*removed=[^"]*)"[^>]*>([0-9,]+)</a>', home)
         found = {}
@@ -437,7 +437,7 @@ def test_lists_are_filtered_by_the_values_of_a_field(tmp_path):
                 shown |= set(re.findall(r'class="id" href="[^"]*/pair/[^"]*"><bdi>(.*?)</bdi>', text))
             assert shown == {row["doc_id"] for row in expected}
         assert found == pairs
-        # Pairs of a group are walked as its list has them.
+        # Pairs of a group are walked in the order of its list.
         address = next(one for one, number in cells if int(number) > 1)
         group = next(x for x in links_of(client, html.unescape(address)) if re.search(r"groups/[0-9]+[?]", x))
         walk = [link for link in links_of(client, group) if "/pair/" in link and link.endswith(group.split("?")[1])]
@@ -588,7 +588,7 @@ def test_a_page_that_cannot_be_sorted_says_why(tmp_path, monkeypatch):
 
 
 def test_a_run_that_is_replaced_or_removed_under_its_pages(tmp_path):
-    """The pages show the run that is there, and say so where there is none."""
+    """The pages show the current run, and say so if there is none."""
     (tmp_path / "in.jsonl").write_text('{"id": "a", "text": "one fine day"}\n{"id": "b", "text": "one fine day"}\n')
     out, moved = tmp_path / "out", tmp_path / "moved"
     likewise.dedup_files(tmp_path / "in.jsonl", out, Recipe.minhash(0.5))
@@ -652,7 +652,7 @@ def test_a_run_over_parts_is_shown_as_its_report(tmp_path):
         assert "<b>hostile" not in page.text
         for path in ("groups", "threshold", "review"):
             assert client.get(f"/look/out/{path}").status_code == 404
-        # Another run in its place is shown at once.
+        # A run that replaces it is shown at once.
         dedup_parts(tmp_path / "in.jsonl", tmp_path / "out", PartRules("span", 8), overwrite=True)
         assert "Nothing was removed." in client.get("/look/out/").text
 

@@ -1,4 +1,4 @@
-//! What is the lower case of a scalar, and which are letters and numbers?
+//! Lower case of scalars, and which scalars are letters and numbers.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use icu_casemap::CaseMapper;
 use icu_properties::props::{CaseIgnorable, Cased, GeneralCategory};
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// What the tokens of the `simhash` package ask: lower case, letters and numbers, and the context of a final sigma.
+/// What the tokens of the `simhash` package need: lower case, letters and numbers, and the context of a final sigma.
 pub fn table() -> String {
     let category = CodePointMapData::<GeneralCategory>::new();
     let (cased, ignorable) = (
@@ -67,7 +67,7 @@ pub fn table() -> String {
     out
 }
 
-/// Writes the ranges of scalars for which `has` holds.
+/// Writes the ranges of scalars for which `has` is true.
 fn ranges(out: &mut String, name: &str, has: impl Fn(char) -> bool) {
     let mut found: Vec<(u32, u32)> = Vec::new();
     for c in super::scalars().filter(|&c| has(c)) {

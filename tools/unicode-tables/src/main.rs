@@ -25,7 +25,7 @@ use icu_properties::{CodePointMapData, CodePointSetData};
 const NUM_CODE_POINTS: u32 = 0x11_0000;
 const UNICODE_VERSION: &str = "17.0.0";
 
-/// Word_Break values in the order of their numbers, which the word machine of likewise-core relies on.
+/// Word_Break values in numerical order, which the word machine of likewise-core relies on.
 const WORD_BREAKS: [(&str, WordBreak); 19] = [
     ("OTHER", WordBreak::Other),
     ("CR", WordBreak::CR),
@@ -66,7 +66,7 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
 }
 
-/// Every scalar; surrogates are no scalars and get the entry of an unassigned code point.
+/// Every scalar; surrogates are not scalars and get the entry of an unassigned code point.
 fn scalars() -> impl Iterator<Item = char> {
     (0..NUM_CODE_POINTS).filter_map(char::from_u32)
 }
@@ -74,7 +74,7 @@ fn scalars() -> impl Iterator<Item = char> {
 struct Unicode {
     /// Primary composites: (first, second) -> composite. Hangul syllables are computed instead.
     compositions: BTreeMap<(char, char), char>,
-    /// The second scalars of `compositions`.
+    /// The second scalars in `compositions`.
     seconds: BTreeSet<char>,
     /// NFKC_Casefold mapping of the scalars that do not map to themselves.
     mappings: BTreeMap<char, String>,
@@ -114,7 +114,7 @@ impl Unicode {
         }
     }
 
-    /// Three scalars that came with 17.0 are assigned, one that came with 18.0 is not.
+    /// Checks that three scalars added in 17.0 are assigned, and one added in 18.0 is not.
     fn check_version(&self) {
         let category = CodePointMapData::<GeneralCategory>::new();
         for c in ['\u{20C1}', '\u{11DB0}', '\u{1FAC8}'] {
@@ -146,7 +146,7 @@ impl Unicode {
             && nfc.is_normalized(c.encode_utf8(&mut [0; 4]))
     }
 
-    /// One byte a code point: Word_Break, alphanumeric, whitespace, stable.
+    /// One byte per code point: Word_Break, alphanumeric, whitespace, stable.
     fn properties(&self) -> String {
         let word_break = CodePointMapData::<WordBreak>::new();
         let category = CodePointMapData::<GeneralCategory>::new();
@@ -170,7 +170,7 @@ impl Unicode {
             let is_white = white_space.contains(c);
             let is_stable = self.is_stable(c);
             if is_stable {
-                // A run to normalize ends before a stable scalar: nothing of it may reach back.
+                // A run to normalize ends before a stable scalar: no mapping may compose across that boundary.
                 let first = first_of_nfd(c);
                 assert!(
                     classes.get_u8(first) == 0 && !self.composes_backward(first),
@@ -208,7 +208,7 @@ impl Unicode {
         out
     }
 
-    /// Whether a mapping can be copied without a look at its scalars: all stable, none white, none attaching.
+    /// Whether a mapping can be copied without examining its scalars: all stable, no whitespace, none attaching.
     fn is_simple(&self, mapped: &str) -> bool {
         let word_break = CodePointMapData::<WordBreak>::new();
         let white_space = CodePointSetData::new::<WhiteSpace>();
@@ -218,7 +218,7 @@ impl Unicode {
         })
     }
 
-    /// The NFKC_Casefold mapping of what does not map to itself, in NFC and UTF-8.
+    /// The NFKC_Casefold mappings of scalars that do not map to themselves, in NFC and UTF-8.
     fn mappings(&self) -> String {
         let distinct: BTreeSet<&str> = self.mappings.values().map(String::as_str).collect();
         let (simple, other): (Vec<&str>, Vec<&str>) = distinct

@@ -1,4 +1,4 @@
-//! Which code points are punctuation?
+//! Code points that are punctuation.
 
 use std::fmt::Write as _;
 
