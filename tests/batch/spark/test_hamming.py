@@ -99,6 +99,30 @@ def test_stored_fingerprints_are_used_again_at_another_radius(spark, tmp_path):
         hamming_join(wide, wide, 3, bits=128, checkpoint_dir=str(tmp_path))
 
 
+def test_the_plan_of_a_join_names_the_option_that_makes_it_faster(spark, tmp_path):
+    from likewise.progress import Planned
+    from likewise.spark import hamming_join
+
+    frame = fingerprints(spark, clustered(20, 64, 3, 3))
+    name = "spark.sql.execution.arrow.maxBytesPerBatch"
+    if spark.conf.get(name, None) is None:
+        pytest.skip("Spark 4.0 does not limit batches by bytes")
+
+    def lines():
+        events = []
+        hamming_join(frame, frame, 3, small="left", checkpoint_dir=str(tmp_path), progress=events.append)
+        return [line for event in events if isinstance(event, Planned) for line in event.lines]
+
+    advised = lines()
+    option = next(line for line in advised if name in line)
+    try:
+        # As the line says.
+        exec(option.partition(" saves")[0], {"spark": spark})
+        assert lines() == [line for line in advised if line != option]
+    finally:
+        spark.conf.unset(name)
+
+
 def test_equal_fingerprints_are_searched_once_and_spread_out(spark):
     from likewise.spark import hamming_join
 
