@@ -56,6 +56,8 @@ def runs() -> str:
     """Core-seconds and bytes of each stage, for one document."""
     lines = []
     for name, entry in of("spark").items():
+        if "core_s_of_stages" not in entry:
+            continue
         num = entry["num_documents"]
         for stage, core_s in entry["core_s_of_stages"].items():
             shuffled = entry["shuffle_bytes_of_stages"][stage]

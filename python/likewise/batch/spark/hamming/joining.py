@@ -154,8 +154,8 @@ def _plan(fact: dict[str, Any], num_large: int | None, bits: int, within: int) -
 def _advice(spark: SparkSession) -> tuple[str, ...]:
     """Return what would make the pass faster: an option that is read when the result is computed."""
     # Spark 4.0 has no such option.
-    limit = spark.conf.get(_BATCH_BYTES, "") or ""
-    if not limit or limit.startswith(str(_UNLIMITED)):
+    limit = spark.conf.get(_BATCH_BYTES, None)
+    if limit is None or limit.startswith(str(_UNLIMITED)):
         return ()
     return (f'spark.conf.set("{_BATCH_BYTES}", {_UNLIMITED}) saves about a third of this time',)
 
