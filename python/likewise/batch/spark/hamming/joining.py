@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from likewise.batch.budget.cluster_costs import ROW_NS, best_keys, most_in_tables
@@ -27,7 +28,7 @@ from likewise.progress import Planned, Progress, StageFinished, StageStarted, sh
 _ALL = 1 << 62
 # Pairs of one Arrow batch of the output.
 _PAIRS_AT_ONCE = 1 << 20
-# Spark 4.1 and later add up the bytes of an Arrow batch before each row, unless this option has this value.
+# Spark 4.3 adds up the bytes of an Arrow batch before each row, unless this option has this value.
 _BATCH_BYTES, _UNLIMITED = "spark.sql.execution.arrow.maxBytesPerBatch", (1 << 31) - 1
 
 
@@ -153,8 +154,11 @@ def _plan(fact: dict[str, Any], num_large: int | None, bits: int, within: int) -
 
 def _advice(spark: SparkSession) -> tuple[str, ...]:
     """Return what would make the pass faster: an option that is read when the result is computed."""
-    # Spark 4.0 has no such option.
-    limit = spark.conf.get(_BATCH_BYTES, None)
+    try:
+        limit = spark.conf.get(_BATCH_BYTES)
+    except PySparkException:
+        # An earlier Spark, without this option.
+        return ()
     if limit is None or limit.startswith(str(_UNLIMITED)):
         return ()
     return (f'spark.conf.set("{_BATCH_BYTES}", {_UNLIMITED}) saves about a third of this time',)
