@@ -1,6 +1,6 @@
 """The same answer everywhere: in memory, in bounded memory, on Spark, in shards, on one thread and two.
 
-    same_answer.py [--sets NAMES] [--methods NAMES] [--documents N] [--no-spark] [--only-spark] --work FOLDER
+    same_answer.py [--sets NAMES] [--methods NAMES] [--documents N] [--no-spark] [--spark-shards 1,2,7] --work FOLDER
     same_answer.py page
 
 For each set and method, one run in memory (one file, two threads) is compared with all others by `likewise diff`, which
@@ -26,7 +26,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -149,13 +149,13 @@ class Matrix:
         cluster: Cluster | None,
         note: Callable[..., None],
         *,
-        earlier: dict[str, Any] | None = None,
+        spark_shards: Sequence[int] = NUM_SHARDS,
     ) -> None:
         self._name, self._method = name, method
         self._note = note
         self._ids, self._texts = ids, texts
         self._work, self._spark, self._cluster = work, spark, cluster
-        self._earlier = earlier
+        self._spark_shards = spark_shards
         self._recipe = METHODS[method]
         self._recipe_file = work / "recipe.json"
         self._reference = work / "reference"
@@ -166,12 +166,8 @@ class Matrix:
         files = write_shards(self._ids, self._texts, self._work)
         self._recipe_file.write_text(self._recipe.to_json())
         self._local(files[1], self._reference, None, 2)
-        if self._earlier and self._earlier["evidence_sha256"] == digest(evidence_of(self._reference)):
-            self.runs += [run for run in self._earlier["runs"] if run["engine"] == "local"]
         for num in NUM_SHARDS:
-            if self._earlier is not None and num != FEW_SHARDS:
-                continue
-            for memory in (None, MEMORY) if self._earlier is None else ():
+            for memory in (None, MEMORY):
                 for threads in THREADS:
                     self._compared(
                         {"engine": "local", "memory": memory, "num_shards": num, "threads": threads},
@@ -179,7 +175,7 @@ class Matrix:
                             files[num], out, memory, threads
                         ),
                     )
-            if self._spark is not None:
+            if self._spark is not None and num in self._spark_shards:
                 self._compared(
                     {"engine": SPARK, "num_shards": num}, lambda out, num=num: self._by_spark(files[num], out)
                 )
@@ -311,9 +307,9 @@ def main() -> int:
     parser.add_argument("--documents", type=int, default=100_000, help="of the largest set")
     parser.add_argument("--no-spark", action="store_true")
     parser.add_argument(
-        "--only-spark",
-        action="store_true",
-        help="two shards by each way of Spark; local runs that were compared before stay in the results",
+        "--spark-shards",
+        default=",".join(map(str, NUM_SHARDS)),
+        help="shards of the runs on local[2], commas between them",
     )
     parser.add_argument("--work", type=Path, default=Path("same-answer-work"))
     given = parser.parse_args()
@@ -349,8 +345,8 @@ def play(given: argparse.Namespace, results: dict[str, Any], note: Callable[...,
             work = given.work / f"{os.getpid()}"
             shutil.rmtree(work, ignore_errors=True)
             work.mkdir(parents=True)
-            earlier = results["sets"].get(name, {}).get(method, {}) if given.only_spark else None
-            matrix = Matrix(name, method, *found, work.absolute(), spark, cluster, note, earlier=earlier)
+            shards = [int(num) for num in given.spark_shards.split(",")]
+            matrix = Matrix(name, method, *found, work.absolute(), spark, cluster, note, spark_shards=shards)
             try:
                 matrix.play()
             finally:

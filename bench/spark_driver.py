@@ -6,7 +6,8 @@ A standalone cluster on this machine (a master and two workers in processes of t
 is a fresh process for each size. `--deciding` decides random graphs of N documents and N/2 matching pairs, with room
 for 100,000 pairs on the driver; the verdicts are compared with those of the local rule. `--dedup` runs
 `likewise.spark.dedup` on N short documents, a fifth of them copies with another last word. Peaks are those that the
-system counts (VmHWM); shuffle bytes are those of Spark's event log, written by tasks.
+system counts (VmHWM). Java fills its heap before it collects garbage, so its peak says little: once a second, garbage
+is collected, and what is left in the heap is noted. Shuffle bytes are those of Spark's event log, written by tasks.
 
 Needs ``pip install "likewise[spark]"`` and Java; writes results/spark_driver.json.
 """
@@ -18,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,22 +46,48 @@ def peak_bytes(pid: int | str) -> int:
     return int(found[1]) << 10
 
 
+class LiveHeap(machine.Watched):
+    """The most that Java's heap held just after its garbage was collected, once a second; as a context."""
+
+    every_s = 1.0
+
+    def __init__(self, spark: Any) -> None:
+        super().__init__()
+        self._java = spark.sparkContext._jvm.java.lang
+
+    def now(self) -> int:
+        """Bytes after a collection."""
+        self._java.System.gc()
+        runtime = self._java.Runtime.getRuntime()
+        return int(runtime.totalMemory() - runtime.freeMemory())
+
+
 def one(kind: str, num: int, master: str, work: Path) -> None:
     """Be the driver of one run; print what it took."""
     from pyspark.sql import SparkSession
-    from pyspark.sql import functions as F
 
     spark = SparkSession.builder.master(master).appName("likewise").getOrCreate()
     java = spark.sparkContext._gateway.proc.pid
+    spark.range(1).count()
+    before = {"python": peak_bytes("self"), "java": peak_bytes(java)}
+    live = LiveHeap(spark)
+    before["java_live"] = live.now()
+    with live:
+        facts = worked(spark, kind, num, work)
+    after = {"python": peak_bytes("self"), "java": peak_bytes(java), "java_live": live.peak_bytes}
+    spark.stop()
+    print(json.dumps({"before": before, "after": after, **facts}))
+
+
+def worked(spark: Any, kind: str, num: int, work: Path) -> dict[str, Any]:
+    """Decide a graph, or run `dedup`; return what was counted."""
+    from pyspark.sql import functions as F
+
     stages = str(work / "stages")
 
     def drawn(seed: int, most: int) -> Any:
         return F.pmod(F.xxhash64(F.col("id"), F.lit(seed)), F.lit(most))
 
-    spark.range(1).count()
-    before = {"python": peak_bytes("self"), "java": peak_bytes(java)}
-    began = time.perf_counter()
-    facts: dict[str, Any] = {}
     if kind == "deciding":
         from likewise.batch.spark.deciding import leader_verdicts, removed_ranks
         from likewise.batch.spark.stages import Stages
@@ -78,36 +106,32 @@ def one(kind: str, num: int, master: str, work: Path) -> None:
         memory = parse_size("driver_memory", DRIVER_MEMORY)
         removed, counts = removed_ranks(edges, saved, num, memory_bytes=memory, progress=lambda event: None)
         _, facts = saved.frame("verdicts", lambda: leader_verdicts(edges, removed), lambda frame: {"n": frame.count()})
-        facts = {"num_removed": facts["n"], "num_pairs": edges.count(), **counts}
-    else:
-        import likewise
-        from likewise.spark import dedup
+        seconds = time.perf_counter() - began
+        return {"num_removed": facts["n"], "num_pairs": edges.count(), "seconds": seconds, **counts}
+    import likewise
+    from likewise.spark import dedup
 
-        # Twenty words of a vocabulary of 50,000; of each fifth document those of the one before.
-        source = F.when(F.col("id") % 5 == 4, F.col("id") - 1).otherwise(F.col("id"))
-        words = [F.pmod(F.xxhash64(source, F.lit(seed)), F.lit(50_000)).cast("string") for seed in range(20)]
-        text = F.concat_ws(" ", *words, F.col("id").cast("string"))
-        documents = spark.range(num).select(F.lpad(F.col("id").cast("string"), 12, "0").alias("id"), text.alias("text"))
-        found = dedup(documents, likewise.Recipe.minhash(), checkpoint_dir=stages, driver_memory=DRIVER_MEMORY)
-        names = ("num_removed", "num_candidates", "num_measured", "num_rounds")
-        facts = {name: found.summary[name] for name in names}
-        facts["wall_s"] = found.summary["timings"]["wall_s"]
-    seconds = time.perf_counter() - began
-    after = {"python": peak_bytes("self"), "java": peak_bytes(java)}
-    spark.stop()
-    print(json.dumps({"seconds": seconds, "before": before, "after": after, **facts}))
+    # Twenty words of a vocabulary of 50,000; of each fifth document those of the one before.
+    source = F.when(F.col("id") % 5 == 4, F.col("id") - 1).otherwise(F.col("id"))
+    words = [F.pmod(F.xxhash64(source, F.lit(seed)), F.lit(50_000)).cast("string") for seed in range(20)]
+    text = F.concat_ws(" ", *words, F.col("id").cast("string"))
+    documents = spark.range(num).select(F.lpad(F.col("id").cast("string"), 12, "0").alias("id"), text.alias("text"))
+    found = dedup(documents, likewise.Recipe.minhash(), checkpoint_dir=stages, driver_memory=DRIVER_MEMORY)
+    names = ("num_removed", "num_candidates", "num_measured", "num_rounds")
+    facts = {name: found.summary[name] for name in names}
+    wall_s = found.summary["timings"]["wall_s"]
+    return {**facts, "seconds": sum(wall_s.values()), "wall_s": wall_s}
 
 
-def shuffle_bytes(log: Path) -> int:
-    """Bytes that tasks wrote for others to read."""
-    total = 0
+def shuffles(log: Path) -> Iterator[tuple[float, int]]:
+    """Yield when each task of an event log ended, in seconds since 1970, and the bytes that it wrote for others."""
     for path in log.rglob("*"):
         if path.is_file():
             for line in path.open(encoding="utf-8"):
                 if line.startswith('{"Event":"SparkListenerTaskEnd"'):
-                    metrics = json.loads(line).get("Task Metrics") or {}
-                    total += metrics.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written", 0)
-    return total
+                    task = json.loads(line)
+                    written = (task.get("Task Metrics") or {}).get("Shuffle Write Metrics", {})
+                    yield task["Task Info"]["Finish Time"] / 1e3, written.get("Shuffle Bytes Written", 0)
 
 
 def check(stages: Path) -> None:
@@ -155,7 +179,7 @@ def main() -> None:
                 found = json.loads(done.stdout.splitlines()[-1])
                 if kind == "deciding":
                     check(work / "stages")
-                found["shuffle_bytes"] = shuffle_bytes(work / "log")
+                found["shuffle_bytes"] = sum(num_bytes for _, num_bytes in shuffles(work / "log"))
                 found["machine"] = machine.facts()
             finally:
                 shutil.rmtree(work, ignore_errors=True)

@@ -1,5 +1,8 @@
 """Joins and pairs of fingerprints on Spark are those that NumPy finds by comparing all."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,6 +10,7 @@ import pytest
 from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from tests.structure.pages import blocks
 
+RESULTS = Path(__file__).parents[3] / "bench" / "results" / "spark_hamming.json"
 pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
 
 
@@ -97,6 +101,32 @@ def test_stored_fingerprints_are_used_again_at_another_radius(spark, tmp_path):
     wide = fingerprints(spark, clustered(9, 128, 3, 3), "binary")
     with pytest.raises(RecipeMismatch, match="bits"):
         hamming_join(wide, wide, 3, bits=128, checkpoint_dir=str(tmp_path))
+
+
+def test_the_plan_of_a_join_names_the_option_that_makes_it_faster(spark, tmp_path, monkeypatch):
+    from likewise.batch.spark.hamming import joining
+    from likewise.progress import Planned
+    from likewise.spark import hamming_join
+
+    frame = fingerprints(spark, clustered(20, 64, 3, 3))
+    name = "spark.sql.execution.arrow.maxBytesPerBatch"
+
+    def lines():
+        events = []
+        hamming_join(frame, frame, 3, small="left", checkpoint_dir=str(tmp_path), progress=events.append)
+        return [line for event in events if isinstance(event, Planned) for line in event.lines]
+
+    advised = lines()
+    option = next(line for line in advised if name in line)
+    try:
+        # As the line says.
+        exec(option.partition(" saves")[0], {"spark": spark})
+        assert lines() == [line for line in advised if line != option]
+    finally:
+        spark.conf.unset(name)
+    # As with a Spark that has no such option.
+    monkeypatch.setattr(joining, "_BATCH_BYTES", "spark.sql.no.such.option")
+    assert lines() == [line for line in advised if line != option]
 
 
 def test_equal_fingerprints_are_searched_once_and_spread_out(spark):
@@ -216,6 +246,25 @@ def test_the_planner_says_what_is_out_of_reach():
     assert "core-hours" in wide.warning
     assert plan_pairs(10**6, 128, 20, 10**9).warning is None
     assert plan_pairs(10**9, 128, 12, 10**9).warning is None
+
+
+def test_the_planner_is_within_twice_what_was_measured():
+    """By bench/spark_hamming.py, on large sets: small ones are dominated by the start of jobs."""
+    from likewise.batch.budget.cluster_costs import ROW_NS, best_keys
+    from likewise.batch.budget.cluster_plans import plan_pairs
+
+    tasks = set()
+    for name, entry in json.loads(RESULTS.read_text()).items():
+        task, num, bits, within, *_ = name.split()
+        if task == "dedup":
+            continue
+        tasks.add(task)
+        if task == "join":
+            planned = int(num) * (best_keys(entry["queries"], int(bits), int(within)).query_ns + ROW_NS) / 1e9
+        else:
+            planned = plan_pairs(int(num), int(bits), int(within), 10**9, plan=entry["plan"]["name"]).core_s
+        assert 0.5 < entry["core_s"] / planned < 2, name
+    assert "join" in tasks
 
 
 @pytest.mark.parametrize("scheme", ["", "file://", "local://"])

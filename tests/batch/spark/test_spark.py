@@ -244,10 +244,11 @@ def test_nothing_and_one(spark, recipe):
 
 
 CONNECT = """
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 import likewise
-from likewise.spark import dedup
+from likewise.spark import dedup, hamming_join, hamming_pairs
 spark = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
 texts = [f"the words of this text are always the same but for {i // 2} {i // 2 * 7}" for i in range(40)]
 table = pa.table({"id": [f"{i:03d}" for i in range(40)], "text": texts})
@@ -255,6 +256,18 @@ for recipe in (likewise.Recipe.minhash(0.9), likewise.Recipe.simhash()):
     found = dedup(spark.createDataFrame(table), recipe, checkpoint_dir="CHECKPOINTS/" + recipe.method)
     assert found.removed.toArrow().to_pylist() == likewise.dedup(table, recipe).removed.to_pylist()
     assert found.summary["num_removed"] >= 20
+words = np.concatenate([np.arange(40) << 32, (np.arange(40) << 32) + 7, [0, 0]]).astype(np.int64)
+frame = spark.createDataFrame(pa.table({"doc_id": np.arange(82), "sketch": words}))
+pairs, distances = likewise.hamming_pairs(words, 3)
+local = sorted(zip(*pairs.T.tolist(), distances.tolist()))
+assert len(local) > 100 and set(distances.tolist()) == {0, 1, 2, 3}
+for plan in ("slabs", "splitting"):
+    found = hamming_pairs(frame, 3, plan=plan, checkpoint_dir="CHECKPOINTS/" + plan).expanded()
+    assert sorted(tuple(row.values()) for row in found.toArrow().to_pylist()) == local
+small = frame.where("doc_id < 10")
+found = hamming_join(small, frame, 3, checkpoint_dir="CHECKPOINTS/join").toArrow()
+pairs, distances = likewise.hamming_join(words[:10], words, 3)
+assert sorted(tuple(row.values()) for row in found.to_pylist()) == sorted(zip(*pairs.T.tolist(), distances.tolist()))
 print("the same by Connect")
 """
 

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from likewise.batch.budget.cluster_costs import ROW_NS, best_keys, most_in_tables
 from likewise.batch.spark.hamming.columns import Side, check_width, content_of, rows_at_once, take_side
@@ -27,6 +28,8 @@ from likewise.progress import Planned, Progress, StageFinished, StageStarted, sh
 _ALL = 1 << 62
 # Pairs of one Arrow batch of the output.
 _PAIRS_AT_ONCE = 1 << 20
+# Spark 4.3 adds up the bytes of an Arrow batch before each row, unless this option has this value.
+_BATCH_BYTES, _UNLIMITED = "spark.sql.execution.arrow.maxBytesPerBatch", (1 << 31) - 1
 
 
 @shows_progress
@@ -124,7 +127,7 @@ def hamming_join(
             f"worker, but only {memory_bytes / 1e9:.1f} GB are allowed; raise the limit, or join parts of the small "
             "side",
         )
-    told(Planned(_plan(fact, num_large, bits, within)))
+    told(Planned((*_plan(fact, num_large, bits, within), *_advice(spark))))
     work = partial(
         stream_past, directory=stages.directory, name=fact["name"], bits=bits, within=within, is_left=small == "left"
     )
@@ -147,6 +150,18 @@ def _plan(fact: dict[str, Any], num_large: int | None, bits: int, within: int) -
     if num_large is not None:
         lines.append(f"{num_large:,} fingerprints: about {num_large * row_ns / 1e9:,.0f} core-seconds")
     return tuple(lines)
+
+
+def _advice(spark: SparkSession) -> tuple[str, ...]:
+    """Return what would make the pass faster: an option that is read when the result is computed."""
+    try:
+        limit = spark.conf.get(_BATCH_BYTES)
+    except PySparkException:
+        # An earlier Spark, without this option.
+        return ()
+    if limit is None or limit.startswith(str(_UNLIMITED)):
+        return ()
+    return (f'spark.conf.set("{_BATCH_BYTES}", {_UNLIMITED}) saves about a third of this time',)
 
 
 def _stored(stages: Stages, side: Side, bits: int, progress: Progress) -> dict[str, Any]:
