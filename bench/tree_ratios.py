@@ -6,8 +6,8 @@
 FOLDER is a checkout in which the native module is built (`python/likewise`); new is this checkout unless named. Each
 round runs a row once on either tree, in new processes, the order turned from round to round. The answers are compared
 by `likewise diff`. Rows are merged into results/speed.json, so that they can be measured in several runs; the table
-goes to docs/benchmarks/scale.md. Goals are those that were set before the work, in seconds on a quiet machine; of MinHash
-on templates, in times of the run without them.
+goes to docs/benchmarks/scale.md. Goals are those that were set before the work, in seconds on a quiet machine; of
+MinHash on templates, in times of the run without them.
 """
 
 import argparse
