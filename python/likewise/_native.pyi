@@ -835,7 +835,7 @@ class PrefixJoin:
     def add(self, positions: Buffer, texts: Texts, *, threads: int = 1) -> None:
         """Take the texts of these positions (uint32), each once."""
 
-    def finish(self) -> None:
+    def finish(self, *, threads: int = 1) -> None:
         """Make the join; nothing can be added afterwards."""
 
     def candidates_up_to(

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use likewise_core::isa::Isa;
 use likewise_core::parallel::map_ranges;
-use likewise_core::sets::{self, Batch, Chooser, Limit, Prefixes, SetMeasure, Wanted};
+use likewise_core::sets::{self, Batch, Chooser, Limit, Parted, Prefixes, SetMeasure, Wanted};
 use pyo3::prelude::*;
 
 use crate::array::{Array, Input};
@@ -192,24 +192,25 @@ impl PrefixJoin {
                     batch
                 },
             )?;
+            let part = Parted::new(positions, &parts)?;
             self.with_stage(|stage| {
                 let Stage::Gathering(prefixes) = stage else {
                     return Err(wrong_stage());
                 };
-                for (range, batch) in ranges.iter().zip(&parts) {
-                    prefixes.add(&positions[range.clone()], batch)?;
-                }
-                Ok(())
+                Ok(prefixes.add(part)?)
             })
         })
     }
 
     /// Makes the join; nothing can be added afterwards.
-    fn finish(&self, py: Python<'_>) -> Result<(), Failure> {
-        run(py, LONG_BYTES, |_| {
+    #[pyo3(signature = (*, threads=1))]
+    fn finish(&self, py: Python<'_>, threads: usize) -> Result<(), Failure> {
+        run(py, LONG_BYTES, |cancel| {
             self.with_stage(|stage| {
                 *stage = match std::mem::replace(stage, Stage::Broken) {
-                    Stage::Gathering(prefixes) => Stage::Joining(prefixes.into_join()),
+                    Stage::Gathering(prefixes) => {
+                        Stage::Joining(prefixes.into_join(threads, cancel)?)
+                    }
                     other => other,
                 };
                 Ok(())

@@ -1,27 +1,172 @@
 //! Where are the prefixes of all documents?
+//!
+//! The features of many documents together are a table far larger than a cache. So they are parted by their highest
+//! byte when they come, by each thread for itself, and numbered at the end: a shard at a time, whose table fits a cache.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::mem::take;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 
 use super::join::{Entry, PrefixJoin};
 use super::limit::Limit;
+use super::lists::Lists;
 use super::prefix::{Batch, SetFacts};
 use crate::error::Error;
 use crate::hash::mix64;
+use crate::parallel::map_ranges;
+use crate::prefetch::prefetch_read;
+
+const NUM_SHARDS: usize = 256;
+/// Entries ahead for which memory is asked.
+const LOOKAHEAD: usize = 16;
+/// Stands for a list that no pair can meet in.
+const NO_LIST: u32 = u32::MAX;
 
 /// The prefixes of documents as they come, in any order.
 ///
-/// 8 bytes an entry (12 with weights), some 20 to 40 a distinct feature until [`Prefixes::into_join`], 40 a document.
+/// 13 bytes an entry (17 with weights), 40 a document; [`Prefixes::into_join`] needs the join beside it.
 #[derive(Debug)]
 pub struct Prefixes {
     limit: Limit,
-    /// By position; the start of its entries, and what else is known.
-    sets: Vec<Option<(usize, SetFacts)>>,
+    num_positions: usize,
+    parts: Vec<Parted>,
+}
+
+/// The entries of a batch, parted by shards.
+#[derive(Debug, Default)]
+pub struct Parted {
+    positions: Vec<u32>,
+    sets: Vec<SetFacts>,
+    /// Of each entry in the order of the documents; in it, the next slot of that shard is the entry's.
+    shards: Vec<u8>,
+    rests: Vec<f32>,
+    weights: Vec<u32>,
+    /// Shard `s` has `slots[starts[s]..starts[s + 1]]`: the feature without its highest byte, and whether the entry is behind
+    /// the prefix. Later the number of the feature in its shard.
+    slots: Vec<u64>,
+    starts: Vec<usize>,
+}
+
+impl Parted {
+    /// Parts the entries of batches, whose documents have these positions in turn.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where the positions are not as many as the documents.
+    pub fn new(positions: &[u32], batches: &[Batch]) -> Result<Parted, Error> {
+        let num_documents: usize = batches.iter().map(|batch| batch.sets.len()).sum();
+        if positions.len() != num_documents {
+            return Err(Error::invalid(
+                "positions",
+                format!(
+                    "{} positions for {num_documents} documents",
+                    positions.len()
+                ),
+            ));
+        }
+        let num_entries = batches.iter().map(|batch| batch.features.len()).sum();
+        let mut starts = vec![0; NUM_SHARDS + 1];
+        for &feature in batches.iter().flat_map(|batch| &batch.features) {
+            starts[shard_of(feature) + 1] += 1;
+        }
+        for shard in 0..NUM_SHARDS {
+            starts[shard + 1] += starts[shard];
+        }
+        let mut next = starts.clone();
+        let mut parted = Parted {
+            positions: positions.to_vec(),
+            sets: Vec::with_capacity(num_documents),
+            shards: Vec::with_capacity(num_entries),
+            rests: Vec::with_capacity(num_entries),
+            weights: Vec::new(),
+            slots: vec![0; num_entries],
+            starts,
+        };
+        for batch in batches {
+            if !batch.weights.is_empty() {
+                parted.weights.resize(parted.rests.len(), 1);
+                parted.weights.extend_from_slice(&batch.weights);
+            }
+            parted.rests.extend_from_slice(&batch.rests);
+            parted.sets.extend_from_slice(&batch.sets);
+            let mut features = batch.features.iter();
+            for facts in &batch.sets {
+                for (i, &feature) in features
+                    .by_ref()
+                    .take(facts.num_entries as usize)
+                    .enumerate()
+                {
+                    let shard = shard_of(feature);
+                    let is_behind = i >= facts.num_prefix as usize;
+                    parted.shards.push(shard as u8);
+                    parted.slots[next[shard]] = feature << 8 | u64::from(is_behind);
+                    next[shard] += 1;
+                }
+            }
+        }
+        if !parted.weights.is_empty() {
+            parted.weights.resize(num_entries, 1);
+        }
+        Ok(parted)
+    }
+
+    /// The slots of each shard.
+    fn slots_by_shard(&mut self) -> impl Iterator<Item = &mut [u64]> {
+        let mut rest = &mut self.slots[..];
+        self.starts.windows(2).map(move |ends| {
+            let (slots, others) = take(&mut rest).split_at_mut(ends[1] - ends[0]);
+            rest = others;
+            slots
+        })
+    }
+
+    /// The entries whose features are in a list, in the order of the documents. Lists of shard `s` are numbered from `bases[s]` on.
+    fn numbered(mut self, bases: &[u32]) -> Numbered {
+        let mut next = self.starts;
+        let mut numbered = Numbered {
+            positions: self.positions,
+            is_weighted: !self.weights.is_empty(),
+            // What is not needed of it is never touched.
+            entries: Vec::with_capacity(self.shards.len()),
+            ..Numbered::default()
+        };
+        let mut at = 0;
+        for facts in &mut self.sets {
+            let num_before = numbered.entries.len();
+            let (num_entries, num_prefix) = (facts.num_entries, facts.num_prefix);
+            facts.num_prefix = 0;
+            for i in 0..num_entries {
+                let shard = self.shards[at] as usize;
+                let number = self.slots[next[shard]] as u32;
+                next[shard] += 1;
+                if number != NO_LIST {
+                    facts.num_prefix += u32::from(i < num_prefix);
+                    numbered.entries.push(Entry {
+                        list: bases[shard] + number,
+                        rest: self.rests[at],
+                    });
+                    if numbered.is_weighted {
+                        numbered.weights.push(self.weights[at]);
+                    }
+                }
+                at += 1;
+            }
+            facts.num_entries = (numbered.entries.len() - num_before) as u32;
+        }
+        numbered.sets = self.sets;
+        numbered
+    }
+}
+
+/// The entries of a [`Parted`] that are left, with their lists.
+#[derive(Debug, Default)]
+struct Numbered {
+    positions: Vec<u32>,
+    sets: Vec<SetFacts>,
     entries: Vec<Entry>,
     weights: Vec<u32>,
-    lists: HashMap<u64, u32, BuildHasherDefault<MixHasher>>,
-    /// Entries of each list: of prefixes, and behind them.
-    counts: Vec<[u32; 2]>,
+    is_weighted: bool,
 }
 
 impl Prefixes {
@@ -29,111 +174,202 @@ impl Prefixes {
     pub fn new(limit: Limit, num_positions: usize) -> Self {
         Prefixes {
             limit,
-            sets: vec![None; num_positions],
-            entries: Vec::new(),
-            weights: Vec::new(),
-            lists: HashMap::default(),
-            counts: Vec::new(),
+            num_positions,
+            parts: Vec::new(),
         }
     }
 
-    /// Takes the entries of a batch, one document a position.
+    /// Takes the entries of some documents, one document a position.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where the positions are not as many, or one is out of range; or where there are more
-    /// features than can be numbered, 2^32 - 1, after which nothing can be added.
-    pub fn add(&mut self, positions: &[u32], batch: &Batch) -> Result<(), Error> {
-        if positions.len() != batch.sets.len() {
+    /// [`Error::InvalidParameter`] where a position is out of range.
+    pub fn add(&mut self, part: Parted) -> Result<(), Error> {
+        let num_positions = self.num_positions;
+        if let Some(position) = part
+            .positions
+            .iter()
+            .find(|&&position| position as usize >= num_positions)
+        {
             return Err(Error::invalid(
                 "positions",
-                format!(
-                    "{} positions for {} documents",
-                    positions.len(),
-                    batch.sets.len()
-                ),
+                format!("{position} is outside 0..{num_positions}"),
             ));
         }
-        if !batch.weights.is_empty() {
-            self.weights.resize(self.entries.len(), 1);
-            self.weights.extend_from_slice(&batch.weights);
-        }
-        let mut next = 0;
-        for (&position, &facts) in positions.iter().zip(&batch.sets) {
-            let Some(place) = self.sets.get_mut(position as usize) else {
-                return Err(Error::invalid(
-                    "positions",
-                    format!("{position} is outside 0..{}", self.sets.len()),
-                ));
-            };
-            *place = Some((self.entries.len(), facts));
-            for i in 0..facts.num_entries {
-                let new_list = number_of_list(self.counts.len())?;
-                let list = *self.lists.entry(batch.features[next]).or_insert(new_list);
-                if list == new_list {
-                    self.counts.push([0, 0]);
-                }
-                self.counts[list as usize][usize::from(i >= facts.num_prefix)] += 1;
-                self.entries.push(Entry {
-                    list,
-                    rest: batch.rests[next],
-                });
-                next += 1;
-            }
-        }
-        if !self.weights.is_empty() {
-            self.weights.resize(self.entries.len(), 1);
-        }
+        self.parts.push(part);
         Ok(())
     }
 
-    /// Drops the features that no pair can meet in, and makes room for the lists of the others.
-    pub fn into_join(mut self) -> PrefixJoin {
-        self.lists = HashMap::default();
-        let mut number_of = vec![u32::MAX; self.counts.len()];
-        let mut starts = vec![0];
-        let mut end = 0;
-        for (number, &[num_prefix, num_behind]) in number_of.iter_mut().zip(&self.counts) {
-            if num_prefix > 0 && num_prefix + num_behind > 1 {
-                *number = ((starts.len() - 1) / 2) as u32;
-                for count in [num_prefix, num_behind] {
-                    end += count as usize;
-                    starts.push(end);
-                }
+    /// Numbers the features, drops those that no pair can meet in, and makes room for the lists of the others.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] where there are more features than can be numbered, 2^32 - 1; [`Error::Canceled`].
+    pub fn into_join(mut self, threads: usize, cancel: &AtomicBool) -> Result<PrefixJoin, Error> {
+        let (bases, rooms) = self.number(threads, cancel)?;
+        let parts: Vec<_> = self
+            .parts
+            .into_iter()
+            .map(|part| Mutex::new(Some(part)))
+            .collect();
+        let parts = map_ranges(
+            parts.len(),
+            1,
+            threads,
+            cancel,
+            || (),
+            |(), range| {
+                let part = parts[range.start]
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .take();
+                part.map_or_else(Numbered::default, |part| part.numbered(&bases))
+            },
+        )?;
+        Ok(joined(self.limit, self.num_positions, &parts, &rooms))
+    }
+
+    /// Puts into each slot the number of its feature among those of its shard that are left. Returns the first number of each
+    /// shard, and of each feature how many entries it has: of prefixes, and behind them.
+    fn number(
+        &mut self,
+        threads: usize,
+        cancel: &AtomicBool,
+    ) -> Result<(Vec<u32>, Vec<[u32; 2]>), Error> {
+        let mut shards: Vec<Vec<&mut [u64]>> = Vec::new();
+        shards.resize_with(NUM_SHARDS, Vec::new);
+        for part in &mut self.parts {
+            for (shard, slots) in shards.iter_mut().zip(part.slots_by_shard()) {
+                shard.push(slots);
             }
         }
-        self.counts = Vec::new();
-        let is_weighted = !self.weights.is_empty();
-        let (mut entries, mut weights) = (Vec::new(), Vec::new());
-        let mut offsets = Vec::with_capacity(self.sets.len() + 1);
-        offsets.push(0);
-        let mut facts = Vec::with_capacity(self.sets.len());
-        for set in &self.sets {
-            let (start, mut own) = set.unwrap_or((0, NO_SET));
-            let mut num_prefix = 0;
-            for i in 0..own.num_entries {
-                let entry = self.entries[start + i as usize];
-                let list = number_of[entry.list as usize];
-                if list != u32::MAX {
-                    num_prefix += u32::from(i < own.num_prefix);
-                    entries.push(Entry { list, ..entry });
-                    if is_weighted {
-                        weights.push(self.weights[start + i as usize]);
-                    }
-                }
-            }
-            own.num_prefix = num_prefix;
-            offsets.push(entries.len());
-            facts.push(own);
+        let shards: Vec<_> = shards.into_iter().map(Mutex::new).collect();
+        let counted = map_ranges(
+            NUM_SHARDS,
+            1,
+            threads,
+            cancel,
+            HashMap::default,
+            |numbers, range| {
+                let mut slots = shards[range.start]
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                number_shard(&mut slots, numbers)
+            },
+        )?;
+        let (mut bases, mut rooms) = (Vec::with_capacity(NUM_SHARDS), Vec::new());
+        for counts in counted {
+            bases.push(number_of_list(rooms.len())?);
+            rooms.extend(counts?);
         }
-        PrefixJoin::new(self.limit, offsets, entries, weights, facts, starts)
+        number_of_list(rooms.len())?;
+        Ok((bases, rooms))
     }
 }
 
-/// The number of the next list; the last one, `u32::MAX`, stands for lists that were dropped.
+/// Numbers the features of one shard; those that no pair can meet in get [`NO_LIST`]. Returns the entries of the others.
+fn number_shard(
+    slots: &mut [&mut [u64]],
+    numbers: &mut HashMap<u64, u32, BuildHasherDefault<MixHasher>>,
+) -> Result<Vec<[u32; 2]>, Error> {
+    numbers.clear();
+    let mut counts: Vec<[u32; 2]> = Vec::new();
+    for slot in slots.iter_mut().flat_map(|slots| slots.iter_mut()) {
+        let new = number_of_list(counts.len())?;
+        let number = *numbers.entry(*slot >> 8).or_insert(new);
+        if number == new {
+            counts.push([0, 0]);
+        }
+        counts[number as usize][(*slot & 1) as usize] += 1;
+        *slot = u64::from(number);
+    }
+    let mut left = Vec::new();
+    let number_of: Vec<u32> = counts
+        .into_iter()
+        .map(|[num_prefix, num_behind]| {
+            if num_prefix == 0 || num_prefix + num_behind == 1 {
+                return NO_LIST;
+            }
+            left.push([num_prefix, num_behind]);
+            left.len() as u32 - 1
+        })
+        .collect();
+    for slot in slots.iter_mut().flat_map(|slots| slots.iter_mut()) {
+        *slot = u64::from(number_of[*slot as usize]);
+    }
+    Ok(left)
+}
+
+/// Puts documents in order, and numbers lists again in the order in which they come there: those of one document stay
+/// together, and so do the parts of memory that it asks for.
+fn joined(
+    limit: Limit,
+    num_positions: usize,
+    parts: &[Numbered],
+    rooms: &[[u32; 2]],
+) -> PrefixJoin {
+    let mut places = vec![None; num_positions];
+    for (number, part) in parts.iter().enumerate() {
+        let mut start = 0;
+        for (&position, facts) in part.positions.iter().zip(&part.sets) {
+            places[position as usize] = Some((number, start, *facts));
+            start += facts.num_entries as usize;
+        }
+    }
+    let num_entries = parts.iter().map(|part| part.entries.len()).sum();
+    let is_weighted = parts.iter().any(|part| part.is_weighted);
+    let mut entries = Vec::with_capacity(num_entries);
+    let mut weights = Vec::with_capacity(if is_weighted { num_entries } else { 0 });
+    let mut offsets = Vec::with_capacity(num_positions + 1);
+    offsets.push(0);
+    let mut facts = Vec::with_capacity(num_positions);
+    let mut number_of = vec![NO_LIST; rooms.len()];
+    let mut lists = Lists::with_capacity(rooms.len());
+    for place in places {
+        let (part, start, own) = place.unwrap_or((0, 0, NO_SET));
+        let range = start..start + own.num_entries as usize;
+        if let Some(part) = parts.get(part) {
+            for (i, entry) in part.entries[range.clone()].iter().enumerate() {
+                if let Some(ahead) = part.entries.get(range.start + i + LOOKAHEAD) {
+                    prefetch_read(&number_of, ahead.list as usize);
+                }
+                let list = &mut number_of[entry.list as usize];
+                if *list == NO_LIST {
+                    *list = lists.make(rooms[entry.list as usize]);
+                }
+                entries.push(Entry {
+                    list: *list,
+                    ..*entry
+                });
+            }
+            if is_weighted {
+                let of_part = part.weights.get(range);
+                weights.extend_from_slice(of_part.unwrap_or_default());
+                weights.resize(entries.len(), 1);
+            }
+        }
+        offsets.push(entries.len());
+        facts.push(own);
+    }
+    PrefixJoin::new(
+        limit,
+        offsets,
+        entries,
+        weights,
+        facts,
+        lists.finish(is_weighted),
+    )
+}
+
+/// The highest byte of a feature.
+#[inline(always)]
+fn shard_of(feature: u64) -> usize {
+    (feature >> 56) as usize
+}
+
+/// The number of the next list; the last one, [`NO_LIST`], is none.
 fn number_of_list(num_lists: usize) -> Result<u32, Error> {
     u32::try_from(num_lists)
         .ok()
-        .filter(|&number| number < u32::MAX)
+        .filter(|&number| number != NO_LIST)
         .ok_or_else(|| {
             Error::invalid(
                 "threshold",

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use super::limit::Limit;
-use super::lists::{Lists, Posting};
+use super::lists::{Lists, Part, Posting};
 use super::prefix::SetFacts;
 use super::scratch::{Borrowed, Scratch};
 use crate::error::Error;
@@ -15,6 +15,7 @@ use crate::states::REMOVED;
 /// A feature of a document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
+    /// Number of the feature.
     pub(super) list: u32,
     /// Size of the document's features from this one on, in order of rank.
     pub(super) rest: f32,
@@ -54,6 +55,8 @@ pub struct Listed {
 const GRAIN: usize = 16;
 /// Later positions between two looks at the number of pairs, for each thread.
 const BLOCK: usize = 128;
+/// Entries ahead for which memory is asked, in two steps.
+const LOOKAHEAD: usize = 8;
 
 impl PrefixJoin {
     pub(super) fn new(
@@ -62,11 +65,11 @@ impl PrefixJoin {
         entries: Vec<Entry>,
         weights: Vec<u32>,
         facts: Vec<SetFacts>,
-        starts: Vec<usize>,
+        lists: Lists,
     ) -> Self {
         PrefixJoin {
             limit,
-            lists: Lists::new(starts, !weights.is_empty()),
+            lists,
             offsets,
             entries,
             weights,
@@ -241,21 +244,34 @@ impl PrefixJoin {
 
     fn list(&mut self, position: usize) {
         for i in self.offsets[position]..self.offsets[position + 1] {
-            let list = self.list_of(position, i);
+            // Documents that follow are listed next.
+            if let Some(ahead) = self.entries.get(i + 2 * LOOKAHEAD) {
+                self.lists.prefetch_head(ahead.list);
+            }
+            if let Some(ahead) = self.entries.get(i + LOOKAHEAD) {
+                self.lists.prefetch_end(ahead.list);
+            }
+            let part = self.part_of(position, i);
             let posting = Posting {
                 position: position as u32,
                 rest: self.entries[i].rest,
             };
             let weight = self.weights.get(i).copied();
-            self.lists.push(list, posting, self.sizes[position], weight);
+            self.lists.push(
+                self.entries[i].list,
+                part,
+                posting,
+                self.sizes[position],
+                weight,
+            );
         }
     }
 
     /// Shortens the lists of a position: of some that end them all, each in any order.
     fn unlist(&mut self, position: usize) {
         for i in self.offsets[position]..self.offsets[position + 1] {
-            let list = self.list_of(position, i);
-            self.lists.pop(list);
+            let part = self.part_of(position, i);
+            self.lists.pop(self.entries[i].list, part);
         }
     }
 
@@ -263,7 +279,10 @@ impl PrefixJoin {
         entry - self.offsets[position] < self.facts[position].num_prefix as usize
     }
 
-    fn list_of(&self, position: usize, entry: usize) -> usize {
-        2 * self.entries[entry].list as usize + usize::from(!self.is_prefix(position, entry))
+    fn part_of(&self, position: usize, entry: usize) -> Part {
+        match self.is_prefix(position, entry) {
+            true => Part::Prefix,
+            false => Part::Behind,
+        }
     }
 }

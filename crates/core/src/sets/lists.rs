@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use crate::prefetch::prefetch_read;
+
 /// A document in the list of a feature.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Posting {
@@ -26,13 +28,12 @@ const NOTHING: Bounds = Bounds {
     most_rest: 0.0,
 };
 
-/// Lists 2f and 2f + 1 are those of feature f: documents with it in their prefix, and behind it. 8 bytes an entry and a
+/// For each feature two lists: of the documents with it in their prefix, and of those with it behind. 8 bytes an entry and a
 /// little more for bounds (12 with weights), 24 a feature.
 #[derive(Debug)]
 pub(super) struct Lists {
-    starts: Vec<usize>,
-    /// How much of each list is filled, positions ascending.
-    lengths: Vec<u32>,
+    heads: Vec<Head>,
+    num_entries: usize,
     postings: Vec<Posting>,
     /// Empty where every weight is 1.
     weights: Vec<u32>,
@@ -41,36 +42,92 @@ pub(super) struct Lists {
     bounds: [Vec<Bounds>; 2],
 }
 
+/// Where the lists of a feature are.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    start: usize,
+    /// Postings that the first list has room for; then comes the second.
+    num_prefix: u32,
+    /// How much of each is filled, positions ascending.
+    lengths: [u32; 2],
+}
+
+/// Which list of a feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Prefix = 0,
+    Behind = 1,
+}
+
 /// Of the wide stretches first.
 const SHIFTS: [u32; 2] = [12, 6];
 
 impl Lists {
-    /// Empty lists with room for all entries: list `l` has that of `starts[l]..starts[l + 1]`.
-    pub(super) fn new(starts: Vec<usize>, is_weighted: bool) -> Self {
-        let num_entries = starts.last().copied().unwrap_or(0);
+    /// Room for so many features, none of them made.
+    pub(super) fn with_capacity(num_features: usize) -> Self {
         Lists {
-            lengths: vec![0; starts.len() - 1],
-            postings: vec![Posting::default(); num_entries],
-            weights: vec![0; if is_weighted { num_entries } else { 0 }],
-            bounds: SHIFTS.map(|shift| vec![NOTHING; (num_entries >> shift) + 1]),
-            starts,
+            heads: Vec::with_capacity(num_features),
+            num_entries: 0,
+            postings: Vec::new(),
+            weights: Vec::new(),
+            bounds: [Vec::new(), Vec::new()],
         }
     }
 
+    /// Makes the lists of a feature with room for so many entries; returns the number of the feature.
+    pub(super) fn make(&mut self, [num_prefix, num_behind]: [u32; 2]) -> u32 {
+        self.heads.push(Head {
+            start: self.num_entries,
+            num_prefix,
+            lengths: [0, 0],
+        });
+        self.num_entries += num_prefix as usize + num_behind as usize;
+        self.heads.len() as u32 - 1
+    }
+
+    /// Makes room for the entries of all lists that were made.
+    pub(super) fn finish(mut self, is_weighted: bool) -> Self {
+        let num_entries = self.num_entries;
+        self.postings = vec![Posting::default(); num_entries];
+        self.weights = vec![0; if is_weighted { num_entries } else { 0 }];
+        self.bounds = SHIFTS.map(|shift| vec![NOTHING; (num_entries >> shift) + 1]);
+        self
+    }
+
     pub(super) fn num_bytes(&self) -> usize {
-        8 * (self.postings.len() + self.starts.len())
-            + 4 * (self.weights.len() + self.lengths.len())
+        8 * self.postings.len()
+            + 4 * self.weights.len()
+            + size_of::<Head>() * self.heads.len()
             + 8 * self.bounds.iter().map(Vec::len).sum::<usize>()
     }
 
+    /// Asks for what tells where the lists of a feature are.
+    #[inline(always)]
+    pub(super) fn prefetch_head(&self, feature: u32) {
+        prefetch_read(&self.heads, feature as usize);
+    }
+
+    /// Asks for the place where the next document of the first list goes.
+    #[inline(always)]
+    pub(super) fn prefetch_end(&self, feature: u32) {
+        prefetch_read(&self.postings, self.slots(feature, Part::Prefix).end);
+    }
+
     /// Adds a document of this size behind all of a list, whose positions are lower.
-    pub(super) fn push(&mut self, list: usize, posting: Posting, size: f32, weight: Option<u32>) {
-        let slot = self.starts[list] + self.lengths[list] as usize;
+    pub(super) fn push(
+        &mut self,
+        feature: u32,
+        part: Part,
+        posting: Posting,
+        size: f32,
+        weight: Option<u32>,
+    ) {
+        let slot = self.slots(feature, part).end;
         self.postings[slot] = posting;
         if let Some(weight) = weight {
             self.weights[slot] = weight;
         }
-        self.lengths[list] += 1;
+        self.heads[feature as usize].lengths[part as usize] += 1;
         for (bounds, shift) in self.bounds.iter_mut().zip(SHIFTS) {
             let bounds = &mut bounds[slot >> shift];
             bounds.least_size = bounds.least_size.min(size);
@@ -79,15 +136,19 @@ impl Lists {
     }
 
     /// Takes out the last document of a list.
-    pub(super) fn pop(&mut self, list: usize) {
-        self.lengths[list] -= 1;
+    pub(super) fn pop(&mut self, feature: u32, part: Part) {
+        self.heads[feature as usize].lengths[part as usize] -= 1;
     }
 
     /// Where the documents of a list stand.
     #[inline(always)]
-    pub(super) fn slots(&self, list: usize) -> Range<usize> {
-        let start = self.starts[list];
-        start..start + self.lengths[list] as usize
+    pub(super) fn slots(&self, feature: u32, part: Part) -> Range<usize> {
+        let head = &self.heads[feature as usize];
+        let start = match part {
+            Part::Prefix => head.start,
+            Part::Behind => head.start + head.num_prefix as usize,
+        };
+        start..start + head.lengths[part as usize] as usize
     }
 
     #[inline(always)]
@@ -134,21 +195,28 @@ mod tests {
 
     #[test]
     fn stretches_hold_every_document_whose_own_bounds_pass() {
-        let mut lists = Lists::new(vec![0, 10, 20_000, 20_007], false);
+        let mut lists = Lists::with_capacity(2);
+        let (first, second) = (lists.make([10, 0]), lists.make([19_990, 7]));
+        let mut lists = lists.finish(false);
         let size_of = |position: u32| if position % 3001 == 7 { 3.0 } else { 50.0 };
-        for list in 0..3 {
-            let room = lists.starts[list + 1] - lists.starts[list];
-            for position in 0..room as u32 {
+        let all = [
+            (first, Part::Prefix, 10),
+            (second, Part::Prefix, 19_990),
+            (second, Part::Behind, 7),
+        ];
+        for (feature, part, room) in all {
+            for position in 0..room {
                 let posting = Posting {
                     position,
                     rest: 10.0,
                 };
-                lists.push(list, posting, size_of(position), None);
+                lists.push(feature, part, posting, size_of(position), None);
             }
         }
         for (least, expected) in [(100.0, 20_000), (10.0, 7), (2.0, 0)] {
-            for list in 0..3 {
-                let slots = lists.slots(list);
+            for (feature, part, room) in all {
+                let slots = lists.slots(feature, part);
+                assert_eq!(slots.len(), room as usize);
                 let (mut slot, mut passed, mut looked_at) = (slots.start, 0, 0);
                 while slot < slots.end {
                     let stretch =

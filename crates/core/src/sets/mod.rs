@@ -25,7 +25,7 @@ mod scratch;
 mod tests;
 
 pub(crate) use gather::MixHasher;
-pub use gather::Prefixes;
+pub use gather::{Parted, Prefixes};
 pub use join::{Listed, PrefixJoin};
 pub use limit::{Limit, SetMeasure};
 pub use prefix::{Batch, Chooser};

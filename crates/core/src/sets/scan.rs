@@ -1,7 +1,7 @@
 //! With which earlier documents does a document share enough of its prefix?
 
 use super::join::PrefixJoin;
-use super::lists::Bounds;
+use super::lists::{Bounds, Part};
 use super::prefix::SetFacts;
 use super::scratch::{APART, Scratch};
 use crate::states::REMOVED;
@@ -33,11 +33,10 @@ impl PrefixJoin {
     ) {
         let own = &self.facts[position];
         for i in self.offsets[position]..self.offsets[position + 1] {
-            let list = 2 * self.entries[i].list as usize;
             let is_prefix = self.is_prefix(position, i);
-            self.scan(position, i, list, is_prefix, true, scratch);
+            self.scan(position, i, Part::Prefix, is_prefix, scratch);
             if is_prefix && self.limit.is_one_sided() {
-                self.scan(position, i, list + 1, true, false, scratch);
+                self.scan(position, i, Part::Behind, true, scratch);
             }
         }
         let Scratch { shared, touched } = scratch;
@@ -51,7 +50,7 @@ impl PrefixJoin {
         }
     }
 
-    /// Adds up what the documents of a list share with this one through its entry `i`.
+    /// Adds up what the documents of a list of its feature share with this one through its entry `i`.
     ///
     /// Where even the smallest of a stretch of documents needs more than what is left to share, only those that were met at a
     /// rarer feature are looked up in it: documents made from one template meet in all of it, in vain.
@@ -60,9 +59,8 @@ impl PrefixJoin {
         &self,
         position: usize,
         i: usize,
-        list: usize,
+        part: Part,
         own_is_prefix: bool,
-        other_is_prefix: bool,
         scratch: &mut Scratch,
     ) {
         let meeting = Meeting {
@@ -71,9 +69,9 @@ impl PrefixJoin {
             rest: f64::from(self.entries[i].rest),
             weight: self.weights.get(i).copied().unwrap_or(1),
             own_is_prefix,
-            other_is_prefix,
+            other_is_prefix: part == Part::Prefix,
         };
-        let slots = self.lists.slots(list);
+        let slots = self.lists.slots(self.entries[i].list, part);
         let num_met = scratch.touched.len();
         if slots.len() < LONG_LIST || num_met * LOOK_UP > slots.len() {
             for slot in slots {

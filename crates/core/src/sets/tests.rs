@@ -88,8 +88,8 @@ fn join(sets: &[Set], limit: Limit, is_plain: bool, step: usize) -> PrefixJoin {
     let mut positions: Vec<u32> = (0..sets.len() as u32).collect();
     positions.sort_by_key(|&position| mix64(u64::from(position)));
     for some in positions.chunks(step) {
-        let mut batch = Batch::default();
-        for &position in some {
+        let mut batches = [Batch::default(), Batch::default()];
+        for (i, &position) in some.iter().enumerate() {
             let set = &sets[position as usize];
             let weights = weights_of(set);
             chooser.choose(
@@ -97,12 +97,14 @@ fn join(sets: &[Set], limit: Limit, is_plain: bool, step: usize) -> PrefixJoin {
                 &weights,
                 &rarity,
                 wanted.as_ref(),
-                &mut batch,
+                &mut batches[usize::from(i > some.len() / 3)],
             );
         }
-        prefixes.add(some, &batch).unwrap();
+        prefixes.add(Parted::new(some, &batches).unwrap()).unwrap();
     }
-    prefixes.into_join()
+    prefixes
+        .into_join(1 + step % 3, &AtomicBool::new(false))
+        .unwrap()
 }
 
 fn all_candidates(
@@ -315,9 +317,10 @@ fn ranges_out_of_turn_and_wrong_positions_are_refused() {
     assert!(join.candidates(0..20, Some(&[KEPT; 20]), 1, &stop).is_ok());
     assert!(join.candidates(0..20, None, 1, &stop).is_err());
     let mut prefixes = Prefixes::new(limit, 2);
-    assert!(prefixes.add(&[0], &Batch::default()).is_err());
+    assert!(Parted::new(&[0], &[Batch::default()]).is_err());
     let mut batch = Batch::default();
     Chooser::new(limit).choose(&[1], &[], &Rarity::new(0), None, &mut batch);
-    assert!(prefixes.add(&[2], &batch).is_err());
-    assert!(prefixes.add(&[1], &batch).is_ok());
+    let batches = [batch];
+    assert!(prefixes.add(Parted::new(&[2], &batches).unwrap()).is_err());
+    assert!(prefixes.add(Parted::new(&[1], &batches).unwrap()).is_ok());
 }

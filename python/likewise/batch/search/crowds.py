@@ -16,6 +16,7 @@ from likewise.arrays import frozen, places_of
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.read_again import on_each_part, reading_pool
+from likewise.batch.search.search import PAIRS_BETWEEN_VERDICTS
 from likewise.recipe.recipe import Recipe
 from likewise.stages.groups import REMOVED
 
@@ -25,8 +26,6 @@ _BYTES_A_WEIGHTED_FEATURE = 72
 _BYTES_A_DOCUMENT = 90
 # Documents per call while a slab is compared with earlier ones.
 _RANGE = 1 << 14
-# If many documents match each other, most are removed as soon as some are decided.
-_PAIRS_BETWEEN_VERDICTS = 1 << 16
 # Sizes the counts with at least one cell per feature.
 _TEXT_BYTES_A_FEATURE = 4
 # Minimum documents of a slab; smaller slabs are inefficient.
@@ -88,7 +87,7 @@ class CrowdSearch:
         if low < self._held[2]:
             return self._of_held(low, high)
         if states is not None:
-            max_pairs = min(max_pairs, _PAIRS_BETWEEN_VERDICTS)
+            max_pairs = min(max_pairs, PAIRS_BETWEEN_VERDICTS)
         first, last = places_of([low, high], self._positions).tolist()
         if states is not None:
             self._states[self._known : first] = states[self._positions[self._known : first]]
@@ -198,7 +197,7 @@ class CrowdSearch:
             if join.needs_marks:
                 on_each_part(pool, self._documents, rows, self._threads, lambda _, texts: join.mark(texts))
             on_each_part(pool, self._documents, rows, self._threads, add)
-        join.finish()
+        join.finish(threads=self._threads)
         return join
 
     def _counted(self) -> _native.Rarity:

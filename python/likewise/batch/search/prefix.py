@@ -7,7 +7,7 @@ from likewise import _native
 from likewise.batch.read.collapse import Collapsed
 from likewise.batch.read.documents import Documents
 from likewise.batch.read.read_again import on_each_part, reading_pool
-from likewise.batch.search.search import Candidates, Search
+from likewise.batch.search.search import PAIRS_BETWEEN_VERDICTS, Candidates, Search
 from likewise.recipe.recipe import Recipe
 
 
@@ -39,7 +39,7 @@ class PrefixSearch(Search):
             on_each_part(
                 pool, documents, rows, threads, lambda some, texts: self._join.add(positions[rows[some]], texts)
             )
-        self._join.finish()
+        self._join.finish(threads=threads)
 
     def pass_over(self, high: int) -> None:
         """Add documents to the lists as earlier ones only."""
@@ -47,5 +47,7 @@ class PrefixSearch(Search):
 
     def candidates(self, low: int, high: int, states: NDArray[np.uint8] | None, max_pairs: int) -> Candidates:
         """Return at most about `max_pairs` pairs with later positions in low..high, without removed earlier ones."""
+        if states is not None:
+            max_pairs = min(max_pairs, PAIRS_BETWEEN_VERDICTS)
         later, earlier, end = self._join.candidates_up_to(low, high, states, max_pairs, threads=self._threads)
         return Candidates(np.asarray(later), np.asarray(earlier), None, len(later), end)
