@@ -12,7 +12,18 @@ from tests.index.store.model import ModelIndex, Refused
 from tests.recipes import RECIPES, oracle_recipe
 
 # By the number of documents that it is made for an index has other keys: few wide strings, or many with probes.
-EXPECTED = (1, 10**6, 10**9)
+NEAR = likewise.Recipe.simhash(within=3, shingle=1, short_threshold=0.5)
+PLANS = [
+    *(("minhash", expected) for expected in (1, 10**5, 10**9)),
+    *(("near", expected) for expected in (1, 10**6, 2 * 10**7, 10**9)),
+    ("simhash-wide", 1),
+    ("simhash-cosine", 10**5),
+]
+
+
+@pytest.fixture(autouse=True)
+def near(monkeypatch):
+    monkeypatch.setitem(RECIPES, "near", NEAR)
 
 
 def opener(**options):
@@ -33,16 +44,14 @@ def test_it_conforms(name):
     check_conformance(opener(), name, max_examples=6)
 
 
-@pytest.mark.parametrize("name", ["simhash", "minhash"])
-@pytest.mark.parametrize("expected", EXPECTED)
+@pytest.mark.parametrize(("name", "expected"), PLANS)
 def test_it_conforms_by_any_plan(name, expected):
     check_conformance(opener(expected=expected, partitions=64), name, max_examples=2)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("expected", EXPECTED)
-@pytest.mark.parametrize("name", [*SIMHASH, *VERIFIED])
+@pytest.mark.parametrize(("name", "expected"), [*((name, 2000) for name in [*SIMHASH, *VERIFIED]), *PLANS])
 def test_it_conforms_for_long(name, expected):
     check_conformance(opener(expected=expected), name, max_examples=100, steps=60)
 
