@@ -1,7 +1,7 @@
 //! The rule on what is read of partitions gives the verdicts of an index in a directory, from every view of the same order.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -267,7 +267,7 @@ fn sketching(rules: Rules) -> Sketching {
     }
 }
 
-fn index_in(folder: &PathBuf, sketching: Sketching) -> Index {
+fn index_in(folder: &Path, sketching: Sketching) -> Index {
     let rules = sketching.rules;
     let description = Description {
         recipe_json: "{}".to_owned(),
@@ -353,7 +353,12 @@ fn every_view_decides_as_the_index_in_a_directory() {
                     .collect();
                 let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
                 let documents: Documents = sketching
-                    .documents(&[0..texts.len()], |i| Document::Text(&texts[i]), 1, &GO_ON)
+                    .documents(
+                        std::slice::from_ref(&(0..texts.len())),
+                        |i| Document::Text(&texts[i]),
+                        1,
+                        &GO_ON,
+                    )
                     .unwrap();
                 let checked = index.check(&documents, None, 1, &GO_ON).unwrap();
                 let payload = views.rule.check(&documents);

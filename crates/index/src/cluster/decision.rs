@@ -116,6 +116,9 @@ impl Earlier {
     }
 }
 
+/// Features, and weights where they are not all 1.
+type Set = (Vec<u64>, Vec<u32>);
+
 /// What is known of rows.
 struct Known {
     rule: Arc<ClusterRule>,
@@ -123,7 +126,7 @@ struct Known {
     /// Records that were read, with their tags; nothing of those that servers do not have.
     records: BTreeMap<u32, (Tag, Option<Record>)>,
     /// Feature sets that were read.
-    sets: HashMap<u32, Option<(Vec<u64>, Vec<u32>)>>,
+    sets: HashMap<u32, Option<Set>>,
     tail: Vec<Earlier>,
     /// Rows that removals of the tail changed: records since, nothing of those that are gone.
     changed: BTreeMap<u32, (Tag, Option<Record>)>,
@@ -633,7 +636,7 @@ impl Decision {
 
     fn round(&mut self) -> Vec<Wanted> {
         self.queue.sort_unstable();
-        let mut round: Vec<Wanted> = Vec::new();
+        let mut round: BTreeMap<u32, Wanted> = BTreeMap::new();
         let queue = std::mem::take(&mut self.queue);
         for of_partition in queue.chunk_by(|a, b| a.0 == b.0) {
             let partition = of_partition[0].0;
@@ -649,22 +652,15 @@ impl Decision {
                 asking.asks.extend(of_name.iter().map(|&(.., ask)| ask));
                 asking.names.push((name, begin..asking.asks.len()));
             }
-            round.push(wanted);
+            round.insert(partition, wanted);
             self.asking.insert(partition, asking);
         }
         for (name, reference) in std::mem::take(&mut self.fields) {
             let partition = name.partition(self.rule.partitions);
-            let place = round
-                .iter()
-                .position(|wanted| wanted.partition == partition);
-            let place = place.unwrap_or_else(|| {
-                round.push(Wanted {
-                    partition,
-                    ..Wanted::default()
-                });
-                round.len() - 1
+            let wanted = round.entry(partition).or_insert_with(|| Wanted {
+                partition,
+                ..Wanted::default()
             });
-            let wanted = &mut round[place];
             name.pack(&mut wanted.records);
             match reference {
                 Some(reference) => {
@@ -676,7 +672,7 @@ impl Decision {
             let asking = self.asking.entry(partition).or_default();
             asking.fields.push((name, reference));
         }
-        round
+        round.into_values().collect()
     }
 
     /// Takes what a partition returned: the strings, the values of the fields, and the packed changes of operations below the low mark, in order.
@@ -1125,13 +1121,16 @@ impl Decision {
     }
 }
 
+/// The name of a hash, and a field.
+type Field<'c> = (Vec<u8>, &'c [u8]);
+
 /// Changes that operations below the low mark made in a partition, and that are not in its strings yet.
 #[derive(Default)]
 struct Changes<'c> {
     /// Entries by name: whether one enters or leaves, in order.
     entries: HashMap<Vec<u8>, Vec<(bool, &'c [u8])>>,
     /// Values by name and field; nothing of those deleted.
-    fields: HashMap<(Vec<u8>, &'c [u8]), Option<&'c [u8]>>,
+    fields: HashMap<Field<'c>, Option<&'c [u8]>>,
 }
 
 impl<'c> Changes<'c> {

@@ -76,7 +76,7 @@ pub fn pack_documents(
     packed.count(num);
     let has_digests = !documents.feature_digests.is_empty();
     let has_texts = !documents.text_digests.is_empty();
-    packed.push(u8::from(has_texts) * HAS_TEXTS | u8::from(has_digests) * HAS_DIGESTS);
+    packed.push((u8::from(has_texts) * HAS_TEXTS) | (u8::from(has_digests) * HAS_DIGESTS));
     for i in 0..num {
         let set = documents.set(i);
         packed.push(documents.shapes[i] << 1 | u8::from(set.is_some()));
