@@ -1,0 +1,68 @@
+"""The decision as the steps of a client use it: contents are bytes that only the rule knows."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+# Position, nonce, kind, row, number of rows, second, payload, verdict.
+Decided: TypeAlias = tuple[int, bytes, int, int, int, int, bytes, bytes]
+# Partition; then the arguments of `write`: first row, number of rows, tables, entries, chunks, fields, records, changes.
+Effects: TypeAlias = tuple[int, int, int, bytes, bytes, bytes, bytes, bytes, bytes]
+
+
+class Decision(Protocol):
+    """One decision, which asks for what it needs until nothing is missing."""
+
+    def wanted(self) -> list[tuple[int, bytes, bytes]]:
+        """Return for each partition the tables and records to read; nothing when all is known."""
+
+    def take(self, partition: int, found: list[bytes], records: list[bytes], changes: list[bytes]) -> None:
+        """Take what was read, with the changes of operations below W in the order of their positions."""
+
+    def verdict(self) -> bytes:
+        """Return the verdict."""
+
+
+class Rule(Protocol):
+    """The rule of the online index, the same for all clients."""
+
+    def decide(
+        self,
+        payload: bytes,
+        row: int,
+        second: int,
+        nonce: bytes,
+        tail: Sequence[Decided],
+        low_row: int,
+        below: bytes,
+    ) -> Decision:
+        """Begin a decision.
+
+        Parameters
+        ----------
+        payload : bytes
+            The operation.
+        row, second : int
+            Its first row and second.
+        nonce : bytes
+        tail : list
+            The operations from W up to this one, with their verdicts.
+        low_row : int
+            Entries of rows from here on do not count.
+        below : bytes
+            For each operation from H up to W its nonce, first row and number of rows.
+        """
+
+    def effects(self, payload: bytes, row: int, second: int, nonce: bytes, verdict: bytes) -> list[Effects]:
+        """Return the effects of a decided operation, by partition."""
+
+    def answer(self, payload: bytes, row: int, verdict: bytes) -> Any:  # noqa: ANN401 - depends on the operation
+        """Return the answer to the caller."""
+
+    def num_rows(self, payload: bytes) -> int:
+        """Return the number of rows that an operation takes."""
+
+    def ids(self, payload: bytes) -> list[str]:
+        """Return the ids that an operation adds or removes."""
+
+    def lost_ids(self, records: list[bytes]) -> list[str]:
+        """Return the ids in records."""
