@@ -1,6 +1,6 @@
 """The model's rule on tiny documents, as the steps of the client use a rule: what it reads, and what it writes."""
 
-import ast
+import marshal
 import struct
 
 from tests.index.store import cluster_model as cluster
@@ -27,11 +27,11 @@ ROWS_A_CHUNK = 4
 
 
 def payload_of(kind, docs):
-    return b"%d%s" % (kind, repr(docs).encode())
+    return b"%d%s" % (kind, marshal.dumps(docs, 2))
 
 
 def content_of(payload):
-    return int(payload[:1]), ast.literal_eval(payload[1:].decode())
+    return int(payload[:1]), marshal.loads(payload[1:])
 
 
 def near(text):
@@ -80,15 +80,15 @@ class ModelRule:
         return [str(doc_id) for doc_id, _ in docs] if kind == ADD else [str(docs[0])]
 
     def lost_ids(self, records):
-        return [str(ast.literal_eval(record.decode())[0]) for record in records]
+        return [str(marshal.loads(record)[0]) for record in records]
 
     def answer(self, payload, row, verdict):
-        return ast.literal_eval(verdict.decode())[0]
+        return marshal.loads(verdict)[0]
 
     def effects(self, payload, row, second, nonce, verdict):
         kind, docs = content_of(payload)
         num = len(docs) if kind == ADD else 0
-        _, effects, tags, records = ast.literal_eval(verdict.decode())
+        _, effects, tags, records = marshal.loads(verdict)
         tags = {**tags, **dict.fromkeys(range(row, row + num), nonce[:2])}
         parts = {}
 
@@ -142,7 +142,7 @@ class ModelRule:
 
 def record_of(record, tags):
     doc_id, text, second, leader, distance, stands = record
-    return repr((doc_id, text, second, leader, distance, stands, tags.get(leader, b""))).encode()
+    return marshal.dumps((doc_id, text, second, leader, distance, stands, tags.get(leader, b"")), 2)
 
 
 class Decision:
@@ -153,7 +153,7 @@ class Decision:
         self.tags, self.effects = {}, []
         self.ranges = [struct.unpack_from("<8sII", below, at) for at in range(0, len(below), 16)]
         for _, of_nonce, _, first, num, _, _, verdict in tail:
-            _, effects, tags, _ = ast.literal_eval(verdict.decode())
+            _, effects, tags, _ = marshal.loads(verdict)
             self.effects += effects
             self.tags |= {**tags, **dict.fromkeys(range(first, first + num), of_nonce[:2])}
         self.tables, self.records, self.asked = {}, {}, {}
@@ -239,7 +239,7 @@ class Decision:
             for name, strings in zip(names, found, strict=True)
         }
         values = {
-            one: ast.literal_eval(record.decode()) if record else None
+            one: marshal.loads(record) if record else None
             for (_, one), record in zip(sorted(fields), records, strict=True)
         }
         for change in changes:
@@ -249,7 +249,7 @@ class Decision:
                 one = parts[1]
                 if kind == b"S":
                     if one in values and values[one] is not None:
-                        values[one] = ast.literal_eval(parts[2].decode())
+                        values[one] = marshal.loads(parts[2])
                     del parts[:3]
                     continue
                 del parts[:2]
@@ -270,9 +270,10 @@ class Decision:
         state = self.state()
         if self.kind == CHECK:
             look = self.rule.model.look(state, self.docs[0], self.rule.model.since(self.second))
-            return repr((look[:2], (), {}, {})).encode()
+            return marshal.dumps((look[:2], (), {}, {}), 2)
         if self.kind == ALL:
-            return repr(((state.records, state.ids, state.texts), (), {}, {})).encode()
+            records = {row: tuple(record) for row, record in state.records.items()}
+            return marshal.dumps(((records, state.ids, state.texts), (), {}, {}), 2)
         answer, effects = self.rule.model.decide(state, self.kind, self.docs, self.second, self.row)
         rows = {value for what, _, value in effects if what in (ADD_ID, DELETE_ID, ADD_TEXT, DELETE_TEXT)}
         rows |= {key for what, key, _ in effects if what in (SET_RECORD, GONE)}
@@ -281,4 +282,4 @@ class Decision:
         tags = {row: self.tags[row] for row in sorted(rows - {None}) if row in self.tags}
         records = {key: tuple(state.records[key]) for what, key, _ in effects if what == SET_RECORD}
         plain = tuple((what, key, tuple(value) if what == ADD_RECORD else value) for what, key, value in effects)
-        return repr((answer, plain, tags, records)).encode()
+        return marshal.dumps((answer, plain, tags, records), 2)

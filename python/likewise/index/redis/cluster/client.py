@@ -220,7 +220,7 @@ class Client:
 
     def _again(self, *, is_whole: bool = False) -> Log:
         if is_whole:
-            self._log.forget()
+            self._log.doubt()
         return self._log.ask("begin", b"", b"").log
 
     def _complete(self, log: Log, position: int, nonce: bytes) -> tuple[Log, Operation | None]:
@@ -251,7 +251,7 @@ class Client:
                 packed = operation.marks
             status, log, _ = self._log.ask("written", position, nonce, packed, writes=True)
             if status == LOST:
-                return log, None
+                return self._again(is_whole=True), None
             is_own = True
 
     def _write_effects(
@@ -412,7 +412,7 @@ class Client:
                 return self._again()
             if missing:
                 self._write_again(log, marks[missing[0]], part)
-                return self._again()
+                return self._again(is_whole=True)
             confirmed += [part, reply.mark]
         chain = log.chain(to)
         assert chain is not None

@@ -157,6 +157,7 @@ class LogServer:
         self._keys = tuple(tag + name.encode() for name in _NAMES)
         self._script = Script.read("log")
         self._known: Log | None = None
+        self._is_doubted = False
 
     def _call(self, *arguments: Any, writes: bool = False) -> list[Any]:  # noqa: ANN401 - bytes, strings, integers
         return self._nodes.call([Request(self._script, self._keys, arguments, writes)])[0]  # type: ignore[no-any-return]
@@ -186,6 +187,7 @@ class LogServer:
         """Call a script, and return its status with the log after it."""
         known = self._known
         reply = self._call(verb, *self._asked(known), *arguments, writes=writes)
+        self._is_doubted = False
         log = self._heard(known, reply)
         if log is None:
             whole = self._call("begin", 0, 0, 0, b"", b"", b"")
@@ -195,12 +197,14 @@ class LogServer:
         self._known = log
         return Reply(reply[0], log, reply[12:])
 
-    def forget(self) -> None:
-        """Ask for everything the next time: a failover may have dropped verdicts and marks, which the chain does not say."""
-        self._known = None
+    def doubt(self) -> None:
+        """Ask again for what is stored of all operations: others change marks, and a failover drops them and verdicts.
 
-    @staticmethod
-    def _asked(known: Log | None) -> tuple[Any, ...]:
+        The chain of the nonces does not say so.
+        """
+        self._is_doubted = True
+
+    def _asked(self, known: Log | None) -> tuple[Any, ...]:
         """From where on operations are asked for; before which their content, and their verdicts, are known."""
         if known is None:
             return 0, 0, 0, b""
@@ -213,7 +217,7 @@ class LogServer:
             if operation.verdict is None:
                 decided = known.low + at
                 break
-        return start, known.end, decided, known.version
+        return known.low if self._is_doubted else start, known.end, decided, known.version
 
     @staticmethod
     def _heard(known: Log | None, reply: list[Any]) -> Log | None:
