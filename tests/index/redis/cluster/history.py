@@ -95,8 +95,8 @@ class History:
     def check(self, final, content, reported, dead=frozenset()):
         """Raise Wrong unless all is well.
 
-        `final` is the chain at the end, `content` what the tables hold, `reported` nonces of reported losses, and `dead`
-        the clients that stopped and could not be told.
+        `final` is the chain at the end, `content` what the tables hold, `reported` nonces of reported losses, and
+        `dead` the clients that stopped and could not be told.
         """
         there = {START, *self.path(final)}
         for said in self.said:

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from likewise.errors import LostWrites
-from likewise.index.redis.cluster.client import BeyondRepair, Client, Options
+from likewise.index.redis.cluster.client import BeyondRepair, Options
 from likewise.index.redis.cluster.log import LogServer
 from likewise.index.redis.cluster.nodes import Nodes
 from tests.index.redis.cluster.history import NUM_IDS, History, Recording

@@ -131,7 +131,6 @@ def test_it_says_what_the_model_says(running, seed):
             for key, value in both.saved[1].items():
                 both.client.restore(key, 0, value)
 
-
     both.nodes.close()
 
 

@@ -254,9 +254,7 @@ class Client:
                 return self._again(is_whole=True), None
             is_own = True
 
-    def _write_effects(
-        self, position: int, operation: Operation, only: int | None = None
-    ) -> Marks | bytes | None:
+    def _write_effects(self, position: int, operation: Operation, only: int | None = None) -> Marks | bytes | None:
         """Write; marks by partition, OLD where the position is below a fold, or None where it must be tried again."""
         assert operation.verdict is not None
         effects = [
@@ -283,9 +281,7 @@ class Client:
         operation = log.there(position)
         if operation.writer != self._name and not self._has_waited(operation.nonce):
             return self._again()
-        log, verdict = self._verdict(
-            log, position, operation.payload, operation.row, operation.second, operation.nonce
-        )
+        log, verdict = self._verdict(log, position, operation.payload, operation.row, operation.second, operation.nonce)
         if verdict is None:
             return log
         status, log, _ = self._log.ask("store", position, operation.nonce, verdict)
@@ -310,10 +306,9 @@ class Client:
         """Decide on the state before a position; None where it must be tried again with the log that is returned."""
         tail: list[Decided] = []
         for at in range(log.mark, position):
-            operation = log.there(at)
-            assert operation.verdict is not None
-            _, of_row, num, of_second, kind, _, of_payload, verdict, _ = operation
-            tail.append((at, operation.nonce, kind, of_row, num, of_second, of_payload, verdict))
+            one = log.there(at)
+            assert one.verdict is not None
+            tail.append((at, one.nonce, one.kind, one.row, one.num, one.second, one.payload, one.verdict))
         below = b"".join(_BELOW.pack(one.nonce, one.row, one.num) for one in log.operations[: log.mark - log.low])
         decision = self.rule.decide(payload, row, second, nonce, tail, log.row_at_mark, below)
         while wanted := decision.wanted():
@@ -344,9 +339,7 @@ class Client:
 
     def _check_depth(self, log: Log, part: int, reply: Reply) -> None:
         if reply.fold < log.low:
-            raise BeyondRepair(
-                f"partition {part} lost writes that the log does not have any more; rebuild the index"
-            )
+            raise BeyondRepair(f"partition {part} lost writes that the log does not have any more; rebuild the index")
 
     def _report(self, log: Log, stale: list[tuple[int, Entry]]) -> None:
         """Report and purge effects of operations that this log, which was read after them, does not have."""

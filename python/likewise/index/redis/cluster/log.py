@@ -236,7 +236,7 @@ class LogServer:
             chains = known.chains[low - known.low : start - known.low + 1]
         for at in range(0, len(items), 3):
             packed, verdict, marks = items[at : at + 3]
-            nonce, *of_head = _HEAD.unpack_from(packed)
+            nonce, row_of, num, second_of, kind, writer = _HEAD.unpack_from(packed)
             payload = packed[_HEAD.size :]
             before = known.at(start + at // 3) if known is not None else None
             if not payload or verdict == b"":
@@ -244,7 +244,7 @@ class LogServer:
                     return None
                 payload = payload or before.payload
                 verdict = before.verdict if verdict == b"" else verdict
-            operations.append(Operation(nonce, *of_head, payload, verdict, marks))
+            operations.append(Operation(nonce, row_of, num, second_of, kind, writer, payload, verdict, marks))
             chains.append(next_chain(chains[-1], nonce))
         if low + len(operations) != end or chains[-1] != chain:
             return None

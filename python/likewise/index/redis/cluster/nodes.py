@@ -43,6 +43,7 @@ class Script(NamedTuple):
 
     @classmethod
     def read(cls, name: str) -> "Script":
+        """Return a script of this package."""
         source = files("likewise.index.redis.cluster").joinpath(f"{name}.lua").read_bytes()
         return cls(source, hashlib.sha1(source, usedforsecurity=False).hexdigest())
 
@@ -85,11 +86,14 @@ class Nodes:
     def __init__(self, url: str, timeout_s: float = 5.0, patience_s: float = 30.0, replicas: int = 0) -> None:
         scheme, _, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
         try:
-            options = dict(parse_url(scheme.replace("valkey", "redis") + "://" + rest))
+            options = dict(parse_url(scheme.replace("valkey", "redis") + "://" + rest))  # type: ignore[no-untyped-call]
         except ValueError as error:
             raise InvalidParameter("url", str(error)) from None
         self._class = options.pop("connection_class", Connection)
-        self._first: Address = options.pop("path", None) or (options.pop("host", "localhost"), options.pop("port", 6379))
+        self._first: Address = options.pop("path", None) or (
+            options.pop("host", "localhost"),
+            options.pop("port", 6379),
+        )
         self._options = {
             **options,
             "socket_timeout": timeout_s,
@@ -117,7 +121,7 @@ class Nodes:
             if self._idle.get(address):
                 return self._idle[address].pop()
         if isinstance(address, str):
-            return UnixDomainSocketConnection(path=address, **self._options)  # type: ignore[no-untyped-call]
+            return UnixDomainSocketConnection(path=address, **self._options)  # type: ignore[abstract,no-untyped-call]
         return self._class(host=address[0], port=address[1], **self._options)
 
     def _give(self, address: Address, connection: Any) -> None:  # noqa: ANN401
@@ -253,7 +257,13 @@ class Nodes:
             for address, numbers in by_node.items():
                 connection = self._take(address)
                 commands: list[tuple[Any, ...]] = [
-                    ("EVALSHA", requests[i].script.sha, len(requests[i].keys), *requests[i].keys, *requests[i].arguments)
+                    (
+                        "EVALSHA",
+                        requests[i].script.sha,
+                        len(requests[i].keys),
+                        *requests[i].keys,
+                        *requests[i].arguments,
+                    )
                     for i in numbers
                 ]
                 waits = self._replicas > 0 and any(requests[i].writes for i in numbers)
@@ -332,7 +342,9 @@ class Nodes:
         if isinstance(error, StoreError):
             return error
         if isinstance(error, refusals.OutOfMemoryError) or "OOM" in text:
-            return StoreError(f"the server at {self.name} is full (maxmemory); repeat the call when it has memory again")
+            return StoreError(
+                f"the server at {self.name} is full (maxmemory); repeat the call when it has memory again"
+            )
         if isinstance(error, refusals.AuthenticationError | refusals.AuthorizationError | refusals.NoPermissionError):
             return StoreError(f"the server at {self.name} denies access to this user: {text}")
         if isinstance(error, refusals.ReadOnlyError) or "READONLY" in text:

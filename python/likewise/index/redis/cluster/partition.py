@@ -52,7 +52,9 @@ class Partitions:
 
     def call(self, requests: list[Request]) -> list[Reply]:
         """Return the replies, in the order of the requests."""
-        return [Reply(*reply[:4], reply[4:]) for reply in self._nodes.call(requests)]
+        return [
+            Reply(status, mark, fold, chain, more) for status, mark, fold, chain, *more in self._nodes.call(requests)
+        ]
 
     def _request(self, part: int, *arguments: Any, writes: bool = False) -> Request:  # noqa: ANN401
         return Request(self._script, self._keys[part], (self._tags[part], *arguments), writes)
@@ -69,9 +71,7 @@ class Partitions:
         """Return which marks are missing."""
         return self._request(part, "verify", *marks)
 
-    def fold(
-        self, part: int, mark: bytes, to: int, chain: bytes, first: int, operations: list[Operation]
-    ) -> Request:
+    def fold(self, part: int, mark: bytes, to: int, chain: bytes, first: int, operations: list[Operation]) -> Request:
         """Make final what is below a position; `operations` of the log, from position `first` up to there."""
         fields = [b"%d%s" % (first + i, operation.nonce) for i, operation in enumerate(operations)]
         return self._request(part, "fold", mark, to, chain, *fields, writes=True)

@@ -5,7 +5,7 @@ from typing import Any, Protocol, TypeAlias
 
 # Position, nonce, kind, row, number of rows, second, payload, verdict.
 Decided: TypeAlias = tuple[int, bytes, int, int, int, int, bytes, bytes]
-# Partition; then the arguments of `write`: first row, number of rows, tables, entries, chunks, fields, records, changes.
+# Partition; then arguments of `write`: first row, number of rows, tables, entries, chunks, fields, records, changes.
 Effects: TypeAlias = tuple[int, int, int, bytes, bytes, bytes, bytes, bytes, bytes]
 
 
