@@ -5,11 +5,13 @@ use std::sync::atomic::AtomicBool;
 use likewise_disk::store::{AddingRun, Keeps, NewContents, NewRows};
 
 use crate::decide::decide;
+use crate::decide::holder::Holder;
 use crate::documents::Documents;
 use crate::error::Error;
 use crate::index::Index;
 use crate::lock::lock;
 use crate::queries::Verdicts;
+use crate::shared::Shared;
 use crate::state::in_memory::{COLLAPSED, MemoryRow};
 use crate::state::promoted::building;
 
@@ -56,7 +58,7 @@ impl Index {
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Verdicts, Error> {
-        let shared = &self.shared;
+        let shared: &Shared = &self.shared;
         let rules = shared.rules();
         let mut writer = lock(&shared.writer);
         let store = writer.as_mut().ok_or(Error::ReadOnly)?;

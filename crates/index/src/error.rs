@@ -25,6 +25,10 @@ pub enum Error {
     Closed,
     /// A derived table contradicts itself; it is built again.
     Damaged,
+    /// What servers returned is not what this version writes.
+    Unreadable,
+    /// Servers have no record of a row that others name.
+    Unread(u32),
 }
 
 impl Error {
@@ -63,6 +67,10 @@ impl fmt::Display for Error {
             Error::ReadOnly => f.write_str("the index was opened for reading only"),
             Error::Closed => f.write_str("the index is closed"),
             Error::Damaged => f.write_str("a search table is damaged"),
+            Error::Unreadable => f.write_str(
+                "the servers returned data that this version cannot read; use the version that wrote them",
+            ),
+            Error::Unread(row) => write!(f, "the servers have no record of row {row}"),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod add;
 mod clock;
+pub mod cluster;
 mod decide;
 mod documents;
 mod error;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use likewise_disk::segments::{Expected, Segment};
 use likewise_disk::store::{Changed, Event, LiveSegment, Store};
 
+use crate::decide::holder::Holder;
 use crate::decide::lookup::Lookup;
 use crate::error::Error;
 use crate::lock::lock;
@@ -408,7 +409,7 @@ impl Lookup<'_> {
         &mut self,
         promoted_tables: &mut PromotedTables,
         row: u32,
-        shared: &Shared,
+        holder: &dyn Holder,
     ) -> Result<(), Error> {
         let rules = *self.rules();
         let known = self.row(row)?;
@@ -427,7 +428,7 @@ impl Lookup<'_> {
         }
         promoted_tables.insert(
             &rules,
-            shared.plan().as_ref(),
+            holder.plan().as_ref(),
             &mut keys,
             row,
             class,

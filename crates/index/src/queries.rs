@@ -6,6 +6,7 @@ use likewise_core::error::Error as CoreError;
 use likewise_core::text::Document;
 use likewise_disk::store::{Evidence, Row};
 
+use crate::decide::holder::{Holder, Records};
 use crate::decide::lookup::{Lookup, stored_row};
 use crate::decide::nearest::{Nearest, Neighbor, neighbors_of};
 use crate::decide::removal::Removal;
@@ -14,6 +15,7 @@ use crate::documents::Documents;
 use crate::error::Error;
 use crate::index::Index;
 use crate::lock::lock;
+use crate::shared::Shared;
 
 /// Bytes of a document whose scratch space is not kept for the next.
 const LARGE_BYTES: usize = 1 << 20;
@@ -95,7 +97,7 @@ impl Index {
         threads: usize,
         cancel: &AtomicBool,
     ) -> Result<Verdicts, Error> {
-        let shared = &self.shared;
+        let shared: &Shared = &self.shared;
         let mut verdicts = Verdicts::default();
         for start in (0..documents.len()).step_by(BLOCK) {
             let range = start..documents.len().min(start + BLOCK);
@@ -241,13 +243,13 @@ impl Index {
     ) -> Result<Vec<Vec<Neighbor>>, Error> {
         self.ready(cancel)?;
         self.repairing(|| {
-            let shared = &self.shared;
+            let shared: &Shared = &self.shared;
             let mut all = Vec::with_capacity(documents.len());
             for start in (0..documents.len()).step_by(BLOCK) {
                 let range = start..documents.len().min(start + BLOCK);
                 let state = shared.state();
                 let lease = shared.lease(&state)?;
-                let store = Some(&*lease);
+                let store: Option<&dyn Records> = Some(&*lease);
                 all.extend(neighbors_of(
                     shared, &state, store, documents, range, nearest, threads, cancel,
                 )?);
@@ -286,7 +288,7 @@ impl Index {
     ) -> Result<Removed, Error> {
         self.ready(cancel)?;
         let removed = self.repairing(|| {
-            let shared = &self.shared;
+            let shared: &Shared = &self.shared;
             let mut writer = lock(&shared.writer);
             let store = writer.as_mut().ok_or(Error::ReadOnly)?;
             let state = shared.state();

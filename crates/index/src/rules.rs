@@ -103,6 +103,16 @@ impl Rules {
         }
     }
 
+    /// The similarity of documents at a distance, where the distance alone decides.
+    pub fn similarity_of(&self, distance: Option<u16>) -> Option<f64> {
+        match (self.method, self.matching) {
+            (Method::Simhash { bits, .. }, Matching::Distance { .. }) => {
+                Some(1.0 - f64::from(distance?) / f64::from(bits))
+            }
+            _ => None,
+        }
+    }
+
     /// The distance that goes with equal documents.
     pub fn zero_distance(&self) -> Option<u16> {
         match self.method {

@@ -13,6 +13,7 @@ use likewise_disk::store::{ArrivalShift, Loss, Store, StoreSource};
 use likewise_hamming::plan::SearchPlan;
 
 use crate::clock::IndexClock;
+use crate::decide::holder::{Holder, Records};
 use crate::documents::{Sketcher, Sketching};
 use crate::error::Error;
 use crate::keys::Keys;
@@ -208,6 +209,28 @@ impl Shared {
             false => (num_rows / FLUSH_PART).clamp(least, MAX_FLUSH),
         };
         self.flush_rows.unwrap_or(usual).max(1)
+    }
+}
+
+impl Holder for Shared {
+    fn sketching(&self) -> &Sketching {
+        &self.sketching
+    }
+
+    fn recent(&self) -> &RecentSets {
+        &self.recent
+    }
+
+    fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    fn plan(&self) -> Option<SearchPlan> {
+        Shared::plan(self)
+    }
+
+    fn records(&self, state: &State) -> Result<Box<dyn Records + '_>, Error> {
+        Ok(Box::new(self.lease(state)?))
     }
 }
 

@@ -7,6 +7,7 @@ mod bands_spilled;
 mod bit_bands;
 mod bloom;
 mod checksum;
+mod cluster;
 mod column;
 mod csv;
 mod document_counter;
@@ -67,6 +68,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::checksum::{checksum, range_checksum};
+    #[pymodule_export]
+    use super::cluster::{ClusterDecision, ClusterRule};
     #[pymodule_export]
     use super::csv::{CsvReader, CsvSplitter, csv_header, read_csv_texts};
     #[pymodule_export]

@@ -9,12 +9,12 @@ use likewise_disk::store::{Content, Evidence, Row, Store};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::decide::asked::{Asked, Collapse};
+use crate::decide::holder::Records;
 use crate::decide::prefetch::Prefetched;
 use crate::documents::{Sketching, measured_set, wide};
 use crate::error::Error;
 use crate::keys::{Keys, distance_of};
 use crate::rules::{Method, Rules};
-use crate::shared::Shared;
 use crate::state::promoted::PromotedTables;
 use crate::state::recent_sets::RecentSets;
 use crate::state::row::RowView;
@@ -28,8 +28,8 @@ const MAX_HELD: usize = 8192;
 pub struct Lookup<'a> {
     /// What is known.
     pub state: &'a State,
-    /// The truth.
-    pub store: &'a Store,
+    /// Records of the rows.
+    pub records: &'a dyn Records,
     /// Rules and features.
     pub sketching: &'a Sketching,
     /// Feature sets asked for lately.
@@ -89,14 +89,14 @@ impl<'a> Lookup<'a> {
     /// A lookup at a state.
     pub fn new(
         state: &'a State,
-        store: &'a Store,
+        records: &'a dyn Records,
         sketching: &'a Sketching,
         recent: &'a RecentSets,
         keys: Keys,
     ) -> Self {
         Lookup {
             state,
-            store,
+            records,
             sketching,
             recent,
             keys,
@@ -126,7 +126,7 @@ impl<'a> Lookup<'a> {
         match self.held.entry(row) {
             Entry::Occupied(held) => Ok(RowView::Stored(held.into_mut())),
             Entry::Vacant(place) => {
-                let stored = stored_row(self.state, self.store, row)?;
+                let stored = self.records.row(self.state, row)?;
                 Ok(RowView::Stored(place.insert(stored)))
             }
         }
@@ -139,7 +139,7 @@ impl<'a> Lookup<'a> {
         }
         match self.held.get(&row) {
             Some(held) => Ok(held.id.clone()),
-            None => Ok(self.store.id(row)?),
+            None => self.records.id(row),
         }
     }
 
@@ -214,7 +214,7 @@ impl<'a> Lookup<'a> {
 
     /// The digest of the feature set of a row by what the store keeps of it.
     pub fn stored_digest(&mut self, row: u32) -> Result<u128, Error> {
-        Ok(match self.store.content(row)? {
+        Ok(match self.records.content(row)? {
             Content::Features(features, weights) => wide(digest(&features, &weights)),
             Content::Text(text) => {
                 let document = self.sketching.text_kind.document(&text);
@@ -327,7 +327,7 @@ impl<'a> Lookup<'a> {
         if let Some(set) = self.recent.get(row) {
             return Ok(set);
         }
-        let set = match self.store.content(row)? {
+        let set = match self.records.content(row)? {
             Content::Features(features, weights) => measured_set(self.rules(), &features, &weights),
             Content::Text(text) => {
                 let sketching = self.sketching;
@@ -368,18 +368,5 @@ impl<'a> Lookup<'a> {
         }
         let known = self.row(row)?;
         Ok(Some(distance_of(asked.sketch, known.sketch())))
-    }
-}
-
-impl Shared {
-    /// A lookup at a state.
-    pub fn lookup<'a>(&'a self, state: &'a State, store: &'a Store) -> Lookup<'a> {
-        Lookup::new(
-            state,
-            store,
-            &self.sketching,
-            &self.recent,
-            self.keys.clone(),
-        )
     }
 }

@@ -3,6 +3,7 @@
 pub mod asked;
 pub mod batch;
 pub mod buckets;
+pub mod holder;
 pub mod lookup;
 pub mod measure;
 pub mod near;
@@ -14,18 +15,18 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use likewise_core::parallel::map_ranges;
-use likewise_disk::store::{Evidence, Store};
+use likewise_disk::store::Evidence;
 
 use crate::decide::asked::{Asked, Collapse, Near};
 use crate::decide::batch::{StagedBatch, Standing};
 use crate::decide::buckets::BandEnd;
+use crate::decide::holder::{Holder, Records};
 use crate::decide::lookup::Lookup;
 use crate::decide::measure::OwnSet;
 use crate::decide::near::{NearRows, near_rows};
 use crate::decide::prefetch::Prefetched;
 use crate::documents::Documents;
 use crate::error::Error;
-use crate::shared::Shared;
 use crate::state::State;
 
 /// Documents that are looked at together.
@@ -160,9 +161,9 @@ pub fn other_text(position: usize, id: &str) -> Error {
     reason = "documents, their range, and means"
 )]
 pub fn check_documents(
-    shared: &Shared,
+    holder: &dyn Holder,
     state: &State,
-    own_store: Option<&Store>,
+    own: Option<&dyn Records>,
     documents: &Documents,
     ids: Option<&[&str]>,
     end: u32,
@@ -198,7 +199,7 @@ pub fn check_documents(
         lookup.name_kept(&mut all)?;
         Ok(all)
     };
-    in_parts(shared, state, own_store, range, threads, cancel, look)
+    in_parts(holder, state, own, range, threads, cancel, look)
 }
 
 /// What `look` says of each document of a range, in their order: parts of it go to threads, each with a lookup of its own.
@@ -206,41 +207,46 @@ pub fn check_documents(
 /// # Errors
 /// Those of `look` and of the store; [`likewise_core::error::Error::Canceled`].
 pub fn in_parts<T: Send>(
-    shared: &Shared,
+    holder: &dyn Holder,
     state: &State,
-    own_store: Option<&Store>,
+    own: Option<&dyn Records>,
     range: Range<usize>,
     threads: usize,
     cancel: &AtomicBool,
     look: impl Fn(&mut Lookup<'_>, Range<usize>) -> Result<Vec<T>, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
     // One state of the store for all that a part reads: asking for its locks at each row takes longer than the row.
-    let look = |store: &Store, part: Range<usize>| -> Result<Vec<T>, Error> {
-        match part.len() {
-            1 => look(&mut shared.lookup(state, store), part),
-            _ => store.read_together(|store| look(&mut shared.lookup(state, store), part)),
+    let look = |records: &dyn Records, part: Range<usize>| -> Result<Vec<T>, Error> {
+        if part.len() == 1 {
+            return look(&mut holder.lookup(state, records), part);
         }
+        let mut all = Vec::new();
+        records.read_together(&mut |records| {
+            all = look(&mut holder.lookup(state, records), part.clone())?;
+            Ok(())
+        })?;
+        Ok(all)
     };
     let grain = range.len().div_ceil(threads.max(1)).max(GRAIN);
-    if let Some(store) = own_store
+    if let Some(records) = own
         && (threads == 1 || range.len() <= GRAIN)
     {
-        return look(store, range.clone());
+        return look(records, range.clone());
     }
     let parts = map_ranges(
         range.len(),
         grain,
         threads,
         cancel,
-        || shared.lease(state),
-        |lease, part| -> Result<Vec<T>, Error> {
-            let store = match lease {
-                Ok(store) => store,
+        || holder.records(state),
+        |records, part| -> Result<Vec<T>, Error> {
+            let records = match records {
+                Ok(records) => records,
                 // The first part of the thread takes the error; that it is there ends the call.
                 Err(error) => return Err(std::mem::replace(error, Error::Closed)),
             };
             let part = range.start + part.start..range.start + part.end;
-            look(store, part)
+            look(&**records, part)
         },
     )?;
     let mut all = Vec::with_capacity(range.len());
@@ -255,25 +261,25 @@ pub fn in_parts<T: Send>(
 /// # Errors
 /// [`Error::Input`] about the first document whose id stands for another text; those of the store.
 pub fn decide<'d>(
-    shared: &Shared,
+    holder: &dyn Holder,
     state: &State,
-    store: &Store,
+    records: &dyn Records,
     documents: &'d Documents,
     ids: &[&'d str],
     threads: usize,
     cancel: &AtomicBool,
 ) -> Result<StagedBatch<'d>, Error> {
-    let rules = shared.rules();
+    let (rules, isa) = (&holder.sketching().rules, holder.sketching().isa);
     let first_row = state.num_rows();
-    let mut staged = StagedBatch::new(documents, rules, shared.plan().as_ref(), first_row)?;
-    let mut lookup = shared.lookup(state, store);
+    let mut staged = StagedBatch::new(documents, rules, holder.plan().as_ref(), first_row)?;
+    let mut lookup = holder.lookup(state, records);
     let (mut near, mut of_batch, mut committed) = (Vec::new(), Vec::new(), Vec::new());
     for start in (0..documents.len()).step_by(BLOCK) {
         let range = start..documents.len().min(start + BLOCK);
         let seen = check_documents(
-            shared,
+            holder,
             state,
-            Some(store),
+            Some(records),
             documents,
             Some(ids),
             u32::MAX,
@@ -281,7 +287,7 @@ pub fn decide<'d>(
             threads,
             cancel,
         )?;
-        let matches = staged.near(rules, range.clone(), shared.isa(), threads, cancel)?;
+        let matches = staged.near(rules, range.clone(), isa, threads, cancel)?;
         for (i, seen) in range.clone().zip(seen) {
             let id = ids[i];
             if let Some((row, is_same)) = seen.known {

@@ -3,16 +3,16 @@
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use likewise_disk::store::{Evidence, Store};
+use likewise_disk::store::Evidence;
 
 use crate::decide::asked::Asked;
+use crate::decide::holder::{Holder, Records};
 use crate::decide::in_parts;
 use crate::decide::lookup::Lookup;
 use crate::decide::measure::{OwnSet, by_distance, is_better};
 use crate::documents::Documents;
 use crate::error::Error;
 use crate::rules::{Matching, Method};
-use crate::shared::Shared;
 use crate::state::State;
 
 /// How many neighbors are asked for, and how similar.
@@ -113,9 +113,9 @@ impl Lookup<'_> {
     reason = "documents, their range, and means"
 )]
 pub fn neighbors_of(
-    shared: &Shared,
+    holder: &dyn Holder,
     state: &State,
-    own_store: Option<&Store>,
+    own: Option<&dyn Records>,
     documents: &Documents,
     range: Range<usize>,
     nearest: Nearest,
@@ -145,5 +145,5 @@ pub fn neighbors_of(
         lookup.ahead = None;
         Ok(all)
     };
-    in_parts(shared, state, own_store, range, threads, cancel, look)
+    in_parts(holder, state, own, range, threads, cancel, look)
 }

@@ -3,13 +3,13 @@
 use likewise_disk::store::{Event, Evidence};
 
 use crate::decide::asked::{Asked, Near};
+use crate::decide::holder::Holder;
 use crate::decide::lookup::Lookup;
 use crate::decide::measure::OwnSet;
 use crate::decide::near::near_rows;
 use crate::documents::wide;
 use crate::error::Error;
 use crate::rules::Method;
-use crate::shared::Shared;
 use crate::state::Layer;
 use crate::state::in_memory::COLLAPSED;
 use likewise_core::features::digest;
@@ -78,7 +78,7 @@ impl Lookup<'_> {
     pub fn removal(
         &mut self,
         row: u32,
-        shared: &Shared,
+        holder: &dyn Holder,
         cancel: &AtomicBool,
     ) -> Result<Removal, Error> {
         let was_kept = self.is_kept(row)?;
@@ -106,7 +106,7 @@ impl Lookup<'_> {
                         && !self.is_promoted_found(member)?
                     {
                         let mut promoted_tables = std::mem::take(&mut self.pending.promoted_tables);
-                        let stood = self.insert_promoted(&mut promoted_tables, member, shared);
+                        let stood = self.insert_promoted(&mut promoted_tables, member, holder);
                         self.pending.promoted_tables = promoted_tables;
                         stood?;
                     }
@@ -141,7 +141,7 @@ impl Lookup<'_> {
         let known = self.row(row)?;
         let sketch = known.sketch().to_vec();
         let (shape, num_features) = (known.shape(), known.num_features());
-        let (features, weights) = match self.store.content(row)? {
+        let (features, weights) = match self.records.content(row)? {
             Content::Features(features, weights) => (features, weights),
             Content::Text(text) => {
                 let document = self.sketching.text_kind.document(&text);

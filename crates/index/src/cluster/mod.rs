@@ -1,0 +1,22 @@
+//! How does the rule decide on documents that are spread over the servers of a cluster?
+//!
+//! The rule is that of [`crate::decide`]. It works on a state in memory that contains what a client read: all rows that the documents of one operation
+//! can meet, and what operations decided that no server shows yet. [`Decision`] names what must be read, takes it, and decides.
+//! `docs/developers/cluster.md` specifies the protocol around it.
+
+mod answer;
+mod bytes;
+mod decision;
+mod effects;
+mod names;
+mod operation;
+mod record;
+mod rule;
+
+pub use answer::{Answer, AnsweredNeighbor, RemovedRecord};
+pub use decision::{Arrived, Decision, Past, Wanted};
+pub use effects::Effects;
+pub use names::{Names, NamesCost};
+pub use operation::{Kind, Operation};
+pub use record::{Reference, Tag};
+pub use rule::{ClusterRule, Counts};

@@ -1,0 +1,183 @@
+//! What does an operation of the log contain?
+
+use crate::cluster::bytes::{Pack, Unpack};
+use crate::cluster::record::{pack_set, unpack_set};
+use crate::decide::nearest::Nearest;
+use crate::documents::{Documents, StoredDocument};
+use crate::error::Error;
+use crate::rules::Rules;
+
+/// What is to be done. Only additions and removals are in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Decide documents in their order and add them.
+    Add = 0,
+    /// Remove a document.
+    Remove,
+    /// Decide documents, each by itself.
+    Check,
+    /// Find the most similar kept documents.
+    Neighbors,
+    /// Find the document of an id.
+    Get,
+    /// Find the group of a document.
+    Group,
+}
+
+impl Kind {
+    const ALL: [Kind; 6] = [
+        Kind::Add,
+        Kind::Remove,
+        Kind::Check,
+        Kind::Neighbors,
+        Kind::Get,
+        Kind::Group,
+    ];
+}
+
+/// An operation.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    /// What is to be done.
+    pub kind: Kind,
+    /// Documents to add or to ask for.
+    pub documents: Documents,
+    ids: String,
+    id_ends: Vec<usize>,
+    /// What neighbors are asked for.
+    pub nearest: Nearest,
+}
+
+const HAS_TEXTS: u8 = 1;
+const HAS_DIGESTS: u8 = 2;
+
+/// Packs documents to be added or asked for, with their ids where they have some.
+pub fn pack_documents(
+    kind: Kind,
+    rules: &Rules,
+    ids: Option<&[&str]>,
+    documents: &Documents,
+    nearest: Option<Nearest>,
+) -> Vec<u8> {
+    let num = documents.len();
+    let mut packed = Vec::with_capacity(32 + documents.sketches.len() + num * 48);
+    packed.push(kind as u8);
+    if let Some(nearest) = nearest {
+        packed.count(nearest.limit);
+        packed.raw(&nearest.min_similarity.to_le_bytes());
+    }
+    packed.count(num);
+    let has_digests = !documents.feature_digests.is_empty();
+    let has_texts = !documents.text_digests.is_empty();
+    packed.push(u8::from(has_texts) * HAS_TEXTS | u8::from(has_digests) * HAS_DIGESTS);
+    for i in 0..num {
+        let set = documents.set(i);
+        packed.push(documents.shapes[i] << 1 | u8::from(set.is_some()));
+        packed.count(documents.num_features[i] as usize);
+        packed.raw(documents.sketch(i));
+        if has_texts {
+            packed.raw(&documents.text_digests[i].to_le_bytes());
+        }
+        if has_digests && super::record::has_digest(rules, documents.num_features[i]) {
+            packed.raw(&documents.feature_digests[i].to_le_bytes());
+        }
+        if let Some((features, weights)) = set {
+            pack_set(features, weights, &mut packed);
+        }
+        if let Some(ids) = ids {
+            packed.counted(ids[i].as_bytes());
+        }
+    }
+    packed
+}
+
+/// Packs an operation on an id.
+pub fn pack_id(kind: Kind, id: &str) -> Vec<u8> {
+    let mut packed = vec![kind as u8];
+    packed.raw(id.as_bytes());
+    packed
+}
+
+impl Operation {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn unpack(rules: &Rules, packed: &[u8]) -> Result<Self, Error> {
+        let mut unpack = Unpack::new(packed);
+        let kind = Kind::ALL.get(usize::from(unpack.byte()?));
+        let kind = *kind.ok_or(Error::Unreadable)?;
+        let mut operation = Operation {
+            kind,
+            documents: Documents::default(),
+            ids: String::new(),
+            id_ends: Vec::new(),
+            nearest: Nearest {
+                limit: 1,
+                min_similarity: 0.0,
+            },
+        };
+        match kind {
+            Kind::Remove | Kind::Get | Kind::Group => {
+                let id = std::str::from_utf8(unpack.rest()).map_err(|_| Error::Unreadable)?;
+                operation.push_id(id);
+                return Ok(operation);
+            }
+            Kind::Neighbors => {
+                operation.nearest = Nearest {
+                    limit: unpack.count()?,
+                    min_similarity: f64::from_bits(unpack.u64()?),
+                };
+            }
+            Kind::Add | Kind::Check => {}
+        }
+        let num = unpack.count()?;
+        let flags = unpack.byte()?;
+        let (mut features, mut weights) = (Vec::new(), Vec::new());
+        for _ in 0..num {
+            let head = unpack.byte()?;
+            let num_features = unpack.count()? as u32;
+            let sketch = unpack.raw(rules.sketch_bytes())?;
+            let text_digest = match flags & HAS_TEXTS {
+                0 => None,
+                _ => Some(unpack.u64()?),
+            };
+            let has_digest =
+                flags & HAS_DIGESTS != 0 && super::record::has_digest(rules, num_features);
+            let feature_digest = if has_digest { unpack.u128()? } else { 0 };
+            features.clear();
+            weights.clear();
+            if head & 1 == 1 {
+                unpack_set(&mut unpack, &mut features, &mut weights)?;
+            }
+            operation.documents.push_stored(StoredDocument {
+                sketch,
+                shape: head >> 1,
+                num_features,
+                text_digest,
+                feature_digest,
+                set: (head & 1 == 1).then_some((&features, &weights)),
+            });
+            if kind == Kind::Add {
+                operation.push_id(unpack.text()?);
+            }
+        }
+        Ok(operation)
+    }
+
+    fn push_id(&mut self, id: &str) {
+        self.ids.push_str(id);
+        self.id_ends.push(self.ids.len());
+    }
+
+    /// Its ids: of the documents to add, or the one asked for.
+    pub fn ids(&self) -> Vec<&str> {
+        (0..self.id_ends.len()).map(|i| self.id(i)).collect()
+    }
+
+    /// One of its ids.
+    pub fn id(&self, i: usize) -> &str {
+        let begin = if i == 0 { 0 } else { self.id_ends[i - 1] };
+        &self.ids[begin..self.id_ends[i]]
+    }
+}

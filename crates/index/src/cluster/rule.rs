@@ -1,0 +1,198 @@
+//! What decides on a cluster?
+
+use likewise_disk::store::Evidence;
+use likewise_hamming::plan::SearchPlan;
+
+use crate::cluster::answer::Answer;
+use crate::cluster::names::{Names, NamesCost};
+use crate::cluster::operation::{Kind, Operation, pack_documents, pack_id};
+use crate::cluster::record::Record;
+use crate::decide::nearest::Nearest;
+use crate::decide::other_text;
+use crate::documents::{Documents, Sketching};
+use crate::error::Error;
+use crate::keys::Keys;
+use crate::queries::Verdicts;
+use crate::rules::{Method, Rules};
+use crate::state::plan::plan_of_coins;
+
+/// The rule of an index on a cluster: recipe, keys, number of partitions, age limit.
+#[derive(Clone)]
+pub struct ClusterRule {
+    /// Rules and features.
+    pub sketching: Sketching,
+    /// Keys on the servers.
+    pub names: Names,
+    /// Number of partitions.
+    pub partitions: u32,
+    /// Seconds after which a document is gone.
+    pub ttl_s: Option<u64>,
+    /// Band keys, to be copied.
+    pub(crate) keys: Keys,
+    /// How fingerprints in memory are searched.
+    pub(crate) plan: Option<SearchPlan>,
+}
+
+/// What an operation changed in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Documents added.
+    pub added: usize,
+    /// Documents that are kept since; with a removal that of a kept one taken off.
+    pub kept: i64,
+    /// Documents removed.
+    pub gone: usize,
+}
+
+impl ClusterRule {
+    /// A rule.
+    ///
+    /// # Errors
+    /// Those of the plan.
+    pub fn new(
+        sketching: Sketching,
+        names: Names,
+        partitions: u32,
+        ttl_s: Option<u64>,
+    ) -> Result<Self, Error> {
+        let rules = &sketching.rules;
+        let plan = match rules.method {
+            Method::Simhash { bits, within } => Some(plan_of_coins(bits, within)?),
+            Method::Minhash { .. } => None,
+        };
+        Ok(ClusterRule {
+            keys: Keys::new(rules),
+            plan,
+            sketching,
+            names,
+            partitions: partitions.max(1),
+            ttl_s,
+        })
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &Rules {
+        &self.sketching.rules
+    }
+
+    /// What reading costs, by its model.
+    pub fn cost(&self) -> NamesCost {
+        self.names.cost(self.rules())
+    }
+
+    /// The operation that adds documents.
+    pub fn add(&self, ids: &[&str], documents: &Documents) -> Vec<u8> {
+        pack_documents(Kind::Add, self.rules(), Some(ids), documents, None)
+    }
+
+    /// The question for documents.
+    pub fn check(&self, documents: &Documents) -> Vec<u8> {
+        pack_documents(Kind::Check, self.rules(), None, documents, None)
+    }
+
+    /// The question for neighbors.
+    pub fn neighbors(&self, documents: &Documents, nearest: Nearest) -> Vec<u8> {
+        let kind = Kind::Neighbors;
+        pack_documents(kind, self.rules(), None, documents, Some(nearest))
+    }
+
+    /// An operation on an id: a removal, or a question.
+    pub fn of_id(&self, kind: Kind, id: &str) -> Vec<u8> {
+        pack_id(kind, id)
+    }
+
+    /// Reads an operation.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn operation(&self, payload: &[u8]) -> Result<Operation, Error> {
+        Operation::unpack(self.rules(), payload)
+    }
+
+    /// Reads an answer.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn answer(&self, verdict: &[u8]) -> Result<Answer, Error> {
+        Answer::unpack(self.rules(), verdict)
+    }
+
+    /// The ids of records.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn id_of_record(&self, record: &[u8]) -> Result<String, Error> {
+        Ok(Record::unpack(self.rules(), record)?.id)
+    }
+
+    /// Verdicts on the documents of an operation, column by column.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where an id is there with another text; [`Error::Unreadable`].
+    pub fn verdicts(&self, payload: &[u8], row: u32, verdict: &[u8]) -> Result<Verdicts, Error> {
+        let operation = self.operation(payload)?;
+        let all = match self.answer(verdict)? {
+            Answer::Documents(all) if all.len() == operation.documents.len() => all,
+            Answer::OtherText(place) => {
+                let place = place as usize;
+                let id = operation.ids().get(place).copied().unwrap_or_default();
+                return Err(other_text(place, id));
+            }
+            _ => return Err(Error::Unreadable),
+        };
+        let mut verdicts = Verdicts::default();
+        let mut added: Vec<usize> = Vec::new();
+        for (place, decided) in all.into_iter().enumerate() {
+            if operation.kind == Kind::Add {
+                verdicts.rows.push(match decided.added {
+                    true => row + added.len() as u32,
+                    false => decided.reference.row,
+                });
+            }
+            verdicts.added.push(decided.added);
+            if decided.added {
+                added.push(place);
+            }
+            let evidence: Option<Evidence> = decided.verdict.map(|verdict| verdict.evidence);
+            if let Some(evidence) = evidence {
+                let of_batch = || {
+                    let added_there = evidence.kept_row.checked_sub(row)? as usize;
+                    Some(operation.id(*added.get(added_there)?).to_owned())
+                };
+                let id = decided.kept_id.or_else(of_batch);
+                verdicts.kept_ids.push(id.ok_or(Error::Unreadable)?);
+            }
+            verdicts.evidence.push(evidence);
+        }
+        Ok(verdicts)
+    }
+
+    /// What an operation changed in numbers.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`].
+    pub fn counts(&self, verdict: &[u8]) -> Result<Counts, Error> {
+        let mut counts = Counts {
+            added: 0,
+            kept: 0,
+            gone: 0,
+        };
+        match self.answer(verdict)? {
+            Answer::Documents(all) => {
+                for decided in all.iter().filter(|decided| decided.added) {
+                    counts.added += 1;
+                    counts.kept += i64::from(decided.verdict.is_none());
+                }
+            }
+            Answer::Removed(removed) => {
+                counts.gone = 1;
+                counts.kept -= i64::from(removed.record.verdict.is_none());
+                let promoted = removed.changed.iter();
+                let promoted = promoted.filter(|changed| changed.kept_id.is_none());
+                counts.kept += promoted.count() as i64;
+            }
+            _ => {}
+        }
+        Ok(counts)
+    }
+}

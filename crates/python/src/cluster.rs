@@ -1,0 +1,482 @@
+//! The rule of an index on a cluster: what is read, decided and written there.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use likewise_disk::store::Evidence;
+use likewise_index::cluster;
+use likewise_index::cluster::{Answer, Arrived, Kind, Names, Past, Tag};
+use likewise_index::{Documents, Nearest, Sketching, TextKind};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+use crate::door::{parse_isa, run};
+use crate::errors::Failure;
+use crate::features::{FeatureRules, GRAIN_BYTES};
+use crate::index_given::{check_num_ids, list_of};
+use crate::index_recipe::{RecipeParts, sketched_documents};
+use crate::index_shown::{ShownNeighbor, shown_verdicts};
+use crate::texts::{Texts, text_of};
+
+/// An operation of the log, decided: position, nonce, kind, first row, number of rows, second, payload, stored verdict.
+type TailOperation<'py> = (
+    u64,
+    Bound<'py, PyBytes>,
+    u8,
+    u32,
+    u32,
+    u64,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+);
+
+/// Partition, first row, number of rows; then tables, entries, chunks, fields, records and changes, as a partition's `write` takes them.
+type ShownEffects<'py> = (
+    u32,
+    u32,
+    u32,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+    Bound<'py, PyBytes>,
+);
+
+fn asked<T>(result: Result<T, likewise_index::Error>) -> Result<T, Failure> {
+    result.map_err(|error| Failure::index(error, Path::new("index on a cluster")))
+}
+
+fn tag_of(nonce: &[u8]) -> Result<Tag, Failure> {
+    match nonce {
+        [a, b, ..] => Ok([*a, *b]),
+        _ => Err(Failure::parameter("nonce", "has fewer than 2 bytes")),
+    }
+}
+
+/// The rule by which all clients of a cluster decide.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct ClusterRule {
+    rule: Arc<cluster::ClusterRule>,
+}
+
+#[pymethods]
+impl ClusterRule {
+    /// `recipe` and `rules` are those of an index in a directory, `plan` is from `plan_for`.
+    #[new]
+    #[pyo3(signature = (recipe, rules, plan, *, partitions, ttl_seconds=None, isa=None))]
+    fn new(
+        recipe: RecipeParts,
+        rules: Py<FeatureRules>,
+        plan: &[u8],
+        partitions: u32,
+        ttl_seconds: Option<u64>,
+        isa: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let rules_of_recipe = recipe.rules()?;
+        if !(1..=1 << 14).contains(&partitions) {
+            return Err(Failure::parameter(
+                "partitions",
+                format!("{partitions} is outside 1..=16384"),
+            ));
+        }
+        let sketching = Sketching {
+            rules: rules_of_recipe,
+            make_extractor: Arc::new(move |isa| rules.get().extractor(isa)),
+            text_kind: match recipe.takes_tokens {
+                true => TextKind::Tokens,
+                false => TextKind::Text,
+            },
+            isa: parse_isa(isa)?,
+        };
+        let names = asked(Names::unpack(&rules_of_recipe, plan))?;
+        let rule = asked(cluster::ClusterRule::new(
+            sketching,
+            names,
+            partitions,
+            ttl_seconds,
+        ))?;
+        Ok(ClusterRule {
+            rule: Arc::new(rule),
+        })
+    }
+
+    /// The plan of keys for so many documents.
+    #[staticmethod]
+    fn plan_for(
+        py: Python<'_>,
+        recipe: RecipeParts,
+        expected: u64,
+    ) -> Result<Bound<'_, PyBytes>, Failure> {
+        let names = asked(Names::for_expected(&recipe.rules()?, expected))?;
+        Ok(PyBytes::new(py, &names.pack()))
+    }
+
+    /// What a document costs by the model of the plan.
+    fn plan_facts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>, Failure> {
+        let cost = self.rule.cost();
+        let facts = PyDict::new(py);
+        facts.set_item("tables", cost.num_tables)?;
+        facts.set_item("probes", cost.num_probes)?;
+        facts.set_item("candidates", cost.candidates)?;
+        facts.set_item("table_bytes", cost.bytes)?;
+        Ok(facts)
+    }
+
+    /// The operation that adds texts.
+    #[pyo3(signature = (ids, texts, *, threads=1))]
+    fn add<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Texts,
+        texts: &Texts,
+        threads: usize,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        check_num_ids(ids, texts.column.len())?;
+        let packed = run(py, texts.column.num_bytes, |cancel| {
+            let documents = self.sketched(texts, threads, cancel)?;
+            Ok(self.rule.add(&list_of(ids), &documents))
+        })?;
+        Ok(PyBytes::new(py, &packed))
+    }
+
+    /// The operation that adds sketches.
+    fn add_sketches<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Texts,
+        sketches: &Bound<'py, PyAny>,
+        is_empty: &Bound<'py, PyAny>,
+        num_features: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        let documents = sketched_documents(self.rule.rules(), sketches, is_empty, num_features)?;
+        check_num_ids(ids, documents.len())?;
+        Ok(PyBytes::new(py, &self.rule.add(&list_of(ids), &documents)))
+    }
+
+    /// The operation that removes a document.
+    fn remove<'py>(
+        &self,
+        py: Python<'py>,
+        doc_id: &Bound<'py, PyString>,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        self.of_id(py, Kind::Remove, doc_id)
+    }
+
+    /// The question for the document of an id.
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        doc_id: &Bound<'py, PyString>,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        self.of_id(py, Kind::Get, doc_id)
+    }
+
+    /// The question for the group of a document.
+    fn group<'py>(
+        &self,
+        py: Python<'py>,
+        doc_id: &Bound<'py, PyString>,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        self.of_id(py, Kind::Group, doc_id)
+    }
+
+    /// The question for verdicts on texts, each by itself.
+    #[pyo3(signature = (texts, *, threads=1))]
+    fn check<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Texts,
+        threads: usize,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        let packed = run(py, texts.column.num_bytes, |cancel| {
+            Ok(self.rule.check(&self.sketched(texts, threads, cancel)?))
+        })?;
+        Ok(PyBytes::new(py, &packed))
+    }
+
+    /// The question for verdicts on sketches, each by itself.
+    fn check_sketches<'py>(
+        &self,
+        py: Python<'py>,
+        sketches: &Bound<'py, PyAny>,
+        is_empty: &Bound<'py, PyAny>,
+        num_features: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        let documents = sketched_documents(self.rule.rules(), sketches, is_empty, num_features)?;
+        Ok(PyBytes::new(py, &self.rule.check(&documents)))
+    }
+
+    /// The question for the kept documents most similar to texts.
+    #[pyo3(signature = (texts, limit, min_similarity, *, threads=1))]
+    fn neighbors<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Texts,
+        limit: usize,
+        min_similarity: f64,
+        threads: usize,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        let nearest = Nearest {
+            limit,
+            min_similarity,
+        };
+        let packed = run(py, texts.column.num_bytes, |cancel| {
+            let documents = self.sketched(texts, threads, cancel)?;
+            Ok(self.rule.neighbors(&documents, nearest))
+        })?;
+        Ok(PyBytes::new(py, &packed))
+    }
+
+    /// The question for the kept documents most similar to sketches.
+    fn neighbors_of_sketches<'py>(
+        &self,
+        py: Python<'py>,
+        sketches: &Bound<'py, PyAny>,
+        is_empty: &Bound<'py, PyAny>,
+        num_features: &Bound<'py, PyAny>,
+        limit: usize,
+        min_similarity: f64,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        let documents = sketched_documents(self.rule.rules(), sketches, is_empty, num_features)?;
+        let nearest = Nearest {
+            limit,
+            min_similarity,
+        };
+        Ok(PyBytes::new(py, &self.rule.neighbors(&documents, nearest)))
+    }
+
+    /// Rows that the log reserves for an operation.
+    fn num_rows(&self, payload: &[u8]) -> Result<usize, Failure> {
+        let operation = asked(self.rule.operation(payload))?;
+        Ok(match operation.kind {
+            Kind::Add => operation.documents.len(),
+            _ => 0,
+        })
+    }
+
+    /// Ids of an operation.
+    fn ids(&self, payload: &[u8]) -> Result<Vec<String>, Failure> {
+        let operation = asked(self.rule.operation(payload))?;
+        Ok(operation.ids().into_iter().map(str::to_owned).collect())
+    }
+
+    /// Ids of records.
+    fn lost_ids(&self, records: Vec<Bound<'_, PyBytes>>) -> Result<Vec<String>, Failure> {
+        let ids = records
+            .iter()
+            .map(|record| asked(self.rule.id_of_record(record.as_bytes())));
+        ids.collect()
+    }
+
+    /// Begins to decide on an operation. `below` has 16 bytes for each operation of the log below the low mark: nonce, first row, number of rows.
+    #[expect(clippy::too_many_arguments, reason = "what a client knows of the log")]
+    fn decide(
+        &self,
+        py: Python<'_>,
+        payload: &[u8],
+        row: u32,
+        second: u64,
+        nonce: &[u8],
+        tail: Vec<TailOperation<'_>>,
+        low_row: u32,
+        below: &[u8],
+    ) -> Result<ClusterDecision, Failure> {
+        let mut operations = Vec::with_capacity(below.len() / 16);
+        for one in below.chunks_exact(16) {
+            let number =
+                |at: usize| u32::from_le_bytes([one[at], one[at + 1], one[at + 2], one[at + 3]]);
+            operations.push((number(8), number(12), tag_of(one)?));
+        }
+        let mut past = Vec::with_capacity(tail.len());
+        for (_, nonce, _, row, _, second, payload, verdict) in &tail {
+            past.push(Past {
+                row: *row,
+                second: *second,
+                tag: tag_of(nonce.as_bytes())?,
+                payload: payload.as_bytes(),
+                verdict: verdict.as_bytes(),
+            });
+        }
+        let arrived = Arrived {
+            row,
+            second,
+            tag: tag_of(nonce)?,
+            low_row,
+            below: &operations,
+            tail: &past,
+        };
+        let rule = self.rule.clone();
+        let decision = run(py, 0, |_| {
+            asked(cluster::Decision::new(rule, payload, &arrived))
+        })?;
+        Ok(ClusterDecision {
+            decision: Mutex::new(decision),
+        })
+    }
+
+    /// What a decided operation changes: for each partition the arguments of `write`.
+    fn effects<'py>(
+        &self,
+        py: Python<'py>,
+        payload: &[u8],
+        row: u32,
+        second: u64,
+        nonce: &[u8],
+        verdict: &[u8],
+    ) -> Result<Vec<ShownEffects<'py>>, Failure> {
+        let tag = tag_of(nonce)?;
+        let all = run(py, 0, |_| {
+            asked(self.rule.effects(payload, row, second, tag, verdict))
+        })?;
+        let shown = all.into_iter().map(|effects| {
+            (
+                effects.partition,
+                effects.first_row,
+                effects.num_rows,
+                PyBytes::new(py, &effects.tables),
+                PyBytes::new(py, &effects.entries),
+                PyBytes::new(py, &effects.chunks),
+                PyBytes::new(py, &effects.fields),
+                PyBytes::new(py, &effects.records),
+                PyBytes::new(py, &effects.changes),
+            )
+        });
+        Ok(shown.collect())
+    }
+
+    /// A verdict as the index in a directory shows it: columns, the parts of a removal, neighbors, a document, or a group; None for an unknown id.
+    fn answer<'py>(
+        &self,
+        py: Python<'py>,
+        payload: &[u8],
+        row: u32,
+        verdict: &[u8],
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        let shown = |evidence: Evidence| (evidence.similarity, evidence.distance);
+        Ok(match asked(self.rule.answer(verdict))? {
+            Answer::Documents(_) | Answer::OtherText(_) => {
+                let verdicts = asked(self.rule.verdicts(payload, row, verdict))?;
+                let has_distance = self.rule.rules().zero_distance().is_some();
+                shown_verdicts(py, verdicts, has_distance)?.into_any()
+            }
+            Answer::Unknown => py.None().into_bound(py),
+            Answer::Removed(removed) => {
+                let was_kept = removed.record.verdict.is_none();
+                let (mut promoted, mut moved) = (Vec::new(), Vec::new());
+                for changed in removed.changed {
+                    match changed.kept_id {
+                        None => promoted.push(changed.record.id),
+                        Some(kept_id) => moved.push((changed.record.id, kept_id)),
+                    }
+                }
+                (was_kept, promoted, moved).into_pyobject(py)?.into_any()
+            }
+            Answer::Neighbors(all) => {
+                let shown = all.into_iter().map(|found| -> Vec<ShownNeighbor> {
+                    let found = found.into_iter().map(|neighbor| {
+                        let (similarity, distance) = shown(neighbor.verdict.evidence);
+                        (neighbor.id, similarity, distance, neighbor.matches)
+                    });
+                    found.collect()
+                });
+                PyList::new(py, shown.collect::<Vec<_>>())?.into_any()
+            }
+            Answer::Found(row, record, kept_id) => {
+                let evidence = record.verdict.map(|verdict| verdict.evidence);
+                let (similarity, distance) = evidence.map_or((f64::NAN, None), shown);
+                let found = (row, kept_id, similarity, distance, record.second);
+                found.into_pyobject(py)?.into_any()
+            }
+            Answer::Group(leader, is_gone, members) => {
+                (leader, is_gone, members).into_pyobject(py)?.into_any()
+            }
+        })
+    }
+
+    /// Documents added, by how many more are kept, documents removed.
+    fn counts(&self, verdict: &[u8]) -> Result<(usize, i64, usize), Failure> {
+        let counts = asked(self.rule.counts(verdict))?;
+        Ok((counts.added, counts.kept, counts.gone))
+    }
+}
+
+impl ClusterRule {
+    fn of_id<'py>(
+        &self,
+        py: Python<'py>,
+        kind: Kind,
+        doc_id: &Bound<'py, PyString>,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        Ok(PyBytes::new(py, &self.rule.of_id(kind, &text_of(doc_id)?)))
+    }
+
+    fn sketched(
+        &self,
+        texts: &Texts,
+        threads: usize,
+        cancel: &std::sync::atomic::AtomicBool,
+    ) -> Result<Documents, Failure> {
+        let column = texts.column.as_ref();
+        let ranges = column.ranges(GRAIN_BYTES);
+        let sketching = &self.rule.sketching;
+        Ok(sketching.documents(&ranges, |i| column.document(i), threads, cancel)?)
+    }
+}
+
+/// A decision in progress: reads what is wanted until nothing is, then has a verdict.
+#[pyclass(frozen, module = "likewise._native")]
+pub struct ClusterDecision {
+    decision: Mutex<cluster::Decision>,
+}
+
+#[pymethods]
+impl ClusterDecision {
+    /// What must be read now: partition, names of strings, names and fields of hashes. Each partition occurs once.
+    #[allow(clippy::type_complexity)]
+    fn wanted<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> Result<Vec<(u32, Bound<'py, PyBytes>, Bound<'py, PyBytes>)>, Failure> {
+        let round = run(py, 0, |_| asked(self.held().wanted()))?;
+        let shown = round.into_iter().map(|wanted| {
+            let tables = PyBytes::new(py, &wanted.tables);
+            (wanted.partition, tables, PyBytes::new(py, &wanted.records))
+        });
+        Ok(shown.collect())
+    }
+
+    /// Takes what a partition returned, and the changes of its operations below the low mark, in order.
+    fn take(
+        &self,
+        py: Python<'_>,
+        partition: u32,
+        found: Vec<Bound<'_, PyBytes>>,
+        records: Vec<Option<Bound<'_, PyBytes>>>,
+        changes: Vec<Bound<'_, PyBytes>>,
+    ) -> Result<(), Failure> {
+        let found: Vec<&[u8]> = found.iter().map(|bytes| bytes.as_bytes()).collect();
+        let records: Vec<Option<&[u8]>> = records
+            .iter()
+            .map(|bytes| bytes.as_ref().map(|bytes| bytes.as_bytes()))
+            .collect();
+        let changes: Vec<&[u8]> = changes.iter().map(|bytes| bytes.as_bytes()).collect();
+        run(py, 0, |_| {
+            asked(self.held().take(partition, &found, &records, &changes))
+        })
+    }
+
+    /// What was decided.
+    fn verdict<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>, Failure> {
+        match self.held().verdict() {
+            Some(verdict) => Ok(PyBytes::new(py, &verdict)),
+            None => Err(Failure::input("the decision still wants replies")),
+        }
+    }
+}
+
+impl ClusterDecision {
+    fn held(&self) -> std::sync::MutexGuard<'_, cluster::Decision> {
+        self.decision.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
