@@ -139,7 +139,7 @@ class Cluster:
         return f"redis://127.0.0.1:{self.nodes[0].port}"
 
     def masters(self):
-        """The port of the master of each slot, by the first of the nodes that replies."""
+        """Ranges of slots with the port of their master, by the first of the nodes that replies."""
         for node in self.nodes:
             owners = self.owners(node)
             if owners:
@@ -151,19 +151,28 @@ class Cluster:
         try:
             ranges = node.client.execute_command("CLUSTER SLOTS")
         except redis.exceptions.RedisError:
-            return {}
-        return {slot: master[1] for first, last, master, *_ in ranges for slot in range(first, last + 1)}
+            return []
+        return sorted((first, last, master[1]) for first, last, master, *_ in ranges)
+
+    def ports(self):
+        """Ports of the masters."""
+        return {port for _, _, port in self.masters()}
+
+    def port_of(self, tag):
+        """The port of the master of a tag."""
+        slot = key_slot(tag)
+        return next(port for first, last, port in self.masters() if first <= slot <= last)
 
     def owner(self, tag):
         """The master of a tag."""
-        port = self.masters()[key_slot(tag)]
+        port = self.port_of(tag)
         return next(node for node in self.nodes if node.port == port)
 
     def is_healthy(self):
         if not all(node.process.poll() is None and node.is_linked() for node in self.nodes):
             return False
         views = [self.owners(node) for node in self.nodes]
-        return all(view == views[0] for view in views) and len(views[0]) == SLOTS
+        return all(view == views[0] for view in views) and sum(last + 1 - first for first, last, _ in views[0]) == SLOTS
 
     def wait_healthy(self):
         wait_for(self.is_healthy, "the cluster does not recover", 60)
@@ -172,12 +181,12 @@ class Cluster:
 
     def fail_over(self, node):
         """Wait until another has taken over from a node."""
-        wait_for(lambda: node.port not in {*self.masters().values()}, "no replica takes over", 60)
+        wait_for(lambda: node.port not in self.ports(), "no replica takes over", 60)
 
     def move_slot(self, tag, pause_s=0.01):
         """Move one slot to another master, some keys at a time."""
         slot, source = key_slot(tag), self.owner(tag)
-        ports = {*self.masters().values()} - {source.port}
+        ports = self.ports() - {source.port}
         target = next(node for node in self.nodes if node.port in ports)
         target.client.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", source.id)
         source.client.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", target.id)
