@@ -82,6 +82,11 @@ class ModelRule:
     def lost_ids(self, records):
         return [str(marshal.loads(record)[0]) for record in records]
 
+    def counts(self, verdict):
+        effects = marshal.loads(verdict)[1]
+        added = [value for what, _, value in effects if what == ADD_RECORD]
+        return len(added), sum(value[3] is None for value in added), sum(what == GONE for what, *_ in effects)
+
     def answer(self, payload, row, verdict):
         return marshal.loads(verdict)[0]
 

@@ -107,9 +107,10 @@ class Campaign:
             # A replica follows its master also where that comes back empty.
             replicas = 0
         prefix, is_apart = self.prefix(num, apart=rng.random() < 0.7)
+        horizon = rng.choice((8, 64))
         options = Options(
-            bound=rng.choice((8, 64)),
-            horizon=rng.choice((4, 32)),
+            bound=horizon + rng.choice((8, 64)),
+            horizon=horizon,
             wait_s=rng.choice((0.05, 0.3)),
             advance_every=rng.choice((1, 4)),
             tidy_every=rng.choice((2, 8, 16)),
@@ -192,8 +193,18 @@ class Campaign:
         time.sleep(1)
         process.send_signal(signal.SIGCONT)
 
+    def cut(self, target):
+        """Let a master write what its replica does not get; the replica, which is paused."""
+        replica = self.replica_of(target)
+        replica.pause()
+        target.client.execute_command("CLIENT KILL", "TYPE", "replica")
+        time.sleep(0.1 + 0.5 * self.rng.random())
+        return replica
+
     def kill_master(self, target, prefix, num):
+        replica = self.cut(target)
         target.kill()
+        replica.go_on()
         self.cluster.fail_over(target)
         target.start()
 
@@ -204,7 +215,9 @@ class Campaign:
         replica.start()
 
     def pause_master(self, target, prefix, num):
+        replica = self.cut(target)
         target.pause()
+        replica.go_on()
         try:
             self.cluster.fail_over(target)
             time.sleep(self.rng.random())
@@ -225,9 +238,7 @@ class Campaign:
 
     def take_over(self, target, prefix, num):
         """A replica takes over that does not ask, after it was cut off for a while."""
-        replica = self.replica_of(target)
-        replica.pause()
-        time.sleep(0.3)
+        replica = self.cut(target)
         replica.client.close()
         command = b"*3\r\n$7\r\nCLUSTER\r\n$8\r\nFAILOVER\r\n$8\r\nTAKEOVER\r\n"
         connection = redis.connection.Connection("127.0.0.1", replica.port, socket_timeout=5, protocol=2)

@@ -5,6 +5,7 @@ import secrets
 
 import pytest
 
+from likewise.errors import StoreError
 from likewise.index.redis.cluster.log import MARK, START, LogServer, Loss, packed_loss
 from likewise.index.redis.cluster.nodes import Nodes
 from tests.index.store import cluster_model as cluster
@@ -102,7 +103,7 @@ def test_it_says_what_the_model_says(running, seed):
             both.call(cluster.append, both.last, number, at, counter, kind, docs, server=server)
         elif name == "store":
             answer = (number,)
-            server = (position, b"%08d" % nonce, repr(answer))
+            server = (position, b"%08d" % nonce, repr(answer), 1, 1, 0)
             both.call(cluster.store, position, nonce, answer, (), server=server)
         elif name == "written":
             both.call(cluster.written, position, nonce, ((0, (number, 1)),), server=(position, b"%08d" % nonce, "0"))
@@ -143,7 +144,10 @@ def both(running):
 
 def test_a_log_that_was_deleted_is_absent(both):
     both.client.delete(both.prefix + "log")
-    assert both.run("begin", "", "") == [b"absent"]
+    with pytest.raises(StoreError, match="does not exist any more"):
+        both.run("begin", "", "")
+    with pytest.raises(StoreError, match="does not exist any more"):
+        both.server.losses()
 
 
 def test_it_is_created_once_and_described(both):
@@ -163,7 +167,7 @@ def test_bytes_are_bounded_and_given_back(both, bytes_given):
     while (reply := append(appended))[0] == b"ok":
         position, nonce = reply[12:]
         appended += 1
-        both.run("store", position, nonce, b"v")
+        both.run("store", position, nonce, b"v", 1, 1, 0)
         both.run("written", position, nonce, b"m")
         chain = reply[5]
     assert reply[0] == b"full"
@@ -191,7 +195,7 @@ def test_a_client_that_was_away_for_long_is_not_told_that_its_answer_is_lost(bot
     for counter in range(1, 8192):
         nonce = b"%08d" % counter
         both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x", 9000, 1 << 20, 0)
-        both.run("store", counter - 1, b"%08d" % (counter - 1), b"v")
+        both.run("store", counter - 1, b"%08d" % (counter - 1), b"v", 1, 1, 0)
         both.run("written", counter - 1, b"%08d" % (counter - 1), b"m")
         if counter % 64 == 0:
             chain = both.run("begin", counter, "")[5]
@@ -215,7 +219,7 @@ def test_losses_are_bounded_and_each_is_there_once(both):
 def test_what_a_reader_has_is_not_sent_again(both):
     nonce = b"00000001"
     both.run("append", "", "", b"a writer", 0, nonce, 0, 1, b"payload", 100, 250, 0)
-    both.run("store", 0, nonce, b"verdict")
+    both.run("store", 0, nonce, b"verdict", 1, 1, 0)
     version = both.run("begin", "", "")[7]
     everything = both.server._call("begin", 0, 0, 0, version, "", "")
     known = both.server._call("begin", 0, 1, 0, version, "", "")

@@ -88,6 +88,13 @@ class Client:
     num_partitions : int
     rule : Rule
     options : Options
+
+    Attributes
+    ----------
+    num_helped : int
+        Operations of others that this client decided, since their verdict was overdue.
+    num_repaired : int
+        Partitions whose lost writes it wrote again.
     """
 
     def __init__(
@@ -104,6 +111,7 @@ class Client:
         self._is_complete = True
         self._seen: dict[bytes, float] = {}
         self._lock = threading.Lock()
+        self.num_helped = self.num_repaired = 0
 
     # Operations.
 
@@ -181,6 +189,11 @@ class Client:
     def losses(self) -> list[Loss]:
         """Return operations whose loss any client found."""
         return self._log.losses()
+
+    def log(self) -> Log:
+        """Return the log as it is now."""
+        with self._lock:
+            return self._again()
 
     # What was answered.
 
@@ -279,12 +292,15 @@ class Client:
         """Decide and store the first operation without a verdict, at most at `limit`."""
         position = next(at for at in range(log.mark, limit + 1) if log.there(at).verdict is None)
         operation = log.there(position)
-        if operation.writer != self._name and not self._has_waited(operation.nonce):
-            return self._again()
+        if operation.writer != self._name:
+            if not self._has_waited(operation.nonce):
+                return self._again()
+            self.num_helped += 1
         log, verdict = self._verdict(log, position, operation.payload, operation.row, operation.second, operation.nonce)
         if verdict is None:
             return log
-        status, log, _ = self._log.ask("store", position, operation.nonce, verdict)
+        counts = self.rule.counts(verdict)
+        status, log, _ = self._log.ask("store", position, operation.nonce, verdict, *counts)
         if status in (BEHIND, LOST):
             return self._again(is_whole=True)
         return log
@@ -374,6 +390,7 @@ class Client:
             marks += found.values()
         reply = self._partitions.call([self._partitions.verify(part, marks)])[0]
         if not reply.more[0]:
+            self.num_repaired += 1
             self._log.ask("reconfirm", part, old, reply.mark, writes=True)
 
     # Upkeep.

@@ -124,6 +124,8 @@ if verb == 'store' then
     also_when_full()
     redis.call('HSET', verdicts, position, verdict)
     redis.call('HINCRBY', log, 'bytes', #verdict)
+    -- Documents added, those of them that are new, and documents removed.
+    for i, name in ipairs({'added', 'new', 'gone'}) do redis.call('HINCRBY', log, name, ARGV[8 + i]) end
   end
   return whole('ok')
 end

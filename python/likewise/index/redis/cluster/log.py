@@ -160,7 +160,10 @@ class LogServer:
         self._is_doubted = False
 
     def _call(self, *arguments: Any, writes: bool = False) -> list[Any]:  # noqa: ANN401 - bytes, strings, integers
-        return self._nodes.call([Request(self._script, self._keys, arguments, writes)])[0]  # type: ignore[no-any-return]
+        reply: list[Any] = self._nodes.call([Request(self._script, self._keys, arguments, writes)])[0]
+        if reply[0] == b"absent":
+            raise StoreError("the index does not exist any more")
+        return reply
 
     def create(self, partitions: int, fields: dict[str, str | bytes | int]) -> bool:
         """Create the log of a new index, with fields that describe it; False where there is one."""
@@ -222,8 +225,6 @@ class LogServer:
     @staticmethod
     def _heard(known: Log | None, reply: list[Any]) -> Log | None:
         """Return the log that a reply leads to, or None where what is known is not what the server has."""
-        if reply[0] == b"absent":
-            raise StoreError("the index does not exist any more")
         _, low, mark, end, row, chain, second, version, confirmed, start, value, items = reply[:12]
         if known is None:
             if start != low:

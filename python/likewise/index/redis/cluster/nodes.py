@@ -26,6 +26,9 @@ try:
 except ImportError as error:
     raise MissingExtra("redis", "an index on a Redis or Valkey server") from error
 
+# Policies that never drop keys without an expiry time of their own, of which an index has none.
+_SAFE_POLICIES = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
+_OLDEST = (6, 0)
 _FIRST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 0.2
 # What a node says while a failover, a move of slots, or a start is not finished. It is asked again.
@@ -81,6 +84,13 @@ class Nodes:
         How long requests are repeated: at least what a failover takes.
     replicas : int
         Replicas that must have each write.
+
+    Attributes
+    ----------
+    name : str
+        The server of the URL and its database, without a password.
+    num_repeated : int
+        Requests that were sent again.
     """
 
     def __init__(self, url: str, timeout_s: float = 5.0, patience_s: float = 30.0, replicas: int = 0) -> None:
@@ -113,6 +123,7 @@ class Nodes:
         self._slots: list[Address] | None = None
         self._known: list[Address] = [self._first]
         self._process = os.getpid()
+        self.num_repeated = 0
 
     # Connections.
 
@@ -213,6 +224,25 @@ class Nodes:
             raise self._error(error) from error
         return self._slots or []
 
+    def check(self) -> None:
+        """Raise StoreError if a master is too old, or would drop keys when it is full."""
+        for address in self.addresses:
+            try:
+                lines = self.command(address, "INFO").decode(errors="replace").splitlines()
+            except (refusals.RedisError, OSError) as error:
+                raise self._error(error) from error
+            info = dict(line.split(":", 1) for line in lines if ":" in line)
+            version = tuple(int(part) for part in info.get("redis_version", "0").split(".")[:2])
+            place = address if isinstance(address, str) else "{}:{}".format(*address)
+            if version < _OLDEST:
+                raise StoreError(f"the server at {place} is version {info['redis_version']}; 6.0 or later is needed")
+            policy = info.get("maxmemory_policy", "noeviction")
+            if policy not in _SAFE_POLICIES:
+                raise StoreError(
+                    f"the server at {place} may evict any key when memory is full (maxmemory-policy {policy}). "
+                    "Lost keys cause wrong verdicts. Set noeviction"
+                )
+
     # Calls.
 
     def call(self, requests: Sequence[Request]) -> list[Any]:
@@ -234,6 +264,7 @@ class Nodes:
             if problem is None:
                 return replies
             left = [i for i in left if replies[i] is None]
+            self.num_repeated += len(left)
             if isinstance(problem, refusals.NoScriptError):
                 continue
             if time.monotonic() > end or isinstance(problem, refusals.AuthenticationError):

@@ -61,6 +61,9 @@ class Rule(Protocol):
     def num_rows(self, payload: bytes) -> int:
         """Return the number of rows that an operation takes."""
 
+    def counts(self, verdict: bytes) -> tuple[int, int, int]:
+        """Return how many documents a verdict adds, how many of them are new, and how many it removes."""
+
     def ids(self, payload: bytes) -> list[str]:
         """Return the ids that an operation adds or removes."""
 
