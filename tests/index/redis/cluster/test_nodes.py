@@ -80,7 +80,7 @@ def test_a_wrong_password_is_an_error_at_once(start, connect):
     server = start()
     server.client.config_set("requirepass", "secret")
     begin = time.monotonic()
-    with pytest.raises(StoreError, match="denies access|cannot be reached") as caught:
+    with pytest.raises(StoreError, match=r"denies access|cannot be reached") as caught:
         new_log(connect(server.url.replace("unix://", "unix://:other@"), 5.0, 60.0))
     assert time.monotonic() - begin < 30
     assert "other" not in str(caught.value)

@@ -225,7 +225,8 @@ class Client:
     def _after(self, log: Log, position: int) -> None:
         """Move W, and fold the partitions, now and then."""
         if (position + 1) % self.options.tidy_every == 0:
-            self._tidy()
+            # What others are at is left to them: there is always something.
+            self._tidy(finishes=False)
         elif (position + 1) % self.options.advance_every == 0:
             self._move(log)
 
@@ -436,10 +437,10 @@ class Client:
             marks = marks_of(operation.marks or b"") | found
             self._log.ask("written", position, operation.nonce, packed_marks(marks), writes=True)
 
-    def _tidy(self) -> Log:
+    def _tidy(self, *, finishes: bool = True) -> Log:
         """Finish what is behind, move W, fold the partitions, and trim the log."""
         log = self._again()
-        for position in range(log.mark, log.end):
+        for position in range(log.mark, log.end if finishes else log.mark):
             operation = log.there(position)
             if operation.marks is None:
                 return self._complete(log, position, operation.nonce)[0]
