@@ -6,7 +6,7 @@ It decides for every recipe of an index in a directory. It cannot list its docum
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ from likewise.index.redis.cluster.nodes import Nodes
 from likewise.index.verdicts import Document, Group, Neighbor, Removal, Verdict, Verdicts
 from likewise.recipe.recipe import Recipe
 from likewise.stages.documents import document_batches
-from likewise.stages.sketch import batch_of_one
+from likewise.stages.sketch import Sketches, batch_of_one
 
 FORMAT = 1
 # Documents of one operation.
@@ -195,8 +195,8 @@ class ClusterIndex:
     def check_batch(self, texts: Any) -> Verdicts:  # noqa: ANN401 - lists, Arrow data, iterables
         """Return the verdict that each document would get now, without adding any of them."""
         parts = [
-            self._verdicts(self._client.ask(self._rule.check(part, threads=self._threads)), None)
-            for batch in document_batches(texts, self._recipe)
+            self._verdicts(self._client.ask(self._checked_payload(part)), None)
+            for batch in self._batches(texts)
             for _, part in _parts(batch)
         ]
         return Verdicts.concatenate(parts) if parts else Verdicts.none(self._measure)
@@ -219,14 +219,17 @@ class ClusterIndex:
         """
         parts = []
         first = 0
-        for column, batch in paired(ids, document_batches(texts, self._recipe)):
-            names = column.to_list()
+        for names, batch in paired(ids, self._batches(texts)):
             for start, part in _parts(batch):
-                some = names[start : start + len(part)]
+                is_all = len(part) == len(batch)
+                some = names if is_all else names.take(np.arange(start, start + len(part), dtype=np.int64))
                 with rows_from(first + start):
-                    payload = self._rule.add(_native.Texts.from_list(some), part, threads=self._threads)
-                    parts.append(self._verdicts(self._client.operate(ADD, payload), some))
-            first += len(names)
+                    if isinstance(part, Sketches):
+                        payload = self._rule.add_sketches(some, *self._columns(part))
+                    else:
+                        payload = self._rule.add(some, part, threads=self._threads)
+                    parts.append(self._verdicts(self._client.operate(ADD, payload), some.to_list()))
+            first += len(batch)
         return Verdicts.concatenate(parts) if parts else Verdicts.none(self._measure)
 
     add_batch = check_and_add_batch
@@ -274,9 +277,9 @@ class ClusterIndex:
         k, least = check_nearest(k, min_similarity)
         found = [
             neighbors
-            for batch in document_batches(texts, self._recipe)
+            for batch in self._batches(texts)
             for _, part in _parts(batch)
-            for neighbors in self._client.ask(self._rule.neighbors(part, k, least, threads=self._threads))
+            for neighbors in self._client.ask(self._neighbors_payload(part, k, least))
         ]
         return [
             [
@@ -320,6 +323,27 @@ class ClusterIndex:
             },
         }
 
+    def _batches(self, texts: Any) -> Iterable[_native.Texts | Sketches]:  # noqa: ANN401
+        return [texts] if isinstance(texts, Sketches) else document_batches(texts, self._recipe)
+
+    def _columns(self, sketches: Sketches) -> tuple[Any, Any, Any]:
+        if not self._recipe.is_distance_only:
+            raise InvalidInput("this index compares features, which sketches do not contain; pass texts")
+        sketches.check_same_recipe(self._recipe)
+        flat = np.ascontiguousarray(sketches.array).reshape(-1).view(np.uint8)
+        is_empty = np.ascontiguousarray(sketches.is_empty).view(np.uint8)
+        return flat, is_empty, np.ascontiguousarray(sketches.num_features, np.uint32)
+
+    def _checked_payload(self, part: _native.Texts | Sketches) -> bytes:
+        if isinstance(part, Sketches):
+            return self._rule.check_sketches(*self._columns(part))
+        return self._rule.check(part, threads=self._threads)
+
+    def _neighbors_payload(self, part: _native.Texts | Sketches, k: int, least: float) -> bytes:
+        if isinstance(part, Sketches):
+            return self._rule.neighbors_of_sketches(*self._columns(part), k, least)
+        return self._rule.neighbors(part, k, least, threads=self._threads)
+
     @property
     def _measure(self) -> str:
         measure = self._recipe.measure
@@ -334,14 +358,17 @@ def _is_kept(stored: dict[bytes, bytes], name: str) -> bool:
     return b"companion:" + name.encode() in stored
 
 
-def _parts(batch: _native.Texts) -> Iterator[tuple[int, _native.Texts]]:
-    """Split a batch into operations: (first row, texts)."""
+def _parts(batch: _native.Texts | Sketches) -> Iterator[tuple[int, _native.Texts | Sketches]]:
+    """Yield a batch in parts of at most one operation, each with the number of its first document."""
     if len(batch) <= MAX_BATCH:
         yield 0, batch
         return
     for start in range(0, len(batch), MAX_BATCH):
-        rows = np.arange(start, min(len(batch), start + MAX_BATCH), dtype=np.uint32)
-        yield start, batch.take(rows)
+        stop = min(len(batch), start + MAX_BATCH)
+        if isinstance(batch, Sketches):
+            yield start, batch[start:stop]
+        else:
+            yield start, batch.take(np.arange(start, stop, dtype=np.int64))
 
 
 def _known(found: Any, doc_id: str) -> Any:  # noqa: ANN401 - an answer of the rule

@@ -1,6 +1,5 @@
 """The decision as the steps of a client use it: contents are bytes that only the rule knows."""
 
-from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 # Position, nonce, kind, row, number of rows, second, payload, verdict.
@@ -31,7 +30,7 @@ class Rule(Protocol):
         row: int,
         second: int,
         nonce: bytes,
-        tail: Sequence[Decided],
+        tail: list[Decided],
         low_row: int,
         below: bytes,
     ) -> Decision:
