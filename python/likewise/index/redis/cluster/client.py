@@ -1,6 +1,6 @@
-"""The steps of a client, in the order of docs/developers/cluster.md.
+"""The steps of a client, as specified in docs/developers/cluster.md.
 
-``tests/index/store/cluster_model.py`` has the same steps, call by call, under a scheduler that fails them.
+``tests/index/store/cluster_model.py`` is a model of the same steps, run by a scheduler that injects failures.
 """
 
 import secrets
@@ -33,7 +33,7 @@ from likewise.index.redis.cluster.nodes import Nodes
 from likewise.index.redis.cluster.partition import CLASH, OLD, STALE, Entry, Partitions, Reply, entry_of
 from likewise.index.redis.cluster.rule import Decided, Rule
 
-# Ids of acknowledged operations that a client remembers, to name those that are lost.
+# Number of acknowledged ids that a client remembers, so that it can name lost ones.
 MAX_IDS = 50_000
 _FIRST_PAUSE_S = 0.0005
 _LONGEST_PAUSE_S = 0.02
@@ -49,11 +49,11 @@ class Options(NamedTuple):
     bound, bound_bytes : int
         Operations that the log may hold, and their bytes.
     horizon : int
-        Operations that the log keeps behind W: more than a failover may lose.
+        Operations that the log keeps below W. Should exceed the number that a failover may lose.
     wait_s : float
-        How long a client waits for the verdict of another before it decides itself.
+        Seconds that a client waits for the verdict of another client before it decides itself.
     advance_every, tidy_every : int
-        Operations after which W is moved, and partitions are folded.
+        Number of operations between moves of W, and between folds.
     """
 
     bound: int = 4096
@@ -65,11 +65,11 @@ class Options(NamedTuple):
 
 
 class BeyondRepair(StoreError):
-    """More was lost than the log can restore."""
+    """The servers lost more than the log can restore."""
 
 
 class Answered(NamedTuple):
-    """An acknowledged operation: the position and the value of the chain behind it, and what it did."""
+    """An acknowledged operation: the position and chain value after it, its ids, and its kind."""
 
     position: int
     chain: bytes
@@ -78,7 +78,7 @@ class Answered(NamedTuple):
 
 
 class Client:
-    """One client of an index; threads take turns.
+    """One client of an index. Threads can share it; they take turns.
 
     Parameters
     ----------
@@ -92,9 +92,9 @@ class Client:
     Attributes
     ----------
     num_helped : int
-        Operations of others that this client decided, since their verdict was overdue.
+        Operations of other clients that this client decided because their verdict was overdue.
     num_repaired : int
-        Partitions whose lost writes it wrote again.
+        Partitions whose lost writes this client wrote again.
     """
 
     def __init__(
@@ -121,9 +121,9 @@ class Client:
         Raises
         ------
         LostWrites
-            If a failover lost what this client had answered before. Nothing was changed.
+            If a failover lost earlier answers of this client. The call changed nothing.
         BeyondRepair
-            If more was lost than can be restored.
+            If the servers lost more than can be restored.
         StoreError
             If a server cannot be reached.
         """
@@ -147,7 +147,7 @@ class Client:
                 position, nonce = more
                 log, operation = self._complete(log, position, nonce)
                 if operation is None:
-                    # Lost, or finished and trimmed by others: the ids tell which.
+                    # A failover dropped it, or others finished and trimmed it. Its ids show which.
                     continue
                 assert operation.verdict is not None
                 chain = log.chain(position + 1)
@@ -157,7 +157,7 @@ class Client:
                 return self.rule.answer(payload, operation.row, operation.verdict)
 
     def ask(self, payload: bytes) -> Any:  # noqa: ANN401 - the rule's answer
-        """Return the rule's answer to a question that changes nothing, as of the end of the log.
+        """Return the answer to a question that changes nothing, as of the end of the log.
 
         Raises
         ------
@@ -187,7 +187,7 @@ class Client:
                     return log
 
     def losses(self) -> list[Loss]:
-        """Return operations whose loss any client found."""
+        """Return the lost operations that any client found."""
         return self._log.losses()
 
     def log(self) -> Log:
@@ -195,7 +195,7 @@ class Client:
         with self._lock:
             return self._again()
 
-    # What was answered.
+    # Acknowledged operations.
 
     @property
     def _last(self) -> tuple[int, bytes] | tuple[bytes, bytes]:
@@ -209,7 +209,7 @@ class Client:
             self._is_complete = False
 
     def _raise_lost(self) -> NoReturn:
-        """Report what was answered and is not there any more; what is left is named from now on."""
+        """Raise LostWrites for answers that the log no longer contains, and forget them."""
         lost: list[Answered] = []
         while self._answered:
             if self._log.ask("begin", *self._last).status != GONE_BACK:
@@ -223,9 +223,9 @@ class Client:
         raise LostWrites(self._place, [*dict.fromkeys(doc_ids)], removed, is_complete=is_complete)
 
     def _after(self, log: Log, position: int) -> None:
-        """Move W, and fold the partitions, now and then."""
+        """Move W or fold the partitions if it is their turn."""
         if (position + 1) % self.options.tidy_every == 0:
-            # What others are at is left to them: there is always something.
+            # Leave pending operations to their clients: under load, there is always one.
             self._tidy(finishes=False)
         elif (position + 1) % self.options.advance_every == 0:
             self._move(log)
@@ -238,7 +238,7 @@ class Client:
         return self._log.ask("begin", b"", b"").log
 
     def _complete(self, log: Log, position: int, nonce: bytes) -> tuple[Log, Operation | None]:
-        """Decide, store and write an operation; None where it is not there."""
+        """Decide, store and write an operation. Return None for it if the log does not contain it."""
         is_own = False
         while True:
             operation = log.at(position)
@@ -247,7 +247,7 @@ class Client:
             if operation.verdict is None:
                 log = self._decide_next(log, position)
                 continue
-            # Others may have written: replicas confirm only writes of one's own connection, so it is written once more.
+            # WAIT covers only writes of its own connection, so marks stored by another client are stored again.
             if operation.marks is not None and is_own:
                 return log, operation
             marks: Marks | bytes | None
@@ -269,7 +269,7 @@ class Client:
             is_own = True
 
     def _write_effects(self, position: int, operation: Operation, only: int | None = None) -> Marks | bytes | None:
-        """Write; marks by partition, OLD where the position is below a fold, or None where it must be tried again."""
+        """Return the marks of the writes, OLD if the position is below a fold, or None if it must be tried again."""
         assert operation.verdict is not None
         effects = [
             of_part
@@ -290,7 +290,7 @@ class Client:
         return {part: reply.mark for (part, *_), reply in zip(effects, replies, strict=True)}
 
     def _decide_next(self, log: Log, limit: int) -> Log:
-        """Decide and store the first operation without a verdict, at most at `limit`."""
+        """Decide and store the first operation without a verdict, up to position `limit`."""
         position = next(at for at in range(log.mark, limit + 1) if log.there(at).verdict is None)
         operation = log.there(position)
         if operation.writer != self._name:
@@ -307,7 +307,7 @@ class Client:
         return log
 
     def _has_waited(self, nonce: bytes) -> bool:
-        """Whether the verdict of another client is overdue; waits a little where it is not."""
+        """Return whether the verdict of another client is overdue. Sleep briefly if it is not."""
         now = time.monotonic()
         if len(self._seen) > 2 * self.options.bound:
             self._seen.clear()
@@ -320,7 +320,7 @@ class Client:
     def _verdict(
         self, log: Log, position: int, payload: bytes, row: int, second: int, nonce: bytes
     ) -> tuple[Log, bytes | None]:
-        """Decide on the state before a position; None where it must be tried again with the log that is returned."""
+        """Decide on the state before a position. Return None if it must be tried again with the returned log."""
         tail: list[Decided] = []
         for at in range(log.mark, position):
             one = log.there(at)
@@ -352,14 +352,14 @@ class Client:
                 return self._again(), None
         return log, decision.verdict()
 
-    # What was lost.
+    # Losses.
 
     def _check_depth(self, log: Log, part: int, reply: Reply) -> None:
         if reply.fold < log.low:
             raise BeyondRepair(f"partition {part} lost writes that the log does not have any more; rebuild the index")
 
     def _report(self, log: Log, stale: list[tuple[int, Entry]]) -> None:
-        """Report and purge effects of operations that this log, which was read after them, does not have."""
+        """Report and purge effects of operations that are not in the log. The log must have been read after the effects."""
         lost = [one for one in stale if one[1].position >= log.low and not log.has(*one[1])]
         if not lost:
             return
@@ -368,12 +368,12 @@ class Client:
         for (_, entry), reply in zip(lost, replies, strict=True):
             ids.setdefault(entry, []).extend(self.rule.lost_ids(reply.more[0]))
         losses = [Loss(*entry, tuple(dict.fromkeys(of_entry))) for entry, of_entry in ids.items()]
-        # Reported first: who stops now leaves the effects to be found again.
+        # Report before purging: if this client stops in between, another one finds the effects again.
         self._log.ask("report", *map(packed_loss, losses), writes=True)
         self._partitions.call([self._partitions.purge(*one) for one in lost])
 
     def _repair(self, part: int) -> None:
-        """Write again what a partition lost below W."""
+        """Write again the effects below W that a partition lost."""
         log = self._again()
         old = log.confirmed[part]
         reply = self._partitions.call([self._partitions.verify(part, [old])])[0]
@@ -397,7 +397,7 @@ class Client:
     # Upkeep.
 
     def _move(self, log: Log) -> Log:
-        """Move W over what is written."""
+        """Move W past the written operations."""
         to = log.mark
         while (operation := log.at(to)) is not None and operation.marks is not None:
             to += 1
@@ -438,7 +438,7 @@ class Client:
             self._log.ask("written", position, operation.nonce, packed_marks(marks), writes=True)
 
     def _tidy(self, *, finishes: bool = True) -> Log:
-        """Finish what is behind, move W, fold the partitions, and trim the log."""
+        """Finish pending operations, move W, fold the partitions, and trim the log."""
         log = self._again()
         for position in range(log.mark, log.end if finishes else log.mark):
             operation = log.there(position)
@@ -450,7 +450,7 @@ class Client:
             to = log.mark
         if to <= log.low:
             return log
-        # What is final must not be ahead of a log that a failover brings back.
+        # Final data must not be ahead of a log that a failover brings back.
         log = self._log.ask("touch", writes=True).log
         chain = log.chain(to)
         if not log.low < to <= log.mark or chain is None:
@@ -475,7 +475,7 @@ class Client:
                 log = self._again()
                 _must_fit(log, part, reply)
                 return log
-        # What every partition had folded before this: a failover that drops the last fold can still be repaired.
+        # Trim only to the previous folds, so that a partition that loses its last fold can be repaired.
         low = min(reply.fold for reply in replies)
         value = log.chain(low)
         if low > log.low and value is not None:
@@ -488,12 +488,12 @@ def _pairs(flat: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
 
 
 def _is_current(log: Log, reply: Reply) -> bool:
-    """Whether a partition is of the history of this log, and not ahead of it."""
+    """Return whether a partition belongs to the history of the log and is not ahead of it."""
     return reply.fold <= log.mark and log.chain(reply.fold) == reply.chain
 
 
 def _must_fit(log: Log, part: int, reply: Reply) -> None:
-    """Raise where the log, which was read after a partition, went back behind what is final there."""
+    """Raise BeyondRepair if the log, read after a partition, is older than the final data there."""
     is_known = reply.fold >= log.low
     if reply.fold > log.mark or (is_known and log.chain(reply.fold) != reply.chain):
         raise BeyondRepair(f"the log lost operations that are final in partition {part}; rebuild the index")

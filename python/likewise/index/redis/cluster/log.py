@@ -1,7 +1,7 @@
-"""The log as a client sees it: requests to its script, and what their replies say.
+"""The client side of the log: requests to its script, and their replies.
 
-A client keeps the operations that it has seen, and asks for what is new. The chain over all nonces proves that what it
-keeps is what the server has.
+A client keeps the operations that it has seen and requests only new ones. The chain over all nonces proves that the kept
+operations are those on the server.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ _HEAD = struct.Struct("<8sIIIB8s")
 _NAMES = ("log", "operations", "verdicts", "marks", "chains", "confirmed", "counters", "losses")
 _LOSS = struct.Struct("<Q8s")
 
-# The answers of scripts.
+# Statuses returned by the scripts.
 OK, LOST, BEHIND, FULL, GONE_BACK, AGED, CONFLICT = (
     b"ok",
     b"lost",
@@ -34,7 +34,7 @@ Marks: TypeAlias = dict[int, bytes]
 
 
 class Operation(NamedTuple):
-    """One batch of documents, or one removal; `verdict` and `marks` are None until they are stored."""
+    """One batch of documents or one removal. `verdict` and `marks` are None until they are stored."""
 
     nonce: bytes
     row: int
@@ -48,7 +48,7 @@ class Operation(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """An operation that a failover took out of the log after it was answered, and the ids to give again."""
+    """An answered operation that a failover removed from the log, and the ids to give again."""
 
     position: int
     nonce: bytes
@@ -74,7 +74,7 @@ def marks_of(packed: bytes) -> Marks:
 
 
 class Log:
-    """What one reply says of the log, with the operations from `low` (H) on. Never changed.
+    """The state of the log after one reply, with the operations from `low` (H) on. Immutable.
 
     Attributes
     ----------
@@ -109,11 +109,11 @@ class Log:
         self.end = low + len(operations)
 
     def at(self, position: int) -> Operation | None:
-        """Return an operation, or None where it is not there."""
+        """Return an operation, or None if the log does not contain the position."""
         return self.operations[position - self.low] if self.low <= position < self.end else None
 
     def there(self, position: int) -> Operation:
-        """Return an operation that is there."""
+        """Return an operation that the log contains."""
         if not self.low <= position < self.end:
             raise IndexError(position)
         return self.operations[position - self.low]
@@ -124,17 +124,17 @@ class Log:
         return operation is not None and operation.nonce == nonce
 
     def chain(self, position: int) -> bytes | None:
-        """Return the value of the chain before a position, or None where it is not known."""
+        """Return the chain value before a position, or None if it is not known."""
         return self.chains[position - self.low] if self.low <= position <= self.end else None
 
     @property
     def row_at_mark(self) -> int:
-        """The first row that no operation below W has."""
+        """The first row after the operations below W."""
         return self.row if self.mark == self.end else self.there(self.mark).row
 
 
 class Reply(NamedTuple):
-    """The status, the log, and what a script adds."""
+    """The status, the log, and the values specific to the script."""
 
     status: bytes
     log: Log
@@ -142,7 +142,7 @@ class Reply(NamedTuple):
 
 
 class LogServer:
-    """Calls of the log's script, for one client; not for several threads.
+    """Calls of the log script for one client. Not thread-safe.
 
     Parameters
     ----------
@@ -166,18 +166,18 @@ class LogServer:
         return reply
 
     def create(self, partitions: int, fields: dict[str, str | bytes | int]) -> bool:
-        """Create the log of a new index, with fields that describe it; False where there is one."""
+        """Create the log of a new index with fields that describe it. Return False if it exists."""
         flat = [part for name, value in fields.items() for part in (name, value)]
         return bool(self._call("create", partitions, *flat, writes=True)[0] == OK)
 
     def fields(self) -> dict[bytes, bytes]:
-        """Return the fields of an index, none where there is none."""
+        """Return the fields of an index, or an empty dict if it does not exist."""
         key = self._keys[0]
         flat = self._nodes.call([Request(_FIELDS, (key,), ())])[0]
         return dict(zip(flat[::2], flat[1::2], strict=True))
 
     def losses(self) -> list[Loss]:
-        """Return the losses that were found, the oldest first."""
+        """Return the losses found so far, oldest first."""
         found = []
         for packed in self._call("losses", 0, 0, 0, b"")[1]:
             if packed:
@@ -187,7 +187,7 @@ class LogServer:
         return found
 
     def ask(self, verb: str, *arguments: Any, writes: bool = False) -> Reply:  # noqa: ANN401
-        """Call a script, and return its status with the log after it."""
+        """Call a script and return its status with the log after the call."""
         known = self._known
         reply = self._call(verb, *self._asked(known), *arguments, writes=writes)
         self._is_doubted = False
@@ -201,14 +201,14 @@ class LogServer:
         return Reply(reply[0], log, reply[12:])
 
     def doubt(self) -> None:
-        """Ask again for what is stored of all operations: others change marks, and a failover drops them and verdicts.
+        """Request the verdicts and marks of all operations with the next call.
 
-        The chain of the nonces does not say so.
+        Other clients can replace marks, and a failover can drop marks and verdicts. Neither changes the chain.
         """
         self._is_doubted = True
 
     def _asked(self, known: Log | None) -> tuple[Any, ...]:
-        """From where on operations are asked for; before which their content, and their verdicts, are known."""
+        """Return the first requested position, the ends of known payloads and of known verdicts, and the known version."""
         if known is None:
             return 0, 0, 0, b""
         start = known.end
@@ -224,7 +224,7 @@ class LogServer:
 
     @staticmethod
     def _heard(known: Log | None, reply: list[Any]) -> Log | None:
-        """Return the log that a reply leads to, or None where what is known is not what the server has."""
+        """Return the log after a reply, or None if the known operations are not those on the server."""
         _, low, mark, end, row, chain, second, version, confirmed, start, value, items = reply[:12]
         if known is None:
             if start != low:

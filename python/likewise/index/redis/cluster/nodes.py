@@ -1,10 +1,10 @@
-"""The servers: one, or the nodes of a cluster, each with a connection of its own.
+"""Connections to one server, or to the nodes of a cluster.
 
-A call sends requests for any number of keys to all nodes at once, and repeats those that had no reply: after a closed
-connection, a failover, or while a slot is moved. So each script can be repeated.
+A call sends requests to all nodes at once, and repeats those without a reply: after a closed connection, during a
+failover, or while a slot is moved. Therefore each script can be repeated.
 
-With replication, WAIT follows the writes on the connection that wrote: a reply of such a call means that a replica has
-all that it wrote. Where the connection breaks before, all is written again.
+With replicas, WAIT follows the writes on their connection, so a reply means that the replicas have these writes. If the
+connection closes before, the writes are repeated.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _SAFE_POLICIES = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random
 _OLDEST = (6, 0)
 _FIRST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 0.2
-# What a node says while a failover, a move of slots, or a start is not finished. It is asked again.
+# Errors during a failover, a move of slots, or a start. The request is repeated.
 _PASSING = ("MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "READONLY", "UNKILLABLE", "NOREPLICAS")
 _PASSING_WORDS = ("non local key", "WAIT cannot be used with replica", "hash slot not served", "Hash slot not served")
 
@@ -39,7 +39,7 @@ Address: TypeAlias = tuple[str, int] | str
 
 
 class Script(NamedTuple):
-    """A Lua script, with the name that servers keep it under."""
+    """A Lua script and its SHA-1, by which servers know it."""
 
     source: bytes
     sha: str
@@ -62,7 +62,7 @@ class Request(NamedTuple):
     arguments : tuple
         Bytes, strings or integers.
     writes : bool
-        Whether a replica must have what it wrote, where the index is replicated.
+        Whether replicas must confirm it if the index is replicated.
     """
 
     script: Script
@@ -72,18 +72,18 @@ class Request(NamedTuple):
 
 
 class Nodes:
-    """Connections to one server or to all masters of a cluster; threads may share them.
+    """Connections to one server or to all masters of a cluster. Threads can share them.
 
     Parameters
     ----------
     url : str
         Of any node: ``redis://``, ``rediss://`` or ``unix://``, also with ``valkey`` in place of ``redis``.
     timeout_s : float
-        How long a reply may take before the connection is given up.
+        Maximum time to wait for a reply before the connection is closed.
     patience_s : float
-        How long requests are repeated: at least what a failover takes.
+        Maximum time to repeat requests. Should exceed the time of a failover.
     replicas : int
-        Replicas that must have each write.
+        Number of replicas that must confirm each write.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Nodes:
                     connection.disconnect()
 
     def command(self, address: Address, *arguments: Any) -> Any:  # noqa: ANN401 - what a server replies
-        """Return the reply of one node to one command; errors are raised as they come."""
+        """Return the reply of one node to one command. Errors of the package redis are raised unchanged."""
         connection = self._take(address)
         try:
             connection.send_command(*arguments)
@@ -163,10 +163,10 @@ class Nodes:
         self._give(address, connection)
         return reply
 
-    # Where keys are.
+    # Slots.
 
     def _find_slots(self) -> None:
-        """Ask the nodes for the slots until one replies."""
+        """Ask the nodes for the slots of the cluster until one replies."""
         problem: Exception | None = None
         for address in dict.fromkeys([*self._known, self._first]):
             try:
@@ -246,12 +246,12 @@ class Nodes:
     # Calls.
 
     def call(self, requests: Sequence[Request]) -> list[Any]:
-        """Return the replies to some requests, which are sent at once.
+        """Send requests at once, and return their replies.
 
         Raises
         ------
         StoreError
-            If a node cannot be reached for longer than is waited, or rejects a request.
+            If a node cannot be reached in time, or rejects a request.
         """
         if self._process != os.getpid():
             raise ForkedError("index")
@@ -275,7 +275,7 @@ class Nodes:
                 self._find_slots()
 
     def _round(self, requests: Sequence[Request], replies: list[Any], left: Iterable[int]) -> Exception | None:
-        """Ask once; what was not replied is left, and the reason returned."""
+        """Send the requests `left` once. Return the reason if some have no reply."""
         by_node: dict[Address, list[int]] = {}
         try:
             for i in left:
@@ -311,7 +311,7 @@ class Nodes:
                 address, connection, numbers, waits = asked.pop()
                 problem = self._hear(requests, replies, address, connection, numbers, waits=waits) or problem
         finally:
-            # Only after an error that nobody expects, or an interrupt: replies may still be on their way.
+            # After an interrupt or an unexpected error, replies may still arrive.
             for _, connection, _, _ in asked:
                 connection.disconnect()
         return problem
@@ -326,7 +326,7 @@ class Nodes:
         *,
         waits: bool,
     ) -> Exception | None:
-        """Take the replies of one node; the reason why one has to be asked again."""
+        """Read the replies of one node. Return the reason if a request must be repeated."""
         problem: Exception | None = None
         found: dict[int, Any] = {}
         is_confirmed = True
@@ -347,7 +347,7 @@ class Nodes:
                 else:
                     found[i] = reply
         except (refusals.RedisError, OSError) as error:
-            # Replies before this one are good, unless they are of writes that nobody confirmed.
+            # Replies before the error are valid, except those of unconfirmed writes.
             connection.disconnect()
             problem, is_confirmed = error, not waits
         except BaseException:
@@ -395,7 +395,7 @@ class Nodes:
 
 
 def _passes(error: Exception) -> bool:
-    """Whether an error is one of a failover, a move of slots or a start, after which a repeated request succeeds."""
+    """Return whether an error is temporary: of a failover, a move of slots, or a start."""
     passing = (
         refusals.MovedError,
         refusals.AskError,

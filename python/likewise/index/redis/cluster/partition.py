@@ -1,4 +1,4 @@
-"""Requests to the script of a partition, and what its replies say."""
+"""The client side of partitions: requests to their script, and their replies."""
 
 from typing import Any, NamedTuple
 
@@ -10,19 +10,19 @@ OLD, CLASH, STALE = b"old", b"clash", b"stale"
 
 
 class Entry(NamedTuple):
-    """One operation in a journal."""
+    """One operation of a journal."""
 
     position: int
     nonce: bytes
 
 
 def entry_of(field: bytes) -> Entry:
-    """Return the operation that a field of a journal is of."""
+    """Return the operation of a journal field."""
     return Entry(int(field[:-8]), field[-8:])
 
 
 class Reply(NamedTuple):
-    """The status, the mark after it, the fold with the log's chain there, and what a script adds."""
+    """The status, the current mark, the fold with its chain value, and the values specific to the script."""
 
     status: bytes
     mark: bytes
@@ -32,7 +32,7 @@ class Reply(NamedTuple):
 
 
 class Partitions:
-    """Requests for partitions, by number; `call` sends any of them at once.
+    """Requests to the partitions of an index. `call` sends several at once.
 
     Parameters
     ----------
@@ -60,26 +60,26 @@ class Partitions:
         return Request(self._script, self._keys[part], (self._tags[part], *arguments), writes)
 
     def read(self, part: int, mark: bytes, tables: bytes, records: bytes) -> Request:
-        """Read entries and records; replies journal, changes, entries and records."""
+        """Read entries and records. The reply contains the journal, changes, entries and records."""
         return self._request(part, "read", mark, tables, records)
 
     def write(self, part: int, position: int, nonce: bytes, effects: tuple[Any, ...]) -> Request:
-        """Add effects, once."""
+        """Add the effects of an operation once."""
         return self._request(part, "write", position, nonce, *effects, writes=True)
 
     def verify(self, part: int, marks: list[bytes]) -> Request:
-        """Return which marks are missing."""
+        """Find out which marks are missing."""
         return self._request(part, "verify", *marks)
 
     def fold(self, part: int, mark: bytes, to: int, chain: bytes, first: int, operations: list[Operation]) -> Request:
-        """Make final what is below a position; `operations` of the log, from position `first` up to there."""
+        """Make effects below position `to` final. `operations` are those of the log from position `first` up to `to`."""
         fields = [b"%d%s" % (first + i, operation.nonce) for i, operation in enumerate(operations)]
         return self._request(part, "fold", mark, to, chain, *fields, writes=True)
 
     def records_of(self, part: int, entry: Entry) -> Request:
-        """Return the records that an operation added."""
+        """Read the records that an operation added."""
         return self._request(part, "purge", entry.position, entry.nonce, 0)
 
     def purge(self, part: int, entry: Entry) -> Request:
-        """Delete effects of an operation that the log does not have."""
+        """Delete the effects of an operation that is not in the log."""
         return self._request(part, "purge", entry.position, entry.nonce, 1, writes=True)

@@ -1,4 +1,4 @@
-"""The decision as the steps of a client use it: contents are bytes that only the rule knows."""
+"""The interface of the decision. Only the rule interprets the bytes of operations, entries and records."""
 
 from typing import Any, Protocol, TypeAlias
 
@@ -9,13 +9,13 @@ Effects: TypeAlias = tuple[int, int, int, bytes, bytes, bytes, bytes, bytes, byt
 
 
 class Decision(Protocol):
-    """One decision, which asks for what it needs until nothing is missing."""
+    """One decision, which requests data in rounds until nothing is missing."""
 
     def wanted(self) -> list[tuple[int, bytes, bytes]]:
-        """Return for each partition the tables and records to read; nothing when all is known."""
+        """Return the tables and records to read from each partition, or an empty list if nothing is missing."""
 
-    def take(self, partition: int, found: list[bytes], records: list[bytes], changes: list[bytes]) -> None:
-        """Take what was read, with the changes of operations below W in the order of their positions."""
+    def take(self, partition: int, found: list[bytes], records: list[bytes | None], changes: list[bytes]) -> None:
+        """Take the data of one partition, with the changes of operations below W in order of position."""
 
     def verdict(self) -> bytes:
         """Return the verdict."""
@@ -46,7 +46,7 @@ class Rule(Protocol):
         tail : list
             The operations from W up to this one, with their verdicts.
         low_row : int
-            Entries of rows from here on do not count.
+            Entries of rows from here on are ignored.
         below : bytes
             For each operation from H up to W its nonce, first row and number of rows.
         """
