@@ -107,7 +107,7 @@ class Campaign:
             # A replica follows its master also where that comes back empty.
             replicas = 0
         prefix, is_apart = self.prefix(num, apart=rng.random() < 0.7)
-        horizon = rng.choice((8, 64))
+        horizon = rng.choice((16, 128))
         options = Options(
             bound=horizon + rng.choice((8, 64)),
             horizon=horizon,

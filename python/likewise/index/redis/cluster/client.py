@@ -359,7 +359,7 @@ class Client:
             raise BeyondRepair(f"partition {part} lost writes that the log does not have any more; rebuild the index")
 
     def _report(self, log: Log, stale: list[tuple[int, Entry]]) -> None:
-        """Report and purge effects of operations that are not in the log. The log must have been read after the effects."""
+        """Report and purge effects of operations that are not in the log, which must have been read after them."""
         lost = [one for one in stale if one[1].position >= log.low and not log.has(*one[1])]
         if not lost:
             return

@@ -1,7 +1,7 @@
 """The client side of the log: requests to its script, and their replies.
 
-A client keeps the operations that it has seen and requests only new ones. The chain over all nonces proves that the kept
-operations are those on the server.
+A client keeps the operations that it has seen and requests only new ones. The chain over all nonces proves that the
+kept operations are those on the server.
 """
 
 import hashlib
@@ -208,7 +208,7 @@ class LogServer:
         self._is_doubted = True
 
     def _asked(self, known: Log | None) -> tuple[Any, ...]:
-        """Return the first requested position, the ends of known payloads and of known verdicts, and the known version."""
+        """Return the first position to request, the ends of known payloads and verdicts, and the known version."""
         if known is None:
             return 0, 0, 0, b""
         start = known.end

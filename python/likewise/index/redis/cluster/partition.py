@@ -72,7 +72,7 @@ class Partitions:
         return self._request(part, "verify", *marks)
 
     def fold(self, part: int, mark: bytes, to: int, chain: bytes, first: int, operations: list[Operation]) -> Request:
-        """Make effects below position `to` final. `operations` are those of the log from position `first` up to `to`."""
+        """Make effects below position `to` final. `operations` are those of the log from `first` up to `to`."""
         fields = [b"%d%s" % (first + i, operation.nonce) for i, operation in enumerate(operations)]
         return self._request(part, "fold", mark, to, chain, *fields, writes=True)
 
