@@ -246,6 +246,9 @@ def test_records_of_an_operation_are_looked_at_before_it_is_purged(running):
     assert both.run("purge", 3, b"ab000001", 0)[4] == [b"record"]
     assert both.run("verify")[1] == mark
     assert running.client.exists(both.prefix + "b1", both.prefix + "r0", both.prefix + "s0") == 3
+    asked = packed([b"r0", fields[0], b"r0", fields[1], b"s0", b"", b"s1", b"", b"s0", fields[1]])
+    found = both.run("read", mark, b"", asked)[7]
+    assert found == [b"record", b"", packed([fields[1], b"set"], "<I"), b"", b"set"]
     assert both.run("purge", 3, b"ab000001", 1)[0] == b"ok"
     assert running.client.exists(both.prefix + "b1", both.prefix + "r0", both.prefix + "s0") == 0
     assert both.run("purge", 3, b"ab000001", 0)[4] == []

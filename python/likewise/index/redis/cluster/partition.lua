@@ -137,7 +137,8 @@ end
 local function also_when_full() redis.call('HDEL', head, 'none') end
 
 if verb == 'read' then
-  -- Mark, keys of tables (packed); chunks of records and fields in them (packed, in turn, equal chunks one after the other).
+  -- Mark, keys of tables (packed); chunks of records and fields in them (packed, in turn, equal chunks one after the other);
+  -- the empty field stands for all of its chunk.
   if not contains(ARGV[3]) then return reply('lost') end
   local names, chunks, found, records = strings(ARGV[4]), strings(ARGV[5]), {}, {}
   for i = 1, #names do names[i] = prefix .. names[i] end
@@ -150,11 +151,20 @@ if verb == 'read' then
   local i = 1
   while i <= #chunks do
     local chunk, rows = chunks[i], {}
-    while chunks[i] == chunk and #rows < 4000 do
+    if chunks[i + 1] == '' then
+      -- All fields of this chunk.
+      local all = {}
+      for j, one in ipairs(redis.call('HGETALL', prefix .. chunk)) do all[j] = struct.pack('<I4', #one) .. one end
+      records[#records + 1] = table.concat(all)
+      i = i + 2
+    end
+    while chunks[i] == chunk and chunks[i + 1] ~= '' and #rows < 4000 do
       rows[#rows + 1] = chunks[i + 1]
       i = i + 2
     end
-    for _, record in ipairs(redis.call('HMGET', prefix .. chunk, unpack(rows))) do records[#records + 1] = record or '' end
+    if #rows > 0 then
+      for _, record in ipairs(redis.call('HMGET', prefix .. chunk, unpack(rows))) do records[#records + 1] = record or '' end
+    end
   end
   return reply('ok', fields(), redis.call('HGETALL', changes), found, records)
 end
