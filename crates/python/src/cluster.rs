@@ -181,6 +181,17 @@ impl ClusterRule {
         self.of_id(py, Kind::Group, doc_id)
     }
 
+    /// The question for the documents of some rows.
+    fn listing<'py>(
+        &self,
+        py: Python<'py>,
+        first_row: u32,
+        num_rows: u32,
+    ) -> Result<Bound<'py, PyBytes>, Failure> {
+        let rows = first_row..first_row.saturating_add(num_rows);
+        Ok(PyBytes::new(py, &self.rule.list(&rows)))
+    }
+
     /// The question for verdicts on texts, each by itself.
     #[pyo3(signature = (texts, *, threads=1))]
     fn check<'py>(
@@ -345,7 +356,7 @@ impl ClusterRule {
         Ok(shown.collect())
     }
 
-    /// A verdict as the index in a directory shows it: columns, the parts of a removal, neighbors, a document, or a group; None for an unknown id.
+    /// A verdict as the index in a directory shows it: columns, the parts of a removal, neighbors, a document, a group, or a list of row, id and second of arrival; None for an unknown id.
     fn answer<'py>(
         &self,
         py: Python<'py>,
@@ -388,6 +399,7 @@ impl ClusterRule {
                 let found = (row, kept_id, similarity, distance, record.second);
                 found.into_pyobject(py)?.into_any()
             }
+            Answer::List(all) => PyList::new(py, all)?.into_any(),
             Answer::Group(leader, is_gone, members) => {
                 (leader, is_gone, members).into_pyobject(py)?.into_any()
             }

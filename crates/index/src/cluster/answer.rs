@@ -75,6 +75,8 @@ pub enum Answer {
     Found(u32, Box<Record>, Option<String>),
     /// Id of the kept document, whether that is gone, ids of its duplicates.
     Group(String, bool, Vec<String>),
+    /// Row, id and second of arrival of documents, in order of arrival.
+    List(Vec<(u32, String, u64)>),
 }
 
 const HAS_VERDICT: u8 = 1;
@@ -140,6 +142,15 @@ impl Answer {
                 packed.counted(&record.pack(rules));
                 packed.push(u8::from(kept_id.is_some()));
                 packed.raw(kept_id.as_deref().unwrap_or_default().as_bytes());
+            }
+            Answer::List(all) => {
+                packed.push(7);
+                packed.count(all.len());
+                for (row, id, second) in all {
+                    packed.raw(&row.to_le_bytes());
+                    packed.raw(&second.to_le_bytes());
+                    packed.counted(id.as_bytes());
+                }
             }
             Answer::Group(leader, is_gone, members) => {
                 packed.push(6);
@@ -230,6 +241,14 @@ impl Answer {
                 let members = (0..num).map(|_| Ok(unpack.text()?.to_owned()));
                 let members = members.collect::<Result<_, Error>>()?;
                 Answer::Group(leader, is_gone, members)
+            }
+            7 => {
+                let num = unpack.count()?;
+                let all = (0..num).map(|_| {
+                    let (row, second) = (unpack.u32()?, unpack.u64()?);
+                    Ok((row, unpack.text()?.to_owned(), second))
+                });
+                Answer::List(all.collect::<Result<_, Error>>()?)
             }
             _ => return Err(Error::Unreadable),
         })

@@ -15,7 +15,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::cluster::answer::{Answer, AnsweredNeighbor, Changed, Decided, RemovedRecord};
 use crate::cluster::bytes::Unpack;
 use crate::cluster::effects::has_set;
-use crate::cluster::names::{HASH_ENTRY, ID_ENTRY, MEMBER_ENTRY, Name, Names, place_in_chunk};
+use crate::cluster::names::{
+    HASH_ENTRY, ID_ENTRY, MEMBER_ENTRY, Name, Names, chunks_of, place_in_chunk,
+};
 use crate::cluster::operation::{Kind, Operation};
 use crate::cluster::record::{Record, Reference, Tag, Verdict, unpack_set};
 use crate::cluster::rule::ClusterRule;
@@ -73,7 +75,8 @@ pub struct Wanted {
     pub partition: u32,
     /// Names of strings, each behind 16 bits of its length.
     pub tables: Vec<u8>,
-    /// Names of hashes and their fields, in turn, each behind 16 bits of its length.
+    /// Names of hashes and their fields, in turn, each behind 16 bits of its length. An empty field stands for all fields of a hash: its value is all of
+    /// them and their values, in turn, each behind 32 bits of its length.
     pub records: Vec<u8>,
 }
 
@@ -350,7 +353,8 @@ struct Probe {
 struct Asking {
     names: Vec<(Name, std::ops::Range<usize>)>,
     asks: Vec<Ask>,
-    fields: Vec<(Name, Reference)>,
+    /// Of a whole chunk no reference.
+    fields: Vec<(Name, Option<Reference>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -383,7 +387,7 @@ pub struct Decision {
     keys: Keys,
     probes: Vec<Probe>,
     queue: Vec<(u32, Name, Ask)>,
-    fields: BTreeSet<(Name, Reference)>,
+    fields: BTreeSet<(Name, Option<Reference>)>,
     /// Rows whose kept documents are needed too.
     leads: HashSet<u32>,
     asking: BTreeMap<u32, Asking>,
@@ -509,6 +513,10 @@ impl Decision {
             let (sketch, shape) = (documents.sketch(i).to_vec(), documents.shapes[i]);
             self.probe(sketch, shape, digest);
         }
+        let of_servers = self.operation.rows.end.min(self.known.low_row);
+        for row in chunks_of(&(self.operation.rows.start.min(of_servers)..of_servers)) {
+            self.fields.insert((Name::records(row), None));
+        }
         let hashes: Vec<u64> = (self.operation.ids().iter())
             .map(|id| xxh3_64(id.as_bytes()))
             .collect();
@@ -582,7 +590,7 @@ impl Decision {
             }
             Some((_, None)) => {}
             None => {
-                self.fields.insert((Name::records(row), reference));
+                self.fields.insert((Name::records(row), Some(reference)));
             }
         }
     }
@@ -656,8 +664,13 @@ impl Decision {
             });
             let wanted = &mut round[place];
             name.pack(&mut wanted.records);
-            wanted.records.extend_from_slice(&[6, 0]);
-            wanted.records.extend_from_slice(&reference.bytes());
+            match reference {
+                Some(reference) => {
+                    wanted.records.extend_from_slice(&[6, 0]);
+                    wanted.records.extend_from_slice(&reference.bytes());
+                }
+                None => wanted.records.extend_from_slice(&[0, 0]),
+            }
             let asking = self.asking.entry(partition).or_default();
             asking.fields.push((name, reference));
         }
@@ -689,6 +702,18 @@ impl Decision {
         }
         for (&(name, reference), value) in asking.fields.iter().zip(records) {
             let value = value.filter(|value| !value.is_empty());
+            let Some(reference) = reference else {
+                let mut unpack = Unpack::new(value.unwrap_or_default());
+                while !unpack.is_empty() {
+                    let reference = Reference::of_entry(unpack.string()?);
+                    let value = Some(unpack.string()?);
+                    if self.counts(reference) {
+                        let value = changes.of_field(name, reference).unwrap_or(value);
+                        self.take_field(name, reference, value)?;
+                    }
+                }
+                continue;
+            };
             let value = match changes.of_field(name, reference) {
                 Some(changed) => changed,
                 None => value,
@@ -814,6 +839,21 @@ impl Decision {
             (Stage::First, Kind::Add) => self.decide_add(&held, &state)?,
             (Stage::First, Kind::Check) => self.decide_check(&held, &state)?,
             (Stage::First, Kind::Neighbors) => self.decide_neighbors(&held, &state)?,
+            (Stage::First, Kind::List) => {
+                let mut listed = Vec::new();
+                for layer in &state.layers {
+                    let Layer::Memory(held) = layer else {
+                        continue;
+                    };
+                    for &row in held.held() {
+                        if self.operation.rows.contains(&row) && !state.is_gone(row) {
+                            let id = lookup.id(row)?;
+                            listed.push((row, id, self.known.second_of(row)));
+                        }
+                    }
+                }
+                Answer::List(listed)
+            }
             (Stage::First, kind) => match lookup.row_of_id(self.operation.id(0), None)? {
                 None => Answer::Unknown,
                 Some(row) => {
@@ -884,7 +924,7 @@ impl Decision {
         for &row in &missing {
             let tag = self.known.tag_of(row);
             self.fields
-                .insert((Name::sets(row), Reference { row, tag }));
+                .insert((Name::sets(row), Some(Reference { row, tag })));
         }
         !missing.is_empty()
     }

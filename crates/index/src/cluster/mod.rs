@@ -13,10 +13,10 @@ mod operation;
 mod record;
 mod rule;
 
-pub use answer::{Answer, AnsweredNeighbor, RemovedRecord};
+pub use answer::{Answer, AnsweredNeighbor, Changed, RemovedRecord};
 pub use decision::{Arrived, Decision, Past, Wanted};
 pub use effects::Effects;
 pub use names::{Names, NamesCost};
 pub use operation::{Kind, Operation};
-pub use record::{Reference, Tag};
+pub use record::{Record, Reference, Tag, Verdict};
 pub use rule::{ClusterRule, Counts};

@@ -4,6 +4,8 @@
 //! How many bits these are follows the expected number of documents: a string costs some 75 bytes beside its entries, and all of them are read at
 //! once. The keys of fingerprints are a [`SearchPlan`] whose keys are no wider than that.
 
+use std::ops::Range;
+
 use likewise_core::error::Error as CoreError;
 use likewise_core::hash::mix64;
 use likewise_hamming::plan::{Key, SearchPlan};
@@ -27,6 +29,8 @@ const CHUNK_BITS: u32 = 6;
 const SHARING: u64 = 8;
 /// Names that a document may read.
 const MAX_PROBES: usize = 4096;
+/// Entries that a document may read: more is nearly a scan.
+const MAX_CANDIDATES: f64 = 100_000.0;
 /// Most tables of fingerprints.
 const MAX_TABLES: u32 = 64;
 const VERSION: u8 = 1;
@@ -116,6 +120,12 @@ impl Name {
         let num = (out.len() - at - 2) as u16;
         out[at..at + 2].copy_from_slice(&num.to_le_bytes());
     }
+}
+
+/// The first rows of the chunks of some rows.
+pub fn chunks_of(rows: &Range<u32>) -> impl Iterator<Item = u32> {
+    let chunks = rows.start >> CHUNK_BITS..rows.end.div_ceil(1 << CHUNK_BITS);
+    chunks.map(|chunk| chunk << CHUNK_BITS)
 }
 
 /// The place of a row in its chunk.
@@ -398,7 +408,8 @@ fn choose(bits: u32, within: u32, expected: u64) -> Result<SearchPlan, Error> {
             };
             let probes: f64 = keys.iter().map(Key::num_probes).sum();
             let is_empty = keys.iter().any(|key| key.radius >= key.width());
-            if is_empty || probes > MAX_PROBES as f64 {
+            let candidates = cost_of(bits, &keys, expected).candidates;
+            if is_empty || probes > MAX_PROBES as f64 || candidates > MAX_CANDIDATES {
                 continue;
             }
             let price = price(bits, &keys, expected);
@@ -414,7 +425,7 @@ fn choose(bits: u32, within: u32, expected: u64) -> Result<SearchPlan, Error> {
         None => Err(Error::from(CoreError::invalid(
             "within",
             format!(
-                "no plan of keys for {within} of {bits} bits reads at most {MAX_PROBES} keys a document; use a smaller distance"
+                "no plan of keys for {within} of {bits} bits reads few enough entries a document among {expected}; use a smaller distance"
             ),
         ))),
     }
@@ -449,4 +460,118 @@ fn keys_of(starts: &[u32], chosen: u32, within: u32, width: u32) -> Option<Vec<K
         Key::of_bits(bits.take(width as usize), 0)
     });
     Some(keys.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use likewise_core::verify::{Measure, Required};
+    use likewise_disk::store::Keeps;
+
+    use super::*;
+    use crate::rules::Matching;
+
+    fn rules(bits: u32, within: u32) -> Rules {
+        Rules {
+            method: Method::Simhash { bits, within },
+            matching: Matching::Verified {
+                measure: Measure::Jaccard,
+                required: Required {
+                    threshold: 0.8,
+                    short_margin: 0.0,
+                },
+            },
+            seed: 0,
+            keeps: Keeps::Sketch,
+        }
+    }
+
+    fn sketch(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn every_fingerprint_within_the_radius_is_read() {
+        for (bits, within) in [
+            (64, 0),
+            (64, 1),
+            (64, 3),
+            (64, 7),
+            (64, 10),
+            (32, 7),
+            (96, 5),
+            (128, 6),
+            (256, 12),
+        ] {
+            for expected in [1, 10_000, 20_000_000, 1_000_000_000, 10_000_000_000] {
+                let names = Names::for_expected(&rules(bits, within), expected).unwrap();
+                let again = Names::unpack(&rules(bits, within), &names.pack()).unwrap();
+                let num_words = bits.div_ceil(64) as usize;
+                for seed in 0..20_u64 {
+                    let last = u64::MAX >> (64 * num_words as u32 - bits);
+                    let mut words: Vec<u64> =
+                        (0..num_words as u64).map(|i| mix64(seed * 8 + i)).collect();
+                    words[num_words - 1] &= last;
+                    let here = sketch(&words);
+                    let mut flipped = HashSet::new();
+                    for place in 0.. {
+                        let bit = mix64(seed * 1000 + place) as u32 % bits;
+                        if flipped.len() as u32 == within {
+                            break;
+                        }
+                        if flipped.insert(bit) {
+                            words[bit as usize / 64] ^= 1 << (bit % 64);
+                        }
+                    }
+                    let there: HashSet<Name> = names.stored(&sketch(&words)).collect();
+                    let mut asked = HashSet::new();
+                    again.asked(&here, |name| {
+                        asked.insert(name);
+                    });
+                    assert!(!asked.is_disjoint(&there), "{bits} {within} {expected}");
+                    assert!(asked.len() <= MAX_PROBES);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn plans_follow_the_expected_number() {
+        let cost = |expected| {
+            let rules = rules(64, 3);
+            Names::for_expected(&rules, expected).unwrap().cost(&rules)
+        };
+        let (few, many, most) = (cost(1_000_000), cost(20_000_000), cost(1_000_000_000));
+        // Four blocks of 16 bits read 61,000 entries a document at 1e9.
+        assert_eq!((few.num_tables, few.num_probes), (4, 4));
+        assert!((few.candidates - 61.0).abs() < 1.0, "{few:?}");
+        assert!(many.candidates < 400.0 && many.bytes < 80.0, "{many:?}");
+        assert!(most.candidates < 1000.0, "{most:?}");
+    }
+
+    #[test]
+    fn a_radius_that_no_plan_serves_is_rejected_by_name() {
+        let error = Names::for_expected(&rules(64, 40), 1_000_000).unwrap_err();
+        assert!(error.to_string().contains("smaller distance"), "{error}");
+    }
+
+    #[test]
+    fn names_of_one_kind_or_of_two_never_meet() {
+        let names = Names::for_expected(&rules(64, 3), 1_000_000).unwrap();
+        let mut seen = HashSet::new();
+        let mut all = HashSet::new();
+        for hash in (0..2_000).map(mix64) {
+            all.insert(names.id(hash).0);
+            all.insert(names.class(hash).0);
+            all.extend([0, 1, 2].map(|level| names.band(hash as u32 % 300, level, hash).0));
+            all.extend([Name::members, Name::records, Name::sets].map(|name| name(hash as u32)));
+            all.extend(names.stored(&hash.to_le_bytes()));
+        }
+        for name in &all {
+            let mut bytes = Vec::new();
+            name.append_to(&mut bytes);
+            assert!(seen.insert(bytes));
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! What does an operation of the log contain?
 
+use std::ops::Range;
+
 use crate::cluster::bytes::{Pack, Unpack};
 use crate::cluster::record::{pack_set, unpack_set};
 use crate::decide::nearest::Nearest;
@@ -22,16 +24,19 @@ pub enum Kind {
     Get,
     /// Find the group of a document.
     Group,
+    /// List the documents of some rows.
+    List,
 }
 
 impl Kind {
-    const ALL: [Kind; 6] = [
+    const ALL: [Kind; 7] = [
         Kind::Add,
         Kind::Remove,
         Kind::Check,
         Kind::Neighbors,
         Kind::Get,
         Kind::Group,
+        Kind::List,
     ];
 }
 
@@ -46,6 +51,8 @@ pub struct Operation {
     id_ends: Vec<usize>,
     /// What neighbors are asked for.
     pub nearest: Nearest,
+    /// Rows that are listed.
+    pub rows: Range<u32>,
 }
 
 const HAS_TEXTS: u8 = 1;
@@ -98,6 +105,14 @@ pub fn pack_id(kind: Kind, id: &str) -> Vec<u8> {
     packed
 }
 
+/// Packs the question for the documents of some rows.
+pub fn pack_rows(rows: &Range<u32>) -> Vec<u8> {
+    let mut packed = vec![Kind::List as u8];
+    packed.raw(&rows.start.to_le_bytes());
+    packed.raw(&rows.end.to_le_bytes());
+    packed
+}
+
 impl Operation {
     /// Reads one.
     ///
@@ -116,11 +131,16 @@ impl Operation {
                 limit: 1,
                 min_similarity: 0.0,
             },
+            rows: 0..0,
         };
         match kind {
             Kind::Remove | Kind::Get | Kind::Group => {
                 let id = std::str::from_utf8(unpack.rest()).map_err(|_| Error::Unreadable)?;
                 operation.push_id(id);
+                return Ok(operation);
+            }
+            Kind::List => {
+                operation.rows = unpack.u32()?..unpack.u32()?;
                 return Ok(operation);
             }
             Kind::Neighbors => {

@@ -293,3 +293,90 @@ pub fn unpack_set(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{Matching, Method};
+    use likewise_core::sketch::Scheme;
+    use likewise_core::verify::{Measure, Required};
+    use likewise_disk::store::Keeps;
+
+    fn all_rules() -> [Rules; 2] {
+        [
+            Rules {
+                method: Method::Simhash {
+                    bits: 64,
+                    within: 3,
+                },
+                matching: Matching::Distance {
+                    short_threshold: 0.5,
+                },
+                seed: 0,
+                keeps: Keeps::Sketch,
+            },
+            Rules {
+                method: Method::Minhash {
+                    num_slots: 4,
+                    slot_bytes: 2,
+                    scheme: Scheme::Bucket,
+                    bands: 2,
+                    rows: 2,
+                },
+                matching: Matching::Verified {
+                    measure: Measure::Jaccard,
+                    required: Required {
+                        threshold: 0.5,
+                        short_margin: 0.0,
+                    },
+                },
+                seed: 0,
+                keeps: Keeps::Shingles,
+            },
+        ]
+    }
+
+    #[test]
+    fn records_come_back_and_cut_ones_are_errors() {
+        for rules in all_rules() {
+            let distance = rules.zero_distance().map(|_| 2);
+            let verdict = Verdict {
+                evidence: Evidence {
+                    kept_row: 77,
+                    similarity: rules.similarity_of(distance).unwrap_or(0.7),
+                    distance,
+                },
+                tag: [1, 2],
+            };
+            for (verdict, levels) in [(None, vec![]), (Some(verdict), vec![(0, 1), (300, 3)])] {
+                let record = Record {
+                    id: "Straße 7".to_owned(),
+                    sketch: (0..8).collect(),
+                    shape: COLLAPSED | 1,
+                    num_features: 300,
+                    text_digest: Some(1 << 60),
+                    digest: if has_digest(&rules, 300) { 1 << 100 } else { 0 },
+                    verdict,
+                    levels,
+                    second: 1_700_000_000,
+                };
+                let packed = record.pack(&rules);
+                assert_eq!(Record::unpack(&rules, &packed).unwrap(), record);
+                assert!(Record::unpack(&rules, &packed[..12]).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn sets_come_back_with_weights_and_without() {
+        for weights in [vec![1, 1, 1], vec![1, 300, 2]] {
+            let mut packed = Vec::new();
+            pack_set(&[3, 1 << 40, u64::MAX], &weights, &mut packed);
+            let (mut features, mut found) = (Vec::new(), Vec::new());
+            unpack_set(&mut Unpack::new(&packed), &mut features, &mut found).unwrap();
+            assert_eq!(features, [3, 1 << 40, u64::MAX]);
+            let are_ones = weights.iter().all(|&weight| weight == 1);
+            assert_eq!(found, if are_ones { vec![] } else { weights });
+        }
+    }
+}

@@ -1,11 +1,13 @@
 //! What decides on a cluster?
 
+use std::ops::Range;
+
 use likewise_disk::store::Evidence;
 use likewise_hamming::plan::SearchPlan;
 
 use crate::cluster::answer::Answer;
 use crate::cluster::names::{Names, NamesCost};
-use crate::cluster::operation::{Kind, Operation, pack_documents, pack_id};
+use crate::cluster::operation::{Kind, Operation, pack_documents, pack_id, pack_rows};
 use crate::cluster::record::Record;
 use crate::decide::nearest::Nearest;
 use crate::decide::other_text;
@@ -99,6 +101,11 @@ impl ClusterRule {
     /// An operation on an id: a removal, or a question.
     pub fn of_id(&self, kind: Kind, id: &str) -> Vec<u8> {
         pack_id(kind, id)
+    }
+
+    /// The question for the documents of some rows.
+    pub fn list(&self, rows: &Range<u32>) -> Vec<u8> {
+        pack_rows(rows)
     }
 
     /// Reads an operation.

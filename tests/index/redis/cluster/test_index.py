@@ -11,7 +11,7 @@ from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, Stor
 from likewise.index.erasing import NOT_ON_A_SERVER
 from likewise.index.redis.cluster.client import Options
 from likewise.index.redis.cluster.index import ClusterIndex
-from tests.index.store.conformance import IDS, SIMHASH, VERIFIED, check_conformance, evidence
+from tests.index.store.conformance import SIMHASH, VERIFIED, check_conformance, evidence
 from tests.recipes import RECIPES
 
 # Folded and trimmed all the time.
@@ -57,8 +57,7 @@ class Listed:
         return found if found is None else found._replace(seq=self.dense(found.seq))
 
     def ids(self):
-        there = {doc_id: found.seq for doc_id in IDS if (found := self.get(doc_id)) is not None}
-        return iter(sorted(there, key=there.get))
+        return self.index.ids()
 
     def erase(self, ids):
         raise StoreError(NOT_ON_A_SERVER)

@@ -1,7 +1,7 @@
 """The index on a server or a cluster by the protocol of docs/developers/cluster.md, with the native rule.
 
-It decides for every recipe of an index in a directory. It cannot list its documents yet, so
-:class:`likewise.redis.RedisIndex` is still another index.
+It supports every recipe of an index in a directory. It has no export, no verification and no commands yet, so
+:class:`likewise.redis.RedisIndex` is a different index.
 """
 
 import json
@@ -30,6 +30,8 @@ FORMAT = 1
 # Documents of one operation.
 MAX_BATCH = 2000
 _PARTITIONS_OF_A_CLUSTER = 64
+# Rows that one question lists.
+_ROWS_A_LIST = 4096
 _MAX_PARTITIONS = 1024
 DURABILITIES = ("written", "replicated")
 
@@ -252,6 +254,20 @@ class ClusterIndex:
             row + 1,
             arrival_s,
         )
+
+    def ids(self) -> Iterator[str]:
+        """Return the ids of all documents, in order of arrival.
+
+        Yields
+        ------
+        str
+            An id. Documents that are added or removed during the iteration may or may not be included.
+        """
+        row, end = 0, self._client.log().row
+        while row < end:
+            for _, doc_id, _ in self._client.ask(self._rule.listing(row, min(_ROWS_A_LIST, end - row))):
+                yield doc_id
+            row += _ROWS_A_LIST
 
     def __contains__(self, doc_id: object) -> bool:
         """Whether a document has this id and is neither removed nor expired."""
