@@ -254,7 +254,7 @@ class Nodes:
             If a node cannot be reached in time, or rejects a request.
         """
         if self._process != os.getpid():
-            raise ForkedError("index")
+            raise ForkedError("the index was opened before this process was forked; open it again in this process")
         replies: list[Any] = [None] * len(requests)
         left = list(range(len(requests)))
         end = time.monotonic() + self._patience_s
