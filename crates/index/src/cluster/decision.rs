@@ -127,8 +127,8 @@ struct Known {
     tail: Vec<Earlier>,
     /// Rows that removals of the tail changed: records since, nothing of those that are gone.
     changed: BTreeMap<u32, (Tag, Option<Record>)>,
-    /// Ids of kept documents that verdicts of the tail name.
-    ids: HashMap<u32, String>,
+    /// Tags and ids of kept documents that verdicts of the tail name.
+    leaders: HashMap<u32, (Tag, String)>,
     /// Rows whose feature sets are needed.
     missing: Mutex<BTreeSet<u32>>,
 }
@@ -150,7 +150,7 @@ impl Known {
         match (self.record(row), self.earlier(row)) {
             (Some((tag, _)), _) => *tag,
             (None, Some((earlier, _))) => earlier.tag,
-            (None, None) => Tag::default(),
+            (None, None) => self.leaders.get(&row).map_or(Tag::default(), |of| of.0),
         }
     }
 
@@ -228,8 +228,8 @@ impl Records for Known {
     }
 
     fn id(&self, row: u32) -> Result<String, Error> {
-        let id = self.ids.get(&row).cloned();
-        id.ok_or(Error::Unread(row))
+        let leader = self.leaders.get(&row);
+        leader.map(|(_, id)| id.clone()).ok_or(Error::Unread(row))
     }
 
     fn content(&self, row: u32) -> Result<Content, Error> {
@@ -419,7 +419,7 @@ impl Decision {
                 sets: HashMap::new(),
                 tail: Vec::new(),
                 changed: BTreeMap::new(),
-                ids: HashMap::new(),
+                leaders: HashMap::new(),
                 missing: Mutex::default(),
             },
             marks: HashSet::new(),
@@ -453,7 +453,8 @@ impl Decision {
                 let mut places = Vec::new();
                 for (place, of) in decided.iter_mut().enumerate() {
                     if let (Some(verdict), Some(id)) = (&of.verdict, of.kept_id.take()) {
-                        self.known.ids.insert(verdict.evidence.kept_row, id);
+                        let leader = verdict.leader();
+                        self.known.leaders.insert(leader.row, (leader.tag, id));
                         if self.rule.ttl_s.is_some() {
                             self.want(verdict.leader(), false);
                         }
@@ -487,8 +488,9 @@ impl Decision {
                 for changed in removed.changed {
                     let of = changed.reference;
                     if let (Some(verdict), Some(id)) = (&changed.record.verdict, changed.kept_id) {
-                        self.known.ids.insert(verdict.evidence.kept_row, id);
-                        leaders.push(verdict.leader());
+                        let leader = verdict.leader();
+                        self.known.leaders.insert(leader.row, (leader.tag, id));
+                        leaders.push(leader);
                     }
                     let record = (of.tag, Some(changed.record));
                     self.known.changed.insert(of.row, record);
@@ -1076,6 +1078,9 @@ impl Decision {
 
     /// The record of a row that the state holds.
     fn record_of(&self, lookup: &mut Lookup<'_>, row: u32) -> Result<Record, Error> {
+        if let Some((_, Some(record))) = self.known.record(row) {
+            return Ok(record.clone());
+        }
         let digest = lookup.digest_of(row)?;
         let view = lookup.row(row)?;
         Ok(Record {

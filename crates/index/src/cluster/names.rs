@@ -505,7 +505,11 @@ mod tests {
             (256, 12),
         ] {
             for expected in [1, 10_000, 20_000_000, 1_000_000_000, 10_000_000_000] {
-                let names = Names::for_expected(&rules(bits, within), expected).unwrap();
+                let Ok(names) = Names::for_expected(&rules(bits, within), expected) else {
+                    let is_dense = bits == 32 || expected > 20_000_000;
+                    assert!(within > 5 && is_dense, "{bits} {within} {expected}");
+                    continue;
+                };
                 let again = Names::unpack(&rules(bits, within), &names.pack()).unwrap();
                 let num_words = bits.div_ceil(64) as usize;
                 for seed in 0..20_u64 {
