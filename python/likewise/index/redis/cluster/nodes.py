@@ -342,7 +342,7 @@ class Nodes:
                     is_confirmed = reply >= self._replicas
                     if not is_confirmed:
                         problem = StoreError(f"no replica confirmed a write to {self.name} in time")
-                elif reply[0] == b"moving":
+                elif reply and reply[0] == b"moving":
                     problem = StoreError("a hash slot of the cluster is being moved")
                 else:
                     found[i] = reply
