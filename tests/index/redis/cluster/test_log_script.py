@@ -2,31 +2,37 @@
 
 import random
 import secrets
-from pathlib import Path
 
 import pytest
 
+from likewise.errors import StoreError
+from likewise.index.redis.cluster.log import MARK, START, LogServer, Loss, packed_loss
+from likewise.index.redis.cluster.nodes import Nodes
 from tests.index.store import cluster_model as cluster
 from tests.index.store.cluster_model import ADD, REMOVE, Log, Options
 
-SCRIPT = (Path(__file__).parent / "log.lua").read_text("ascii")
 OPTIONS = Options(partitions=2, bound=4)
 
 
 class Both:
     """A log on a server and in the model; each call goes to both."""
 
-    def __init__(self, client):
-        self.prefix = f"{{{secrets.token_hex(4)}}}:"
-        self.run = client.register_script(SCRIPT)
-        client.hset(self.prefix + "log", mapping={"low": 0, "mark": 0, "end": 0, "row": 0, "second": 0, "bytes": 0})
-        client.setrange(self.prefix + "chains", 0, b"\0" * 16)
-        for partition in range(OPTIONS.partitions):
-            client.hset(self.prefix + "confirmed", str(partition), "0:")
+    def __init__(self, url, client):
+        name = secrets.token_hex(4)
+        self.prefix = f"{{{name}}}:"
+        self.nodes = Nodes(url)
+        self.server = LogServer(self.nodes, name.encode())
+        self.server.create(OPTIONS.partitions, {"recipe": "of a test"})
         self.client = client
         self.log = Log(0, 0, (), (0,), ((0, 0),) * OPTIONS.partitions, 0)
-        self.chain = {0: b"\0" * 16}  # values of the model -> of the server
+        self.chain = {0: START}  # values of the model -> of the server
         self.last = self.saved = None
+
+    def run(self, verb, *arguments):
+        return self.server._call(verb, 0, 0, 0, b"", *arguments)
+
+    def mark(self, mark):
+        return b"%08x%s" % (mark[0], b"%016d" % mark[1])
 
     def value(self, number):
         return self.chain.get(number, b"another chain...")
@@ -34,7 +40,7 @@ class Both:
     def call(self, script, *arguments, server):
         before = self.log
         self.log, reply = script(self.log, OPTIONS, 0, *arguments)
-        found = self.run([self.prefix], [script.__name__, *server])
+        found = self.run(script.__name__, *server)
         assert found[0].decode().replace("conflict", "ok") == reply[0]
         if script in (cluster.advance, cluster.reconfirm, cluster.trim):
             assert (found[0] == b"conflict") == (self.log is before)
@@ -42,19 +48,23 @@ class Both:
         return found, reply
 
     def compare(self, found):
-        _, low, mark, end, row, value, _, confirmed, operations = found[:9]
+        _, low, mark, end, row, value, _, _, confirmed, start, before, items = found[:12]
         log = self.log
         assert (low, mark, end, row) == (log.low, log.mark, log.end, log.row)
         assert self.chain.setdefault(log.chains[-1], value) == value
-        assert [operation[0] for operation in operations] == list(range(max(log.mark, log.low), log.end))
-        for position, operation, verdict, marks, _ in operations:
-            expected = log.at(position)
+        assert start == log.low
+        assert self.chain.setdefault(log.chains[start], before) == before
+        assert len(items) == 3 * len(log.operations)
+        for at in range(0, len(items), 3):
+            operation, verdict, marks = items[at : at + 3]
+            expected = log.operations[at // 3]
             assert operation[:8] == b"%08d" % expected.nonce
             assert int.from_bytes(operation[8:12], "little") == expected.row
+            assert operation[21:29] == b"%08d" % expected.writer
             assert (verdict is None) == (expected.answer is None)
             assert verdict is None or verdict == repr(expected.answer).encode()
             assert (marks is None) == (expected.marks is None)
-        assert [int(one.split(b":")[0]) for one in confirmed[1::2]] == [count for count, _ in log.confirmed]
+        assert [confirmed[at : at + MARK] for at in range(0, len(confirmed), MARK)] == [*map(self.mark, log.confirmed)]
 
 
 NAMES = ["begin", "append", "store", "written", "advance", "reconfirm", "trim", "save", "lose"]
@@ -65,7 +75,7 @@ WEIGHTS = [2, 6, 8, 6, 4, 2, 2, 1, 1]
 def test_it_says_what_the_model_says(running, seed):
     rng = random.Random(seed)
     calls = [(name, rng.randrange(6), rng.randrange(4)) for name in rng.choices(NAMES, WEIGHTS, k=80)]
-    both = Both(running.client)
+    both = Both(running.url, running.client)
     for number, (name, at, other) in enumerate(calls):
         log = both.log
         position = log.low + at % (len(log.operations) + 1)
@@ -73,14 +83,14 @@ def test_it_says_what_the_model_says(running, seed):
         nonce = 98 if other == 3 else nonce
         known = (both.last[0], both.value(both.last[1])) if both.last else ("", "")
         if name == "begin":
-            _, reply = both.call(cluster.begin, both.last, server=("", *known))
+            _, reply = both.call(cluster.begin, both.last, server=known)
             both.last = None if reply[0] == cluster.GONE_BACK else (position, log.chains[position])
         elif name == "append":
             kind, docs = (REMOVE, (1,)) if other == 0 else (ADD, ((1, 1),) * other)
             counter = number - number % 3  # now and then that of the operation before
             server = (
                 *known,
-                at,
+                b"%08d" % at,
                 counter,
                 b"%08d" % number,
                 kind,
@@ -93,7 +103,7 @@ def test_it_says_what_the_model_says(running, seed):
             both.call(cluster.append, both.last, number, at, counter, kind, docs, server=server)
         elif name == "store":
             answer = (number,)
-            server = (position, b"%08d" % nonce, repr(answer))
+            server = (position, b"%08d" % nonce, repr(answer), 1, 1, 0)
             both.call(cluster.store, position, nonce, answer, (), server=server)
         elif name == "written":
             both.call(cluster.written, position, nonce, ((0, (number, 1)),), server=(position, b"%08d" % nonce, "0"))
@@ -102,13 +112,12 @@ def test_it_says_what_the_model_says(running, seed):
             chain = log.chains[to] if at else 1
             confirmed = ((number, 1), log.confirmed[1])
             if to > log.mark:
-                server = (log.mark, to, both.value(chain), "0", f"{number}:1")
+                server = (log.mark, to, both.value(chain), "0", both.mark((number, 1)))
                 both.call(cluster.advance, log.mark, to, chain, confirmed, server=server)
         elif name == "reconfirm":
             old = log.confirmed[1] if at else (77, 1)
-            server = ("1", f"{old[0]}:{old[1] or ''}", f"{number}:1")
-            if old[1] or not old[0]:
-                both.call(cluster.reconfirm, 1, old, (number, 1), server=server)
+            server = ("1", both.mark(old), both.mark((number, 1)))
+            both.call(cluster.reconfirm, 1, old, (number, 1), server=server)
         elif name == "trim":
             chain = log.chains[position] if other else 1
             both.call(cluster.trim, position, chain, server=(position, both.value(chain)))
@@ -123,30 +132,98 @@ def test_it_says_what_the_model_says(running, seed):
             for key, value in both.saved[1].items():
                 both.client.restore(key, 0, value)
 
+    both.nodes.close()
 
-def test_a_log_that_was_deleted_is_absent(running):
-    both = Both(running.client)
-    running.client.delete(both.prefix + "log")
-    assert both.run([both.prefix], ["begin", "", "", ""]) == [b"absent"]
+
+@pytest.fixture
+def both(running):
+    both = Both(running.url, running.client)
+    yield both
+    both.nodes.close()
+
+
+def test_a_log_that_was_deleted_is_absent(both):
+    both.client.delete(both.prefix + "log")
+    with pytest.raises(StoreError, match="does not exist any more"):
+        both.run("begin", "", "")
+    with pytest.raises(StoreError, match="does not exist any more"):
+        both.server.losses()
+
+
+def test_it_is_created_once_and_described(both):
+    assert not both.server.create(5, {"recipe": "another"})
+    fields = both.server.fields()
+    assert fields[b"recipe"] == b"of a test"
+    assert len(both.client.get(both.prefix + "confirmed")) == MARK * OPTIONS.partitions
 
 
 @pytest.mark.parametrize("bytes_given", [10, 100])
-def test_bytes_are_bounded_and_given_back(running, bytes_given):
-    both = Both(running.client)
-
+def test_bytes_are_bounded_and_given_back(both, bytes_given):
     def append(counter):
         nonce = b"%08d" % counter
-        found = both.run([both.prefix], ["append", "", "", "w", counter, nonce, 0, 1, b"x" * bytes_given, 100, 250, 0])
-        return found[0], found[3] - 1, nonce, found[5]
+        return both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x" * bytes_given, 100, 250, 0)
 
     appended = 0
     while (reply := append(appended))[0] == b"ok":
+        position, nonce = reply[12:]
         appended += 1
-        both.run([both.prefix], ["store", reply[1], reply[2], b"v"])
-        both.run([both.prefix], ["written", reply[1], reply[2], b"m"])
-        chain = reply[3]
+        both.run("store", position, nonce, b"v", 1, 1, 0)
+        both.run("written", position, nonce, b"m")
+        chain = reply[5]
+    assert reply[0] == b"full"
     assert appended == 250 // (bytes_given + 1)
-    assert both.run([both.prefix], ["advance", 0, appended, chain])[0] == b"ok"
-    assert both.run([both.prefix], ["trim", appended, chain])[0] == b"ok"
-    assert running.client.hget(both.prefix + "log", "bytes") == b"0"
+    assert both.run("advance", 0, appended, chain)[0] == b"ok"
+    assert both.run("trim", appended, chain)[0] == b"ok"
+    assert both.client.hget(both.prefix + "log", "bytes") == b"0"
+    assert both.client.hkeys(both.prefix + "counters") == [b""]
     assert append(appended)[0] == b"ok"
+
+
+def test_a_request_that_comes_late_is_not_appended(both):
+    def append(counter, nonce):
+        return both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x", 100, 250, 0)
+
+    assert append(5, b"00000001")[12:] == [0, b"00000001"]
+    assert append(5, b"00000002")[12:] == [0, b"00000001"]
+    assert append(4, b"00000003")[0] == b"lost"
+    assert append(6, b"00000004")[12:] == [1, b"00000004"]
+
+
+def test_a_client_that_was_away_for_long_is_not_told_that_its_answer_is_lost(both):
+    """The ring has the values of 8,192 positions."""
+    first = both.run("append", "", "", b"a writer", 0, b"%08d" % 0, 0, 1, b"x", 9000, 1 << 20, 0)
+    for counter in range(1, 8192):
+        nonce = b"%08d" % counter
+        both.run("append", "", "", b"a writer", counter, nonce, 0, 1, b"x", 9000, 1 << 20, 0)
+        both.run("store", counter - 1, b"%08d" % (counter - 1), b"v", 1, 1, 0)
+        both.run("written", counter - 1, b"%08d" % (counter - 1), b"m")
+        if counter % 64 == 0:
+            chain = both.run("begin", counter, "")[5]
+            log = both.server.ask("begin", b"", b"").log
+            both.run("advance", log.mark, counter, log.chain(counter))
+            both.run("trim", counter, log.chain(counter))
+    assert both.run("begin", 1, first[5])[0] == b"ok"
+    assert both.run("begin", 1, chain)[0] == b"gone back"
+    both.run("append", "", "", b"a writer", 9000, b"00009000", 0, 1, b"x", 9000, 1 << 20, 0)
+    assert both.run("begin", 1, first[5])[0] == b"aged"
+
+
+def test_losses_are_bounded_and_each_is_there_once(both):
+    losses = [Loss(i, b"%08d" % i, ("a", f"b{i}")) for i in range(1100)]
+    for loss in losses:
+        for _ in range(2):
+            both.run("report", packed_loss(loss))
+    assert both.server.losses() == losses[-1024:]
+
+
+def test_what_a_reader_has_is_not_sent_again(both):
+    nonce = b"00000001"
+    both.run("append", "", "", b"a writer", 0, nonce, 0, 1, b"payload", 100, 250, 0)
+    both.run("store", 0, nonce, b"verdict", 1, 1, 0)
+    version = both.run("begin", "", "")[7]
+    everything = both.server._call("begin", 0, 0, 0, version, "", "")
+    known = both.server._call("begin", 0, 1, 0, version, "", "")
+    decided = both.server._call("begin", 0, 1, 1, version, "", "")
+    assert everything[8] == known[8] == b""
+    assert [len(reply[11][0]) for reply in (everything, known, decided)] == [36, 29, 29]
+    assert [reply[11][1] for reply in (everything, known, decided)] == [b"verdict", b"verdict", b""]

@@ -3,24 +3,29 @@
 import random
 import secrets
 import struct
-from pathlib import Path
 
 import pytest
 
+from likewise.index.redis.cluster.nodes import Script
 from tests.index.store import cluster_model as cluster
 from tests.index.store.cluster_model import Options, Partition, State
 
-SCRIPT = (Path(__file__).parent / "partition.lua").read_text("ascii")
+SCRIPT = Script.read("partition").source
 OPTIONS = Options()
-NOTHING = b"\0" * 16
+NOTHING = b"0" * 16
+FIELDS = ("head", "marks", "journal", "changes")
 
 
-def packed(strings):
-    return b"".join(struct.pack("<H", len(one)) + one for one in strings)
+def packed(strings, size="<H"):
+    return b"".join(struct.pack(size, len(one)) + one for one in strings)
 
 
 def entry_of(row, nonce):
-    return b"text" + struct.pack("<I", row) + nonce[:2]
+    return b"text" + reference(row, nonce)
+
+
+def reference(row, nonce):
+    return struct.pack("<I", row) + nonce[:2]
 
 
 class Both:
@@ -28,30 +33,32 @@ class Both:
 
     def __init__(self, client):
         self.client, self.prefix = client, f"{{{secrets.token_hex(4)}}}:"
-        self.run = client.register_script(SCRIPT)
+        self.script = client.register_script(SCRIPT)
         self.partition = Partition((0,), 0, 0, State(), ())
         self.chain = {0: NOTHING}
         self.base = {}, {}  # entries by key, records by (chunk, row and tag)
         self.written = {}  # (position, nonce) -> added entries, added records, changes
         self.saved = None
 
+    def run(self, *arguments):
+        return self.script([self.prefix + name for name in FIELDS], [self.prefix, *arguments])
+
     def value(self, number):
         return self.chain.get(number, b"another chain...")
 
     def mark(self, mark):
-        return b"%d:%s" % (mark[0], self.value(mark[1]))
+        return b"%08x%s" % (mark[0], self.value(mark[1]))
 
     def call(self, script, *arguments, server, statuses):
         before = self.partition
         self.partition, reply = script(before, OPTIONS, 0, *arguments)
-        found = self.run([self.prefix], [script.__name__, *server])
+        found = self.run(script.__name__, *server)
         assert found[0] == statuses.get(reply[0], reply[0].encode())
         after = self.partition
         # A fold replies what was there before.
         count, chain, fold, of_log = self.client.hmget(self.prefix + "head", "count", "chain", "fold", "fold_chain")
-        assert script is cluster.fold or found[1:5] == [
-            int(count or 0),
-            chain or NOTHING,
+        assert script is cluster.fold or found[1:4] == [
+            b"%08x%s" % (int(count or 0), chain or NOTHING),
             int(fold or 0),
             of_log or NOTHING,
         ]
@@ -79,8 +86,9 @@ class Both:
                 self.base[0].setdefault(key, []).append(entry)
             self.base[1].update(rows)
             for kind, name, *what in changes:
-                if kind == b"D":
-                    self.base[0][name] = [entry for entry in self.base[0].get(name, []) if entry != what[0]]
+                if kind in (b"D", b"A"):
+                    others = [entry for entry in self.base[0].get(name, []) if entry != what[0]]
+                    self.base[0][name] = others + what * (kind == b"A")
                 elif kind == b"S":
                     self.base[1][name, what[0]] = what[1]
                 else:
@@ -88,23 +96,20 @@ class Both:
 
     def compare(self, keys, chunks):
         mark = self.mark(self.partition.here)
-        found = self.run([self.prefix], ["read", mark, packed(keys), packed(chunks)])
+        asked = sorted({field for _, rows, _ in self.written.values() for field in rows if field[0] in chunks})
+        found = self.run("read", mark, packed(keys), packed(part for field in asked for part in field))
         entries, records = self.content()
         lists = {
             key: sorted(one[at : at + 10] for at in range(0, len(one), 10))
-            for key, one in zip(keys, found[7], strict=True)
+            for key, one in zip(keys, found[6], strict=True)
             if one
         }
         assert lists == entries
         assert all(bool(self.client.exists(self.prefix.encode() + key)) == (key in entries) for key in keys)
         changed = {(at, nonce) for at, nonce, _ in self.partition.journal if self.written[at, nonce][2]}
-        assert {*found[6][::2]} == {b"%d%s" % (at, self.nonces[at, nonce]) for at, nonce in changed}
-        assert {
-            (chunk, row): record
-            for chunk, one in zip(chunks, found[8], strict=True)
-            for row, record in zip(one[::2], one[1::2], strict=True)
-        } == records
-        assert sorted(found[5]) == sorted(
+        assert {*found[5][::2]} - {b""} == {b"%d%s" % (at, self.nonces[at, nonce]) for at, nonce in changed}
+        assert {field: record for field, record in zip(asked, found[7], strict=True) if record} == records
+        assert sorted(found[4]) == sorted(
             b"%d%s" % (at, self.nonces[at, nonce]) for at, nonce, _ in self.partition.journal
         )
 
@@ -112,7 +117,7 @@ class Both:
 
 
 KEYS = [b"b1", b"b2", b"i7"]
-CHUNKS = [b"d0", b"d1"]
+CHUNKS = [b"r0", b"r1"]
 NAMES = ["write", "read", "verify", "fold", "purge", "save", "lose"]
 WEIGHTS = [10, 1, 1, 3, 2, 1, 1]
 
@@ -120,14 +125,18 @@ WEIGHTS = [10, 1, 1, 3, 2, 1, 1]
 def operation(rng, known, first, nonce):
     """Added entries, added records, and changes of what operations before it added."""
     added = [(rng.choice(KEYS), entry_of(first + i, nonce)) for i in range(2)]
-    rows = {(rng.choice(CHUNKS), b"%d" % (first + i) + nonce[:2]): secrets.token_bytes(5) for i in range(2)}
+    rows = {(rng.choice(CHUNKS), reference(first + i, nonce)): secrets.token_bytes(5) for i in range(2)}
     changes = []
     for _ in range(rng.randrange(3)):
         old_added, old_rows, _ = known[rng.choice([*known])] if known else (added, rows, ())
-        kind = rng.choice([b"D", b"S", b"X"])
+        kind = rng.choice([b"D", b"A", b"S", b"X"])
         (chunk, row), (key, entry) = rng.choice([*old_rows]), rng.choice(old_added)
         changes.append(
-            {b"D": (kind, key, entry), b"S": (kind, chunk, row, secrets.token_bytes(3)), b"X": (kind, chunk, row)}[kind]
+            {
+                **dict.fromkeys([b"D", b"A"], (kind, key, entry)),
+                b"S": (kind, chunk, row, secrets.token_bytes(3)),
+                b"X": (kind, chunk, row),
+            }[kind]
         )
     return added, rows, changes
 
@@ -155,8 +164,8 @@ def test_it_says_and_stores_what_the_model_does(running, seed):
                 *(position, raw, 2 * position, 2),
                 packed(b"\x0a" + key for key, _ in added),
                 b"".join(entry for _, entry in added),
-                *(packed(chunk for chunk, _ in rows), packed(row for _, row in rows), packed(rows.values())),
-                packed(part for kind, what, *rest in changes for part in (kind + what, *rest)),
+                *(packed(chunk for chunk, _ in rows), packed(row for _, row in rows), packed(rows.values(), "<I")),
+                packed((part for kind, what, *rest in changes for part in (kind + what, *rest)), "<I"),
             )
             both.call(cluster.write, position, nonce, (), server=server, statuses={})
             marks.append(both.partition.here)
@@ -167,7 +176,7 @@ def test_it_says_and_stores_what_the_model_does(running, seed):
             found, reply = both.call(
                 cluster.verify, tuple(given), server=[both.mark(one) for one in given], statuses={}
             )
-            assert found[5] == [both.mark(one) for one in reply[2]]
+            assert found[4] == [both.mark(one) for one in reply[2]]
         elif name == "fold":
             to = partition.fold + rng.randrange(3)
             chosen = {at: nonce for at, nonce, _ in partition.journal if at < to}
@@ -186,7 +195,7 @@ def test_it_says_and_stores_what_the_model_does(running, seed):
                 marks.append(both.partition.here)
         elif name == "purge" and partition.journal:
             at, nonce, _ = rng.choice(partition.journal)
-            both.call(cluster.purge, at, nonce, server=(at, both.nonces[at, nonce]), statuses={})
+            both.call(cluster.purge, at, nonce, server=(at, both.nonces[at, nonce], 1), statuses={})
             marks.append(both.partition.here)
         elif name == "save":
             keys = both.client.keys(both.prefix + "*")
@@ -205,21 +214,55 @@ def test_it_says_and_stores_what_the_model_does(running, seed):
 def test_equal_tags_in_one_row_do_not_meet(running):
     both = Both(running.client)
     empty = (b"", b"", b"", b"", b"", b"")
-    assert both.run([both.prefix], ["write", 3, b"ab000001", 5, 2, *empty])[0] == b"ok"
-    assert both.run([both.prefix], ["write", 4, b"ab000002", 7, 2, *empty])[0] == b"ok"
-    found = both.run([both.prefix], ["write", 3, b"ab000003", 6, 1, *empty])
-    assert (found[0], found[5]) == (b"clash", b"3ab000001")
+    assert both.run("write", 3, b"ab000001", 5, 2, *empty)[0] == b"ok"
+    assert both.run("write", 4, b"ab000002", 7, 2, *empty)[0] == b"ok"
+    found = both.run("write", 3, b"ab000003", 6, 1, *empty)
+    assert (found[0], found[4]) == (b"clash", b"3ab000001")
 
 
 def test_changes_become_final_in_order_of_positions(running):
     both = Both(running.client)
 
     def write(position, nonce, record):
-        changes = packed([b"Sd0", b"7", record])
-        return both.run([both.prefix], ["write", position, nonce, 0, 0, b"", b"", b"", b"", b"", changes])[0]
+        changes = packed([b"Sr0", b"7", record], "<I")
+        return both.run("write", position, nonce, 0, 0, b"", b"", b"", b"", b"", changes)[0]
 
     assert write(2, b"cd000002", b"second") == b"ok"
     assert write(1, b"ab000001", b"first") == b"ok"
-    found = both.run([both.prefix], ["fold", b"0:" + NOTHING, 3, NOTHING, b"1ab000001", b"2cd000002"])
+    found = both.run("fold", b"00000000" + NOTHING, 3, NOTHING, b"1ab000001", b"2cd000002")
     assert found[0] == b"ok"
-    assert running.client.hget(both.prefix + "d0", "7") == b"second"
+    assert running.client.hget(both.prefix + "r0", "7") == b"second"
+
+
+def test_records_of_an_operation_are_looked_at_before_it_is_purged(running):
+    both = Both(running.client)
+    fields = [reference(row, b"ab") for row in (4, 5)]
+    written = (
+        *(packed([b"\x06b1"] * 2), b"".join(fields)),
+        *(packed([b"r0", b"s0"]), packed(fields), packed([b"record", b"set"], "<I"), b""),
+    )
+    assert both.run("write", 3, b"ab000001", 4, 2, *written)[0] == b"ok"
+    mark = both.run("verify")[1]
+    assert both.run("purge", 3, b"ab000001", 0)[4] == [b"record"]
+    assert both.run("verify")[1] == mark
+    assert running.client.exists(both.prefix + "b1", both.prefix + "r0", both.prefix + "s0") == 3
+    asked = packed([b"r0", fields[0], b"r0", fields[1], b"s0", b"", b"s1", b"", b"s0", fields[1]])
+    found = both.run("read", mark, b"", asked)[7]
+    assert found == [b"record", b"", packed([fields[1], b"set"], "<I"), b"", b"set"]
+    assert both.run("purge", 3, b"ab000001", 1)[0] == b"ok"
+    assert running.client.exists(both.prefix + "b1", both.prefix + "r0", both.prefix + "s0") == 0
+    assert both.run("purge", 3, b"ab000001", 0)[4] == []
+
+
+def test_what_was_begun_is_finished_while_memory_is_full(start):
+    server = start("--maxmemory", "100mb")
+    both = Both(server.client)
+    empty = (b"", b"", b"", b"", b"", packed([b"Ab1", b"entry1"], "<I"))
+    assert both.run("write", 0, b"ab000001", 0, 0, *empty)[0] == b"ok"
+    server.client.config_set("maxmemory", "1")
+    with pytest.raises(Exception, match="maxmemory"):
+        both.run("write", 1, b"ab000002", 0, 0, *empty)
+    assert both.run("verify")[0] == b"ok"
+    assert both.run("write", 0, b"ab000001", 0, 0, *empty)[0] == b"ok"
+    assert both.run("fold", both.run("verify")[1], 1, NOTHING, b"0ab000001")[0] == b"ok"
+    assert server.client.get(both.prefix + "b1") == b"entry1"

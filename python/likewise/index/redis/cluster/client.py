@@ -1,0 +1,499 @@
+"""The steps of a client, as specified in docs/developers/cluster.md.
+
+``tests/index/store/cluster_model.py`` is a model of the same steps, run by a scheduler that injects failures.
+"""
+
+import secrets
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, NamedTuple, NoReturn
+
+from likewise.errors import LostWrites, StoreError
+from likewise.index.redis.cluster.log import (
+    ADD,
+    BEHIND,
+    CONFLICT,
+    FULL,
+    GONE_BACK,
+    LOST,
+    REMOVE,
+    Log,
+    LogServer,
+    Loss,
+    Marks,
+    Operation,
+    marks_of,
+    packed_loss,
+    packed_marks,
+)
+from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.redis.cluster.partition import CLASH, OLD, STALE, Entry, Partitions, Reply, entry_of
+from likewise.index.redis.cluster.rule import Decided, Rule
+
+# Number of acknowledged ids that a client remembers, so that it can name lost ones.
+MAX_IDS = 50_000
+_FIRST_PAUSE_S = 0.0005
+_LONGEST_PAUSE_S = 0.02
+_NOBODY = b"\0" * 8
+_BELOW = struct.Struct("<8sII")
+
+
+class Options(NamedTuple):
+    """Bounds and times of the protocol.
+
+    Parameters
+    ----------
+    bound, bound_bytes : int
+        Operations that the log may hold, and their bytes.
+    horizon : int
+        Operations that the log keeps below W. Should exceed the number that a failover may lose.
+    wait_s : float
+        Seconds that a client waits for the verdict of another client before it decides itself.
+    advance_every, tidy_every : int
+        Number of operations between moves of W, and between folds.
+    """
+
+    bound: int = 4096
+    bound_bytes: int = 64 << 20
+    horizon: int = 128
+    wait_s: float = 2.0
+    advance_every: int = 4
+    tidy_every: int = 64
+
+
+class BeyondRepair(StoreError):
+    """The servers lost more than the log can restore."""
+
+
+class Answered(NamedTuple):
+    """An acknowledged operation: the position and chain value after it, its ids, and its kind."""
+
+    position: int
+    chain: bytes
+    doc_ids: list[str]
+    kind: int
+
+
+class Client:
+    """One client of an index. Threads can share it; they take turns.
+
+    Parameters
+    ----------
+    nodes : Nodes
+    prefix : bytes
+        Of the keys, without braces.
+    num_partitions : int
+    rule : Rule
+    options : Options
+
+    Attributes
+    ----------
+    num_helped : int
+        Operations of other clients that this client decided because their verdict was overdue.
+    num_repaired : int
+        Partitions whose lost writes this client wrote again.
+    """
+
+    def __init__(
+        self, nodes: Nodes, prefix: bytes, num_partitions: int, rule: Rule, options: Options | None = None
+    ) -> None:
+        self.rule, self.options = rule, options or Options()
+        self._log = LogServer(nodes, prefix)
+        self._partitions = Partitions(nodes, prefix, num_partitions)
+        self._place = nodes.name
+        self._name = secrets.token_bytes(8)
+        self._counter = 0
+        self._answered: deque[Answered] = deque()
+        self._num_ids = 0
+        self._is_complete = True
+        self._seen: dict[bytes, float] = {}
+        self._lock = threading.Lock()
+        self.num_helped = self.num_repaired = 0
+
+    # Operations.
+
+    def operate(self, kind: int, payload: bytes) -> Any:  # noqa: ANN401 - the rule's answer
+        """Add documents, or remove one, and return the answer of the rule.
+
+        Raises
+        ------
+        LostWrites
+            If a failover lost earlier answers of this client. The call changed nothing.
+        BeyondRepair
+            If the servers lost more than can be restored.
+        StoreError
+            If a server cannot be reached.
+        """
+        with self._lock:
+            self._counter += 1
+            while True:
+                nonce = secrets.token_bytes(8)
+                bounds = self.options.bound, self.options.bound_bytes
+                num = self.rule.num_rows(payload)
+                status, log, more = self._log.ask(
+                    "append", *self._last, self._name, self._counter, nonce, kind, num, payload, *bounds, b""
+                )
+                if status == GONE_BACK:
+                    self._raise_lost()
+                if status == FULL:
+                    self._tidy()
+                    continue
+                if status == LOST:
+                    self._counter += 1
+                    continue
+                position, nonce = more
+                log, operation = self._complete(log, position, nonce)
+                if operation is None:
+                    # A failover dropped it, or others finished and trimmed it. Its ids show which.
+                    continue
+                assert operation.verdict is not None
+                chain = log.chain(position + 1)
+                assert chain is not None
+                self._remember(Answered(position + 1, chain, self.rule.ids(payload), kind))
+                self._after(log, position)
+                return self.rule.answer(payload, operation.row, operation.verdict)
+
+    def ask(self, payload: bytes) -> Any:  # noqa: ANN401 - the rule's answer
+        """Return the answer to a question that changes nothing, as of the end of the log.
+
+        Raises
+        ------
+        LostWrites, BeyondRepair, StoreError
+            As :meth:`operate`.
+        """
+        with self._lock:
+            while True:
+                status, log, _ = self._log.ask("begin", *self._last)
+                if status == GONE_BACK:
+                    self._raise_lost()
+                end, row, second, chain = log.end, log.row, log.second, log.chains[-1]
+                while log.mark <= end <= log.end and log.chain(end) == chain:
+                    if any(log.there(at).verdict is None for at in range(log.mark, end)):
+                        log = self._decide_next(log, end - 1)
+                        continue
+                    log, verdict = self._verdict(log, end, payload, row, second, _NOBODY)
+                    if verdict is not None:
+                        return self.rule.answer(payload, row, verdict)
+
+    def settle(self) -> Log:
+        """Finish all operations and make them final."""
+        with self._lock:
+            while True:
+                log = self._tidy()
+                if log.mark == log.end:
+                    return log
+
+    def losses(self) -> list[Loss]:
+        """Return the lost operations that any client found."""
+        return self._log.losses()
+
+    def log(self) -> Log:
+        """Return the log as it is now."""
+        with self._lock:
+            return self._again()
+
+    # Acknowledged operations.
+
+    @property
+    def _last(self) -> tuple[int, bytes] | tuple[bytes, bytes]:
+        return self._answered[-1][:2] if self._answered else (b"", b"")
+
+    def _remember(self, answered: Answered) -> None:
+        self._answered.append(answered)
+        self._num_ids += max(1, len(answered.doc_ids))
+        while self._num_ids > MAX_IDS and len(self._answered) > 1:
+            self._num_ids -= max(1, len(self._answered.popleft().doc_ids))
+            self._is_complete = False
+
+    def _raise_lost(self) -> NoReturn:
+        """Raise LostWrites for answers that the log no longer contains, and forget them."""
+        lost: list[Answered] = []
+        while self._answered:
+            if self._log.ask("begin", *self._last).status != GONE_BACK:
+                break
+            lost.append(self._answered.pop())
+            self._num_ids -= max(1, len(lost[-1].doc_ids))
+        lost.reverse()
+        doc_ids = [doc_id for one in lost if one.kind == ADD for doc_id in one.doc_ids]
+        removed = [doc_id for one in lost if one.kind == REMOVE for doc_id in one.doc_ids]
+        is_complete = bool(self._answered) or self._is_complete
+        raise LostWrites(self._place, [*dict.fromkeys(doc_ids)], removed, is_complete=is_complete)
+
+    def _after(self, log: Log, position: int) -> None:
+        """Move W or fold the partitions if it is their turn."""
+        if (position + 1) % self.options.tidy_every == 0:
+            # Leave pending operations to their clients: under load, there is always one.
+            self._tidy(finishes=False)
+        elif (position + 1) % self.options.advance_every == 0:
+            self._move(log)
+
+    # Steps.
+
+    def _again(self, *, is_whole: bool = False) -> Log:
+        if is_whole:
+            self._log.doubt()
+        return self._log.ask("begin", b"", b"").log
+
+    def _complete(self, log: Log, position: int, nonce: bytes) -> tuple[Log, Operation | None]:
+        """Decide, store and write an operation. Return None for it if the log does not contain it."""
+        is_own = False
+        while True:
+            operation = log.at(position)
+            if operation is None or operation.nonce != nonce:
+                return log, None
+            if operation.verdict is None:
+                log = self._decide_next(log, position)
+                continue
+            # WAIT covers only writes of its own connection, so marks stored by another client are stored again.
+            if operation.marks is not None and is_own:
+                return log, operation
+            marks: Marks | bytes | None
+            if operation.marks is None:
+                marks = self._write_effects(position, operation)
+                if marks is None or isinstance(marks, bytes):
+                    log = self._again()
+                    if marks is not None and log.has(position, nonce) and log.mark <= position:
+                        raise BeyondRepair(
+                            f"operation {position} is final in a partition, and the log does not have its verdict"
+                        )
+                    continue
+                packed = packed_marks(marks)
+            else:
+                packed = operation.marks
+            status, log, _ = self._log.ask("written", position, nonce, packed, writes=True)
+            if status == LOST:
+                return self._again(is_whole=True), None
+            is_own = True
+
+    def _write_effects(self, position: int, operation: Operation, only: int | None = None) -> Marks | bytes | None:
+        """Return the marks of the writes, OLD if the position is below a fold, or None if it must be tried again."""
+        assert operation.verdict is not None
+        effects = [
+            of_part
+            for of_part in self.rule.effects(
+                operation.payload, operation.row, operation.second, operation.nonce, operation.verdict
+            )
+            if only is None or of_part[0] == only
+        ]
+        replies = self._partitions.call(
+            [self._partitions.write(part, position, operation.nonce, tuple(rest)) for part, *rest in effects]
+        )
+        for (part, *_), reply in zip(effects, replies, strict=True):
+            if reply.status == CLASH:
+                self._report(self._again(), [(part, entry_of(reply.more[0]))])
+                return None
+            if reply.status == OLD:
+                return OLD
+        return {part: reply.mark for (part, *_), reply in zip(effects, replies, strict=True)}
+
+    def _decide_next(self, log: Log, limit: int) -> Log:
+        """Decide and store the first operation without a verdict, up to position `limit`."""
+        position = next(at for at in range(log.mark, limit + 1) if log.there(at).verdict is None)
+        operation = log.there(position)
+        if operation.writer != self._name:
+            if not self._has_waited(operation.nonce):
+                return self._again()
+            self.num_helped += 1
+        log, verdict = self._verdict(log, position, operation.payload, operation.row, operation.second, operation.nonce)
+        if verdict is None:
+            return log
+        counts = self.rule.counts(verdict)
+        status, log, _ = self._log.ask("store", position, operation.nonce, verdict, *counts)
+        if status in (BEHIND, LOST):
+            return self._again(is_whole=True)
+        return log
+
+    def _has_waited(self, nonce: bytes) -> bool:
+        """Return whether the verdict of another client is overdue. Sleep briefly if it is not."""
+        now = time.monotonic()
+        if len(self._seen) > 2 * self.options.bound:
+            self._seen.clear()
+        waited = now - self._seen.setdefault(nonce, now)
+        if waited >= self.options.wait_s:
+            return True
+        time.sleep(min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, waited / 8)))
+        return False
+
+    def _verdict(
+        self, log: Log, position: int, payload: bytes, row: int, second: int, nonce: bytes
+    ) -> tuple[Log, bytes | None]:
+        """Decide on the state before a position. Return None if it must be tried again with the returned log."""
+        tail: list[Decided] = []
+        for at in range(log.mark, position):
+            one = log.there(at)
+            assert one.verdict is not None
+            tail.append((at, one.nonce, one.kind, one.row, one.num, one.second, one.payload, one.verdict))
+        below = b"".join(_BELOW.pack(one.nonce, one.row, one.num) for one in log.operations[: log.mark - log.low])
+        decision = self.rule.decide(payload, row, second, nonce, tail, log.row_at_mark, below)
+        while wanted := decision.wanted():
+            replies = self._partitions.call(
+                [self._partitions.read(part, log.confirmed[part], tables, records) for part, tables, records in wanted]
+            )
+            stale: list[tuple[int, Entry]] = []
+            for (part, *_), reply in zip(wanted, replies, strict=True):
+                self._check_depth(log, part, reply)
+                if reply.status == LOST:
+                    self._repair(part)
+                    return self._again(), None
+                if not _is_current(log, reply):
+                    log = self._again()
+                    _must_fit(log, part, reply)
+                    return log, None
+                journal, flat, found, records = reply.more
+                stale += [(part, entry) for entry in map(entry_of, journal) if not log.has(*entry)]
+                changes = sorted((entry_of(field), packed) for field, packed in _pairs(flat) if field)
+                below_mark = [packed for entry, packed in changes if entry.position < log.mark]
+                decision.take(part, found, records, below_mark)
+            if stale:
+                self._report(self._again(), stale)
+                return self._again(), None
+        return log, decision.verdict()
+
+    # Losses.
+
+    def _check_depth(self, log: Log, part: int, reply: Reply) -> None:
+        if reply.fold < log.low:
+            raise BeyondRepair(f"partition {part} lost writes that the log does not have any more; rebuild the index")
+
+    def _report(self, log: Log, stale: list[tuple[int, Entry]]) -> None:
+        """Report and purge effects of operations that are not in the log, which must have been read after them."""
+        lost = [one for one in stale if one[1].position >= log.low and not log.has(*one[1])]
+        if not lost:
+            return
+        replies = self._partitions.call([self._partitions.records_of(*one) for one in lost])
+        ids: dict[Entry, list[str]] = {}
+        for (_, entry), reply in zip(lost, replies, strict=True):
+            ids.setdefault(entry, []).extend(self.rule.lost_ids(reply.more[0]))
+        losses = [Loss(*entry, tuple(dict.fromkeys(of_entry))) for entry, of_entry in ids.items()]
+        # Report before purging: if this client stops in between, another one finds the effects again.
+        self._log.ask("report", *map(packed_loss, losses), writes=True)
+        self._partitions.call([self._partitions.purge(*one) for one in lost])
+
+    def _repair(self, part: int) -> None:
+        """Write again the effects below W that a partition lost."""
+        log = self._again()
+        old = log.confirmed[part]
+        reply = self._partitions.call([self._partitions.verify(part, [old])])[0]
+        if not reply.more[0]:
+            return
+        self._check_depth(log, part, reply)
+        if not _is_current(log, reply):
+            _must_fit(self._again(), part, reply)
+            return
+        marks: list[bytes] = []
+        for position in range(reply.fold, log.mark):
+            found = self._write_effects(position, log.there(position), only=part)
+            if found is None or isinstance(found, bytes):
+                return
+            marks += found.values()
+        reply = self._partitions.call([self._partitions.verify(part, marks)])[0]
+        if not reply.more[0]:
+            self.num_repaired += 1
+            self._log.ask("reconfirm", part, old, reply.mark, writes=True)
+
+    # Upkeep.
+
+    def _move(self, log: Log) -> Log:
+        """Move W past the written operations."""
+        to = log.mark
+        while (operation := log.at(to)) is not None and operation.marks is not None:
+            to += 1
+        if to == log.mark:
+            return log
+        of_part: dict[int, dict[bytes, int]] = {}
+        for position in range(log.mark, to):
+            for part, mark in marks_of(log.there(position).marks or b"").items():
+                of_part.setdefault(part, {})[mark] = position
+        replies = self._partitions.call(
+            [self._partitions.verify(part, [log.confirmed[part], *marks]) for part, marks in of_part.items()]
+        )
+        confirmed: list[Any] = []
+        for (part, marks), reply in zip(of_part.items(), replies, strict=True):
+            self._check_depth(log, part, reply)
+            if not _is_current(log, reply):
+                log = self._again()
+                _must_fit(log, part, reply)
+                return log
+            missing = reply.more[0]
+            if log.confirmed[part] in missing:
+                self._repair(part)
+                return self._again()
+            if missing:
+                self._write_again(log, marks[missing[0]], part)
+                return self._again(is_whole=True)
+            confirmed += [part, reply.mark]
+        chain = log.chain(to)
+        assert chain is not None
+        status, log, _ = self._log.ask("advance", log.mark, to, chain, *confirmed, writes=True)
+        return self._again(is_whole=True) if status == CONFLICT else log
+
+    def _write_again(self, log: Log, position: int, part: int) -> None:
+        operation = log.there(position)
+        found = self._write_effects(position, operation, only=part)
+        if isinstance(found, dict):
+            marks = marks_of(operation.marks or b"") | found
+            self._log.ask("written", position, operation.nonce, packed_marks(marks), writes=True)
+
+    def _tidy(self, *, finishes: bool = True) -> Log:
+        """Finish pending operations, move W, fold the partitions, and trim the log."""
+        log = self._again()
+        for position in range(log.mark, log.end if finishes else log.mark):
+            operation = log.there(position)
+            if operation.marks is None:
+                return self._complete(log, position, operation.nonce)[0]
+        log = self._move(log)
+        to = log.mark - self.options.horizon
+        if to <= log.low:
+            to = log.mark
+        if to <= log.low:
+            return log
+        # Final data must not be ahead of a log that a failover brings back.
+        log = self._log.ask("touch", writes=True).log
+        chain = log.chain(to)
+        if not log.low < to <= log.mark or chain is None:
+            return log
+        operations = log.operations[: to - log.low]
+        replies = self._partitions.call(
+            [
+                self._partitions.fold(part, log.confirmed[part], to, chain, log.low, operations)
+                for part in range(self._partitions.num)
+            ]
+        )
+        for part, reply in enumerate(replies):
+            self._check_depth(log, part, reply)
+            if reply.status == LOST:
+                self._repair(part)
+                return self._again()
+            if reply.status == STALE:
+                log = self._again()
+                self._report(log, [(part, entry_of(field)) for field in reply.more[0]])
+                return log
+            if not _is_current(log, reply):
+                log = self._again()
+                _must_fit(log, part, reply)
+                return log
+        # Trim only to the previous folds, so that a partition that loses its last fold can be repaired.
+        low = min(reply.fold for reply in replies)
+        value = log.chain(low)
+        if low > log.low and value is not None:
+            return self._log.ask("trim", low, value, writes=True).log
+        return log
+
+
+def _pairs(flat: list[bytes]) -> Iterable[tuple[bytes, bytes]]:
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def _is_current(log: Log, reply: Reply) -> bool:
+    """Return whether a partition belongs to the history of the log and is not ahead of it."""
+    return reply.fold <= log.mark and log.chain(reply.fold) == reply.chain
+
+
+def _must_fit(log: Log, part: int, reply: Reply) -> None:
+    """Raise BeyondRepair if the log, read after a partition, is older than the final data there."""
+    is_known = reply.fold >= log.low
+    if reply.fold > log.mark or (is_known and log.chain(reply.fold) != reply.chain):
+        raise BeyondRepair(f"the log lost operations that are final in partition {part}; rebuild the index")

@@ -1,0 +1,200 @@
+-- The log of docs/developers/cluster.md: it fixes the order of operations and keeps what was decided on each.
+-- KEYS: all keys of the log, below. ARGV: the script, four arguments on what the caller knows (`whole`), the script's own.
+-- Positions and counts are decimal. A nonce and a writer have 8 bytes, a value of the chain 16, a mark 24.
+-- Returns {status, reply, ...}: 'ok', 'lost', 'behind', 'full', 'gone back', 'aged', 'conflict', 'absent' or 'moving'.
+local verb, log, operations, verdicts, marks = ARGV[1], KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local chains, confirmed, counters, losses = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+-- Values of the chain that are kept, more than positions that a log can hold; and losses.
+local RING, CHAIN, LOSSES, MARK = 8192, 16, 1024, 24
+
+-- In a slot that is being moved, a key that does not exist is looked for on the other node. So this script never runs there.
+local probe = redis.pcall('EXISTS', KEYS[1] .. '-probe')
+if type(probe) == 'table' and probe.err then return {'moving'} end
+
+if verb == 'create' then
+  -- Partitions, then fields that describe the index.
+  if redis.call('EXISTS', log) == 1 then return {'there'} end
+  redis.call('HSET', log, 'low', 0, 'mark', 0, 'end', 0, 'row', 0, 'second', 0, 'bytes', 0, 'version', string.rep('0', CHAIN),
+    unpack(ARGV, 3))
+  -- No key is ever empty: a slot is moved key by key, and an absent one could not be told from one that was moved.
+  for _, key in ipairs({operations, verdicts, marks, counters}) do redis.call('HSET', key, '', '') end
+  redis.call('DEL', chains, confirmed, losses)
+  redis.call('SETRANGE', chains, 0, string.rep('0', CHAIN))
+  redis.call('SET', confirmed, string.rep('0', MARK * tonumber(ARGV[2])))
+  redis.call('RPUSH', losses, '')
+  return {'ok'}
+end
+
+local state = redis.call('HMGET', log, 'low', 'mark', 'end', 'row', 'second', 'bytes', 'version')
+local low, mark, last, row = tonumber(state[1]), tonumber(state[2]), tonumber(state[3]), tonumber(state[4])
+local version = state[7]
+if not low then return {'absent'} end
+
+-- The value before a position, or nothing where it is not kept any more.
+local function chain(position)
+  if position > last or position <= last - RING or position < 0 then return false end
+  local at = (position % RING) * CHAIN
+  return redis.call('GETRANGE', chains, at, at + CHAIN - 1)
+end
+
+local function nonce_at(position)
+  local operation = position >= low and position < last and redis.call('HGET', operations, position)
+  return operation and operation:sub(1, 8)
+end
+
+-- All that a client decides on, from the first position that it asks for: it has the operations before the second one, and
+-- the verdicts before the third, and the confirmed marks of a version.
+local function whole(status, ...)
+  local from, known, decided = math.max(tonumber(ARGV[2]), low), tonumber(ARGV[3]), tonumber(ARGV[4])
+  local found = {}
+  from = math.min(from, last)
+  for position = from, last - 1 do
+    local operation, verdict = redis.call('HGET', operations, position), redis.call('HGET', verdicts, position)
+    if position < known then operation = operation:sub(1, 29) end
+    if verdict and position < decided then verdict = '' end
+    found[#found + 1] = operation
+    found[#found + 1] = verdict
+    found[#found + 1] = redis.call('HGET', marks, position)
+  end
+  return {status, low, mark, last, row, chain(last), redis.call('TIME')[1], version,
+    version ~= ARGV[5] and redis.call('GET', confirmed) or '', from, chain(from), found, ...}
+end
+
+-- Whether the history went through what a caller knows of it.
+local function contains(position, value)
+  if position == '' then return 'ok' end
+  position = tonumber(position)
+  if position <= last - RING then return 'aged' end
+  return chain(position) == value and 'ok' or 'gone back'
+end
+
+-- The version of the confirmed marks: never one that they had before, also after a failover.
+local function confirm(what)
+  version = redis.sha1hex(version .. what):sub(1, CHAIN)
+  redis.call('HSET', log, 'version', version)
+end
+
+-- What was begun is finished also where memory is full: after a first command that takes none, the others are accepted.
+local function also_when_full() redis.call('HDEL', log, 'none') end
+
+if verb == 'begin' then return whole(contains(ARGV[6], ARGV[7])) end
+
+if verb == 'losses' then return {'ok', redis.call('LRANGE', losses, 0, -1)} end
+
+if verb == 'touch' then
+  -- WAIT covers only what its own connection wrote.
+  also_when_full()
+  redis.call('HINCRBY', log, 'touched', 1)
+  return whole('ok')
+end
+
+if verb == 'append' then
+  -- The caller's last answer, its writer and counter, nonce, kind, number of rows, payload, bounds, second ('' for now).
+  local known, value, writer, counter, nonce, kind = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+  local num, payload, most, most_bytes, second = tonumber(ARGV[12]), ARGV[13], tonumber(ARGV[14]), tonumber(ARGV[15]), ARGV[16]
+  local status = contains(known, value)
+  if status == 'gone back' then return whole(status) end
+  local before = redis.call('HGET', counters, writer)
+  if before then
+    local of_writer, position = before:match('^(%d+):(%d+)$')
+    position = tonumber(position)
+    if of_writer == counter and position >= low then return whole('ok', position, nonce_at(position)) end
+    -- A request that was repeated, and comes after a later one of its writer.
+    if tonumber(counter) < tonumber(of_writer) then return whole('lost') end
+  end
+  local bytes = tonumber(state[6])
+  -- A single operation is always taken, however large.
+  if last - low >= most or (bytes + #payload > most_bytes and last > low) then return whole('full') end
+  second = math.max(tonumber(second ~= '' and second or redis.call('TIME')[1]), tonumber(state[5]))
+  local position = last
+  redis.call('HSET', operations, position, nonce .. struct.pack('<I4I4I4B', row, num, second, tonumber(kind)) .. writer .. payload)
+  redis.call('HSET', counters, writer, counter .. ':' .. position)
+  local next_chain = redis.sha1hex(chain(position) .. nonce):sub(1, CHAIN)
+  last, row = last + 1, row + num
+  redis.call('SETRANGE', chains, (last % RING) * CHAIN, next_chain)
+  redis.call('HSET', log, 'end', last, 'row', row, 'second', second, 'bytes', bytes + #payload)
+  return whole('ok', position, nonce)
+end
+
+if verb == 'store' then
+  local position, nonce, verdict = tonumber(ARGV[6]), ARGV[7], ARGV[8]
+  if nonce_at(position) ~= nonce then return whole('lost') end
+  if position > mark and position > low and redis.call('HEXISTS', verdicts, position - 1) == 0 then return whole('behind') end
+  if redis.call('HEXISTS', verdicts, position) == 0 then
+    also_when_full()
+    redis.call('HSET', verdicts, position, verdict)
+    redis.call('HINCRBY', log, 'bytes', #verdict)
+    -- Documents added, those of them that are new, and documents removed.
+    for i, name in ipairs({'added', 'new', 'gone'}) do redis.call('HINCRBY', log, name, ARGV[8 + i]) end
+  end
+  return whole('ok')
+end
+
+if verb == 'written' then
+  local position, nonce = tonumber(ARGV[6]), ARGV[7]
+  if nonce_at(position) ~= nonce or redis.call('HEXISTS', verdicts, position) == 0 then return whole('lost') end
+  also_when_full()
+  redis.call('HSET', marks, position, ARGV[8])
+  redis.call('HINCRBY', log, 'touched', 1)
+  return whole('ok')
+end
+
+if verb == 'advance' then
+  -- From, to, value of the chain at `to`; then partition and mark of each partition that changes.
+  local from, to, value = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
+  local is_same = from == mark and to <= last and to > from and chain(to) == value
+  for position = from, is_same and to - 1 or from - 1 do
+    -- A failover may have dropped the marks and not the operations.
+    if redis.call('HEXISTS', marks, position) == 0 then is_same = false end
+  end
+  if not is_same then return whole('conflict') end
+  also_when_full()
+  mark = to
+  redis.call('HSET', log, 'mark', to)
+  for i = 9, #ARGV, 2 do redis.call('SETRANGE', confirmed, tonumber(ARGV[i]) * MARK, ARGV[i + 1]) end
+  if #ARGV > 8 then confirm('advance' .. to .. value .. table.concat(ARGV, '', 9)) end
+  return whole('ok')
+end
+
+if verb == 'reconfirm' then
+  local at, old, new = tonumber(ARGV[6]) * MARK, ARGV[7], ARGV[8]
+  if redis.call('GETRANGE', confirmed, at, at + MARK - 1) ~= old then return whole('conflict') end
+  also_when_full()
+  redis.call('SETRANGE', confirmed, at, new)
+  confirm('reconfirm' .. ARGV[6] .. old .. new)
+  return whole('ok')
+end
+
+if verb == 'trim' then
+  local to, value = tonumber(ARGV[6]), ARGV[7]
+  if to <= low or to > mark or chain(to) ~= value then return whole('conflict') end
+  also_when_full()
+  local bytes = tonumber(state[6])
+  for position = low, to - 1 do
+    local operation = redis.call('HGET', operations, position)
+    local writer = operation:sub(22, 29)
+    bytes = bytes - #operation + 29 - #redis.call('HGET', verdicts, position)
+    local counter = redis.call('HGET', counters, writer)
+    if counter and counter:match(':(%d+)$') == tostring(position) then redis.call('HDEL', counters, writer) end
+    redis.call('HDEL', operations, position)
+    redis.call('HDEL', verdicts, position)
+    redis.call('HDEL', marks, position)
+  end
+  low = to
+  redis.call('HSET', log, 'low', to, 'bytes', bytes)
+  return whole('ok')
+end
+
+if verb == 'report' then
+  -- Losses, each packed by the caller; each once.
+  also_when_full()
+  local there = {}
+  for _, one in ipairs(redis.call('LRANGE', losses, 0, -1)) do there[one] = true end
+  for i = 6, #ARGV do
+    if not there[ARGV[i]] then redis.call('RPUSH', losses, ARGV[i]) end
+  end
+  redis.call('LTRIM', losses, -LOSSES, -1)
+  return whole('ok')
+end
+
+return redis.error_reply('ERR no such script of the log')

@@ -1,0 +1,268 @@
+"""The client side of the log: requests to its script, and their replies.
+
+A client keeps the operations that it has seen and requests only new ones. The chain over all nonces proves that the
+kept operations are those on the server.
+"""
+
+import hashlib
+import struct
+from typing import Any, NamedTuple, TypeAlias
+
+from likewise.errors import StoreError
+from likewise.index.redis.cluster.nodes import Nodes, Request, Script
+
+ADD, REMOVE = 0, 1
+MARK = 24
+CHAIN = 16
+START = b"0" * CHAIN
+_HEAD = struct.Struct("<8sIIIB8s")
+_NAMES = ("log", "operations", "verdicts", "marks", "chains", "confirmed", "counters", "losses")
+_LOSS = struct.Struct("<Q8s")
+
+# Statuses returned by the scripts.
+OK, LOST, BEHIND, FULL, GONE_BACK, AGED, CONFLICT = (
+    b"ok",
+    b"lost",
+    b"behind",
+    b"full",
+    b"gone back",
+    b"aged",
+    b"conflict",
+)
+
+Marks: TypeAlias = dict[int, bytes]
+
+
+class Operation(NamedTuple):
+    """One batch of documents or one removal. `verdict` and `marks` are None until they are stored."""
+
+    nonce: bytes
+    row: int
+    num: int
+    second: int
+    kind: int
+    writer: bytes
+    payload: bytes
+    verdict: bytes | None
+    marks: bytes | None
+
+
+class Loss(NamedTuple):
+    """An answered operation that a failover removed from the log, and the ids to give again."""
+
+    position: int
+    nonce: bytes
+    doc_ids: tuple[str, ...]
+
+
+def next_chain(chain: bytes, nonce: bytes) -> bytes:
+    """Return the value of the chain after an operation."""
+    return hashlib.sha1(chain + nonce, usedforsecurity=False).hexdigest()[:CHAIN].encode()
+
+
+def packed_marks(marks: Marks) -> bytes:
+    """Return marks by partition as the log stores them."""
+    return b"".join(struct.pack("<H", part) + mark for part, mark in sorted(marks.items()))
+
+
+def marks_of(packed: bytes) -> Marks:
+    """Return marks by partition from what the log stores."""
+    return {
+        int.from_bytes(packed[at : at + 2], "little"): packed[at + 2 : at + 2 + MARK]
+        for at in range(0, len(packed), 2 + MARK)
+    }
+
+
+class Log:
+    """The state of the log after one reply, with the operations from `low` (H) on. Immutable.
+
+    Attributes
+    ----------
+    low, mark, end : int
+        H, W, and the next position.
+    row, second : int
+        The next row; the clock of the server.
+    version : bytes
+        Of the confirmed marks.
+    confirmed : list of bytes
+        The confirmed mark of each partition.
+    operations : list of Operation
+    chains : list of bytes
+        The value before each operation, then that at the end.
+    """
+
+    __slots__ = ("chains", "confirmed", "end", "low", "mark", "operations", "row", "second", "version")
+
+    def __init__(
+        self,
+        low: int,
+        mark: int,
+        row: int,
+        second: int,
+        version: bytes,
+        confirmed: list[bytes],
+        operations: list[Operation],
+        chains: list[bytes],
+    ) -> None:
+        self.low, self.mark, self.row, self.second = low, mark, row, second
+        self.version, self.confirmed, self.operations, self.chains = version, confirmed, operations, chains
+        self.end = low + len(operations)
+
+    def at(self, position: int) -> Operation | None:
+        """Return an operation, or None if the log does not contain the position."""
+        return self.operations[position - self.low] if self.low <= position < self.end else None
+
+    def there(self, position: int) -> Operation:
+        """Return an operation that the log contains."""
+        if not self.low <= position < self.end:
+            raise IndexError(position)
+        return self.operations[position - self.low]
+
+    def has(self, position: int, nonce: bytes) -> bool:
+        """Whether a position has the operation of a nonce."""
+        operation = self.at(position)
+        return operation is not None and operation.nonce == nonce
+
+    def chain(self, position: int) -> bytes | None:
+        """Return the chain value before a position, or None if it is not known."""
+        return self.chains[position - self.low] if self.low <= position <= self.end else None
+
+    @property
+    def row_at_mark(self) -> int:
+        """The first row after the operations below W."""
+        return self.row if self.mark == self.end else self.there(self.mark).row
+
+
+class Reply(NamedTuple):
+    """The status, the log, and the values specific to the script."""
+
+    status: bytes
+    log: Log
+    more: list[Any]
+
+
+class LogServer:
+    """Calls of the log script for one client. Not thread-safe.
+
+    Parameters
+    ----------
+    nodes : Nodes
+    prefix : bytes
+        Of all keys of the index.
+    """
+
+    def __init__(self, nodes: Nodes, prefix: bytes) -> None:
+        self._nodes = nodes
+        tag = b"{" + prefix + b"}:"
+        self._keys = tuple(tag + name.encode() for name in _NAMES)
+        self._script = Script.read("log")
+        self._known: Log | None = None
+        self._is_doubted = False
+
+    def _call(self, *arguments: Any, writes: bool = False) -> list[Any]:  # noqa: ANN401 - bytes, strings, integers
+        reply: list[Any] = self._nodes.call([Request(self._script, self._keys, arguments, writes)])[0]
+        if reply[0] == b"absent":
+            raise StoreError("the index does not exist any more")
+        return reply
+
+    def create(self, partitions: int, fields: dict[str, str | bytes | int]) -> bool:
+        """Create the log of a new index with fields that describe it. Return False if it exists."""
+        flat = [part for name, value in fields.items() for part in (name, value)]
+        return bool(self._call("create", partitions, *flat, writes=True)[0] == OK)
+
+    def fields(self) -> dict[bytes, bytes]:
+        """Return the fields of an index, or an empty dict if it does not exist."""
+        key = self._keys[0]
+        flat = self._nodes.call([Request(_FIELDS, (key,), ())])[0]
+        return dict(zip(flat[::2], flat[1::2], strict=True))
+
+    def losses(self) -> list[Loss]:
+        """Return the losses found so far, oldest first."""
+        found = []
+        for packed in self._call("losses", 0, 0, 0, b"")[1]:
+            if packed:
+                position, nonce = _LOSS.unpack_from(packed)
+                ids = packed[_LOSS.size :].decode("utf-8", "surrogateescape").split("\0")
+                found.append(Loss(position, nonce, tuple(one for one in ids if one)))
+        return found
+
+    def ask(self, verb: str, *arguments: Any, writes: bool = False) -> Reply:  # noqa: ANN401
+        """Call a script and return its status with the log after the call."""
+        known = self._known
+        reply = self._call(verb, *self._asked(known), *arguments, writes=writes)
+        self._is_doubted = False
+        log = self._heard(known, reply)
+        if log is None:
+            whole = self._call("begin", 0, 0, 0, b"", b"", b"")
+            log = self._heard(None, whole)
+            if log is None:
+                raise StoreError("the log of the index is damaged: its chain does not lead to its end")
+        self._known = log
+        return Reply(reply[0], log, reply[12:])
+
+    def doubt(self) -> None:
+        """Request the verdicts and marks of all operations with the next call.
+
+        Other clients can replace marks, and a failover can drop marks and verdicts. Neither changes the chain.
+        """
+        self._is_doubted = True
+
+    def _asked(self, known: Log | None) -> tuple[Any, ...]:
+        """Return the first position to request, the ends of known payloads and verdicts, and the known version."""
+        if known is None:
+            return 0, 0, 0, b""
+        start = known.end
+        decided = known.end
+        for at in range(max(known.mark - known.low, 0), len(known.operations)):
+            operation = known.operations[at]
+            if operation.marks is None:
+                start = min(start, known.low + at)
+            if operation.verdict is None:
+                decided = known.low + at
+                break
+        return known.low if self._is_doubted else start, known.end, decided, known.version
+
+    @staticmethod
+    def _heard(known: Log | None, reply: list[Any]) -> Log | None:
+        """Return the log after a reply, or None if the known operations are not those on the server."""
+        _, low, mark, end, row, chain, second, version, confirmed, start, value, items = reply[:12]
+        if known is None:
+            if start != low:
+                return None
+            operations, chains = [], [value]
+        else:
+            if low < known.low or not known.low <= start <= known.end or known.chain(start) != value:
+                return None
+            operations = known.operations[low - known.low : start - known.low]
+            chains = known.chains[low - known.low : start - known.low + 1]
+        for at in range(0, len(items), 3):
+            packed, verdict, marks = items[at : at + 3]
+            nonce, row_of, num, second_of, kind, writer = _HEAD.unpack_from(packed)
+            payload = packed[_HEAD.size :]
+            before = known.at(start + at // 3) if known is not None else None
+            if not payload or verdict == b"":
+                if before is None or before.nonce != nonce:
+                    return None
+                payload = payload or before.payload
+                verdict = before.verdict if verdict == b"" else verdict
+            operations.append(Operation(nonce, row_of, num, second_of, kind, writer, payload, verdict, marks))
+            chains.append(next_chain(chains[-1], nonce))
+        if low + len(operations) != end or chains[-1] != chain:
+            return None
+        if confirmed:
+            marks = [confirmed[at : at + MARK] for at in range(0, len(confirmed), MARK)]
+        elif known is not None and known.version == version:
+            marks = known.confirmed
+        else:
+            return None
+        return Log(low, mark, row, int(second), version, marks, operations, chains)
+
+
+def packed_loss(loss: Loss) -> bytes:
+    """Return a loss as the log stores it."""
+    ids = "\0".join(loss.doc_ids).encode("utf-8", "surrogateescape")
+    return _LOSS.pack(loss.position, loss.nonce) + ids
+
+
+_SOURCE = b"return redis.call('HGETALL', KEYS[1])"
+_FIELDS = Script(_SOURCE, hashlib.sha1(_SOURCE, usedforsecurity=False).hexdigest())

@@ -1,0 +1,408 @@
+"""Connections to one server, or to the nodes of a cluster.
+
+A call sends requests to all nodes at once, and repeats those without a reply: after a closed connection, during a
+failover, or while a slot is moved. Therefore each script can be repeated.
+
+With replicas, WAIT follows the writes on their connection, so a reply means that the replicas have these writes. If the
+connection closes before, the writes are repeated.
+"""
+
+import contextlib
+import hashlib
+import os
+import threading
+import time
+import urllib.parse
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from typing import Any, NamedTuple, TypeAlias
+
+from likewise.errors import ForkedError, InvalidParameter, MissingExtra, StoreError
+
+try:
+    from redis import exceptions as refusals
+    from redis.connection import Connection, UnixDomainSocketConnection, parse_url
+    from redis.crc import key_slot
+except ImportError as error:
+    raise MissingExtra("redis", "an index on a Redis or Valkey server") from error
+
+# Policies that never drop keys without an expiry time of their own, of which an index has none.
+_SAFE_POLICIES = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
+_OLDEST = (6, 0)
+_FIRST_PAUSE_S = 0.002
+_LONGEST_PAUSE_S = 0.2
+# Errors during a failover, a move of slots, or a start. The request is repeated.
+_PASSING = ("MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "READONLY", "UNKILLABLE", "NOREPLICAS")
+_PASSING_WORDS = ("non local key", "WAIT cannot be used with replica", "hash slot not served", "Hash slot not served")
+
+Address: TypeAlias = tuple[str, int] | str
+
+
+class Script(NamedTuple):
+    """A Lua script and its SHA-1, by which servers know it."""
+
+    source: bytes
+    sha: str
+
+    @classmethod
+    def read(cls, name: str) -> "Script":
+        """Return a script of this package."""
+        source = files("likewise.index.redis.cluster").joinpath(f"{name}.lua").read_bytes()
+        return cls(source, hashlib.sha1(source, usedforsecurity=False).hexdigest())
+
+
+class Request(NamedTuple):
+    """One call of a script on keys of one slot.
+
+    Parameters
+    ----------
+    script : Script
+    keys : tuple of bytes
+        Of one slot.
+    arguments : tuple
+        Bytes, strings or integers.
+    writes : bool
+        Whether replicas must confirm it if the index is replicated.
+    """
+
+    script: Script
+    keys: tuple[bytes, ...]
+    arguments: tuple[Any, ...]
+    writes: bool = False
+
+
+class Nodes:
+    """Connections to one server or to all masters of a cluster. Threads can share them.
+
+    Parameters
+    ----------
+    url : str
+        Of any node: ``redis://``, ``rediss://`` or ``unix://``, also with ``valkey`` in place of ``redis``.
+    timeout_s : float
+        Maximum time to wait for a reply before the connection is closed.
+    patience_s : float
+        Maximum time to repeat requests. Should exceed the time of a failover.
+    replicas : int
+        Number of replicas that must confirm each write.
+
+    Attributes
+    ----------
+    name : str
+        The server of the URL and its database, without a password.
+    num_repeated : int
+        Requests that were sent again.
+    """
+
+    def __init__(self, url: str, timeout_s: float = 5.0, patience_s: float = 30.0, replicas: int = 0) -> None:
+        scheme, _, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
+        try:
+            options = dict(parse_url(scheme.replace("valkey", "redis") + "://" + rest))  # type: ignore[no-untyped-call]
+        except ValueError as error:
+            raise InvalidParameter("url", str(error)) from None
+        self._class = options.pop("connection_class", Connection)
+        self._first: Address = options.pop("path", None) or (
+            options.pop("host", "localhost"),
+            options.pop("port", 6379),
+        )
+        self._options = {
+            **options,
+            "socket_timeout": timeout_s,
+            "socket_connect_timeout": timeout_s,
+            "protocol": 2,
+            "decode_responses": False,
+        }
+        database = urllib.parse.urlsplit(url).path.strip("/") if scheme != "unix" else ""
+        if database and not database.isdecimal():
+            raise InvalidParameter("url", f"database {database!r} is not a number; expected redis://HOST:PORT/NUMBER")
+        self._timeout_s, self._patience_s, self._replicas = timeout_s, patience_s, replicas
+        place = self._first if isinstance(self._first, str) else "{}:{}".format(*self._first)
+        # Never the URL: it may hold a password.
+        self.name = f"{place} database {options.get('db') or 0}"
+        self._lock = threading.Lock()
+        self._idle: dict[Address, list[Any]] = {}
+        self._slots: list[Address] | None = None
+        self._known: list[Address] = [self._first]
+        self._process = os.getpid()
+        self.num_repeated = 0
+
+    # Connections.
+
+    def _take(self, address: Address) -> Any:  # noqa: ANN401 - a connection of the package
+        with self._lock:
+            if self._idle.get(address):
+                return self._idle[address].pop()
+        if isinstance(address, str):
+            return UnixDomainSocketConnection(path=address, **self._options)  # type: ignore[abstract,no-untyped-call]
+        return self._class(host=address[0], port=address[1], **self._options)
+
+    def _give(self, address: Address, connection: Any) -> None:  # noqa: ANN401
+        with self._lock:
+            self._idle.setdefault(address, []).append(connection)
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._lock:
+            idle, self._idle = self._idle, {}
+        for connections in idle.values():
+            for connection in connections:
+                with contextlib.suppress(Exception):
+                    connection.disconnect()
+
+    def command(self, address: Address, *arguments: Any) -> Any:  # noqa: ANN401 - what a server replies
+        """Return the reply of one node to one command. Errors of the package redis are raised unchanged."""
+        connection = self._take(address)
+        try:
+            connection.send_command(*arguments)
+            reply = connection.read_response()
+        except refusals.ResponseError:
+            self._give(address, connection)
+            raise
+        except BaseException:
+            connection.disconnect()
+            raise
+        self._give(address, connection)
+        return reply
+
+    # Slots.
+
+    def _find_slots(self) -> None:
+        """Ask the nodes for the slots of the cluster until one replies."""
+        problem: Exception | None = None
+        for address in dict.fromkeys([*self._known, self._first]):
+            try:
+                if isinstance(address, str):
+                    self.command(address, "PING")
+                    self._slots = [address]
+                    return
+                ranges = self.command(address, "CLUSTER", "SLOTS")
+            except refusals.ResponseError as error:
+                if "cluster support disabled" in str(error):
+                    self._slots = [address]
+                    return
+                problem = error
+                continue
+            except (refusals.RedisError, OSError) as error:
+                problem = error
+                # A paused node costs the whole wait for a reply, so it is asked last the next time.
+                self._known = [*(other for other in self._known if other != address), address]
+                continue
+            slots: list[Address | None] = [None] * 16384
+            known: list[Address] = []
+            for first, last, *nodes in ranges:
+                addresses = [((node[0] or b"").decode() or address[0], int(node[1])) for node in nodes]
+                known += addresses
+                slots[first : last + 1] = [addresses[0]] * (last + 1 - first)
+            self._known = [*dict.fromkeys([address, *known, *self._known])][:64]
+            if None in slots:
+                problem = StoreError("some hash slots of the cluster are served by no node")
+                continue
+            self._slots = slots  # type: ignore[assignment]
+            return
+        raise problem or StoreError("no node replies")
+
+    def _node_of(self, key: bytes) -> Address:
+        if self._slots is None:
+            self._find_slots()
+        assert self._slots is not None
+        return self._slots[0] if len(self._slots) == 1 else self._slots[key_slot(key)]
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether the servers are a cluster."""
+        return len(self._slots_found()) > 1
+
+    @property
+    def addresses(self) -> list[Address]:
+        """All masters."""
+        return [*dict.fromkeys(self._slots_found())]
+
+    def _slots_found(self) -> list[Address]:
+        try:
+            if self._slots is None:
+                self._find_slots()
+        except (refusals.RedisError, OSError) as error:
+            raise self._error(error) from error
+        return self._slots or []
+
+    def check(self) -> None:
+        """Raise StoreError if a master is too old, or would drop keys when it is full."""
+        for address in self.addresses:
+            try:
+                lines = self.command(address, "INFO").decode(errors="replace").splitlines()
+            except (refusals.RedisError, OSError) as error:
+                raise self._error(error) from error
+            info = dict(line.split(":", 1) for line in lines if ":" in line)
+            version = tuple(int(part) for part in info.get("redis_version", "0").split(".")[:2])
+            place = address if isinstance(address, str) else "{}:{}".format(*address)
+            if version < _OLDEST:
+                raise StoreError(f"the server at {place} is version {info['redis_version']}; 6.0 or later is needed")
+            policy = info.get("maxmemory_policy", "noeviction")
+            if policy not in _SAFE_POLICIES:
+                raise StoreError(
+                    f"the server at {place} may evict any key when memory is full (maxmemory-policy {policy}). "
+                    "Lost keys cause wrong verdicts. Set noeviction"
+                )
+
+    # Calls.
+
+    def call(self, requests: Sequence[Request]) -> list[Any]:
+        """Send requests at once, and return their replies.
+
+        Raises
+        ------
+        StoreError
+            If a node cannot be reached in time, or rejects a request.
+        """
+        if self._process != os.getpid():
+            raise ForkedError("the index was opened before this process was forked; open it again in this process")
+        replies: list[Any] = [None] * len(requests)
+        left = list(range(len(requests)))
+        end = time.monotonic() + self._patience_s
+        pause = _FIRST_PAUSE_S
+        while True:
+            problem = self._round(requests, replies, left)
+            if problem is None:
+                return replies
+            left = [i for i in left if replies[i] is None]
+            self.num_repeated += len(left)
+            if isinstance(problem, refusals.NoScriptError):
+                continue
+            if time.monotonic() > end or isinstance(problem, refusals.AuthenticationError):
+                raise self._error(problem) from problem
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+            with contextlib.suppress(refusals.RedisError, OSError, StoreError):
+                self._find_slots()
+
+    def _round(self, requests: Sequence[Request], replies: list[Any], left: Iterable[int]) -> Exception | None:
+        """Send the requests `left` once. Return the reason if some have no reply."""
+        by_node: dict[Address, list[int]] = {}
+        try:
+            for i in left:
+                by_node.setdefault(self._node_of(requests[i].keys[0]), []).append(i)
+        except (refusals.RedisError, OSError, StoreError) as error:
+            return error
+        problem: Exception | None = None
+        asked = []
+        try:
+            for address, numbers in by_node.items():
+                connection = self._take(address)
+                commands: list[tuple[Any, ...]] = [
+                    (
+                        "EVALSHA",
+                        requests[i].script.sha,
+                        len(requests[i].keys),
+                        *requests[i].keys,
+                        *requests[i].arguments,
+                    )
+                    for i in numbers
+                ]
+                waits = self._replicas > 0 and any(requests[i].writes for i in numbers)
+                if waits:
+                    commands.append(("WAIT", self._replicas, int(self._timeout_s * 500)))
+                try:
+                    connection.send_packed_command(connection.pack_commands(commands))
+                except (refusals.RedisError, OSError) as error:
+                    connection.disconnect()
+                    problem = error
+                    continue
+                asked.append((address, connection, numbers, waits))
+            while asked:
+                address, connection, numbers, waits = asked.pop()
+                problem = self._hear(requests, replies, address, connection, numbers, waits=waits) or problem
+        finally:
+            # After an interrupt or an unexpected error, replies may still arrive.
+            for _, connection, _, _ in asked:
+                connection.disconnect()
+        return problem
+
+    def _hear(
+        self,
+        requests: Sequence[Request],
+        replies: list[Any],
+        address: Address,
+        connection: Any,  # noqa: ANN401
+        numbers: list[int],
+        *,
+        waits: bool,
+    ) -> Exception | None:
+        """Read the replies of one node. Return the reason if a request must be repeated."""
+        problem: Exception | None = None
+        found: dict[int, Any] = {}
+        is_confirmed = True
+        try:
+            for i in [*numbers, *((-1,) if waits else ())]:
+                try:
+                    reply = connection.read_response()
+                except refusals.ResponseError as error:
+                    problem = error
+                    is_confirmed = is_confirmed and i >= 0
+                    continue
+                if i < 0:
+                    is_confirmed = reply >= self._replicas
+                    if not is_confirmed:
+                        problem = StoreError(f"no replica confirmed a write to {self.name} in time")
+                elif reply and reply[0] == b"moving":
+                    problem = StoreError("a hash slot of the cluster is being moved")
+                else:
+                    found[i] = reply
+        except (refusals.RedisError, OSError) as error:
+            # Replies before the error are valid, except those of unconfirmed writes.
+            connection.disconnect()
+            problem, is_confirmed = error, not waits
+        except BaseException:
+            connection.disconnect()
+            raise
+        else:
+            self._give(address, connection)
+        for i, reply in found.items():
+            if is_confirmed or not requests[i].writes:
+                replies[i] = reply
+        if isinstance(problem, refusals.NoScriptError):
+            for script in {requests[i].script for i in numbers}:
+                try:
+                    self.command(address, "SCRIPT", "LOAD", script.source)
+                except (refusals.RedisError, OSError) as error:
+                    return error
+        elif isinstance(problem, refusals.ResponseError) and not _passes(problem):
+            raise self._error(problem) from problem
+        return problem
+
+    def _error(self, error: Exception) -> StoreError:
+        text = str(error)
+        if isinstance(error, StoreError):
+            return error
+        if isinstance(error, refusals.OutOfMemoryError) or "OOM" in text:
+            return StoreError(
+                f"the server at {self.name} is full (maxmemory); repeat the call when it has memory again"
+            )
+        if isinstance(error, refusals.AuthenticationError | refusals.AuthorizationError | refusals.NoPermissionError):
+            return StoreError(f"the server at {self.name} denies access to this user: {text}")
+        if isinstance(error, refusals.ReadOnlyError) or "READONLY" in text:
+            return StoreError(
+                f"the server at {self.name} is a replica and does not accept writes; connect to the primary"
+            )
+        if isinstance(error, refusals.BusyLoadingError):
+            return StoreError(f"the server at {self.name} is still loading its data")
+        if isinstance(error, refusals.TimeoutError):
+            return StoreError(
+                f"the server at {self.name} timed out, and the last call may or may not have been applied: "
+                "repeat it to get the same verdict"
+            )
+        if isinstance(error, refusals.ConnectionError | OSError):
+            return StoreError(f"the server at {self.name} cannot be reached: {text}")
+        return StoreError(f"the server at {self.name} rejected the request: {text}")
+
+
+def _passes(error: Exception) -> bool:
+    """Return whether an error is temporary: of a failover, a move of slots, or a start."""
+    passing = (
+        refusals.MovedError,
+        refusals.AskError,
+        refusals.TryAgainError,
+        refusals.ClusterDownError,
+        refusals.MasterDownError,
+        refusals.ReadOnlyError,
+    )
+    text = str(error)
+    return isinstance(error, passing) or text.startswith(_PASSING) or any(word in text for word in _PASSING_WORDS)

@@ -1,0 +1,248 @@
+-- One partition of docs/developers/cluster.md: tables and records, and a journal of what is not final yet.
+-- KEYS: the four keys that each partition has. ARGV: the prefix, the script, then its arguments. Positions are decimal, a
+-- nonce has 8 bytes, its first two are its tag; a value of the chain has 16 bytes, a mark is the count of writes as 8
+-- hexadecimal digits and a value. Keys of tables and chunks of records are given without the prefix. An entry ends with its
+-- row (4 bytes) and the tag of its operation; these 6 bytes also name the record of that row in its chunk, `r` and a number.
+-- Returns {status, mark, fold, the log's chain there, ...}: 'ok', 'lost', 'old', 'clash', 'stale' or 'moving'.
+local head, ring, journal, changes, prefix, verb = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2]
+local RING, CHAIN, LONG = 1024, 16, '<I4c0'
+
+-- In a slot that is being moved, a key that does not exist is looked for on the other node. So this script never runs there.
+local probe = redis.pcall('EXISTS', prefix .. 'probe')
+if type(probe) == 'table' and probe.err then return {'moving'} end
+
+local state = redis.call('HMGET', head, 'count', 'chain', 'fold', 'fold_chain')
+local count, chain, fold, fold_chain = tonumber(state[1] or '0'), state[2] or string.rep('0', CHAIN), tonumber(state[3] or '0'),
+  state[4] or string.rep('0', CHAIN)
+
+local function reply(status, ...) return {status, ('%08x'):format(count) .. chain, fold, fold_chain, ...} end
+
+local function contains(mark)
+  local number, value = tonumber(mark:sub(1, 8), 16), mark:sub(9)
+  if number == count then return value == chain end
+  if number == 0 then return count < RING end
+  if number > count or number <= count - RING then return false end
+  local at = (number % RING) * CHAIN
+  return redis.call('GETRANGE', ring, at, at + CHAIN - 1) == value
+end
+
+-- One more write in the history.
+local function advance(what)
+  if count == 0 then
+    -- No key is ever empty: a slot is moved key by key, and an absent one could not be told from one that was moved.
+    redis.call('HSET', journal, '', '')
+    redis.call('HSET', changes, '', '')
+  end
+  count, chain = count + 1, redis.sha1hex(chain .. what):sub(1, CHAIN)
+  redis.call('SETRANGE', ring, (count % RING) * CHAIN, chain)
+  redis.call('HSET', head, 'count', count, 'chain', chain)
+end
+
+-- What is packed, each string after its length: of 2 bytes, or as `format` says.
+local function strings(packed, format)
+  local found, at = {}, 1
+  while at <= #packed do
+    local one
+    one, at = struct.unpack(format or '<I2c0', packed, at)
+    found[#found + 1] = one
+  end
+  return found
+end
+
+-- Takes the entries out of a packed string for which `is_out` says so.
+local function sweep(key, length, is_out)
+  local packed = redis.call('GET', key)
+  if not packed then return end
+  local left = {}
+  for at = 1, #packed, length do
+    local entry = packed:sub(at, at + length - 1)
+    if not is_out(entry) then left[#left + 1] = entry end
+  end
+  if #left * length == #packed then return end
+  if #left == 0 then redis.call('DEL', key) else redis.call('SET', key, table.concat(left)) end
+end
+
+-- Takes all that an operation added out again: entries of its tag in rows from its first on, and its records. Or only
+-- returns these.
+local function undo(field, is_kept)
+  local tag, records = field:sub(-8, -7), {}
+  local listed = redis.call('HGET', journal, field)
+  local first, num, lengths = struct.unpack('<I4I4I2', listed)
+  local names = strings(listed:sub(11))
+  for i = 1, #names do
+    local name = names[i]
+    if i > lengths then
+      for _, row in ipairs(redis.call('HKEYS', prefix .. name)) do
+        local at = struct.unpack('<I4', row)
+        if row:sub(-2) == tag and at >= first and at < first + num then
+          if not is_kept then
+            redis.call('HDEL', prefix .. name, row)
+          elseif name:sub(1, 1) == 'r' then
+            records[#records + 1] = redis.call('HGET', prefix .. name, row)
+          end
+        end
+      end
+    elseif not is_kept then
+      local length = name:byte(1)
+      sweep(prefix .. name:sub(2), length, function(entry)
+        local row = struct.unpack('<I4', entry, length - 5)
+        return entry:sub(-2) == tag and row >= first and row < first + num
+      end)
+    end
+  end
+  if not is_kept then
+    redis.call('HDEL', journal, field)
+    redis.call('HDEL', changes, field)
+  end
+  return records
+end
+
+-- Makes changes final. Each is 'A' or 'D' key, entry | 'S' chunk, row and tag, record | 'X' chunk, row and tag.
+local function settle(field)
+  local packed = redis.call('HGET', changes, field)
+  local parts = packed and strings(packed, LONG) or {}
+  local i = 1
+  while i <= #parts do
+    local kind, name = parts[i]:sub(1, 1), parts[i]:sub(2)
+    if kind == 'D' or kind == 'A' then
+      local entry = parts[i + 1]
+      -- An entry that is added is there once.
+      sweep(prefix .. name, #entry, function(other) return other == entry end)
+      if kind == 'A' then redis.call('APPEND', prefix .. name, entry) end
+      i = i + 2
+    elseif kind == 'S' then
+      redis.call('HSET', prefix .. name, parts[i + 1], parts[i + 2])
+      i = i + 3
+    else
+      redis.call('HDEL', prefix .. name, parts[i + 1])
+      i = i + 2
+    end
+  end
+  redis.call('HDEL', journal, field)
+  redis.call('HDEL', changes, field)
+end
+
+local function position_of(field) return tonumber(field:sub(1, -9)) end
+
+-- Positions and nonces of all in the journal.
+local function fields()
+  local found = {}
+  for _, field in ipairs(redis.call('HKEYS', journal)) do
+    if field ~= '' then found[#found + 1] = field end
+  end
+  return found
+end
+
+-- What was begun is finished also where memory is full: after a first command that takes none, the others are accepted.
+local function also_when_full() redis.call('HDEL', head, 'none') end
+
+if verb == 'read' then
+  -- Mark, keys of tables (packed); chunks of records and fields in them (packed, in turn, equal chunks one after the other);
+  -- the empty field stands for all of its chunk.
+  if not contains(ARGV[3]) then return reply('lost') end
+  local names, chunks, found, records = strings(ARGV[4]), strings(ARGV[5]), {}, {}
+  for i = 1, #names do names[i] = prefix .. names[i] end
+  -- A call takes at most some thousand arguments.
+  for from = 1, #names, 4000 do
+    for _, packed in ipairs(redis.call('MGET', unpack(names, from, math.min(#names, from + 3999)))) do
+      found[#found + 1] = packed or ''
+    end
+  end
+  local i = 1
+  while i <= #chunks do
+    local chunk, rows = chunks[i], {}
+    if chunks[i + 1] == '' then
+      -- All fields of this chunk.
+      local all = {}
+      for j, one in ipairs(redis.call('HGETALL', prefix .. chunk)) do all[j] = struct.pack('<I4', #one) .. one end
+      records[#records + 1] = table.concat(all)
+      i = i + 2
+    end
+    while chunks[i] == chunk and chunks[i + 1] ~= '' and #rows < 4000 do
+      rows[#rows + 1] = chunks[i + 1]
+      i = i + 2
+    end
+    if #rows > 0 then
+      for _, record in ipairs(redis.call('HMGET', prefix .. chunk, unpack(rows))) do records[#records + 1] = record or '' end
+    end
+  end
+  return reply('ok', fields(), redis.call('HGETALL', changes), found, records)
+end
+
+if verb == 'write' then
+  -- Position, nonce, first row, number of rows; tables: keys (packed, each after its entries' length), their entries;
+  -- records: chunks, rows and tags (packed), records (packed, lengths of 4 bytes); changes (so, too).
+  local position, nonce, first, num = tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+  if position < fold then return reply('old') end
+  local field = position .. nonce
+  if redis.call('HEXISTS', journal, field) == 0 then
+    for _, other in ipairs(fields()) do
+      if other:sub(-8, -7) == nonce:sub(1, 2) and other:sub(-8) ~= nonce then
+        local before, of_before = struct.unpack('<I4I4', redis.call('HGET', journal, other))
+        -- Two tags that are equal by chance must not meet in one row: the other is purged first.
+        if before < first + num and first < before + of_before then return reply('clash', other) end
+      end
+    end
+    local names, entries, at = strings(ARGV[7]), ARGV[8], 1
+    for i = 1, #names do
+      local length = names[i]:byte(1)
+      redis.call('APPEND', prefix .. names[i]:sub(2), entries:sub(at, at + length - 1))
+      at = at + length
+    end
+    local chunks, rows, records = strings(ARGV[9]), strings(ARGV[10]), strings(ARGV[11], LONG)
+    for i = 1, #chunks do redis.call('HSET', prefix .. chunks[i], rows[i], records[i]) end
+    redis.call('HSET', journal, field, struct.pack('<I4I4I2', first, num, #names) .. ARGV[7] .. ARGV[9])
+    if ARGV[12] ~= '' then redis.call('HSET', changes, field, ARGV[12]) end
+    advance(field)
+  else
+    -- WAIT covers only what this connection wrote, so there is always something.
+    also_when_full()
+    redis.call('HINCRBY', head, 'touched', 1)
+  end
+  return reply('ok')
+end
+
+if verb == 'verify' then
+  local missing = {}
+  for i = 3, #ARGV do
+    if not contains(ARGV[i]) then missing[#missing + 1] = ARGV[i] end
+  end
+  return reply('ok', missing)
+end
+
+if verb == 'fold' then
+  -- Mark, position, the log's chain there, then position and nonce of each operation below that the log still has.
+  if not contains(ARGV[3]) then return reply('lost') end
+  local to, value = tonumber(ARGV[4]), ARGV[5]
+  if fold >= to then return reply('ok') end
+  local is_valid, below, stale = {}, {}, {}
+  for i = 6, #ARGV do is_valid[ARGV[i]] = true end
+  for _, field in ipairs(fields()) do
+    if position_of(field) < to then
+      below[#below + 1] = field
+      if not is_valid[field] then stale[#stale + 1] = field end
+    end
+  end
+  if #stale > 0 then return reply('stale', stale) end
+  table.sort(below, function(a, b) return position_of(a) < position_of(b) end)
+  also_when_full()
+  for _, field in ipairs(below) do settle(field) end
+  local before = reply('ok')
+  redis.call('HSET', head, 'fold', to, 'fold_chain', value)
+  advance('fold' .. to .. value)
+  return before
+end
+
+if verb == 'purge' then
+  -- Position, nonce, and whether to delete: its records are looked at first, so that the loss is reported before.
+  local field = ARGV[3] .. ARGV[4]
+  if redis.call('HEXISTS', journal, field) == 1 then
+    if ARGV[5] ~= '1' then return reply('ok', undo(field, true)) end
+    also_when_full()
+    undo(field)
+    advance('purge' .. field)
+  end
+  return reply('ok', {})
+end
+
+return redis.error_reply('ERR no such script of a partition')

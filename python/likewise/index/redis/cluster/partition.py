@@ -1,0 +1,85 @@
+"""The client side of partitions: requests to their script, and their replies."""
+
+from typing import Any, NamedTuple
+
+from likewise.index.redis.cluster.log import Operation
+from likewise.index.redis.cluster.nodes import Nodes, Request, Script
+
+_NAMES = ("head", "marks", "journal", "changes")
+OLD, CLASH, STALE = b"old", b"clash", b"stale"
+
+
+class Entry(NamedTuple):
+    """One operation of a journal."""
+
+    position: int
+    nonce: bytes
+
+
+def entry_of(field: bytes) -> Entry:
+    """Return the operation of a journal field."""
+    return Entry(int(field[:-8]), field[-8:])
+
+
+class Reply(NamedTuple):
+    """The status, the current mark, the fold with its chain value, and the values specific to the script."""
+
+    status: bytes
+    mark: bytes
+    fold: int
+    chain: bytes
+    more: list[Any]
+
+
+class Partitions:
+    """Requests to the partitions of an index. `call` sends several at once.
+
+    Parameters
+    ----------
+    nodes : Nodes
+    prefix : bytes
+        Of all keys of the index.
+    num : int
+        Number of partitions.
+    """
+
+    def __init__(self, nodes: Nodes, prefix: bytes, num: int) -> None:
+        self.num = num
+        self._nodes = nodes
+        self._tags = [b"{%s.%d}:" % (prefix, part) for part in range(num)]
+        self._keys = [tuple(tag + name.encode() for name in _NAMES) for tag in self._tags]
+        self._script = Script.read("partition")
+
+    def call(self, requests: list[Request]) -> list[Reply]:
+        """Return the replies, in the order of the requests."""
+        return [
+            Reply(status, mark, fold, chain, more) for status, mark, fold, chain, *more in self._nodes.call(requests)
+        ]
+
+    def _request(self, part: int, *arguments: Any, writes: bool = False) -> Request:  # noqa: ANN401
+        return Request(self._script, self._keys[part], (self._tags[part], *arguments), writes)
+
+    def read(self, part: int, mark: bytes, tables: bytes, records: bytes) -> Request:
+        """Read entries and records. The reply contains the journal, changes, entries and records."""
+        return self._request(part, "read", mark, tables, records)
+
+    def write(self, part: int, position: int, nonce: bytes, effects: tuple[Any, ...]) -> Request:
+        """Add the effects of an operation once."""
+        return self._request(part, "write", position, nonce, *effects, writes=True)
+
+    def verify(self, part: int, marks: list[bytes]) -> Request:
+        """Find out which marks are missing."""
+        return self._request(part, "verify", *marks)
+
+    def fold(self, part: int, mark: bytes, to: int, chain: bytes, first: int, operations: list[Operation]) -> Request:
+        """Make effects below position `to` final. `operations` are those of the log from `first` up to `to`."""
+        fields = [b"%d%s" % (first + i, operation.nonce) for i, operation in enumerate(operations)]
+        return self._request(part, "fold", mark, to, chain, *fields, writes=True)
+
+    def records_of(self, part: int, entry: Entry) -> Request:
+        """Read the records that an operation added."""
+        return self._request(part, "purge", entry.position, entry.nonce, 0)
+
+    def purge(self, part: int, entry: Entry) -> Request:
+        """Delete the effects of an operation that is not in the log."""
+        return self._request(part, "purge", entry.position, entry.nonce, 1, writes=True)

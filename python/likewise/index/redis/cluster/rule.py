@@ -1,0 +1,70 @@
+"""The interface of the decision. Only the rule interprets the bytes of operations, entries and records."""
+
+from typing import Any, Protocol, TypeAlias
+
+# Position, nonce, kind, row, number of rows, second, payload, verdict.
+Decided: TypeAlias = tuple[int, bytes, int, int, int, int, bytes, bytes]
+# Partition; then arguments of `write`: first row, number of rows, tables, entries, chunks, fields, records, changes.
+Effects: TypeAlias = tuple[int, int, int, bytes, bytes, bytes, bytes, bytes, bytes]
+
+
+class Decision(Protocol):
+    """One decision, which requests data in rounds until nothing is missing."""
+
+    def wanted(self) -> list[tuple[int, bytes, bytes]]:
+        """Return the tables and records to read from each partition, or an empty list if nothing is missing."""
+
+    def take(self, partition: int, found: list[bytes], records: list[bytes | None], changes: list[bytes]) -> None:
+        """Take the data of one partition, with the changes of operations below W in order of position."""
+
+    def verdict(self) -> bytes:
+        """Return the verdict."""
+
+
+class Rule(Protocol):
+    """The rule of the online index, the same for all clients."""
+
+    def decide(
+        self,
+        payload: bytes,
+        row: int,
+        second: int,
+        nonce: bytes,
+        tail: list[Decided],
+        low_row: int,
+        below: bytes,
+    ) -> Decision:
+        """Begin a decision.
+
+        Parameters
+        ----------
+        payload : bytes
+            The operation.
+        row, second : int
+            Its first row and second.
+        nonce : bytes
+        tail : list
+            The operations from W up to this one, with their verdicts.
+        low_row : int
+            Entries of rows from here on are ignored.
+        below : bytes
+            For each operation from H up to W its nonce, first row and number of rows.
+        """
+
+    def effects(self, payload: bytes, row: int, second: int, nonce: bytes, verdict: bytes) -> list[Effects]:
+        """Return the effects of a decided operation, by partition."""
+
+    def answer(self, payload: bytes, row: int, verdict: bytes) -> Any:  # noqa: ANN401 - depends on the operation
+        """Return the answer to the caller."""
+
+    def num_rows(self, payload: bytes) -> int:
+        """Return the number of rows that an operation takes."""
+
+    def counts(self, verdict: bytes) -> tuple[int, int, int]:
+        """Return how many documents a verdict adds, how many of them are new, and how many it removes."""
+
+    def ids(self, payload: bytes) -> list[str]:
+        """Return the ids that an operation adds or removes."""
+
+    def lost_ids(self, records: list[bytes]) -> list[str]:
+        """Return the ids in records."""

@@ -1,0 +1,209 @@
+"""Clients of the protocol on a real server: random histories with lost replies, stopped clients and lost suffixes.
+
+The rule is the model's, and each history is compared with the model's. `LIKEWISE_CLUSTER_ROUNDS` plays more of them.
+"""
+
+import os
+import random
+import secrets
+import threading
+import time
+
+import pytest
+
+from likewise.errors import LostWrites
+from likewise.index.redis.cluster.client import BeyondRepair, Options
+from likewise.index.redis.cluster.log import LogServer
+from likewise.index.redis.cluster.nodes import Nodes
+from tests.index.redis.cluster.history import NUM_IDS, History, Recording
+from tests.index.redis.cluster.model_rule import ModelRule
+from tests.index.store.cluster_model import ADD, REMOVE, TEXTS
+
+ROUNDS = int(os.environ.get("LIKEWISE_CLUSTER_ROUNDS", "12"))
+SEED = int(os.environ.get("LIKEWISE_CLUSTER_SEED", "1"))
+
+SAVE = """
+local found = {}
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  found[#found + 1] = key
+  found[#found + 1] = redis.call('DUMP', key)
+end
+return found
+"""
+LOSE = """
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end
+for i = 2, #ARGV, 2 do redis.call('RESTORE', ARGV[i], 0, ARGV[i + 1]) end
+"""
+
+
+class Killed(BaseException):
+    """A client stops, wherever it is."""
+
+
+class Unreliable(Nodes):
+    """Connections of one client that is stopped or paused, or whose replies are lost."""
+
+    def __init__(self, url, rng, chance):
+        super().__init__(url)
+        self.rng, self.chance = rng, chance
+
+    def _round(self, requests, replies, left):
+        left = [*left]
+        what = self.rng.random() / self.chance if self.chance else 9
+        if what < 0.1:
+            raise Killed
+        if what < 0.5:
+            # Done, and done once more.
+            super()._round(requests, [None] * len(replies), left)
+            if what < 0.2:
+                raise Killed
+        elif what < 1:
+            time.sleep(self.rng.random() * 0.03)
+        return super()._round(requests, replies, left)
+
+
+class Round:
+    """One index, its clients, and what goes wrong."""
+
+    def __init__(self, url, client, seed):
+        self.url, self.client, self.rng = url, client, random.Random(seed)
+        rng = self.rng
+        self.prefix = secrets.token_hex(4).encode()
+        self.num = rng.choice((1, 2, 3))
+        self.ttl = rng.choice((None, None, 1))
+        self.options = Options(
+            bound=rng.choice((3, 8, 40)),
+            horizon=rng.choice((0, 4, 16)),
+            wait_s=rng.choice((0.0, 0.02, 0.1)),
+            advance_every=rng.choice((1, 2, 4)),
+            tidy_every=rng.choice((1, 3, 8)),
+        )
+        self.num_clients = rng.choice((1, 2, 3, 5, 8))
+        self.chance = rng.choice((0, 0.02, 0.1))
+        self.losses = rng.choice((0, 0, 1, 3))
+        self.history = History(self.ttl)
+        self.dead, self.alive, self.faults, self.beyond = set(), [], [], False
+        self.is_over = threading.Event()
+        self.nodes = [Nodes(url)]
+
+    def close(self):
+        for nodes in self.nodes:
+            nodes.close()
+
+    def connect(self, rng, chance):
+        self.nodes.append(Unreliable(self.url, rng, chance))
+        return Recording(
+            self.history,
+            self.nodes[-1],
+            self.prefix,
+            self.num,
+            ModelRule(self.num, self.ttl),
+            self.options,
+        )
+
+    def tag(self, server):
+        name = self.prefix if server is None else b"%s.%d" % (self.prefix, server)
+        return b"{" + name + b"}:*"
+
+    def run_client(self, seed, num):
+        rng = random.Random(seed)
+        client = self.connect(rng, self.chance)
+        done = 0
+        while done < num and not self.beyond:
+            done += 1
+            kind = rng.random()
+            try:
+                if kind < 0.15:
+                    client.look(rng.choice(TEXTS))
+                elif kind < 0.3:
+                    client.add(REMOVE, (rng.randrange(NUM_IDS),))
+                else:
+                    docs = [(doc_id, TEXTS[doc_id % 4]) for doc_id in rng.choices(range(NUM_IDS), k=rng.choice((1, 2)))]
+                    if rng.random() < 0.1:
+                        docs[0] = docs[0][0], rng.choice(TEXTS)
+                    client.add(ADD, tuple(docs))
+            except LostWrites:
+                pass
+            except Killed:
+                self.dead.add(client._name)
+                client = self.connect(rng, self.chance)
+            except BeyondRepair:
+                self.beyond = True
+            except BaseException as error:
+                self.faults.append(error)
+                raise
+        self.alive.append(client)
+
+    def say_goodbye(self, client):
+        """A last call, by which a client is told of what it lost."""
+        client._log._nodes.chance = 0
+        while not self.beyond:
+            try:
+                client.look(0)
+                return
+            except LostWrites:
+                continue
+            except BeyondRepair:
+                self.beyond = True
+
+    def lose(self):
+        """Save states of the servers, and bring some back."""
+        save, lose = self.client.register_script(SAVE), self.client.register_script(LOSE)
+        saved = {server: [] for server in (None, *range(self.num))}
+        left = self.losses
+        while left and not self.is_over.wait(self.rng.random() * 0.03):
+            server = self.rng.choice((None, None, *range(self.num)))
+            tag = self.tag(server)
+            if saved[server] and self.rng.random() < 0.4:
+                at = -self.rng.randint(1, min(3, len(saved[server])))
+                left -= 1
+                self.history.num_lost["log" if server is None else "partition"] += 1
+                lose(args=[tag, *saved[server][at]])
+                saved[server] = saved[server][: len(saved[server]) + at + 1]
+                self.observe()
+            else:
+                saved[server].append(save(args=[tag]))
+                self.observe()
+
+    def observe(self):
+        self.history.log_seen(LogServer(self.nodes[0], self.prefix).ask("begin", b"", b"").log)
+
+    def play(self):
+        """Play it to its end; whether it was repaired."""
+        LogServer(self.nodes[0], self.prefix).create(self.num, {})
+        nemesis = threading.Thread(target=self.lose)
+        threads = [
+            threading.Thread(target=self.run_client, args=(self.rng.random(), self.rng.randint(4, 15)))
+            for _ in range(self.num_clients)
+        ]
+        for thread in (nemesis, *threads):
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.is_over.set()
+        nemesis.join()
+        for client in self.alive:
+            self.say_goodbye(client)
+        assert not self.faults, self.faults
+        if not self.beyond:
+            auditor = self.connect(self.rng, 0)
+            try:
+                content, final = auditor.content()
+            except BeyondRepair:
+                self.beyond = True
+        if self.beyond:
+            # Only after a loss that is deeper than what the log has.
+            assert any(self.history.num_lost.values())
+            return False
+        reported = {loss.nonce for loss in auditor.losses()}
+        self.history.check(final, content, reported, self.dead)
+        return True
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + ROUNDS))
+def test_histories_are_one_sequence_and_losses_are_reported(running, seed):
+    one = Round(running.url, running.client, seed)
+    try:
+        one.play()
+    finally:
+        one.close()

@@ -1,0 +1,172 @@
+"""The index by the cluster protocol with the native rule, on a real server, says what the plain model says."""
+
+import concurrent.futures
+import random
+import secrets
+
+import pytest
+
+import likewise
+from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch, StoreError
+from likewise.index.erasing import NOT_ON_A_SERVER
+from likewise.index.redis.cluster.client import Options
+from likewise.index.redis.cluster.index import ClusterIndex
+from tests.index.store.conformance import SIMHASH, VERIFIED, check_conformance, evidence
+from tests.recipes import RECIPES
+
+# Folded and trimmed all the time.
+BUSY = Options(bound=8, horizon=2, advance_every=2, tidy_every=3)
+# Wide radii have plans for few documents only.
+EXPECTED = 2000
+
+
+class Listed:
+    """An index with dense numbers and a list of its ids.
+
+    Rows are reserved for all documents of a batch, so that numbers have gaps; their order is that of arrival.
+    """
+
+    def __init__(self, numbers, index):
+        self.numbers, self.index = numbers, index  # (seq of the index -> dense), and of each id that is there
+        self.place = index.place
+
+    def __getattr__(self, name):
+        return getattr(self.index, name)
+
+    def __contains__(self, doc_id):
+        return doc_id in self.index
+
+    def __len__(self):
+        return len(self.index)
+
+    def dense(self, seq):
+        assert seq in self.numbers or all(seq > other for other in self.numbers)
+        return self.numbers.setdefault(seq, len(self.numbers) + 1)
+
+    def check_and_add_batch(self, ids, texts):
+        verdicts = self.index.check_and_add_batch(ids, texts)
+        for i, seq in enumerate(verdicts.seq.tolist()):
+            verdicts.seq[i] = self.dense(seq)
+        return verdicts
+
+    def check_and_add(self, doc_id, text):
+        return self.check_and_add_batch([doc_id], [text])[0]
+
+    add, add_batch = check_and_add, check_and_add_batch
+
+    def get(self, doc_id):
+        found = self.index.get(doc_id)
+        return found if found is None else found._replace(seq=self.dense(found.seq))
+
+    def ids(self):
+        return self.index.ids()
+
+    def erase(self, ids):
+        raise StoreError(NOT_ON_A_SERVER)
+
+
+@pytest.fixture
+def opener(running):
+    """A backend of the conformance suite: the folder names the index."""
+    prefixes = {}
+
+    def with_options(**options):
+        def open_index(path, recipe):
+            prefix = prefixes.setdefault(path, secrets.token_hex(4))
+            index = ClusterIndex(running.url, recipe, prefix=prefix, threads=1, **options)
+            return Listed(prefixes.setdefault((path, "numbers"), {}), index)
+
+        return open_index
+
+    return with_options
+
+
+@pytest.mark.parametrize("name", [*SIMHASH, *VERIFIED])
+def test_it_conforms(opener, name):
+    check_conformance(opener(partitions=3, expected=EXPECTED, options=BUSY), name, max_examples=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("expected", [1, EXPECTED])
+@pytest.mark.parametrize("name", [*SIMHASH, *VERIFIED])
+def test_it_conforms_for_long(opener, name, expected):
+    check_conformance(opener(partitions=3, expected=expected, options=BUSY), name, max_examples=40, steps=60)
+
+
+def planted(num, seed):
+    """Documents of which many are near-duplicates of others."""
+    rng = random.Random(seed)
+    words = [f"word{i}" for i in range(60)]
+    found = []
+    for _ in range(num):
+        document = list(words)
+        for _ in range(rng.choice([0, 1, 2, 3, 8, 20])):
+            document[rng.randrange(60)] = f"other{rng.randrange(2000)}"
+        found.append(" ".join(document))
+    return found
+
+
+@pytest.mark.parametrize("name", ["simhash", "minhash-default", "simhash-cosine"])
+@pytest.mark.parametrize("num_clients", [1, 4])
+def test_clients_get_the_verdicts_of_one_sequence(running, name, num_clients):
+    """In the order of the numbers that they got, the documents have the verdicts of an index in a directory."""
+    recipe, texts = RECIPES[name].replace(keep="first"), planted(240, 1)
+    prefix = secrets.token_hex(4)
+    opened = [
+        ClusterIndex(running.url, recipe, prefix=prefix, expected=EXPECTED, partitions=4, threads=1, options=BUSY)
+        for _ in range(num_clients)
+    ]
+
+    def add(number):
+        found = []
+        rows = range(number, len(texts), num_clients)
+        for start in range(0, len(rows), 15):
+            part = rows[start : start + 15]
+            found += opened[number].add_batch([f"doc-{row}" for row in part], [texts[row] for row in part])
+        return found
+
+    try:
+        with concurrent.futures.ThreadPoolExecutor(num_clients) as pool:
+            verdicts = sorted(
+                (one for found in pool.map(add, range(num_clients)) for one in found), key=lambda one: one.seq
+            )
+        assert len(opened[0]) == len({verdict.seq for verdict in verdicts}) == len(texts)
+        assert opened[0].losses() == []
+    finally:
+        for index in opened:
+            index.close()
+    with likewise.Index.in_memory(recipe, threads=1) as index:
+        for verdict in verdicts:
+            expected = index.add(verdict.doc_id, texts[int(verdict.doc_id.split("-")[1])])
+            assert evidence(verdict) == evidence(expected)
+
+
+def test_it_is_described_on_the_server(running):
+    recipe, prefix = likewise.Recipe.simhash(within=3, weights="none"), secrets.token_hex(4)
+    with pytest.raises(InvalidInput, match="no index with this prefix"):
+        ClusterIndex(running.url, prefix=prefix)
+    with ClusterIndex(running.url, recipe, prefix=prefix, partitions=2, ttl=100) as index:
+        index.add("a", "one fine day in spring")
+        assert index.stats["documents"] == 1
+        assert index.stats["log"]["operations"] == 1
+    with ClusterIndex(running.url, prefix=prefix) as index:
+        assert index.recipe.recipe_id == recipe.replace(keep="first").recipe_id
+        assert index.stats["partitions"] == 2
+        assert index.stats["ttl_s"] == 100
+        assert "a" in index
+    with pytest.raises(RecipeMismatch, match="different recipe"):
+        ClusterIndex(running.url, likewise.Recipe.simhash(within=4, weights="none"), prefix=prefix)
+    with pytest.raises(InvalidParameter, match="partitions"):
+        ClusterIndex(running.url, prefix=prefix, partitions=3)
+    with pytest.raises(InvalidParameter, match="ttl"):
+        ClusterIndex(running.url, prefix=prefix, ttl=3)
+    with pytest.raises(InvalidParameter, match="prefix"):
+        ClusterIndex(running.url, recipe, prefix="{")
+
+
+def test_a_table_of_weights_is_kept_with_the_index(running):
+    recipe, prefix = RECIPES["simhash"].replace(keep="first"), secrets.token_hex(4)
+    with ClusterIndex(running.url, recipe, prefix=prefix) as index:
+        index.add("a", "one fine day in spring")
+    with ClusterIndex(running.url, prefix=prefix) as index:
+        assert index.check("one fine day in spring").kept_id == "a"

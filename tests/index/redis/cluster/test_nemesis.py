@@ -1,0 +1,50 @@
+"""Clusters of real servers that fail while eight processes write: each history is one sequence, each loss reported.
+
+`LIKEWISE_CLUSTER_CAMPAIGN=200` plays that many rounds of the long test, from `LIKEWISE_CLUSTER_SEED` on.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.index.redis.cluster.nemesis import WRONG, Campaign
+
+ROUNDS = int(os.environ.get("LIKEWISE_CLUSTER_CAMPAIGN", "44"))
+SEED = int(os.environ.get("LIKEWISE_CLUSTER_SEED", "1"))
+
+
+@pytest.fixture
+def campaign(program):
+    """Start a cluster with clients."""
+    begun = []
+    with tempfile.TemporaryDirectory(prefix="nemesis-") as folder:
+
+        def begin(**options):
+            begun.append(Campaign(program, Path(folder) / str(len(begun)), SEED, **options))
+            return begun[-1]
+
+        yield begin
+        for one in begun:
+            one.close()
+
+
+def test_a_cluster_that_fails_over_and_is_moved(campaign):
+    one = campaign(clients=3)
+    one.play("move slots", replicas=0)
+    one.play("kill master", replicas=1)
+    assert one.counts["answers"]
+    assert not one.counts["lost"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("appends", [False, True])
+def test_rounds_of_all_that_goes_wrong(campaign, appends):
+    one = campaign(appends=appends)
+    for number in range(ROUNDS // 2):
+        one.play(WRONG[number % len(WRONG)])
+    assert one.counts["rounds"] == ROUNDS // 2
+    # Most losses must not end the index: a master that comes back empty does.
+    assert one.counts["beyond"] <= one.counts["rounds"] / 4
