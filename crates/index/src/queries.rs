@@ -6,9 +6,10 @@ use likewise_core::error::Error as CoreError;
 use likewise_core::text::Document;
 use likewise_disk::store::{Evidence, Row};
 
-use crate::decide::holder::{Holder, Records};
+use crate::decide::holder::Holder;
 use crate::decide::lookup::{Lookup, stored_row};
 use crate::decide::nearest::{Nearest, Neighbor, neighbors_of};
+use crate::decide::records::Records;
 use crate::decide::removal::Removal;
 use crate::decide::{BLOCK, check_documents};
 use crate::documents::Documents;

@@ -9,11 +9,13 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use likewise_core::isa::Isa;
 use likewise_disk::environment::{Environment, Files};
 use likewise_disk::segments::MIN_ROWS;
-use likewise_disk::store::{ArrivalShift, Loss, Store, StoreSource};
+use likewise_disk::store::{ArrivalShift, Content, Loss, Row, Store, StoreSource};
 use likewise_hamming::plan::SearchPlan;
 
 use crate::clock::IndexClock;
-use crate::decide::holder::{Holder, Records};
+use crate::decide::holder::Holder;
+use crate::decide::lookup::stored_row;
+use crate::decide::records::Records;
 use crate::documents::{Sketcher, Sketching};
 use crate::error::Error;
 use crate::keys::Keys;
@@ -231,6 +233,48 @@ impl Holder for Shared {
 
     fn records(&self, state: &State) -> Result<Box<dyn Records + '_>, Error> {
         Ok(Box::new(self.lease(state)?))
+    }
+}
+
+impl Records for Store {
+    fn row(&self, state: &State, row: u32) -> Result<Row, Error> {
+        stored_row(state, self, row)
+    }
+
+    fn id(&self, row: u32) -> Result<String, Error> {
+        Ok(Store::id(self, row)?)
+    }
+
+    fn content(&self, row: u32) -> Result<Content, Error> {
+        Ok(Store::content(self, row)?)
+    }
+
+    fn read_together(
+        &self,
+        read: &mut dyn FnMut(&dyn Records) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        Store::read_together(self, |store| read(store))
+    }
+}
+
+impl Records for Lease<'_> {
+    fn row(&self, state: &State, row: u32) -> Result<Row, Error> {
+        Records::row(&**self, state, row)
+    }
+
+    fn id(&self, row: u32) -> Result<String, Error> {
+        Records::id(&**self, row)
+    }
+
+    fn content(&self, row: u32) -> Result<Content, Error> {
+        Records::content(&**self, row)
+    }
+
+    fn read_together(
+        &self,
+        read: &mut dyn FnMut(&dyn Records) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        Records::read_together(&**self, read)
     }
 }
 

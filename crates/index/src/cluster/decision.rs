@@ -21,9 +21,10 @@ use crate::cluster::names::{
 use crate::cluster::operation::{Kind, Operation};
 use crate::cluster::record::{Record, Reference, Tag, Verdict, unpack_set};
 use crate::cluster::rule::ClusterRule;
-use crate::decide::holder::{Holder, Records};
+use crate::decide::holder::Holder;
 use crate::decide::lookup::Lookup;
 use crate::decide::nearest::neighbors_of;
+use crate::decide::records::Records;
 use crate::decide::{check_documents, decide};
 use crate::documents::{Documents, Sketching};
 use crate::error::Error;

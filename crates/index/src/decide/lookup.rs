@@ -9,8 +9,8 @@ use likewise_disk::store::{Content, Evidence, Row, Store};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::decide::asked::{Asked, Collapse};
-use crate::decide::holder::Records;
 use crate::decide::prefetch::Prefetched;
+use crate::decide::records::Records;
 use crate::documents::{Sketching, measured_set, wide};
 use crate::error::Error;
 use crate::keys::{Keys, distance_of};

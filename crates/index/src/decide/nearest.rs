@@ -6,10 +6,11 @@ use std::sync::atomic::AtomicBool;
 use likewise_disk::store::Evidence;
 
 use crate::decide::asked::Asked;
-use crate::decide::holder::{Holder, Records};
+use crate::decide::holder::Holder;
 use crate::decide::in_parts;
 use crate::decide::lookup::Lookup;
 use crate::decide::measure::{OwnSet, by_distance, is_better};
+use crate::decide::records::Records;
 use crate::documents::Documents;
 use crate::error::Error;
 use crate::rules::{Matching, Method};
