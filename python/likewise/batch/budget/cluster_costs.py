@@ -32,6 +32,12 @@ CANDIDATE_NS = 0.5
 SCAN_NS = 0.1
 # Of a row that goes from Spark to Python, without its search; measured with busy cores, so that it is rather too high.
 ROW_NS = 300.0
+# Of a fingerprint that is grouped and written to a slab, and of one in tables that a worker builds; about two workers
+# build the tables of a slab.
+STORING_NS, BUILDING_NS, BUILDERS = 330.0, 220.0, 2
+# Core-seconds of the jobs of a search of pairs, beside their rows: a run on 20,000 documents, of three times as many
+# jobs, took 48.
+PAIRS_JOBS_S = 10.0
 # Of a row that is shuffled and sorted on the way to its cell, and its bytes beside the fingerprint: cell and number.
 SHUFFLED_ROW_NS = 1500.0
 CELL_BYTES = 12
