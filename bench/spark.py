@@ -30,6 +30,7 @@ sys.path.insert(0, str(HERE))
 import large_corpus
 import likewise
 import machine
+from likewise.progress import Event, StageFinished, StageStarted
 from spark_driver import shuffles
 from spark_hamming import processor_seconds
 
@@ -60,11 +61,11 @@ class StageCosts:
         self.core_s: dict[str, float] = {}
         self.times: list[tuple[str, float, float]] = []
 
-    def __call__(self, event: likewise.progress.Event) -> None:
+    def __call__(self, event: Event) -> None:
         """Take an event."""
-        if isinstance(event, likewise.progress.StageStarted):
+        if isinstance(event, StageStarted):
             self._before, self._began = self._seconds(), time.time()
-        elif isinstance(event, likewise.progress.StageFinished):
+        elif isinstance(event, StageFinished):
             core_s = self._seconds() - self._before
             self.core_s[event.stage] = self.core_s.get(event.stage, 0.0) + core_s
             self.times.append((event.stage, self._began, time.time()))
