@@ -317,7 +317,7 @@ def test_a_repeated_fold_does_not_trim_to_the_last_fold(group):
 
 
 def test_the_payload_is_not_sent_while_the_log_is_full(group):
-    stopped = [group.client() for _ in range(8)]
+    stopped = [group.client(NO_UPKEEP) for _ in range(8)]
     for one in stopped:
         stop_before(one, "store")
         with pytest.raises(Killed):
