@@ -346,7 +346,8 @@ def test_a_question_is_answered_while_others_write(group):
         nonlocal num
         num += 1
         assert num < 20, "it is decided again for each operation of others"
-        add(other, num % 6)
+        # In all partitions.
+        add(other, *range(10 * num, 10 * num + 6))
         return call(requests)
 
     client._partitions.call = overtaken

@@ -272,11 +272,12 @@ def test_an_operation_with_many_names_is_purged_completely(running):
     """More names than 2 bytes can count: 2,000 documents with 35 bands."""
     both = Both(running.client)
     num, field = 70_000, reference(4, b"ab")
-    written = (packed([b"\x06b1"] * num), field * num, packed([b"r0"]), packed([field]), packed([b"record"], "<I"), b"")
+    names = packed([b"\x06b1"] * (num - 1) + [b"\x06b2"])
+    written = (names, field * num, packed([b"r0"]), packed([field]), packed([b"record"], "<I"), b"")
     assert both.run("write", 3, b"ab000001", 4, 1, *written)[0] == b"ok"
     assert both.run("purge", 3, b"ab000001", 0)[4] == [b"record"]
     assert both.run("purge", 3, b"ab000001", 1)[0] == b"ok"
-    assert running.client.exists(both.prefix + "b1", both.prefix + "r0") == 0
+    assert running.client.exists(both.prefix + "b1", both.prefix + "b2", both.prefix + "r0") == 0
 
 
 def test_marks_are_kept_for_as_many_writes_as_a_log_can_hold(running):
