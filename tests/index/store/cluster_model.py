@@ -248,6 +248,7 @@ class Partition(NamedTuple):
     chain: int  # of the log, at the fold
     base: State
     journal: tuple  # (position, nonce, effects)
+    before: int = 0  # the previous fold
 
     @property
     def here(self):
@@ -390,7 +391,8 @@ def fold(partition, options, clock, mark, to, chain, nonces, since):
     base.expire(since)
     journal = tuple(entry for entry in partition.journal if entry[0] >= to)
     # The reply is what was there before.
-    return partition.then(-1, to, chain, fold=to, chain=chain, base=base, journal=journal), (OK, partition)
+    after = partition.then(-1, to, chain, fold=to, chain=chain, base=base, journal=journal, before=partition.fold)
+    return after, (OK, partition)
 
 
 def purge(partition, options, clock, position, nonce):
@@ -458,7 +460,7 @@ class Client:
                 self.find_lost(log)
                 continue
             if status is FULL:
-                yield from self.tidy()
+                yield from self.tidy(is_full=True)
                 continue
             nonce = log.at(position).nonce
             log, answer = yield from self.complete(log, clock, position, nonce)
@@ -494,7 +496,7 @@ class Client:
             if "b" in self.options.off and own is not None:
                 answer, effects = own
             if operation.marks is None:
-                marks = yield from self.write_effects(position, nonce, effects)
+                marks = yield from self.write_effects(log, position, nonce, effects)
                 if marks is None or marks is OLD:
                     log = yield from self.again()
                     if marks is OLD and log.has(position, nonce) and log.mark <= position:
@@ -516,14 +518,15 @@ class Client:
                     continue
             return log, answer
 
-    def write_effects(self, position, nonce, effects, only=None):
+    def write_effects(self, log, position, nonce, effects, only=None):
         """Marks by partition, OLD where the position is below a fold, or None after a failover."""
         marks = []
         for part, of_part in parts_of(effects, self.options.partitions).items():
             if only is not None and part not in only:
                 continue
             status, partition = yield (1 + part, write, position, nonce, of_part)
-            if status is OLD:
+            # What is final there is written, if it is of this history: its marks were lost.
+            if status is OLD and not (log.has(position, nonce) and self.fits(log, partition)):
                 return OLD
             if self.options.replicated:
                 connection = self.world.connections[1 + part]
@@ -570,17 +573,19 @@ class Client:
                     yield from self.repair(part)
                     return (yield from self.again()), None
                 if not self.is_current(log, partition):
-                    log = yield from self.again()
-                    self.must_fit(log, partition)
-                    return log, None
+                    return (yield from self.catch_up(partition)), None
                 if not {"e", "f-report"} & self.options.off:
                     stale += [(part, *entry[:2]) for entry in partition.journal if not log.has(*entry[:2])]
                 merge(state, partition, log, self.options)
             if stale:
+                now = log
                 if "f-again" not in self.options.off:
-                    log = yield from self.again()
-                yield from self.report(log, stale)
-                return (yield from self.again()), None
+                    now = yield from self.again()
+                is_lost = yield from self.report(now, stale)
+                if is_lost or any(position < log.end for _, position, _ in stale):
+                    return (yield from self.again()), None
+                # Operations that were appended after this view: they do not count in it.
+                stale = []
             if len(was_read) == num:
                 break
             seen = state.copy()
@@ -613,8 +618,31 @@ class Client:
         Fatal
             Where the log went back behind what is final, or the partition behind what the log has.
         """
-        if partition.fold > log.mark or log.chains[partition.fold] != partition.chain:
+        if partition.fold > log.end or log.chains[partition.fold] != partition.chain:
             raise Fatal
+
+    def catch_up(self, partition):
+        """The log, where a partition is not of a client's view of it.
+
+        A failover may have dropped moves of W, and marks before: what is final is written, so W moves again.
+        """
+        log = yield from self.again()
+        self.must_fit(log, partition)
+        for position in range(log.mark, partition.fold):
+            if (operation := log.at(position)).marks is None:
+                if operation.answer is None:
+                    raise Fatal
+                yield from self.complete(log, 0, position, operation.nonce)
+                return (yield from self.again())
+        if partition.fold > log.mark:
+            log = yield from self.move(log)
+        return log
+
+    def fits(self, log, partition):
+        """Whether a partition is of the history of this log, which may have lost a move of W."""
+        return "e-chain" in self.options.off or (
+            partition.fold <= log.end and log.chains[partition.fold] == partition.chain
+        )
 
     def report(self, log, stale):
         """Report and purge effects of operations that this log, which was read after them, does not have."""
@@ -632,14 +660,14 @@ class Client:
             return
         if partition.fold < log.low:
             raise Fatal
-        if not self.is_current(log, partition):
+        if not self.fits(log, partition):
             log = yield from self.again()
             self.must_fit(log, partition)
             return
         marks = []
         for position in range(partition.fold, log.mark):
             operation = log.at(position)
-            found = yield from self.write_effects(position, operation.nonce, operation.effects, only=(part,))
+            found = yield from self.write_effects(log, position, operation.nonce, operation.effects, only=(part,))
             if found is None or found is OLD:
                 return
             marks += [mark for _, mark in found]
@@ -668,10 +696,8 @@ class Client:
             _, partition, missing = yield (1 + part, verify, (*before, *marks))
             if partition.fold < log.low:
                 raise Fatal
-            if not self.is_current(log, partition):
-                log = yield from self.again()
-                self.must_fit(log, partition)
-                return log
+            if partition.fold > to or not self.fits(log, partition):
+                return (yield from self.catch_up(partition))
             if "f-verify" in options.off:
                 missing = ()
             if log.confirmed[part] in missing:
@@ -687,12 +713,12 @@ class Client:
 
     def write_again(self, log, position, part):
         operation = log.at(position)
-        found = yield from self.write_effects(position, operation.nonce, operation.effects, only=(part,))
+        found = yield from self.write_effects(log, position, operation.nonce, operation.effects, only=(part,))
         if found is not None and found is not OLD:
             marks = tuple(sorted((dict(operation.marks) | dict(found)).items()))
             yield (LOG, written, position, operation.nonce, marks)
 
-    def tidy(self):
+    def tidy(self, is_full=False):
         """Finish what is behind, move W, fold the partitions, and trim the log."""
         options = self.options
         _, log, clock = yield (LOG, begin, None)
@@ -703,13 +729,18 @@ class Client:
                 yield from self.complete(log, clock, position, operation.nonce)
                 return
         log = yield from self.move(log)
-        to = log.mark - options.horizon
+        low, to = log.low, log.mark - options.horizon
         if "g-trim" in options.off and to > log.low:
             yield (LOG, trim, to, log.chains[to])
-        if to <= log.low:
-            to = log.mark
-        if to <= log.low:
-            return
+        if to > low:
+            log = yield from self.fold_all(log, to)
+        if is_full and log is not None and log.low == low < log.mark:
+            # Nothing else gives room.
+            yield from self.fold_all(log, log.mark, is_full=True)
+
+    def fold_all(self, log, to, is_full=False):
+        """The log after all partitions are folded and it is trimmed, or None where that must be tried again."""
+        options = self.options
         if options.replicated:
             # What is final must not be ahead of a log that a failover brings back.
             connection = self.world.connections[LOG]
@@ -731,18 +762,20 @@ class Client:
                 yield from self.report(log, stale)
                 return
             if not self.is_current(log, partition):
-                log = yield from self.again()
-                self.must_fit(log, partition)
+                yield from self.catch_up(partition)
                 return
             if options.replicated:
                 connection = self.world.connections[1 + part]
                 if (yield (1 + part, confirm, connection)) is LOST:
                     return
-            before.append(partition.fold)
+            before.append(partition.before if partition.fold >= to else partition.fold)
         # What every partition had folded before this: a failover that drops the last fold can still be repaired.
         low = min(before)
+        if is_full and low <= log.low:
+            low = to
         if low > log.low:
-            yield (LOG, trim, low, log.chains[low])
+            _, log, _ = yield (LOG, trim, low, log.chains[low])
+        return log
 
     def check(self, text):
         while True:
@@ -784,7 +817,7 @@ class Auditor(Client):
     def run(self):
         for _ in range(60):
             log = yield from self.again()
-            if log.mark == log.end and log.end - log.low <= self.options.horizon + 1:
+            if log.mark == log.end:
                 log, state = yield from self.view(log, log.end)
                 if state is not None:
                     self.world.audited(log, state)

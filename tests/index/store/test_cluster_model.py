@@ -176,7 +176,7 @@ def is_shortest(plan, schedule):
 def test_without_a_guarantee_a_fault_is_found(off):
     # One client decides otherwise: only then does it matter whose verdict counts.
     is_biased = off == "b"
-    _, _, found = cluster.search(1, 3000, frozenset([off]), is_biased)
+    _, _, found = cluster.search(1, 5000, frozenset([off]), is_biased)
     assert found is not None
     plan, schedule = cluster.shrink(*found[:2])
     assert is_shortest(plan, schedule)

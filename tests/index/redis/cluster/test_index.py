@@ -170,3 +170,36 @@ def test_a_table_of_weights_is_kept_with_the_index(running):
         index.add("a", "one fine day in spring")
     with ClusterIndex(running.url, prefix=prefix) as index:
         assert index.check("one fine day in spring").kept_id == "a"
+
+
+def test_all_clients_share_durability_bounds_and_rule(running):
+    recipe, prefix = likewise.Recipe.simhash(within=3, weights="none"), secrets.token_hex(4)
+    with ClusterIndex(running.url, recipe, prefix=prefix, options=BUSY) as index:
+        assert index._nodes.replicas == 0
+    with pytest.raises(InvalidParameter, match="durability"):
+        ClusterIndex(running.url, prefix=prefix, durability="replicated")
+    with pytest.raises(InvalidParameter, match="bounds"):
+        ClusterIndex(running.url, prefix=prefix, options=BUSY._replace(bound=9))
+    with ClusterIndex(running.url, prefix=prefix, options=BUSY._replace(tidy_every=1)) as index:
+        assert index._client.options == BUSY._replace(tidy_every=1)
+    with ClusterIndex(running.url, prefix=prefix, durability="written") as index:
+        assert index._client.options[:3] == BUSY[:3]
+    running.client.hset(f"{{{prefix}}}:log", "durability", "replicated")
+    with ClusterIndex(running.url, prefix=prefix) as index:
+        assert index._nodes.replicas == 1
+    running.client.hset(f"{{{prefix}}}:log", "rule", 0)
+    with pytest.raises(StoreError, match="rule"):
+        ClusterIndex(running.url, prefix=prefix)
+
+
+def test_a_prefix_can_look_like_a_partition_of_another_index(running):
+    recipe, prefix = likewise.Recipe.simhash(within=3, weights="none"), secrets.token_hex(4)
+    text = "one fine day in spring"
+    with (
+        ClusterIndex(running.url, recipe, prefix=f"{prefix}.1", partitions=2) as first,
+        ClusterIndex(running.url, recipe, prefix=prefix, partitions=2) as second,
+        ClusterIndex(running.url, recipe, prefix=f"{prefix}.0", partitions=2) as third,
+    ):
+        for index in (first, second, third):
+            assert index.add("a", text).is_new
+            assert index.check(text).kept_id == "a"

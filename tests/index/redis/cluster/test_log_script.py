@@ -227,3 +227,49 @@ def test_what_a_reader_has_is_not_sent_again(both):
     assert everything[8] == known[8] == b""
     assert [len(reply[11][0]) for reply in (everything, known, decided)] == [36, 29, 29]
     assert [reply[11][1] for reply in (everything, known, decided)] == [b"verdict", b"verdict", b""]
+
+
+def test_reports_of_one_operation_are_one_loss(both):
+    def report(*losses):
+        both.run("report", *map(packed_loss, losses))
+
+    report(Loss(5, b"00000005", ()), Loss(6, b"00000006", ("a",)))
+    report(Loss(5, b"00000005", ("b", "c")), Loss(5, b"00000007", ("a",)))
+    report(Loss(5, b"00000005", ("c", "d", "b")))
+    assert both.server.losses() == [
+        Loss(5, b"00000005", ("b", "c", "d")),
+        Loss(6, b"00000006", ("a",)),
+        Loss(5, b"00000007", ("a",)),
+    ]
+
+
+def test_losses_are_bounded_by_bytes_too(both):
+    losses = [Loss(i, b"%08d" % i, ("a" * (1 << 20),)) for i in range(20)]
+    for loss in losses:
+        both.run("report", packed_loss(loss))
+    assert both.server.losses() == losses[-15:]
+
+
+def test_row_numbers_do_not_start_again(both):
+    both.client.hset(both.prefix + "log", "row", 2**32 - 10)
+    call = "append", "", "", b"a writer", 0, b"00000001", 0
+    assert both.run(*call, 10, b"x", 100, 250, "")[0] == b"exhausted"
+    assert both.run(*call, 9, b"x", 100, 250, "")[0] == b"ok"
+
+
+def test_time_does_not_go_back(both):
+    both.client.hset(both.prefix + "log", "second", 2**32 - 1)
+    assert both.run("begin", "", "")[6] == b"4294967295"
+
+
+def test_what_is_pending_is_returned_first_and_without_payload(both):
+    for i in range(4):
+        both.run("append", "", "", b"a writer", i, b"%08d" % i, 0, 1, b"payload", 100, 250, 0)
+    both.run("store", 0, b"%08d" % 0, b"verdict", 1, 1, 0)
+    both.run("store", 1, b"%08d" % 1, b"other", 1, 1, 0)
+    both.run("written", 1, b"%08d" % 1, b"m")
+    found = both.server._call("begin", "3,1,2", 3, 1, b"", "", "")
+    assert found[9] == 3
+    assert found[11][:6] == [b"", b"other", b"m", b"", None, None]
+    assert len(found[11]) == 9
+    assert found[11][6].endswith(b"payload")

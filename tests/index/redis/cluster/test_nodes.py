@@ -6,10 +6,11 @@ import threading
 import time
 
 import pytest
+from redis import exceptions
 
 from likewise.errors import ForkedError, InvalidParameter, StoreError
 from likewise.index.redis.cluster.log import LogServer
-from likewise.index.redis.cluster.nodes import Nodes
+from likewise.index.redis.cluster.nodes import Nodes, _passes
 
 
 @pytest.fixture
@@ -119,3 +120,81 @@ def test_a_forked_process_does_not_share_connections(running, connect):
             os._exit(0)
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("url", ["redis://user:pa/ss@host/0", "redis://:123/secret@host/0", "redis://:123/ss@host"])
+def test_an_invalid_url_is_not_shown(url):
+    with pytest.raises(InvalidParameter, match="url") as caught:
+        Nodes(url)
+    assert not any(part in str(caught.value) for part in ("pa", "ss", "secret", "123"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+        "Error running script (call to f_1): @user_script:5: -READONLY You can't write against a read only replica.",
+        "Error running script (call to f_1): @user_script:5: -NOREPLICAS Not enough good replicas to write.",
+        "CLUSTERDOWN The cluster is down",
+    ],
+)
+def test_errors_of_a_failover_pass(text):
+    assert _passes(exceptions.ResponseError(text))
+
+
+@pytest.mark.parametrize("text", ["WRONGTYPE Operation against a key", "BUSYKEY Target key name already exists."])
+def test_other_errors_do_not_pass(text):
+    assert not _passes(exceptions.ResponseError(text))
+
+
+def test_a_write_on_a_master_that_is_demoted_is_repeated(start, connect):
+    server = start()
+    nodes = connect(server.url, 20.0, 1.0, 1)
+    demote = threading.Timer(0.3, server.client.replicaof, ("127.0.0.1", "1"))
+    demote.start()
+    with pytest.raises(StoreError, match="replica"):
+        new_log(nodes)
+    demote.join()
+    assert nodes.num_repeated > 0
+
+
+class Fails:
+    """A connection whose replies are an error."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def read_response(self):
+        raise self.error
+
+    def disconnect(self):
+        pass
+
+
+OLD, NEW, OTHER = ("old", 1), ("new", 2), ("other", 3)
+
+
+@pytest.fixture
+def two_maps():
+    """A node with an old map, and one with a new map that names another master."""
+    nodes = Nodes("redis://old:1")
+    nodes._known = [OLD, NEW]
+    maps = {OLD: [[0, 16383, [b"old", 1]], []], NEW: [[0, 16383, [b"new", 2], [b"other", 3]]]}
+    nodes.command = lambda address, *arguments: [one for one in maps[address] if one]
+    nodes._find_slots()
+    assert nodes.addresses == [OLD]
+    nodes._known = [OLD, NEW]
+    return nodes
+
+
+@pytest.mark.parametrize("error", [exceptions.ResponseError("CLUSTERDOWN"), exceptions.ConnectionError("closed")])
+def test_a_node_that_fails_is_not_asked_for_the_slots_again(two_maps, error):
+    two_maps._hear([None], [None], OLD, Fails(error), [0], waits=False)
+    two_maps._find_slots()
+    assert two_maps.addresses == [NEW]
+
+
+def test_a_moved_slot_is_asked_for_where_the_error_says(two_maps):
+    two_maps._hear([None], [None], OLD, Fails(exceptions.MovedError("7 other:3")), [0], waits=False)
+    assert two_maps._slots[6:9] == [OLD, OTHER, OLD]

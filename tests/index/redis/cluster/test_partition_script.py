@@ -266,3 +266,56 @@ def test_what_was_begun_is_finished_while_memory_is_full(start):
     assert both.run("write", 0, b"ab000001", 0, 0, *empty)[0] == b"ok"
     assert both.run("fold", both.run("verify")[1], 1, NOTHING, b"0ab000001")[0] == b"ok"
     assert server.client.get(both.prefix + "b1") == b"entry1"
+
+
+def test_an_operation_with_many_names_is_purged_completely(running):
+    """More names than 2 bytes can count: 2,000 documents with 35 bands."""
+    both = Both(running.client)
+    num, field = 70_000, reference(4, b"ab")
+    names = packed([b"\x06b1"] * (num - 1) + [b"\x06b2"])
+    written = (names, field * num, packed([b"r0"]), packed([field]), packed([b"record"], "<I"), b"")
+    assert both.run("write", 3, b"ab000001", 4, 1, *written)[0] == b"ok"
+    assert both.run("purge", 3, b"ab000001", 0)[4] == [b"record"]
+    assert both.run("purge", 3, b"ab000001", 1)[0] == b"ok"
+    assert running.client.exists(both.prefix + "b1", both.prefix + "b2", both.prefix + "r0") == 0
+
+
+def test_marks_are_kept_for_as_many_writes_as_a_log_can_hold(running):
+    both = Both(running.client)
+    empty = (b"", b"", b"", b"", b"", b"")
+    # A fold is a write that leaves no journal.
+    first = both.run("write", 0, b"ab000001", 0, 0, *empty)[1]
+    mark = first
+    for to in range(1, 4200):
+        both.run("fold", mark, to, NOTHING, b"0ab000001")
+    assert both.run("verify", first)[4] == []
+
+
+def test_a_fold_returns_the_previous_one_also_when_it_is_repeated(running):
+    both = Both(running.client)
+    mark = both.run("verify")[1]
+    assert both.run("fold", mark, 5, b"a" * 16)[4] == 0
+    assert both.run("fold", mark, 9, b"b" * 16)[2:] == [5, b"a" * 16, 5]
+    for to in (9, 7):
+        assert both.run("fold", mark, to, b"b" * 16)[2:] == [9, b"b" * 16, 5]
+
+
+def test_records_that_an_operation_removes_are_returned_before_it_is_purged(running):
+    both = Both(running.client)
+    field = reference(4, b"ab")
+    added = (b"", b"", packed([b"r0"]), packed([field]), packed([b"record"], "<I"), b"")
+    changes = packed([b"Ss0", field, b"set", b"Xr0", field, b"Xs0", field, b"Xr0", reference(9, b"ab")], "<I")
+    assert both.run("write", 1, b"ab000001", 4, 1, *added)[0] == b"ok"
+    assert both.run("write", 2, b"cd000001", 5, 0, b"", b"", b"", b"", b"", changes)[0] == b"ok"
+    assert both.run("purge", 2, b"cd000001", 0)[4] == [b"record"]
+    assert both.run("purge", 2, b"cd000001", 1)[0] == b"ok"
+    assert running.client.hget(both.prefix + "r0", field) == b"record"
+
+
+def test_an_entry_without_bytes_is_an_error(running):
+    both = Both(running.client)
+    running.client.set(both.prefix + "b1", b"ten bytes.")
+    changes = packed([b"Db1", b""], "<I")
+    assert both.run("write", 0, b"ab000001", 0, 0, b"", b"", b"", b"", b"", changes)[0] == b"ok"
+    with pytest.raises(Exception, match="too short"):
+        both.run("fold", both.run("verify")[1], 1, NOTHING, b"0ab000001")

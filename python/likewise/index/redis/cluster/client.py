@@ -3,19 +3,21 @@
 ``tests/index/store/cluster_model.py`` is a model of the same steps, run by a scheduler that injects failures.
 """
 
+import contextlib
 import secrets
 import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
-from likewise.errors import LostWrites, StoreError
+from likewise.errors import InvalidInput, InvalidParameter, LostWrites, StoreError
 from likewise.index.redis.cluster.log import (
     ADD,
     BEHIND,
     CONFLICT,
+    EXHAUSTED,
     FULL,
     GONE_BACK,
     LOST,
@@ -35,6 +37,8 @@ from likewise.index.redis.cluster.rule import Decided, Rule
 
 # Number of acknowledged ids that a client remembers, so that it can name lost ones.
 MAX_IDS = 50_000
+# The scripts keep 8,192 marks of a partition and values of the chain: those of the log, and of upkeep in between.
+MAX_BOUND = 4096
 _FIRST_PAUSE_S = 0.0005
 _LONGEST_PAUSE_S = 0.02
 _NOBODY = b"\0" * 8
@@ -47,7 +51,7 @@ class Options(NamedTuple):
     Parameters
     ----------
     bound, bound_bytes : int
-        Operations that the log may hold, and their bytes.
+        Operations that the log may hold, at most 4,096, and their bytes.
     horizon : int
         Operations that the log keeps below W. Should exceed the number that a failover may lose.
     wait_s : float
@@ -92,7 +96,7 @@ class Client:
     Attributes
     ----------
     num_helped : int
-        Operations of other clients that this client decided because their verdict was overdue.
+        Operations of other clients that this client completed because they were overdue.
     num_repaired : int
         Partitions whose lost writes this client wrote again.
     """
@@ -101,6 +105,9 @@ class Client:
         self, nodes: Nodes, prefix: bytes, num_partitions: int, rule: Rule, options: Options | None = None
     ) -> None:
         self.rule, self.options = rule, options or Options()
+        if not 1 <= self.options.bound <= MAX_BOUND:
+            raise InvalidParameter("bound", f"{self.options.bound} is not between 1 and {MAX_BOUND}")
+        self._nodes = nodes
         self._log = LogServer(nodes, prefix)
         self._partitions = Partitions(nodes, prefix, num_partitions)
         self._place = nodes.name
@@ -110,6 +117,8 @@ class Client:
         self._num_ids = 0
         self._is_complete = True
         self._seen: dict[bytes, float] = {}
+        self._rests_until = 0.0
+        self._beyond: str | None = None
         self._lock = threading.Lock()
         self.num_helped = self.num_repaired = 0
 
@@ -125,9 +134,9 @@ class Client:
         BeyondRepair
             If the servers lost more than can be restored.
         StoreError
-            If a server cannot be reached.
+            If a server cannot be reached; or for a removal that others finished, if its outcome is not known any more.
         """
-        with self._lock:
+        with self._turn():
             self._counter += 1
             while True:
                 nonce = secrets.token_bytes(8)
@@ -139,22 +148,39 @@ class Client:
                 if status == GONE_BACK:
                     self._raise_lost()
                 if status == FULL:
-                    self._tidy()
+                    low, end = log.low, log.end
+                    while log.low == low and log.end >= end:
+                        log = self._tidy(is_full=True)
                     continue
+                if status == EXHAUSTED:
+                    raise StoreError("the index has no row numbers left; rebuild it")
                 if status == LOST:
                     self._counter += 1
                     continue
                 position, nonce = more
                 log, operation = self._complete(log, position, nonce)
                 if operation is None:
-                    # A failover dropped it, or others finished and trimmed it. Its ids show which.
+                    # A failover dropped it, or others finished and trimmed it. The ids of an addition show which.
+                    if kind == REMOVE and position < log.low:
+                        raise StoreError(
+                            f"the removal of {self.rule.ids(payload)} may or may not have been applied: the log does "
+                            "not contain it any more. Look up the id before you repeat the call"
+                        )
                     continue
                 assert operation.verdict is not None
                 chain = log.chain(position + 1)
                 assert chain is not None
-                self._remember(Answered(position + 1, chain, self.rule.ids(payload), kind))
+                doc_ids, refusal, answer = self.rule.ids(payload), None, None
+                try:
+                    answer = self.rule.answer(payload, operation.row, operation.verdict)
+                except InvalidInput as error:
+                    # Nothing was added, so nothing of it can be lost.
+                    doc_ids, refusal = [], error
+                self._remember(Answered(position + 1, chain, doc_ids, kind))
                 self._after(log, position)
-                return self.rule.answer(payload, operation.row, operation.verdict)
+                if refusal is not None:
+                    raise refusal
+                return answer
 
     def ask(self, payload: bytes) -> Any:  # noqa: ANN401 - the rule's answer
         """Return the answer to a question that changes nothing, as of the end of the log.
@@ -164,7 +190,7 @@ class Client:
         LostWrites, BeyondRepair, StoreError
             As :meth:`operate`.
         """
-        with self._lock:
+        with self._turn():
             while True:
                 status, log, _ = self._log.ask("begin", *self._last)
                 if status == GONE_BACK:
@@ -179,8 +205,8 @@ class Client:
                         return self.rule.answer(payload, row, verdict)
 
     def settle(self) -> Log:
-        """Finish all operations and make them final."""
-        with self._lock:
+        """Finish all operations, and move W past them."""
+        with self._turn():
             while True:
                 log = self._tidy()
                 if log.mark == log.end:
@@ -192,8 +218,17 @@ class Client:
 
     def log(self) -> Log:
         """Return the log as it is now."""
-        with self._lock:
+        with self._turn():
             return self._again()
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Hold the lock, which a process must not wait for that was forked while a thread held it."""
+        self._nodes.check_process()
+        with self._lock:
+            if self._beyond is not None:
+                raise BeyondRepair(self._beyond)
+            yield
 
     # Acknowledged operations.
 
@@ -210,25 +245,53 @@ class Client:
 
     def _raise_lost(self) -> NoReturn:
         """Raise LostWrites for answers that the log no longer contains, and forget them."""
-        lost: list[Answered] = []
-        while self._answered:
-            if self._log.ask("begin", *self._last).status != GONE_BACK:
-                break
-            lost.append(self._answered.pop())
-            self._num_ids -= max(1, len(lost[-1].doc_ids))
-        lost.reverse()
+        # A failover drops a suffix. Nothing is forgotten before all replies are there.
+        num, end = 0, len(self._answered)
+        while num < end:
+            middle = (num + end) // 2
+            if self._log.ask("begin", *self._answered[middle][:2]).status == GONE_BACK:
+                end = middle
+            else:
+                num = middle + 1
+        lost = list(self._answered)[num:]
+        for one in lost:
+            self._answered.pop()
+            self._num_ids -= max(1, len(one.doc_ids))
         doc_ids = [doc_id for one in lost if one.kind == ADD for doc_id in one.doc_ids]
         removed = [doc_id for one in lost if one.kind == REMOVE for doc_id in one.doc_ids]
         is_complete = bool(self._answered) or self._is_complete
         raise LostWrites(self._place, [*dict.fromkeys(doc_ids)], removed, is_complete=is_complete)
 
     def _after(self, log: Log, position: int) -> None:
-        """Move W or fold the partitions if it is their turn."""
-        if (position + 1) % self.options.tidy_every == 0:
-            # Leave pending operations to their clients: under load, there is always one.
-            self._tidy(finishes=False)
-        elif (position + 1) % self.options.advance_every == 0:
-            self._move(log)
+        """Move W or fold the partitions if it is their turn. The operation is answered, whatever happens here."""
+        is_tidy = (position + 1) % self.options.tidy_every == 0
+        begun = time.monotonic()
+        if (not is_tidy and (position + 1) % self.options.advance_every) or begun < self._rests_until:
+            return
+        try:
+            self._help(log)
+            if is_tidy:
+                # Leave pending operations to their clients: under load, there is always one.
+                self._tidy(finishes=False)
+        except BeyondRepair as error:
+            self._beyond = str(error)
+        except StoreError:
+            # A partition that cannot be reached does not take more than half of the time.
+            self._rests_until = 2 * time.monotonic() - begun
+
+    def _help(self, log: Log) -> Log:
+        """Move W, and first complete what holds it back: operations whose clients stopped."""
+        log = self._move(log)
+        is_helping = False
+        while (position := _unwritten(log, log.end)) is not None:
+            operation = log.there(position)
+            if operation.writer != self._name:
+                if not self._is_overdue(operation.nonce):
+                    break
+                self.num_helped += operation.verdict is not None
+            log = self._complete(log, position, operation.nonce)[0]
+            is_helping = True
+        return self._move(log) if is_helping else log
 
     # Steps.
 
@@ -252,7 +315,7 @@ class Client:
                 return log, operation
             marks: Marks | bytes | None
             if operation.marks is None:
-                marks = self._write_effects(position, operation)
+                marks = self._write_effects(log, position, operation)
                 if marks is None or isinstance(marks, bytes):
                     log = self._again()
                     if marks is not None and log.has(position, nonce) and log.mark <= position:
@@ -268,7 +331,9 @@ class Client:
                 return self._again(is_whole=True), None
             is_own = True
 
-    def _write_effects(self, position: int, operation: Operation, only: int | None = None) -> Marks | bytes | None:
+    def _write_effects(
+        self, log: Log, position: int, operation: Operation, only: Collection[int] | None = None
+    ) -> Marks | bytes | None:
         """Return the marks of the writes, OLD if the position is below a fold, or None if it must be tried again."""
         assert operation.verdict is not None
         effects = [
@@ -276,16 +341,19 @@ class Client:
             for of_part in self.rule.effects(
                 operation.payload, operation.row, operation.second, operation.nonce, operation.verdict
             )
-            if only is None or of_part[0] == only
+            if only is None or of_part[0] in only
         ]
         replies = self._partitions.call(
             [self._partitions.write(part, position, operation.nonce, tuple(rest)) for part, *rest in effects]
         )
         for (part, *_), reply in zip(effects, replies, strict=True):
             if reply.status == CLASH:
-                self._report(self._again(), [(part, entry_of(reply.more[0]))])
+                log = self._again()
+                self._check_depth(log, part, reply)
+                self._report(log, [(part, entry_of(reply.more[0]))])
                 return None
-            if reply.status == OLD:
+            # What is final there is written, if it is of this history: its marks were lost.
+            if reply.status == OLD and not (log.has(position, operation.nonce) and _fits(log, reply)):
                 return OLD
         return {part: reply.mark for (part, *_), reply in zip(effects, replies, strict=True)}
 
@@ -308,14 +376,17 @@ class Client:
 
     def _has_waited(self, nonce: bytes) -> bool:
         """Return whether the verdict of another client is overdue. Sleep briefly if it is not."""
+        if self._is_overdue(nonce):
+            return True
+        time.sleep(min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, (time.monotonic() - self._seen[nonce]) / 8)))
+        return False
+
+    def _is_overdue(self, nonce: bytes) -> bool:
+        """Return whether this client has known for long that an operation is pending."""
         now = time.monotonic()
         if len(self._seen) > 2 * self.options.bound:
             self._seen.clear()
-        waited = now - self._seen.setdefault(nonce, now)
-        if waited >= self.options.wait_s:
-            return True
-        time.sleep(min(_LONGEST_PAUSE_S, max(_FIRST_PAUSE_S, waited / 8)))
-        return False
+        return now - self._seen.setdefault(nonce, now) >= self.options.wait_s
 
     def _verdict(
         self, log: Log, position: int, payload: bytes, row: int, second: int, nonce: bytes
@@ -339,17 +410,17 @@ class Client:
                     self._repair(part)
                     return self._again(), None
                 if not _is_current(log, reply):
-                    log = self._again()
-                    _must_fit(log, part, reply)
-                    return log, None
+                    return self._catch_up(part, reply), None
                 journal, flat, found, records = reply.more
                 stale += [(part, entry) for entry in map(entry_of, journal) if not log.has(*entry)]
                 changes = sorted((entry_of(field), packed) for field, packed in _pairs(flat) if field)
                 below_mark = [packed for entry, packed in changes if entry.position < log.mark]
                 decision.take(part, found, records, below_mark)
             if stale:
-                self._report(self._again(), stale)
-                return self._again(), None
+                now = self._again()
+                if self._report(now, stale) or any(entry.position < log.end for _, entry in stale):
+                    return self._again(), None
+                # Operations that were appended after this view: they do not count in it.
         return log, decision.verdict()
 
     # Losses.
@@ -358,11 +429,14 @@ class Client:
         if reply.fold < log.low:
             raise BeyondRepair(f"partition {part} lost writes that the log does not have any more; rebuild the index")
 
-    def _report(self, log: Log, stale: list[tuple[int, Entry]]) -> None:
-        """Report and purge effects of operations that are not in the log, which must have been read after them."""
+    def _report(self, log: Log, stale: list[tuple[int, Entry]]) -> bool:
+        """Report and purge effects of operations that are not in the log, which must have been read after them.
+
+        Return whether there are any.
+        """
         lost = [one for one in stale if one[1].position >= log.low and not log.has(*one[1])]
         if not lost:
-            return
+            return False
         replies = self._partitions.call([self._partitions.records_of(*one) for one in lost])
         ids: dict[Entry, list[str]] = {}
         for (_, entry), reply in zip(lost, replies, strict=True):
@@ -371,6 +445,28 @@ class Client:
         # Report before purging: if this client stops in between, another one finds the effects again.
         self._log.ask("report", *map(packed_loss, losses), writes=True)
         self._partitions.call([self._partitions.purge(*one) for one in lost])
+        return True
+
+    def _catch_up(self, part: int, reply: Reply) -> Log:
+        """Return the log after a partition was found not to be of the client's view of it.
+
+        A failover may have dropped moves of W, and marks before: what is final is written, so W moves again.
+        """
+        log = self._again()
+        _must_fit(log, part, reply)
+        if reply.fold <= log.mark:
+            return log
+        log = self._again(is_whole=True)
+        while (position := _unwritten(log, reply.fold)) is not None:
+            operation = log.there(position)
+            if operation.verdict is None:
+                raise BeyondRepair(
+                    f"operation {position} is final in partition {part}, and the log does not have its verdict; "
+                    "rebuild the index"
+                )
+            log = self._complete(log, position, operation.nonce)[0]
+            _must_fit(log, part, reply)
+        return self._move(log)
 
     def _repair(self, part: int) -> None:
         """Write again the effects below W that a partition lost."""
@@ -380,12 +476,12 @@ class Client:
         if not reply.more[0]:
             return
         self._check_depth(log, part, reply)
-        if not _is_current(log, reply):
+        if not _fits(log, reply):
             _must_fit(self._again(), part, reply)
             return
         marks: list[bytes] = []
         for position in range(reply.fold, log.mark):
-            found = self._write_effects(position, log.there(position), only=part)
+            found = self._write_effects(log, position, log.there(position), only=(part,))
             if found is None or isinstance(found, bytes):
                 return
             marks += found.values()
@@ -396,48 +492,52 @@ class Client:
 
     # Upkeep.
 
-    def _move(self, log: Log) -> Log:
-        """Move W past the written operations."""
+    def _move(self, log: Log, *, is_repeated: bool = False) -> Log:
+        """Move W past the written operations, and first write again what a failover dropped."""
         to = log.mark
         while (operation := log.at(to)) is not None and operation.marks is not None:
             to += 1
         if to == log.mark:
             return log
-        of_part: dict[int, dict[bytes, int]] = {}
+        of_part: dict[int, dict[bytes, list[int]]] = {}
         for position in range(log.mark, to):
             for part, mark in marks_of(log.there(position).marks or b"").items():
-                of_part.setdefault(part, {})[mark] = position
+                of_part.setdefault(part, {}).setdefault(mark, []).append(position)
         replies = self._partitions.call(
             [self._partitions.verify(part, [log.confirmed[part], *marks]) for part, marks in of_part.items()]
         )
         confirmed: list[Any] = []
+        dropped: dict[int, set[int]] = {}
         for (part, marks), reply in zip(of_part.items(), replies, strict=True):
             self._check_depth(log, part, reply)
-            if not _is_current(log, reply):
-                log = self._again()
-                _must_fit(log, part, reply)
-                return log
+            if reply.fold > to or not _fits(log, reply):
+                return self._catch_up(part, reply)
             missing = reply.more[0]
             if log.confirmed[part] in missing:
                 self._repair(part)
                 return self._again()
-            if missing:
-                self._write_again(log, marks[missing[0]], part)
-                return self._again(is_whole=True)
+            for mark in missing:
+                for position in marks[mark]:
+                    dropped.setdefault(position, set()).add(part)
             confirmed += [part, reply.mark]
+        if dropped:
+            for position, parts in sorted(dropped.items()):
+                self._write_again(log, position, parts)
+            log = self._again(is_whole=True)
+            return log if is_repeated else self._move(log, is_repeated=True)
         chain = log.chain(to)
         assert chain is not None
         status, log, _ = self._log.ask("advance", log.mark, to, chain, *confirmed, writes=True)
         return self._again(is_whole=True) if status == CONFLICT else log
 
-    def _write_again(self, log: Log, position: int, part: int) -> None:
+    def _write_again(self, log: Log, position: int, parts: Collection[int]) -> None:
         operation = log.there(position)
-        found = self._write_effects(position, operation, only=part)
+        found = self._write_effects(log, position, operation, only=parts)
         if isinstance(found, dict):
             marks = marks_of(operation.marks or b"") | found
             self._log.ask("written", position, operation.nonce, packed_marks(marks), writes=True)
 
-    def _tidy(self, *, finishes: bool = True) -> Log:
+    def _tidy(self, *, finishes: bool = True, is_full: bool = False) -> Log:
         """Finish pending operations, move W, fold the partitions, and trim the log."""
         log = self._again()
         for position in range(log.mark, log.end if finishes else log.mark):
@@ -445,11 +545,16 @@ class Client:
             if operation.marks is None:
                 return self._complete(log, position, operation.nonce)[0]
         log = self._move(log)
-        to = log.mark - self.options.horizon
-        if to <= log.low:
-            to = log.mark
-        if to <= log.low:
-            return log
+        low, to = log.low, log.mark - self.options.horizon
+        if to > low:
+            log = self._fold(log, to)
+        if is_full and log.low == low < log.mark:
+            # Nothing else gives room: fold up to W, and trim further if the previous folds are at H.
+            return self._fold(log, log.mark, is_full=True)
+        return log
+
+    def _fold(self, log: Log, to: int, *, is_full: bool = False) -> Log:
+        """Fold all partitions up to a position, and trim the log."""
         # Final data must not be ahead of a log that a failover brings back.
         log = self._log.ask("touch", writes=True).log
         chain = log.chain(to)
@@ -462,21 +567,28 @@ class Client:
                 for part in range(self._partitions.num)
             ]
         )
+        stale = [
+            (part, entry_of(field))
+            for part, reply in enumerate(replies)
+            if reply.status == STALE
+            for field in reply.more[0]
+        ]
+        if stale:
+            # All at once, so that the loss of an operation names all its ids.
+            log = self._again()
+            self._report(log, stale)
+            return log
         for part, reply in enumerate(replies):
             self._check_depth(log, part, reply)
             if reply.status == LOST:
                 self._repair(part)
                 return self._again()
-            if reply.status == STALE:
-                log = self._again()
-                self._report(log, [(part, entry_of(field)) for field in reply.more[0]])
-                return log
             if not _is_current(log, reply):
-                log = self._again()
-                _must_fit(log, part, reply)
-                return log
+                return self._catch_up(part, reply)
         # Trim only to the previous folds, so that a partition that loses its last fold can be repaired.
-        low = min(reply.fold for reply in replies)
+        low = min(int(reply.more[0]) for reply in replies)
+        if is_full and low <= log.low:
+            low = to
         value = log.chain(low)
         if low > log.low and value is not None:
             return self._log.ask("trim", low, value, writes=True).log
@@ -492,8 +604,18 @@ def _is_current(log: Log, reply: Reply) -> bool:
     return reply.fold <= log.mark and log.chain(reply.fold) == reply.chain
 
 
+def _fits(log: Log, reply: Reply) -> bool:
+    """Return whether a partition belongs to the history of the log, which may have lost a move of W."""
+    return log.chain(reply.fold) == reply.chain
+
+
+def _unwritten(log: Log, end: int) -> int | None:
+    """Return the position of the first operation from W up to a position that is not written."""
+    return next((at for at in range(log.mark, min(end, log.end)) if log.there(at).marks is None), None)
+
+
 def _must_fit(log: Log, part: int, reply: Reply) -> None:
     """Raise BeyondRepair if the log, read after a partition, is older than the final data there."""
     is_known = reply.fold >= log.low
-    if reply.fold > log.mark or (is_known and log.chain(reply.fold) != reply.chain):
+    if reply.fold > log.end or (is_known and log.chain(reply.fold) != reply.chain):
         raise BeyondRepair(f"the log lost operations that are final in partition {part}; rebuild the index")

@@ -27,6 +27,8 @@ from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
 
 FORMAT = 1
+# Of the decision: clients that decide differently must not share an index.
+RULE = 1
 # Documents of one operation.
 MAX_BATCH = 2000
 _PARTITIONS_OF_A_CLUSTER = 64
@@ -34,6 +36,8 @@ _PARTITIONS_OF_A_CLUSTER = 64
 _ROWS_A_LIST = 4096
 _MAX_PARTITIONS = 1024
 DURABILITIES = ("written", "replicated")
+# Those of the options that all clients share.
+_SHARED_OPTIONS = ("bound", "bound_bytes", "horizon")
 
 
 class ClusterIndex:
@@ -53,8 +57,9 @@ class ClusterIndex:
         Number of partitions of a new index: by default 1 on a server, and 64 on a cluster.
     ttl : int, optional
         Seconds after which a document expires.
-    durability : {"written", "replicated"}
-        Whether a call waits until a replica has confirmed its writes.
+    durability : {"written", "replicated"}, optional
+        Whether each call of any client waits until a replica has confirmed its writes: by default "written" for a new
+        index.
     timeout_s, failover_s : float
         Maximum time to wait for one reply, and for a server that fails over.
     threads : int, optional
@@ -79,30 +84,35 @@ class ClusterIndex:
         expected: int = 1_000_000,
         partitions: int | None = None,
         ttl: float | None = None,
-        durability: str = "written",
+        durability: str | None = None,
         timeout_s: float = 5.0,
         failover_s: float = 30.0,
         threads: int | None = None,
         options: Options | None = None,
     ) -> None:
-        check_choice("durability", durability, DURABILITIES)
+        if durability is not None:
+            check_choice("durability", durability, DURABILITIES)
         if not prefix or any(letter in prefix for letter in "{}[]*?\\"):
             raise InvalidParameter("prefix", f"{prefix!r} is empty or has one of the characters {{}}[]*?\\")
         self._prefix = prefix.encode()
-        replicas = DURABILITIES.index(durability)
-        self._nodes = Nodes(
-            url, check_seconds("timeout_s", timeout_s), check_seconds("failover_s", failover_s), replicas
-        )
+        self._nodes = Nodes(url, check_seconds("timeout_s", timeout_s), check_seconds("failover_s", failover_s))
         self._threads = num_threads(threads)
         try:
             self._nodes.check()
-            self._open(recipe, check_integer("expected", expected, 1, 2**32), partitions, check_ttl(ttl), options)
+            check_integer("expected", expected, 1, 2**32)
+            self._open(recipe, expected, partitions, check_ttl(ttl), durability, options)
         except BaseException:
             self._nodes.close()
             raise
 
     def _open(
-        self, recipe: Recipe | None, expected: int, partitions: int | None, ttl: int | None, options: Options | None
+        self,
+        recipe: Recipe | None,
+        expected: int,
+        partitions: int | None,
+        ttl: int | None,
+        durability: str | None,
+        options: Options | None,
     ) -> None:
         log = LogServer(self._nodes, self._prefix)
         stored = log.fields()
@@ -121,9 +131,13 @@ class ClusterIndex:
                 "partitions": num,
                 "plan": _native.ClusterRule.plan_for(parts, expected),
                 "library": _native.__version__,
+                "rule": RULE,
+                "durability": durability or DURABILITIES[0],
+                **{name: getattr(options or Options(), name) for name in _SHARED_OPTIONS},
                 **({} if ttl is None else {"ttl_s": ttl}),
                 **{f"companion:{name}": content for name, content in companions_of(recipe).items()},
             }
+            self._nodes.replicas = DURABILITIES.index(durability or DURABILITIES[0])
             log.create(num, fields)
             # Another client may have been first: what is there counts.
             stored = log.fields()
@@ -131,6 +145,16 @@ class ClusterIndex:
         kept_ttl = int(stored[b"ttl_s"]) if b"ttl_s" in stored else None
         if ttl is not None and ttl != kept_ttl:
             raise InvalidParameter("ttl", f"{ttl} does not match the index on {self._nodes.name}, which has {kept_ttl}")
+        kept_durability = stored[b"durability"].decode()
+        if durability is not None and durability != kept_durability:
+            raise InvalidParameter(
+                "durability", f'"{durability}" does not match the index, which has "{kept_durability}"'
+            )
+        self._nodes.replicas = DURABILITIES.index(kept_durability)
+        bounds = {name: int(stored[name.encode()]) for name in _SHARED_OPTIONS}
+        if options is not None and any(getattr(options, name) != value for name, value in bounds.items()):
+            raise InvalidParameter("options", f"the bounds do not match the index, which has {bounds}")
+        options = (options or Options())._replace(**bounds)
         num = int(stored[b"partitions"])
         if partitions is not None and partitions != num:
             raise InvalidParameter("partitions", f"{partitions} does not match the index, which has {num}")
@@ -152,6 +176,11 @@ class ClusterIndex:
         if int(stored[b"format"]) != FORMAT:
             raise StoreError(
                 f"the index on {self._nodes.name} has format {int(stored[b'format'])}; this version reads {FORMAT}"
+            )
+        if int(stored[b"rule"]) != RULE:
+            raise StoreError(
+                f"the index on {self._nodes.name} has version {int(stored[b'rule'])} of the rule; this version of "
+                f"likewise has {RULE}, and all clients need the same"
             )
         text, recipe_id = stored[b"recipe"].decode(), stored[b"recipe_id"].decode()
         if recipe is None or (recipe.is_incomplete and recipe.recipe_id == recipe_id):

@@ -1,11 +1,11 @@
 -- The log of docs/developers/cluster.md: it fixes the order of operations and keeps what was decided on each.
 -- KEYS: all keys of the log, below. ARGV: the script, four arguments on what the caller knows (`whole`), the script's own.
 -- Positions and counts are decimal. A nonce and a writer have 8 bytes, a value of the chain 16, a mark 24.
--- Returns {status, reply, ...}: 'ok', 'lost', 'behind', 'full', 'gone back', 'aged', 'conflict', 'absent' or 'moving'.
+-- Returns {status, reply, ...}: 'ok', 'lost', 'behind', 'full', 'gone back', 'aged', 'conflict', 'exhausted', 'absent' or 'moving'.
 local verb, log, operations, verdicts, marks = ARGV[1], KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local chains, confirmed, counters, losses = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 -- Values of the chain that are kept, more than positions that a log can hold; and losses.
-local RING, CHAIN, LOSSES, MARK = 8192, 16, 1024, 24
+local RING, CHAIN, LOSSES, LOSSES_BYTES, MARK = 8192, 16, 1024, 16 * 1048576, 24
 
 -- In a slot that is being moved, a key that does not exist is looked for on the other node. So this script never runs there.
 local probe = redis.pcall('EXISTS', KEYS[1] .. '-probe')
@@ -43,11 +43,23 @@ local function nonce_at(position)
 end
 
 -- All that a client decides on, from the first position that it asks for: it has the operations before the second one, and
--- the verdicts before the third, and the confirmed marks of a version.
+-- the verdicts before the third, and the confirmed marks of a version. After the first position, separated by commas, come
+-- those before it whose verdict or marks it has not yet. They are returned first, without their operations.
 local function whole(status, ...)
-  local from, known, decided = math.max(tonumber(ARGV[2]), low), tonumber(ARGV[3]), tonumber(ARGV[4])
+  local first, pending = ARGV[2]:match('^(%d+)(.*)$')
+  local from, known, decided = math.max(tonumber(first), low), tonumber(ARGV[3]), tonumber(ARGV[4])
   local found = {}
   from = math.min(from, last)
+  for position in pending:gmatch('%d+') do
+    position = tonumber(position)
+    if position >= low and position < from then
+      local verdict = redis.call('HGET', verdicts, position)
+      if verdict and position < decided then verdict = '' end
+      found[#found + 1] = ''
+      found[#found + 1] = verdict
+      found[#found + 1] = redis.call('HGET', marks, position)
+    end
+  end
   for position = from, last - 1 do
     local operation, verdict = redis.call('HGET', operations, position), redis.call('HGET', verdicts, position)
     if position < known then operation = operation:sub(1, 29) end
@@ -56,7 +68,9 @@ local function whole(status, ...)
     found[#found + 1] = verdict
     found[#found + 1] = redis.call('HGET', marks, position)
   end
-  return {status, low, mark, last, row, chain(last), redis.call('TIME')[1], version,
+  -- A clock that is set back, or that of a slower replica, must not bring expired documents back.
+  local second = math.max(tonumber(redis.call('TIME')[1]), tonumber(redis.call('HGET', log, 'second')))
+  return {status, low, mark, last, row, chain(last), ('%d'):format(second), version,
     version ~= ARGV[5] and redis.call('GET', confirmed) or '', from, chain(from), found, ...}
 end
 
@@ -102,6 +116,8 @@ if verb == 'append' then
     -- A request that was repeated, and comes after a later one of its writer.
     if tonumber(counter) < tonumber(of_writer) then return whole('lost') end
   end
+  -- A row has 4 bytes in each entry.
+  if row + num > 4294967295 then return whole('exhausted') end
   local bytes = tonumber(state[6])
   -- A single operation is always taken, however large.
   if last - low >= most or (bytes + #payload > most_bytes and last > low) then return whole('full') end
@@ -186,14 +202,38 @@ if verb == 'trim' then
 end
 
 if verb == 'report' then
-  -- Losses, each packed by the caller; each once.
+  -- Losses, each packed by the caller: position and nonce in 16 bytes, then ids separated by 0 bytes. Each operation once, with
+  -- the ids of all reports of it.
   also_when_full()
-  local there = {}
-  for _, one in ipairs(redis.call('LRANGE', losses, 0, -1)) do there[one] = true end
+  local all, at = redis.call('LRANGE', losses, 0, -1), {}
+  for i, one in ipairs(all) do at[one:sub(1, 16)] = i end
   for i = 6, #ARGV do
-    if not there[ARGV[i]] then redis.call('RPUSH', losses, ARGV[i]) end
+    local one = ARGV[i]
+    local place = at[one:sub(1, 16)]
+    if place then
+      local ids, added = '\0' .. all[place]:sub(17) .. '\0', {}
+      for id in one:sub(17):gmatch('[^%z]+') do
+        if not ids:find('\0' .. id .. '\0', 1, true) then added[#added + 1] = id end
+      end
+      if #added > 0 then
+        local before = #all[place] > 16 and all[place] .. '\0' or all[place]
+        all[place] = before .. table.concat(added, '\0')
+        redis.call('LSET', losses, place - 1, all[place])
+      end
+    else
+      all[#all + 1] = one
+      at[one:sub(1, 16)] = #all
+      redis.call('RPUSH', losses, one)
+    end
   end
-  redis.call('LTRIM', losses, -LOSSES, -1)
+  -- The newest are kept.
+  local kept, bytes = 0, 0
+  while kept < math.min(#all, LOSSES) do
+    bytes = bytes + #all[#all - kept]
+    if kept > 0 and bytes > LOSSES_BYTES then break end
+    kept = kept + 1
+  end
+  redis.call('LTRIM', losses, -kept, -1)
   return whole('ok')
 end
 

@@ -20,7 +20,7 @@ _NAMES = ("log", "operations", "verdicts", "marks", "chains", "confirmed", "coun
 _LOSS = struct.Struct("<Q8s")
 
 # Statuses returned by the scripts.
-OK, LOST, BEHIND, FULL, GONE_BACK, AGED, CONFLICT = (
+OK, LOST, BEHIND, FULL, GONE_BACK, AGED, CONFLICT, EXHAUSTED = (
     b"ok",
     b"lost",
     b"behind",
@@ -28,6 +28,7 @@ OK, LOST, BEHIND, FULL, GONE_BACK, AGED, CONFLICT = (
     b"gone back",
     b"aged",
     b"conflict",
+    b"exhausted",
 )
 
 Marks: TypeAlias = dict[int, bytes]
@@ -189,12 +190,13 @@ class LogServer:
     def ask(self, verb: str, *arguments: Any, writes: bool = False) -> Reply:  # noqa: ANN401
         """Call a script and return its status with the log after the call."""
         known = self._known
-        reply = self._call(verb, *self._asked(known), *arguments, writes=writes)
+        asked, pending = self._asked(known)
+        reply = self._call(verb, *asked, *arguments, writes=writes)
         self._is_doubted = False
-        log = self._heard(known, reply)
+        log = self._heard(known, reply, pending)
         if log is None:
             whole = self._call("begin", 0, 0, 0, b"", b"", b"")
-            log = self._heard(None, whole)
+            log = self._heard(None, whole, [])
             if log is None:
                 raise StoreError("the log of the index is damaged: its chain does not lead to its end")
         self._known = log
@@ -207,23 +209,27 @@ class LogServer:
         """
         self._is_doubted = True
 
-    def _asked(self, known: Log | None) -> tuple[Any, ...]:
-        """Return the first position to request, the ends of known payloads and verdicts, and the known version."""
+    def _asked(self, known: Log | None) -> tuple[tuple[Any, ...], list[int]]:
+        """Return what to request, and the known positions whose verdict or marks are still missing.
+
+        The first argument is the first position to request, then those positions, separated by commas. The others are
+        the ends of known payloads and verdicts, and the known version.
+        """
         if known is None:
-            return 0, 0, 0, b""
-        start = known.end
-        decided = known.end
-        for at in range(max(known.mark - known.low, 0), len(known.operations)):
-            operation = known.operations[at]
-            if operation.marks is None:
-                start = min(start, known.low + at)
-            if operation.verdict is None:
-                decided = known.low + at
-                break
-        return known.low if self._is_doubted else start, known.end, decided, known.version
+            return (0, 0, 0, b""), []
+        pending = [
+            known.low + at
+            for at in range(max(known.mark - known.low, 0), len(known.operations))
+            if known.operations[at].marks is None
+        ]
+        decided = next((at for at in pending if known.there(at).verdict is None), known.end)
+        if self._is_doubted:
+            return (known.low, known.end, decided, known.version), []
+        first = ",".join(map(str, [known.end, *pending]))
+        return (first, known.end, decided, known.version), pending
 
     @staticmethod
-    def _heard(known: Log | None, reply: list[Any]) -> Log | None:
+    def _heard(known: Log | None, reply: list[Any], pending: list[int]) -> Log | None:
         """Return the log after a reply, or None if the known operations are not those on the server."""
         _, low, mark, end, row, chain, second, version, confirmed, start, value, items = reply[:12]
         if known is None:
@@ -235,6 +241,12 @@ class LogServer:
                 return None
             operations = known.operations[low - known.low : start - known.low]
             chains = known.chains[low - known.low : start - known.low + 1]
+        there = [at for at in pending if low <= at < start]
+        for position, verdict, marks in zip(there, items[1::3], items[2::3], strict=False):
+            before = operations[position - low]
+            kept = before.verdict if verdict == b"" else verdict
+            operations[position - low] = before._replace(verdict=kept, marks=marks)
+        items = items[3 * len(there) :]
         for at in range(0, len(items), 3):
             packed, verdict, marks = items[at : at + 3]
             nonce, row_of, num, second_of, kind, writer = _HEAD.unpack_from(packed)

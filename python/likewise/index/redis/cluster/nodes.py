@@ -10,6 +10,7 @@ connection closes before, the writes are repeated.
 import contextlib
 import hashlib
 import os
+import re
 import threading
 import time
 import urllib.parse
@@ -31,9 +32,12 @@ _SAFE_POLICIES = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random
 _OLDEST = (6, 0)
 _FIRST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 0.2
-# Errors during a failover, a move of slots, or a start. The request is repeated.
-_PASSING = ("MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "READONLY", "UNKILLABLE", "NOREPLICAS")
-_PASSING_WORDS = ("non local key", "WAIT cannot be used with replica", "hash slot not served", "Hash slot not served")
+# Errors during a failover, a move of slots, a start, or another client's script. The request is repeated. Some versions
+# put the error of a command in a script after a text of their own.
+_PASSING = re.compile(
+    r"\b(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|LOADING|READONLY|UNKILLABLE|NOREPLICAS|UNBLOCKED|BUSY)\b"
+    "|non local key|WAIT cannot be used with replica|[Hh]ash slot not served"
+)
 
 Address: TypeAlias = tuple[str, int] | str
 
@@ -89,6 +93,8 @@ class Nodes:
     ----------
     name : str
         The server of the URL and its database, without a password.
+    replicas : int
+        Number of replicas that must confirm each write.
     num_repeated : int
         Requests that were sent again.
     """
@@ -97,8 +103,9 @@ class Nodes:
         scheme, _, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
         try:
             options = dict(parse_url(scheme.replace("valkey", "redis") + "://" + rest))  # type: ignore[no-untyped-call]
-        except ValueError as error:
-            raise InvalidParameter("url", str(error)) from None
+        except ValueError:
+            # The text of the error may contain a part of the password.
+            raise InvalidParameter("url", "not the URL of a server; expected redis://HOST:PORT/NUMBER") from None
         self._class = options.pop("connection_class", Connection)
         self._first: Address = options.pop("path", None) or (
             options.pop("host", "localhost"),
@@ -113,8 +120,8 @@ class Nodes:
         }
         database = urllib.parse.urlsplit(url).path.strip("/") if scheme != "unix" else ""
         if database and not database.isdecimal():
-            raise InvalidParameter("url", f"database {database!r} is not a number; expected redis://HOST:PORT/NUMBER")
-        self._timeout_s, self._patience_s, self._replicas = timeout_s, patience_s, replicas
+            raise InvalidParameter("url", "the database is not a number; expected redis://HOST:PORT/NUMBER")
+        self._timeout_s, self._patience_s, self.replicas = timeout_s, patience_s, replicas
         place = self._first if isinstance(self._first, str) else "{}:{}".format(*self._first)
         # Never the URL: it may hold a password.
         self.name = f"{place} database {options.get('db') or 0}"
@@ -124,6 +131,11 @@ class Nodes:
         self._known: list[Address] = [self._first]
         self._process = os.getpid()
         self.num_repeated = 0
+
+    def check_process(self) -> None:
+        """Raise ForkedError in a process that was forked after the connections were opened."""
+        if self._process != os.getpid():
+            raise ForkedError("the index was opened before this process was forked; open it again in this process")
 
     # Connections.
 
@@ -150,6 +162,7 @@ class Nodes:
 
     def command(self, address: Address, *arguments: Any) -> Any:  # noqa: ANN401 - what a server replies
         """Return the reply of one node to one command. Errors of the package redis are raised unchanged."""
+        self.check_process()
         connection = self._take(address)
         try:
             connection.send_command(*arguments)
@@ -183,8 +196,8 @@ class Nodes:
                 continue
             except (refusals.RedisError, OSError) as error:
                 problem = error
-                # A paused node costs the whole wait for a reply, so it is asked last the next time.
-                self._known = [*(other for other in self._known if other != address), address]
+                # A paused node costs the whole wait for a reply.
+                self._ask_last(address)
                 continue
             slots: list[Address | None] = [None] * 16384
             known: list[Address] = []
@@ -192,13 +205,27 @@ class Nodes:
                 addresses = [((node[0] or b"").decode() or address[0], int(node[1])) for node in nodes]
                 known += addresses
                 slots[first : last + 1] = [addresses[0]] * (last + 1 - first)
-            self._known = [*dict.fromkeys([address, *known, *self._known])][:64]
+            # In the order in which they were known: the first is one that did not fail.
+            self._known = [*dict.fromkeys([*self._known, address, *known])]
+            self._known = [other for other in self._known if other in {*known, self._first, address}]
             if None in slots:
                 problem = StoreError("some hash slots of the cluster are served by no node")
                 continue
             self._slots = slots  # type: ignore[assignment]
             return
         raise problem or StoreError("no node replies")
+
+    def _ask_last(self, address: Address) -> None:
+        """Ask a node for the slots only after the others, because it failed or has an old map."""
+        self._known = [*(other for other in self._known if other != address), address]
+
+    def _redirect(self, address: Address, error: Exception) -> None:
+        """Use the node that a MOVED error names for its slot, until a map is read."""
+        slots = self._slots
+        if isinstance(error, refusals.MovedError) and slots is not None and len(slots) > 1:
+            slots = list(slots)
+            slots[error.slot_id] = (error.host or address[0], error.port)
+            self._slots = slots
 
     def _node_of(self, key: bytes) -> Address:
         if self._slots is None:
@@ -253,20 +280,23 @@ class Nodes:
         StoreError
             If a node cannot be reached in time, or rejects a request.
         """
-        if self._process != os.getpid():
-            raise ForkedError("the index was opened before this process was forked; open it again in this process")
+        self.check_process()
         replies: list[Any] = [None] * len(requests)
         left = list(range(len(requests)))
         end = time.monotonic() + self._patience_s
         pause = _FIRST_PAUSE_S
+        is_moved = False
         while True:
             problem = self._round(requests, replies, left)
             if problem is None:
                 return replies
             left = [i for i in left if replies[i] is None]
             self.num_repeated += len(left)
-            if isinstance(problem, refusals.NoScriptError):
+            if isinstance(problem, refusals.NoScriptError | refusals.MovedError) and not is_moved:
+                # A node of the old map would only name the same node again.
+                is_moved = isinstance(problem, refusals.MovedError)
                 continue
+            is_moved = False
             if time.monotonic() > end or isinstance(problem, refusals.AuthenticationError):
                 raise self._error(problem) from problem
             time.sleep(pause)
@@ -297,13 +327,14 @@ class Nodes:
                     )
                     for i in numbers
                 ]
-                waits = self._replicas > 0 and any(requests[i].writes for i in numbers)
+                waits = self.replicas > 0 and any(requests[i].writes for i in numbers)
                 if waits:
-                    commands.append(("WAIT", self._replicas, int(self._timeout_s * 500)))
+                    commands.append(("WAIT", self.replicas, int(self._timeout_s * 500)))
                 try:
                     connection.send_packed_command(connection.pack_commands(commands))
                 except (refusals.RedisError, OSError) as error:
                     connection.disconnect()
+                    self._ask_last(address)
                     problem = error
                     continue
                 asked.append((address, connection, numbers, waits))
@@ -336,10 +367,11 @@ class Nodes:
                     reply = connection.read_response()
                 except refusals.ResponseError as error:
                     problem = error
+                    self._redirect(address, error)
                     is_confirmed = is_confirmed and i >= 0
                     continue
                 if i < 0:
-                    is_confirmed = reply >= self._replicas
+                    is_confirmed = reply >= self.replicas
                     if not is_confirmed:
                         problem = StoreError(f"no replica confirmed a write to {self.name} in time")
                 elif reply and reply[0] == b"moving":
@@ -349,6 +381,7 @@ class Nodes:
         except (refusals.RedisError, OSError) as error:
             # Replies before the error are valid, except those of unconfirmed writes.
             connection.disconnect()
+            self._ask_last(address)
             problem, is_confirmed = error, not waits
         except BaseException:
             connection.disconnect()
@@ -364,8 +397,11 @@ class Nodes:
                     self.command(address, "SCRIPT", "LOAD", script.source)
                 except (refusals.RedisError, OSError) as error:
                     return error
-        elif isinstance(problem, refusals.ResponseError) and not _passes(problem):
-            raise self._error(problem) from problem
+        elif isinstance(problem, refusals.ResponseError):
+            if not _passes(problem):
+                raise self._error(problem) from problem
+            if not isinstance(problem, refusals.MovedError):
+                self._ask_last(address)
         return problem
 
     def _error(self, error: Exception) -> StoreError:
@@ -404,5 +440,4 @@ def _passes(error: Exception) -> bool:
         refusals.MasterDownError,
         refusals.ReadOnlyError,
     )
-    text = str(error)
-    return isinstance(error, passing) or text.startswith(_PASSING) or any(word in text for word in _PASSING_WORDS)
+    return isinstance(error, passing) or _PASSING.search(str(error)) is not None

@@ -5,7 +5,8 @@
 -- row (4 bytes) and the tag of its operation; these 6 bytes also name the record of that row in its chunk, `r` and a number.
 -- Returns {status, mark, fold, the log's chain there, ...}: 'ok', 'lost', 'old', 'clash', 'stale' or 'moving'.
 local head, ring, journal, changes, prefix, verb = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1], ARGV[2]
-local RING, CHAIN, LONG = 1024, 16, '<I4c0'
+-- Marks that are kept, more than a log can hold operations.
+local RING, CHAIN, LONG = 8192, 16, '<I4c0'
 
 -- In a slot that is being moved, a key that does not exist is looked for on the other node. So this script never runs there.
 local probe = redis.pcall('EXISTS', prefix .. 'probe')
@@ -51,6 +52,8 @@ end
 
 -- Takes the entries out of a packed string for which `is_out` says so.
 local function sweep(key, length, is_out)
+  -- A step of 0 would never end.
+  if length < 6 then error('an entry of ' .. length .. ' bytes is too short') end
   local packed = redis.call('GET', key)
   if not packed then return end
   local left = {}
@@ -67,8 +70,8 @@ end
 local function undo(field, is_kept)
   local tag, records = field:sub(-8, -7), {}
   local listed = redis.call('HGET', journal, field)
-  local first, num, lengths = struct.unpack('<I4I4I2', listed)
-  local names = strings(listed:sub(11))
+  local first, num, lengths = struct.unpack('<I4I4I4', listed)
+  local names = strings(listed:sub(13))
   for i = 1, #names do
     local name = names[i]
     if i > lengths then
@@ -93,6 +96,17 @@ local function undo(field, is_kept)
   if not is_kept then
     redis.call('HDEL', journal, field)
     redis.call('HDEL', changes, field)
+    return records
+  end
+  -- Records of documents that the operation removes are there until it is final.
+  local packed = redis.call('HGET', changes, field)
+  local parts, i = packed and strings(packed, LONG) or {}, 1
+  while i <= #parts do
+    if parts[i]:sub(1, 2) == 'Xr' then
+      local record = redis.call('HGET', prefix .. parts[i]:sub(2), parts[i + 1])
+      if record then records[#records + 1] = record end
+    end
+    i = i + (parts[i]:sub(1, 1) == 'S' and 3 or 2)
   end
   return records
 end
@@ -191,7 +205,7 @@ if verb == 'write' then
     end
     local chunks, rows, records = strings(ARGV[9]), strings(ARGV[10]), strings(ARGV[11], LONG)
     for i = 1, #chunks do redis.call('HSET', prefix .. chunks[i], rows[i], records[i]) end
-    redis.call('HSET', journal, field, struct.pack('<I4I4I2', first, num, #names) .. ARGV[7] .. ARGV[9])
+    redis.call('HSET', journal, field, struct.pack('<I4I4I4', first, num, #names) .. ARGV[7] .. ARGV[9])
     if ARGV[12] ~= '' then redis.call('HSET', changes, field, ARGV[12]) end
     advance(field)
   else
@@ -212,9 +226,10 @@ end
 
 if verb == 'fold' then
   -- Mark, position, the log's chain there, then position and nonce of each operation below that the log still has.
+  -- Returns the previous fold, also when it is repeated.
   if not contains(ARGV[3]) then return reply('lost') end
   local to, value = tonumber(ARGV[4]), ARGV[5]
-  if fold >= to then return reply('ok') end
+  if fold >= to then return reply('ok', tonumber(redis.call('HGET', head, 'fold_before') or '0')) end
   local is_valid, below, stale = {}, {}, {}
   for i = 6, #ARGV do is_valid[ARGV[i]] = true end
   for _, field in ipairs(fields()) do
@@ -227,8 +242,8 @@ if verb == 'fold' then
   table.sort(below, function(a, b) return position_of(a) < position_of(b) end)
   also_when_full()
   for _, field in ipairs(below) do settle(field) end
-  local before = reply('ok')
-  redis.call('HSET', head, 'fold', to, 'fold_chain', value)
+  local before = reply('ok', fold)
+  redis.call('HSET', head, 'fold', to, 'fold_chain', value, 'fold_before', fold)
   advance('fold' .. to .. value)
   return before
 end

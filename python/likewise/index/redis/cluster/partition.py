@@ -46,7 +46,8 @@ class Partitions:
     def __init__(self, nodes: Nodes, prefix: bytes, num: int) -> None:
         self.num = num
         self._nodes = nodes
-        self._tags = [b"{%s.%d}:" % (prefix, part) for part in range(num)]
+        # The log of another index may have this tag, but never these keys, since a colon follows its tag.
+        self._tags = [b"{%s.%d}." % (prefix, part) for part in range(num)]
         self._keys = [tuple(tag + name.encode() for name in _NAMES) for tag in self._tags]
         self._script = Script.read("partition")
 
