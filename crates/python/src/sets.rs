@@ -64,6 +64,16 @@ impl PrefixJoin {
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         work(&mut stage)
     }
+
+    fn with_prefixes(
+        &self,
+        work: impl FnOnce(&mut Prefixes) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.with_stage(|stage| match stage {
+            Stage::Gathering(prefixes) => work(prefixes),
+            _ => Err(wrong_stage()),
+        })
+    }
 }
 
 fn wrong_stage() -> Failure {
@@ -192,13 +202,12 @@ impl PrefixJoin {
                     batch
                 },
             )?;
+            let num_entries: usize = parts.iter().map(Batch::num_entries).sum();
+            if num_entries < Parted::LEAST_ENTRIES {
+                return self.with_prefixes(|prefixes| Ok(prefixes.add_few(positions, parts)?));
+            }
             let part = Parted::new(positions, &parts)?;
-            self.with_stage(|stage| {
-                let Stage::Gathering(prefixes) = stage else {
-                    return Err(wrong_stage());
-                };
-                Ok(prefixes.add(part)?)
-            })
+            self.with_prefixes(|prefixes| Ok(prefixes.add(part)?))
         })
     }
 
@@ -211,7 +220,8 @@ impl PrefixJoin {
                     Stage::Gathering(prefixes) => {
                         Stage::Joining(prefixes.into_join(threads, cancel)?)
                     }
-                    other => other,
+                    Stage::Broken => return Err(wrong_stage()),
+                    joining => joining,
                 };
                 Ok(())
             })

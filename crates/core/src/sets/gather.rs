@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::take;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::join::{Entry, PrefixJoin};
@@ -19,8 +19,12 @@ use crate::parallel::map_ranges;
 use crate::prefetch::prefetch_read;
 
 const NUM_SHARDS: usize = 256;
+/// Entries of small batches that are parted together: a part has 6 kB besides its entries.
+const ENTRIES_OF_PART: usize = 1 << 16;
 /// Entries ahead for which memory is asked.
 const LOOKAHEAD: usize = 16;
+/// Positions put in order between two looks at whether the caller canceled.
+const POSITIONS_BETWEEN_CHECKS: usize = 1 << 16;
 /// Stands for a list that no pair can meet in.
 const NO_LIST: u32 = u32::MAX;
 
@@ -32,6 +36,8 @@ pub struct Prefixes {
     limit: Limit,
     num_positions: usize,
     parts: Vec<Parted>,
+    /// Small batches to be parted together, their positions, and the number of their entries and documents.
+    waiting: (Vec<u32>, Vec<Batch>, usize),
 }
 
 /// The entries of a batch, parted by shards.
@@ -50,21 +56,15 @@ pub struct Parted {
 }
 
 impl Parted {
+    /// Fewer entries than this are not worth a part of their own: see [`Prefixes::add_few`].
+    pub const LEAST_ENTRIES: usize = 1 << 14;
+
     /// Parts the entries of batches, whose documents have these positions in turn.
     ///
     /// # Errors
     /// [`Error::InvalidParameter`] where the positions are not as many as the documents.
     pub fn new(positions: &[u32], batches: &[Batch]) -> Result<Parted, Error> {
-        let num_documents: usize = batches.iter().map(|batch| batch.sets.len()).sum();
-        if positions.len() != num_documents {
-            return Err(Error::invalid(
-                "positions",
-                format!(
-                    "{} positions for {num_documents} documents",
-                    positions.len()
-                ),
-            ));
-        }
+        check_documents(positions, batches)?;
         let num_entries = batches.iter().map(|batch| batch.features.len()).sum();
         let mut starts = vec![0; NUM_SHARDS + 1];
         for &feature in batches.iter().flat_map(|batch| &batch.features) {
@@ -76,7 +76,7 @@ impl Parted {
         let mut next = starts.clone();
         let mut parted = Parted {
             positions: positions.to_vec(),
-            sets: Vec::with_capacity(num_documents),
+            sets: Vec::with_capacity(positions.len()),
             shards: Vec::with_capacity(num_entries),
             rests: Vec::with_capacity(num_entries),
             weights: Vec::new(),
@@ -159,6 +159,20 @@ impl Parted {
     }
 }
 
+fn check_documents(positions: &[u32], batches: &[Batch]) -> Result<(), Error> {
+    let num_documents: usize = batches.iter().map(|batch| batch.sets.len()).sum();
+    if positions.len() == num_documents {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "positions",
+        format!(
+            "{} positions for {num_documents} documents",
+            positions.len()
+        ),
+    ))
+}
+
 /// The entries of a [`Parted`] that are left, with their lists.
 #[derive(Debug, Default)]
 struct Numbered {
@@ -176,27 +190,63 @@ impl Prefixes {
             limit,
             num_positions,
             parts: Vec::new(),
+            waiting: Default::default(),
         }
     }
 
-    /// Takes the entries of some documents, one document a position.
+    /// Adds the entries of some documents, one document per position.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] where a position is out of range.
+    /// Returns [`Error::InvalidParameter`] if a position is out of range.
     pub fn add(&mut self, part: Parted) -> Result<(), Error> {
-        let num_positions = self.num_positions;
-        if let Some(position) = part
-            .positions
-            .iter()
-            .find(|&&position| position as usize >= num_positions)
-        {
-            return Err(Error::invalid(
-                "positions",
-                format!("{position} is outside 0..{num_positions}"),
-            ));
-        }
+        self.check_positions(&part.positions)?;
         self.parts.push(part);
         Ok(())
+    }
+
+    /// Adds the entries of a few documents, which are parted together with those of other calls.
+    ///
+    /// # Errors
+    /// Returns [`Error::InvalidParameter`] if a position is out of range, or if the number of positions and of documents differ.
+    pub fn add_few(&mut self, positions: &[u32], batches: Vec<Batch>) -> Result<(), Error> {
+        self.check_positions(positions)?;
+        check_documents(positions, &batches)?;
+        let (all_positions, all_batches, size) = &mut self.waiting;
+        all_positions.extend_from_slice(positions);
+        *size += positions.len();
+        for batch in batches {
+            *size += batch.num_entries();
+            all_batches.push(batch);
+        }
+        if *size >= ENTRIES_OF_PART {
+            self.part_waiting()?;
+        }
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(super) fn num_parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn part_waiting(&mut self) -> Result<(), Error> {
+        let (positions, batches, _) = take(&mut self.waiting);
+        if !positions.is_empty() {
+            self.parts.push(Parted::new(&positions, &batches)?);
+        }
+        Ok(())
+    }
+
+    fn check_positions(&self, positions: &[u32]) -> Result<(), Error> {
+        let num_positions = self.num_positions;
+        let outside = |&&position: &&u32| position as usize >= num_positions;
+        match positions.iter().find(outside) {
+            Some(position) => Err(Error::invalid(
+                "positions",
+                format!("{position} is outside 0..{num_positions}"),
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Numbers the features, drops those that no pair can meet in, and makes room for the lists of the others.
@@ -204,6 +254,7 @@ impl Prefixes {
     /// # Errors
     /// [`Error::InvalidParameter`] where there are more features than can be numbered, 2^32 - 1; [`Error::Canceled`].
     pub fn into_join(mut self, threads: usize, cancel: &AtomicBool) -> Result<PrefixJoin, Error> {
+        self.part_waiting()?;
         let (bases, rooms) = self.number(threads, cancel)?;
         let parts: Vec<_> = self
             .parts
@@ -224,7 +275,7 @@ impl Prefixes {
                 part.map_or_else(Numbered::default, |part| part.numbered(&bases))
             },
         )?;
-        Ok(joined(self.limit, self.num_positions, &parts, &rooms))
+        joined(self.limit, self.num_positions, &parts, &rooms, cancel)
     }
 
     /// Puts into each slot the number of its feature among those of its shard that are left. Returns the first number of each
@@ -305,7 +356,8 @@ fn joined(
     num_positions: usize,
     parts: &[Numbered],
     rooms: &[[u32; 2]],
-) -> PrefixJoin {
+    cancel: &AtomicBool,
+) -> Result<PrefixJoin, Error> {
     let mut places = vec![None; num_positions];
     for (number, part) in parts.iter().enumerate() {
         let mut start = 0;
@@ -323,7 +375,10 @@ fn joined(
     let mut facts = Vec::with_capacity(num_positions);
     let mut number_of = vec![NO_LIST; rooms.len()];
     let mut lists = Lists::with_capacity(rooms.len());
-    for place in places {
+    for (position, place) in places.into_iter().enumerate() {
+        if position % POSITIONS_BETWEEN_CHECKS == 0 && cancel.load(Ordering::Relaxed) {
+            return Err(Error::Canceled);
+        }
         let (part, start, own) = place.unwrap_or((0, 0, NO_SET));
         let range = start..start + own.num_entries as usize;
         if let Some(part) = parts.get(part) {
@@ -349,14 +404,14 @@ fn joined(
         offsets.push(entries.len());
         facts.push(own);
     }
-    PrefixJoin::new(
+    Ok(PrefixJoin::new(
         limit,
         offsets,
         entries,
         weights,
         facts,
         lists.finish(is_weighted),
-    )
+    ))
 }
 
 /// The highest byte of a feature.

@@ -37,6 +37,9 @@ pub struct PrefixJoin {
     pub(super) lists: Lists,
     /// Positions below this one stand in the lists, removed ones and those from `listed.start` on apart.
     listed: Range<usize>,
+    /// Positions whose pairs were found, some of them several times.
+    #[cfg(test)]
+    pub(super) num_found: usize,
     idle: Mutex<Vec<Scratch>>,
 }
 
@@ -76,6 +79,8 @@ impl PrefixJoin {
             sizes: facts.iter().map(|facts| facts.size).collect(),
             facts,
             listed: 0..0,
+            #[cfg(test)]
+            num_found: 0,
             idle: Mutex::new(Vec::new()),
         }
     }
@@ -150,10 +155,16 @@ impl PrefixJoin {
         self.unlist_removed(states);
         let mut found = Listed::default();
         let mut looked_at = range.start;
+        // What is found behind the cut is found again. So a block is as long as the last range, then as the pairs so far suggest.
+        let (least, most) = (threads.max(1), BLOCK * threads.max(1));
+        let mut step = self.listed.len().clamp(least, most);
         while looked_at < range.end && found.later.len() <= max_pairs {
-            let high = range.end.min(looked_at + BLOCK * threads.max(1));
+            let high = range.end.min(looked_at + step);
             self.find_block(looked_at..high, states, threads, cancel, &mut found)?;
             looked_at = high;
+            let share_left = max_pairs as f64 / found.later.len().max(1) as f64 - 1.0;
+            let positions_left = (looked_at - range.start) as f64 * share_left;
+            step = (positions_left as usize).clamp(least, most.min(2 * step));
         }
         if let Some(&first_beyond) = found.later.get(max_pairs) {
             let cut = looked_at.min((first_beyond as usize).max(range.start + 1));
@@ -202,10 +213,14 @@ impl PrefixJoin {
         for position in block.clone() {
             self.list(position);
         }
+        #[cfg(test)]
+        {
+            self.num_found += block.len();
+        }
         let this = &*self;
         let parts = map_ranges(
             block.len(),
-            GRAIN,
+            block.len().div_ceil(threads.max(1)).clamp(1, GRAIN),
             threads,
             cancel,
             || Borrowed::take(&this.idle, this.len()),

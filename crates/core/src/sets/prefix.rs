@@ -20,6 +20,13 @@ pub struct Batch {
     pub(super) weights: Vec<u32>,
 }
 
+impl Batch {
+    /// Number of entries of all documents.
+    pub fn num_entries(&self) -> usize {
+        self.features.len()
+    }
+}
+
 /// What is known of one document beside its entries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SetFacts {

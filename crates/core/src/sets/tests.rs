@@ -87,7 +87,7 @@ fn join(sets: &[Set], limit: Limit, is_plain: bool, step: usize) -> PrefixJoin {
     // In another order than that of the positions.
     let mut positions: Vec<u32> = (0..sets.len() as u32).collect();
     positions.sort_by_key(|&position| mix64(u64::from(position)));
-    for some in positions.chunks(step) {
+    for (number, some) in positions.chunks(step).enumerate() {
         let mut batches = [Batch::default(), Batch::default()];
         for (i, &position) in some.iter().enumerate() {
             let set = &sets[position as usize];
@@ -100,10 +100,14 @@ fn join(sets: &[Set], limit: Limit, is_plain: bool, step: usize) -> PrefixJoin {
                 &mut batches[usize::from(i > some.len() / 3)],
             );
         }
-        prefixes.add(Parted::new(some, &batches).unwrap()).unwrap();
+        match number % 2 {
+            0 => prefixes.add(Parted::new(some, &batches).unwrap()),
+            _ => prefixes.add_few(some, Vec::from(batches)),
+        }
+        .unwrap();
     }
     prefixes
-        .into_join(1 + step % 3, &AtomicBool::new(false))
+        .into_join(1 + step / 2 % 3, &AtomicBool::new(false))
         .unwrap()
 }
 
@@ -279,6 +283,48 @@ fn removed_documents_are_listed_no_more() {
             assert_eq!(all_candidates(&mut join, step, Some(&states), 2), expected);
         }
     }
+}
+
+#[test]
+fn few_positions_are_found_again_where_most_pairs_stay() {
+    // Each document matches all earlier ones, and a call returns 1,000 pairs.
+    let mut random = Random::new(3);
+    let sets = vec![sets(&mut random, 1, 1).remove(0); 700];
+    for threads in [1, 2, 8] {
+        let mut join = join(&sets, Limit::new(SetMeasure::Jaccard, 0.8), true, 7);
+        let stop = AtomicBool::new(false);
+        let (mut end, mut num_pairs) = (0, 0);
+        while end < 700 {
+            let found = join
+                .candidates_up_to(1000, end..700, None, threads, &stop)
+                .unwrap();
+            num_pairs += found.later.len();
+            end = found.end;
+        }
+        assert_eq!(num_pairs, 700 * 699 / 2);
+        // As many positions as threads is the least that a call finds.
+        assert!(join.num_found < 700 * (threads + 3), "{}", join.num_found);
+    }
+}
+
+#[test]
+fn small_batches_share_parts() {
+    let limit = Limit::new(SetMeasure::Jaccard, 0.5);
+    let mut prefixes = Prefixes::new(limit, 200_000);
+    let (mut chooser, rarity) = (Chooser::new(limit), Rarity::new(0));
+    for position in 0..200_000 {
+        let mut batch = Batch::default();
+        chooser.choose(&[1, 2], &[], &rarity, None, &mut batch);
+        prefixes.add_few(&[position], vec![batch]).unwrap();
+    }
+    assert!(prefixes.num_parts() <= 10, "{}", prefixes.num_parts());
+    assert!(
+        prefixes
+            .add_few(&[200_000], vec![Batch::default()])
+            .is_err()
+    );
+    assert!(prefixes.add_few(&[1, 2], vec![Batch::default()]).is_err());
+    assert!(prefixes.into_join(2, &AtomicBool::new(true)).is_err());
 }
 
 #[test]
