@@ -313,6 +313,8 @@ def main() -> int:
     )
     parser.add_argument("--work", type=Path, default=Path("same-answer-work"))
     given = parser.parse_args()
+    if not {*given.spark_shards.split(",")} <= {*map(str, NUM_SHARDS)}:
+        parser.error(f"--spark-shards: choose from {NUM_SHARDS}")
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"sets": {}}
     if given.what == "page":
         table.insert(PAGE, MARK, markdown(results))

@@ -4,8 +4,8 @@
 
 `plain` are the 100,000 documents of corpus.py, `recombined` any number of those of large.py (1.2 kB each). Core-seconds
 are processor time of Java, its Python workers and this process; Java's start is measured apart. Bytes are those that
-tasks wrote for a shuffle (event log) and what is in the checkpoint directory. The planner takes its constants from two
-runs of `recombined`, of 100,000 and of 1,000,000 documents. Needs ``pip install "likewise[spark]"`` and Java; writes
+tasks wrote for a shuffle (event log) and what is in the checkpoint directory. The planner's constants are from the
+entry "minhash 100000", an earlier run by seconds. Needs ``pip install "likewise[spark]"`` and Java; writes
 results/spark.json.
 """
 

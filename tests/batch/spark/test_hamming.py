@@ -175,7 +175,7 @@ def test_pairs_are_those_that_numpy_finds(spark, tmp_path, monkeypatch, bits, wi
     from likewise.spark import hamming_pairs
 
     # Small enough that there are several tasks for one slab, and several cells.
-    monkeypatch.setattr(pairing, "_LEAST_PIECE", 60)
+    monkeypatch.setattr(pairing, "LEAST_PIECE", 60)
     monkeypatch.setattr(planning, "_CELL_ROWS", 100)
     words = clustered(600, bits, within, 11)
     # Ids may come twice.
@@ -246,6 +246,18 @@ def test_the_planner_says_what_is_out_of_reach():
     assert "core-hours" in wide.warning
     assert plan_pairs(10**6, 128, 20, 10**9).warning is None
     assert plan_pairs(10**9, 128, 12, 10**9).warning is None
+
+
+def test_many_cores_build_tables_more_often():
+    from likewise.batch.budget.cluster_plans import plan_pairs
+
+    two, many = (plan_pairs(10**8, 64, 3, 10**9, num_cores=num_cores) for num_cores in (2, 200))
+    assert (two.name, many.name) == ("slabs", "splitting")
+    again = plan_pairs(10**8, 64, 3, 10**9, plan="slabs", num_cores=200)
+    assert again.core_s > 3 * many.core_s
+    # One piece is one task, on one core.
+    few = (plan_pairs(10**5, 64, 3, 10**9, num_cores=num_cores).core_s for num_cores in (1, 1000))
+    assert len({*few}) == 1
 
 
 def test_the_planner_is_within_twice_what_was_measured():

@@ -18,7 +18,7 @@ def in_slabs(monkeypatch):
 
     from likewise.batch.spark.hamming import deciding, pairing
 
-    monkeypatch.setattr(pairing, "_LEAST_PIECE", 20)
+    monkeypatch.setattr(pairing, "LEAST_PIECE", 20)
 
     def cut(num_slabs):
         plan = deciding.plan_rounds

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from likewise.batch.budget.cluster_costs import (
     BAND_BYTES,
     BAND_NS,
-    BUILDERS,
     BUILDING_NS,
     CANDIDATES,
     CELL_BYTES,
     DECIDED_NS,
     DECIDING,
+    LEAST_PIECE,
     ORDERING_NS,
     PAIRS_JOBS_S,
     ROUND_S,
@@ -23,6 +23,7 @@ from likewise.batch.budget.cluster_costs import (
     SLAB_BYTES,
     STORED_SHARE,
     STORING_NS,
+    TASKS_A_CORE,
     VERIFYING_NS,
     best_keys,
     most_in_tables,
@@ -105,6 +106,7 @@ def plan_pairs(
     *,
     plan: str | None = None,
     slab_rows: int | None = None,
+    num_cores: int = 2,
 ) -> HammingPairsPlan:
     """Return the cheaper plan for finding all pairs within a radius, or the requested one.
 
@@ -118,13 +120,15 @@ def plan_pairs(
         The requested method.
     slab_rows : int, optional
         Fingerprints per slab.
+    num_cores : int
+        Number of cores for the search. More cores build the tables of a slab more often.
 
     Raises
     ------
     InvalidParameter
         If splitting is requested for an unsupported radius.
     """
-    by_slabs = _slabs(num, bits, within, slab_rows or most_in_tables(bits, within, memory_bytes))
+    by_slabs = _slabs(num, bits, within, slab_rows or most_in_tables(bits, within, memory_bytes), num_cores)
     if plan == "slabs" or within > MOST_SPLIT:
         if plan == "splitting":
             raise InvalidParameter("plan", f"splitting is for within up to {MOST_SPLIT}; use slabs")
@@ -135,12 +139,16 @@ def plan_pairs(
     return min(by_slabs, by_splitting, key=lambda one: one.core_s)
 
 
-def _slabs(num: int, bits: int, within: int, slab_rows: int) -> HammingPairsPlan:
+def _slabs(num: int, bits: int, within: int, slab_rows: int, num_cores: int) -> HammingPairsPlan:
     rows = max(1, min(num, slab_rows))
     keys = best_keys(rows, bits, within)
     num_slabs = max(1, -(-num // rows))
     # A slab is compared with itself and all later ones.
     streamed = num * (num_slabs + 1) / 2
+    # Workers take consecutive tasks and hold the tables of one slab.
+    piece = max(LEAST_PIECE, -(-num // (TASKS_A_CORE * num_cores)))
+    num_tasks = num_slabs * (num_slabs + 1) // 2 * -(-rows // piece)
+    built = rows * min(num_tasks, num_slabs * num_cores, num_slabs + TASKS_A_CORE * num_cores)
     return HammingPairsPlan(
         name="slabs",
         num_fingerprints=num,
@@ -149,7 +157,7 @@ def _slabs(num: int, bits: int, within: int, slab_rows: int) -> HammingPairsPlan
         slab_rows=slab_rows,
         prefix_bits=0,
         shuffle_bytes=0.0,
-        core_s=PAIRS_JOBS_S + (streamed * keys.query_ns + num * (ROW_NS + STORING_NS + BUILDERS * BUILDING_NS)) / 1e9,
+        core_s=PAIRS_JOBS_S + (streamed * keys.query_ns + num * (ROW_NS + STORING_NS) + built * BUILDING_NS) / 1e9,
         worker_bytes=float(rows * keys.table_bytes),
         num_rounds=2,
     )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from likewise.batch.budget.cluster_costs import LEAST_PIECE, TASKS_A_CORE
 from likewise.batch.budget.cluster_plans import HammingPairsPlan, plan_pairs
 from likewise.batch.budget.timing import Timing
 from likewise.batch.spark.hamming.columns import Side, check_width, content_of, take_side
@@ -32,9 +33,6 @@ from likewise.progress import Planned, Progress, StageFinished, StageStarted, Wa
 
 # Of a group's number: the slab above, the place in it below.
 _PLACE_BITS = 40
-# Fingerprints of one slab that a task streams: about a second of work within 3 bits.
-_LEAST_PIECE = 1 << 18
-_TASKS_A_CORE = 4
 _PAIRS = "group_a long, group_b long, distance int"
 _MEMBERS_AT_ONCE = 1 << 18
 
@@ -157,7 +155,10 @@ def hamming_pairs(
     stages = Stages(spark, checkpoint_dir or temporary_directory(spark))
     told = taken(progress)
     content = content_of(side.frame)
-    chosen = plan_pairs(int(content[0]), bits, within, memory_bytes, plan=plan, slab_rows=slab_rows)
+    num_cores = parallelism(spark)
+    chosen = plan_pairs(
+        int(content[0]), bits, within, memory_bytes, plan=plan, slab_rows=slab_rows, num_cores=num_cores
+    )
     stages.check_identity(
         {
             "search": "hamming_pairs",
@@ -216,13 +217,13 @@ def parallelism(spark: SparkSession) -> int:
 
 def numbered_tasks(spark: SparkSession, num_tasks: int) -> DataFrame:
     """Return the numbers of tasks as a frame whose partitions have consecutive ones."""
-    most = _TASKS_A_CORE * parallelism(spark)
+    most = TASKS_A_CORE * parallelism(spark)
     return spark.range(0, num_tasks, 1, max(1, min(num_tasks, most)))
 
 
 def slab_tasks(sizes: Sequence[int], num_cores: int) -> list[tuple[int, int, int, int]]:
     """Return what is streamed past which slab: (slab, other slab not before it, low, high of its fingerprints)."""
-    piece = max(_LEAST_PIECE, -(-sum(sizes) // (_TASKS_A_CORE * num_cores)))
+    piece = max(LEAST_PIECE, -(-sum(sizes) // (TASKS_A_CORE * num_cores)))
     return [
         (one, other, low, min(low + piece, sizes[other]))
         for one in range(len(sizes))
