@@ -450,7 +450,7 @@ class Client:
     def _catch_up(self, part: int, reply: Reply) -> Log:
         """Return the log after a partition that does not match this client's view of the log.
 
-        A failover may have dropped moves of W and the marks before them. Final operations are written, so W moves again.
+        A failover may have dropped moves of W and earlier marks. Final operations are written, so W moves again.
         """
         log = self._again()
         _must_fit(log, part, reply)

@@ -215,7 +215,7 @@ class ClusterIndex:
         self._nodes.close()
 
     def __len__(self) -> int:
-        """Number of documents that were added and not removed, including expired ones."""
+        """Return the number of documents that were added and not removed, including expired ones."""
         fields = self._log.fields()
         return int(fields.get(b"added", 0)) - int(fields.get(b"gone", 0))
 
