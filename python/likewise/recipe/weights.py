@@ -28,8 +28,8 @@ MAX_WEIGHT = 15
 class Weights:
     """A table of integer weights for features, with the rules that define these features.
 
-    Create a table with :meth:`read` (a file from ``likewise weights``) or :meth:`from_terms` (a lexicon), and pass it to
-    a recipe: ``Recipe.minhash(weights=table)``.
+    Create a table with :meth:`read` (a file from ``likewise weights``) or :meth:`from_terms` (a lexicon), and pass it
+    to a recipe: ``Recipe.minhash(weights=table)``.
 
     Notes
     -----
