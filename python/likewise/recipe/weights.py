@@ -1,7 +1,7 @@
-"""Weight tables: what each feature weighs, counted on a collection or given for terms.
+"""Weight tables: the weight of each feature, counted on a collection or given for terms.
 
 The JSON of a recipe names its table by `weights_id`. A recipe read from JSON needs that file, or counts the input again
-and must arrive at the same identity.
+and must get the same identity.
 """
 
 import json
@@ -28,12 +28,12 @@ MAX_WEIGHT = 15
 class Weights:
     """A table of integer weights for features, with the rules that define these features.
 
-    Make one with :meth:`read` (a file from ``likewise weights``) or :meth:`from_terms` (a lexicon), and pass it to a
-    recipe: ``Recipe.minhash(weights=table)``.
+    Create a table with :meth:`read` (a file from ``likewise weights``) or :meth:`from_terms` (a lexicon), and pass it
+    to a recipe: ``Recipe.minhash(weights=table)``.
 
     Notes
     -----
-    Immutable; it is passed to other processes as the bytes of its file. The table of a collection lists only features
+    Immutable, and passed to other processes as the bytes of its file. The table of a collection lists only features
     that occur in more than one document, five in each bucket of 64 bytes.
 
     Examples
@@ -51,7 +51,7 @@ class Weights:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidInput("the table does not describe its features") from error
         self.kind = kind
-        # For errors: the longest term and where it came from. A table of a file has no names.
+        # For errors: the longest term and its source. A table read from a file has no names.
         self.longest_term: tuple[str, str] | None = None
         self.rules: Mapping[str, Any] = MappingProxyType(rules)
 
@@ -62,7 +62,7 @@ class Weights:
         return self
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        # As it stands in a file, so that a process that takes it over checks it as it would a file.
+        # As the bytes of a file, so that the receiving process checks it like a file.
         return type(self).from_bytes, (self.to_bytes(),)
 
     def to_bytes(self) -> bytes:
@@ -71,7 +71,7 @@ class Weights:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Self:
-        """Make a table from the result of :meth:`to_bytes`; raises the errors of :meth:`read`."""
+        """Create a table from the result of :meth:`to_bytes`. Raises the errors of :meth:`read`."""
         return cls(_native.WeightTable.from_bytes(content))
 
     def __eq__(self, other: object) -> bool:
@@ -91,7 +91,7 @@ class Weights:
 
     @property
     def num_documents(self) -> int:
-        """Number of documents counted, which have distinct feature sets; 0 for a lexicon."""
+        """Number of counted documents, which have distinct feature sets; 0 for a lexicon."""
         return self.native.num_documents
 
     @property
@@ -111,7 +111,7 @@ class Weights:
 
     @property
     def excess(self) -> int:
-        """By how much the count of a feature may be too high, with probability 1 - `excess_probability`."""
+        """Maximum error of a count, which is only ever too high, with probability 1 - `excess_probability`."""
         return self.native.excess
 
     @property
@@ -126,7 +126,7 @@ class Weights:
         return "log-count-idf" if method == "simhash" else "idf"
 
     def weigh(self, features: NDArray[np.uint64]) -> NDArray[np.uint32]:
-        """Return the weight of each feature by the table alone; for a lexicon, features are keys of terms."""
+        """Return the weight of each feature from the table alone; for a lexicon, features are keys of terms."""
         return np.asarray(self.native.weigh(np.ascontiguousarray(features, np.uint64)))
 
     def to_dict(self) -> dict[str, object]:
@@ -148,7 +148,7 @@ class Weights:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read what :meth:`write` or ``likewise weights`` wrote.
+        """Read a file that :meth:`write` or ``likewise weights`` wrote.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class Weights:
         stop_words: Words | None = None,
         dictionary: Words | None = None,
     ) -> Self:
-        """Make a lexicon: the weights of terms.
+        """Create a lexicon: the weights of terms.
 
         Parameters
         ----------
@@ -189,7 +189,7 @@ class Weights:
         tokens : str
             How terms and texts are split into tokens.
         seed, hash
-            Of the token hash, as in the recipe.
+            Seed and kind of the token hash, as in the recipe.
         fold, stop_words, dictionary
             As in the recipe, if it has them: a term must be folded and split like the texts. Stop words are removed
             from terms. Terms are plain text, even if the texts are HTML.
@@ -286,17 +286,17 @@ def _terms_and_weights(terms: object) -> tuple[list[str], list[int]]:
 
 
 def table_rules(kind: str, fields: Mapping[str, Any]) -> str:
-    """Return as canonical JSON what makes the features that a table weighs: the fields of a recipe that do so."""
+    """Return the fields of a recipe that determine the features of a weight table, as canonical JSON."""
     versions = {"text_version": _native.TEXT_VERSION, "sketch_version": _native.SKETCH_VERSION}
     if kind == "lexicon":
-        # Terms are not pages, and are found in shingles of any width.
+        # Terms are not HTML, and are found in shingles of any width.
         fields = {**fields, "shingle": None, "markup": None}
         fields = {**fields, "libraries": libraries_of(fields)}
     return canonical_json({"kind": kind, **feature_fields({**fields, **versions})})
 
 
 def _lexicon_fields(named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a recipe that say how the terms of a lexicon are cut, checked."""
+    """Return the checked fields of a recipe that define how the terms of a lexicon are split."""
     tokens = check_choice("tokens", named["tokens"], TOKENS)
     if tokens == USER_TOKENS:
         raise InvalidParameter("tokens", f"{USER_TOKENS} have their own weights; use weights own instead of a lexicon")
@@ -314,14 +314,14 @@ def _lexicon_fields(named: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_table(table: Weights, fields: Mapping[str, Any]) -> None:
-    """Raise an error that says how a table does not fit the fields of a recipe.
+    """Check that a table matches the fields of a recipe.
 
     Raises
     ------
     RecipeMismatch
-        If it weighs other features, naming the fields.
+        If the table is for different features. The error names the fields.
     InvalidParameter
-        If it is of another kind, or a term is longer than a shingle.
+        If the table is of another kind, or a term is longer than a shingle.
     """
     from likewise.errors import RecipeMismatch
 

@@ -1,4 +1,4 @@
-"""The rule on what a client reads of a cluster decides as the plain model does, whatever the view."""
+"""The rule, given the data that a client reads from a cluster, decides as the plain model does, from any view."""
 
 import functools
 import random
@@ -11,7 +11,7 @@ from tests.index.store.conformance import IDS, SIMHASH, TEXTS, VERIFIED, check_c
 from tests.index.store.model import ModelIndex, Refused
 from tests.recipes import RECIPES, oracle_recipe
 
-# By the number of documents that it is made for an index has other keys: few wide strings, or many with probes.
+# The keys of an index depend on its expected number of documents: few wide strings, or many with probes.
 NEAR = likewise.Recipe.simhash(within=3, shingle=1, short_threshold=0.5)
 PLANS = [
     *(("minhash", expected) for expected in (1, 10**5, 10**9)),
@@ -27,7 +27,7 @@ def near(monkeypatch):
 
 
 def opener(**options):
-    """A backend of the conformance suite: a folder is an index."""
+    """A backend of the conformance suite, with a folder for each index."""
     opened = {}
 
     def open_views(path, recipe):
@@ -61,7 +61,7 @@ def said(verdict):
 
 
 def asked(ours, theirs):
-    """Both results, or None where both refuse."""
+    """Return both results, or None if both reject the call."""
     try:
         expected = theirs()
     except Refused:
@@ -112,7 +112,7 @@ def test_documents_expire_as_in_the_model(name, gaps):
 
 
 def planted(num, seed):
-    """Templated documents, so that buckets of bands fill."""
+    """Return documents of one template, so that buckets of bands fill."""
     chance = random.Random(seed)
     words = [f"word{i}" for i in range(60)]
     found = []

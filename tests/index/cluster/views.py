@@ -1,7 +1,7 @@
-"""An index on dicts that play the log and the partitions of docs/developers/cluster.md, with the face of an index.
+"""An index with dicts for the log and the partitions of docs/developers/cluster.md, with the interface of an index.
 
-Nothing fails here, and nobody else writes. What varies is what a decision sees: where the low mark is, how far each
-partition is folded, and what lost operations left behind. Each operation is decided twice, from different views.
+Nothing fails here, and there is only one writer. The views of decisions vary: the low mark, the folds of partitions,
+and the effects of lost operations. Each operation is decided twice, from different views.
 """
 
 import random
@@ -19,7 +19,7 @@ ADD, REMOVE = 0, 1
 
 
 def strings(packed, head="<H"):
-    """The byte strings that were packed behind their lengths."""
+    """Return byte strings that are packed after their lengths."""
     found, at, width = [], 0, struct.calcsize(head)
     while at < len(packed):
         (length,) = struct.unpack_from(head, packed, at)
@@ -29,7 +29,7 @@ def strings(packed, head="<H"):
 
 
 def parts_of(changes):
-    """(kind, name, arguments) of each change."""
+    """Return (kind, name, arguments) of each change."""
     parts, found = iter(strings(changes, "<I")), []
     for head in parts:
         kind = head[:1]
@@ -38,7 +38,7 @@ def parts_of(changes):
 
 
 class Partition:
-    """Strings and hashes as they are stored, and changes that are not final."""
+    """The stored strings and hashes, and changes that are not final."""
 
     def __init__(self):
         self.strings, self.hashes, self.changes, self.fold = {}, {}, {}, 0
@@ -84,14 +84,14 @@ class Partition:
 
     @staticmethod
     def _value(stored, field):
-        """The value of a field; of an empty one all fields and values."""
+        """Return the value of a field, or all fields and values if the field is empty."""
         if field:
             return stored.get(field)
         return b"".join(struct.pack("<I", len(one)) + one for pair in stored.items() for one in pair)
 
 
 class Views:
-    """An index of a recipe on dicts.
+    """An index stored in dicts.
 
     Parameters
     ----------
@@ -100,12 +100,12 @@ class Views:
         As for a cluster.
     ttl : int, optional
     seed : int
-        Of what decisions see.
+        Seed of the random views.
     gaps : bool
         Whether the log reserves rows for documents that are not added.
     """
 
-    # On a server there is no erasure.
+    # An index on a server does not support erasure.
     place = "dicts"
 
     def __init__(self, recipe, *, partitions=5, expected=2000, ttl=None, seed=0, gaps=False):
@@ -123,7 +123,7 @@ class Views:
     # The protocol.
 
     def _decide(self, payload, nonce):
-        """The verdict on an operation that comes now, and the answer."""
+        """Return the verdict on an operation at the end of the log, and the answer."""
         low = self.low
         low_row = self.log[low][3] if low < len(self.log) else self.row
         below = b"".join(nonce + struct.pack("<II", row, num) for _, nonce, _, row, num, *_ in self.log[:low])
@@ -142,7 +142,7 @@ class Views:
         return self._decide(payload, bytes(8))[1]
 
     def _do(self, kind, payload):
-        """Append, decide from two views, store and write."""
+        """Append an operation, decide it from two views, store and write it."""
         nonce = self.chance.randbytes(8)
         self._leave_lost(payload)
         verdict, answer = self._decide(payload, nonce)
@@ -158,7 +158,7 @@ class Views:
         return answer
 
     def _move(self):
-        """Write what was decided, move the low mark, and fold, each as far as it comes."""
+        """Write decided operations, move the low mark, and fold, each up to a random position."""
         chance = self.chance
         for position in range(self.written, chance.randint(self.written, len(self.log))):
             _, nonce, _, row, _, second, payload, verdict = self.log[position]
@@ -172,16 +172,16 @@ class Views:
             partition.fold_to(chance.randint(partition.fold, max(partition.fold, self.low)))
 
     def _leave_lost(self, payload):
-        """Write effects of an operation that the log has lost: its rows are used again."""
+        """Sometimes write effects of an operation that the log has lost, whose rows are used again."""
         if payload[0] != ADD or self.chance.random() < 0.7:
             return
         nonce = self.chance.randbytes(8)
         verdict, _ = self._decide(payload, nonce)
         for partition, *of_partition in self.rule.effects(payload, self.row, self.second, nonce, verdict):
-            # A record of another nonce has another field, so that neither hides the other.
+            # Records with different nonces have different fields, so that neither hides the other.
             self.partitions[partition].write(len(self.log), nonce, of_partition)
 
-    # The face of an index.
+    # The interface of an index.
 
     def _verdicts(self, columns, names):
         names = None if names is None else list(names)
@@ -202,7 +202,7 @@ class Views:
         try:
             return self._do(ADD, self.rule.add(names, batch))
         except likewise.errors.InvalidInput:
-            # The log has the operation all the same.
+            # The log contains the operation nevertheless.
             self._move()
             raise
 

@@ -1,4 +1,4 @@
-"""A real server on a socket of its own, in memory; the tests are skipped where none is installed."""
+"""A real server on its own socket, in memory. The tests are skipped if none is installed."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ SERVERS = [name for name in ("redis-server", "valkey-server") if shutil.which(na
 
 
 class Running:
-    """A server that was started; `url` of its socket."""
+    """A running server; `url` is that of its socket."""
 
     def __init__(self, program, folder, *options):
         self._program, self._options = program, options
@@ -57,7 +57,7 @@ class Running:
 
 @pytest.fixture(scope="session", params=SERVERS or ["none"])
 def program(request):
-    """A server's program."""
+    """The program of a server."""
     if request.param == "none":
         pytest.skip("no redis-server or valkey-server is installed")
     pytest.importorskip("redis", reason='the package redis is missing: pip install "likewise[redis]"')
@@ -66,7 +66,7 @@ def program(request):
 
 @pytest.fixture(scope="session")
 def running(program):
-    """A server for all tests; each takes another prefix."""
+    """A server for all tests, which use different prefixes."""
     with tempfile.TemporaryDirectory(prefix="likewise-redis-") as folder:
         server = Running(program, folder)
         yield server
@@ -75,7 +75,7 @@ def running(program):
 
 @pytest.fixture
 def start(program):
-    """Start a server of the test's own, with options."""
+    """Start a separate server for a test, with options."""
     servers = []
     with tempfile.TemporaryDirectory(prefix="likewise-redis-") as folder:
 
@@ -91,7 +91,7 @@ def start(program):
 
 @pytest.fixture
 def open_index(running, request):
-    """Open an index under a prefix of this test."""
+    """Open an index under a prefix for this test."""
     from likewise.redis import RedisIndex
 
     opened = []

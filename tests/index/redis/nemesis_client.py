@@ -1,4 +1,4 @@
-"""A client process of the nemesis tests: random calls on an index, every outcome written down as a line of JSON.
+"""A client process of the nemesis tests: random calls on an index, with each outcome logged as a line of JSON.
 
 nemesis_client.py FOLDER NUMBER SEED REMOVES: works on FOLDER/current (a socket) until FOLDER/stop exists.
 """
@@ -18,7 +18,7 @@ _BASES = 12
 
 
 def text_of(doc_id):
-    """An id says its text: the last number, of documents that come in a few variants each."""
+    """Return the text of an id, given by its last number. Each document has a few variants."""
     number = int(doc_id.rsplit("-", 1)[1])
     words = [f"page{number % _BASES}word{j}" for j in range(90)]
     for variant in range(number // _BASES):
@@ -27,7 +27,7 @@ def text_of(doc_id):
 
 
 def clock(folder):
-    """Seconds that the clock is off by, as the test says now."""
+    """Return the current error of the clock in seconds, as set by the test, or None if it never set one."""
     path = folder / "clock"
     return int(path.read_text() or 0) if path.exists() else None
 
@@ -65,7 +65,7 @@ class Client:
                 self.again += lost.doc_ids
         except LikewiseError as error:
             line |= {"error": type(error).__name__, "message": str(error)}
-        except Exception as error:  # what no client may ever see
+        except Exception as error:  # no client may see such an error
             line |= {"raw": repr(error)}
         self.say(**line, stop=time.monotonic())
         return answer
@@ -105,7 +105,7 @@ class Client:
         self.say(op="ready")
         while not (self.folder / "stop").exists():
             self.step()
-        # What was lost is heard of at the next call that the server answers.
+        # Losses are reported by the next call that the server answers.
         while True:
             try:
                 len(self.index)
@@ -124,7 +124,7 @@ class Client:
 
 
 def said(op, answer):
-    """An answer as JSON."""
+    """Return an answer as JSON."""
     if op == "add":
         return [[v.doc_id, v.kept_id, v.distance, v.seq, bool(v.added)] for v in answer]
     if op == "check":

@@ -1,4 +1,4 @@
-"""What others do between what a client reads and what it writes changes the verdict as if it had been done before."""
+"""Calls of other clients between a client's read and its write change its verdict as if they had come before."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ RECIPE = likewise.Recipe.simhash(within=3, shingle=1, short_threshold=0.5)
 
 
 class Between:
-    """Something that another client does between what a client reads and its commit, once."""
+    """A call of another client between a client's read and its commit, made once."""
 
     def __init__(self, monkeypatch):
         self.what, self.times = None, 0
@@ -33,7 +33,7 @@ class Between:
 
 
 def outcome(add, refusal):
-    """What was said of a batch; None where it was refused."""
+    """Return the verdicts of a batch, or None if it was rejected."""
     try:
         return [said(verdict) for verdict in add()]
     except refusal:
@@ -48,21 +48,21 @@ NEAR = LONG[0].replace("page0word3 ", "another ")
 @pytest.mark.parametrize(
     ("meanwhile", "then"),
     [
-        # The page itself, one near it, the same id, both.
+        # The same page, a near page, the same id, both.
         ([("add", "x", LONG[0])], [("a", LONG[0])]),
         ([("add", "x", NEAR)], [("a", LONG[0])]),
         ([("add", "x", TEXTS[0])], [("a", TEXTS[1]), ("b", TEXTS[0])]),
         ([("add", "a", LONG[0])], [("a", LONG[0])]),
         ([("add", "a", LONG[1])], [("a", LONG[0])]),
         ([("add", "a", LONG[1]), ("add", "b", LONG[2])], [("b", LONG[2]), ("c", LONG[3]), ("d", LONG[1])]),
-        # What stands for a class though it was removed itself.
+        # A duplicate that represents its class.
         ([("add", "x", NEAR), ("add", "y", LONG[0])], [("a", LONG[0])]),
         ([("add", "x", "")], [("a", ""), ("b", " ")]),
-        # The one that would have been named goes, or goes and comes back.
+        # The kept document of the verdict is removed, or removed and added again.
         ([("remove", "old")], [("a", LONG[5])]),
         ([("remove", "old"), ("add", "old", LONG[5])], [("a", LONG[5])]),
         ([("remove", "old-2")], [("old-2", LONG[4]), ("n", LONG[2])]),
-        # It comes of age.
+        # It expires.
         ([("pass", 100)], [("a", LONG[5])]),
         ([("pass", 100), ("add", "x", LONG[5])], [("a", LONG[5])]),
         ([("pass", 100)], [("old-2", LONG[4]), ("n", LONG[2])]),
@@ -107,7 +107,7 @@ def test_what_others_do_between_reading_and_writing(open_index, monkeypatch, mea
 @pytest.mark.parametrize("meanwhile", [[], [0, 1, 2], [1, 2], [2]])
 @pytest.mark.parametrize("batch", [True, False])
 def test_what_collapses_takes_the_evidence_of_who_came_first(open_index, monkeypatch, meanwhile, batch):
-    """The second is removed by the first; the third is nearer to the second, but came later."""
+    """The second is a duplicate of the first; the third is nearer to the second but arrived later."""
     recipe = likewise.Recipe.simhash(within=3)
 
     def sketch(*numbers):
@@ -155,7 +155,7 @@ def test_the_second_at_which_a_document_is_forgotten_and_who_still_names_it(open
     fingerprints = np.random.default_rng(5).integers(0, 2**64, 64, dtype=np.uint64)
     sketches = likewise.Sketches(fingerprints, recipe, np.zeros(64, bool), np.full(64, 500, np.uint32))
     index._reader.now_s = 1000
-    # A whole chunk of records, so that it could be taken away.
+    # A whole chunk of records, so that it can be deleted.
     index.add_batch([f"doc-{i}" for i in range(64)], sketches)
     index._reader.now_s = 1009
     assert index.check_and_add("member", sketches[:1]).kept_id == "doc-0"

@@ -1,4 +1,4 @@
-"""Own tokens with own real weights on a server: worked verdicts."""
+"""Custom tokens with custom real weights on a server: verdicts computed by hand."""
 
 from tests.index.classic import RECIPE, check_verdicts
 

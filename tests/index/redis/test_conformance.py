@@ -1,4 +1,4 @@
-"""The index on a server says what the plain model says, in both layouts, for narrow and wide radii and widths."""
+"""The index on a server gives the verdicts of the plain model, in both layouts, at small and large radii and widths."""
 
 import random
 
@@ -9,7 +9,7 @@ from tests.index.store.conformance import check_conformance, evidence, machine_c
 from tests.index.store.test_batch_and_online import batch_verdicts
 from tests.recipes import RECIPES
 
-# Short shingles and plain thresholds, so that small texts meet by distance and by features.
+# Short shingles and simple thresholds, so that small texts match by distance and by features.
 SERVED = {
     "redis-3": likewise.Recipe.simhash(within=3, shingle=1, short_threshold=0.5),
     "redis-short": likewise.Recipe.simhash(within=3, shingle=1, weights="none", short_threshold=0.8),
@@ -33,7 +33,7 @@ def recipes(monkeypatch):
 
 @pytest.fixture
 def opener(running):
-    """A backend of the conformance suite: the folder names the index."""
+    """A backend of the conformance suite, with the folder as the name of the index."""
     from likewise.redis import RedisIndex
 
     def with_layout(layout):
@@ -83,7 +83,7 @@ def test_batch_is_online_on_development_sets(running, labeled, within, name):
 
 
 def test_its_tables_are_whole_after_every_step(opener):
-    """The suite again, with a full check after each removal."""
+    """Run the suite again, with a full check after each removal."""
     base = machine_class(opener("packed"), "redis-3")
 
     class Checked(base):

@@ -1,4 +1,4 @@
-"""A server that goes back in time: nothing is mixed, and what a client had acknowledged and is gone is reported."""
+"""A server that is rolled back: histories are not mixed, and lost acknowledged writes are reported to their client."""
 
 import pickle
 import shutil
@@ -17,7 +17,7 @@ TEXTS = [" ".join(f"page{i}word{j}" for j in range(90)) for i in range(40)]
 
 
 class Past:
-    """A server, and how to bring it back to where it was when it was last saved."""
+    """A server that can be restored to its last saved state."""
 
     def __init__(self, server):
         self.server = server
@@ -84,7 +84,7 @@ def test_the_client_that_had_them_acknowledged_reports_what_is_gone(open_index, 
     assert caught.value.since_s > 1_700_000_000
     again = pickle.loads(pickle.dumps(caught.value))
     assert (str(again), again.doc_ids) == (str(caught.value), caught.value.doc_ids)
-    # The call did nothing, and it is reported once; who lost nothing hears nothing.
+    # The call changed nothing, and the loss is reported once, only to the client that lost writes.
     assert len(other) == len(index) == 3
     assert other.get("doc-0").is_new
     assert add(index, 3, 4, 5).added.all()
@@ -107,7 +107,7 @@ def test_a_known_document_is_acknowledged_as_well(open_index, past):
 @pytest.mark.parametrize("refilled", [0, 3, 5])
 @pytest.mark.parametrize("own", [True, False])
 def test_other_documents_in_the_same_rows(open_index, past, monkeypatch, refilled, own):
-    """Between what a client reads and its commit the server goes back, and others fill what it read of."""
+    """Between a client's read and its commit, the server is rolled back, and others fill the rows that it read."""
     mine, other = open_index(), open_index()
     add(mine, 0)
     past.save()
@@ -129,7 +129,7 @@ def test_other_documents_in_the_same_rows(open_index, past, monkeypatch, refille
             add(mine, 4, 2, 11, name="again")
         assert caught.value.doc_ids == ["doc-1", "doc-2", "doc-3"]
     found = add(mine, 4, 2, 11, name="again")
-    # By doc-2 it was a duplicate when it was read; that one is gone.
+    # It was a duplicate of doc-2 in the read, but doc-2 is lost.
     assert found.kept_ids == [None, None, "other-11" if refilled > 1 else None]
     assert found.seq.tolist() == [refilled + 2, refilled + 3, refilled + 4]
     assert mine.verify(full=True) == []
@@ -185,7 +185,7 @@ def test_a_read_is_of_one_history(open_index, past, monkeypatch, ask, step, refi
 
 @pytest.mark.parametrize("ask", ["get", "group", "remove"])
 def test_a_document_that_was_lost_while_it_was_looked_up(open_index, past, monkeypatch, ask):
-    """Not unknown, as it would be where nothing was lost."""
+    """The call reports the loss, instead of an unknown id."""
     index = open_index()
     add(index, 0)
     past.save()
@@ -220,7 +220,7 @@ def test_a_removal_decided_before_the_server_went_back(open_index, past, monkeyp
             other.add("late", TEXTS[1])
         return remove(token, *given)
 
-    # Saved with the lock of the removal in it.
+    # The saved state contains the lock of the removal.
     lock = mine._writer.lock
 
     def lock_then():
@@ -230,7 +230,7 @@ def test_a_removal_decided_before_the_server_went_back(open_index, past, monkeyp
             def __enter__(self):
                 token = held.__enter__()
                 if not tokens:
-                    # Others wait for as long as it is held.
+                    # Other clients wait until it expires.
                     past.server.client.pexpire(mine._server.prefix + b"lock", 2000)
                     past.save()
                     add_under_lock(token)

@@ -1,4 +1,4 @@
-"""Ids of documents on a server are those of an index in a directory: text, or whole numbers in decimal."""
+"""Ids of documents on a server are those of an index in a directory: text, or integers in decimal."""
 
 import numpy as np
 import pyarrow as pa

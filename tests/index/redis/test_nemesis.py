@@ -1,7 +1,7 @@
-"""Several client processes on real servers that are rolled back, failed over, paused, and whose clock jumps.
+"""Several client processes on real servers that are rolled back, failed over and paused, with clocks that jump.
 
-What clients were told is compared with what the index holds in the end: all that was acknowledged is there, or was
-reported as lost by the client that had it acknowledged; what is there is what the model says of one sequence.
+The answers to clients are compared with the final index: all acknowledged writes are in it, or were reported as lost to
+their client. The index is what the model computes for one sequence of writes.
 """
 
 import json
@@ -28,7 +28,7 @@ RECIPE = likewise.Recipe.simhash(within=3, shingle=1, short_threshold=0.5)
 PREFIX = b"{likewise}:"
 NUM_CLIENTS = 3
 TTL_S = 10
-# Documents that are lost at least where the server goes back: more than clients may have in flight.
+# Minimum number of documents that a rollback loses: more than clients can have in flight.
 NUM_LOST = 70
 TIMES = ("roll back", "fail over", "pause")
 
@@ -48,13 +48,13 @@ def free_port():
 
 @pytest.fixture
 def folder():
-    """A directory with a short name: the path of a socket has a hundred characters at most."""
+    """A directory with a short name, since the path of a socket has at most a hundred characters."""
     with tempfile.TemporaryDirectory(prefix="nemesis-") as name:
         yield Path(name)
 
 
 class Campaign:
-    """A server that clients know by the name `current`, and what is done to it."""
+    """A server that clients know by the name `current`, and the faults injected into it."""
 
     def __init__(self, program, folder, seed, *, removes=False, ttl=None):
         from likewise.redis import RedisIndex
@@ -112,7 +112,7 @@ class Campaign:
         if is_stopped:
             replica.process.send_signal(signal.SIGSTOP)
         else:
-            # Cut off from the primary, which goes on.
+            # Disconnect from the primary, which continues.
             replica.client.replicaof("NO", "ONE")
         self.grow(NUM_LOST)
         self.current.stop(kill=True)
@@ -169,7 +169,7 @@ PRESENT, GONE, UNKNOWN = "present", "gone", "unknown"
 
 
 class Told:
-    """What one client was told, replayed line by line; `state` is what it must find in the end."""
+    """The answers to one client, replayed line by line. `state` is what the index must contain at the end."""
 
     def __init__(self, sketched, *, exact):
         self.sketched, self.exact = sketched, exact
@@ -196,7 +196,7 @@ class Told:
             self.state[doc_id] = PRESENT
         for doc_id in line["lost"]:
             assert doc_id in self.verdicts
-            # Others may have added it, too.
+            # Other clients may have added it, too.
             self.state[doc_id] = UNKNOWN if doc_id.startswith("shared") else GONE
 
     def fail(self, line):
@@ -216,7 +216,7 @@ class Told:
         return not self.exact and self.counts["ttl"]
 
     def near(self, doc_id, other, distance):
-        """A verdict is true of the two texts, whenever it was given."""
+        """Check that a verdict is true of the two texts, at any time."""
         if other is not None:
             assert self.sketched.distance(doc_id, other) == distance <= RECIPE.sketch.within
 
@@ -269,7 +269,7 @@ class Told:
 
 
 def compare(campaign, logs):
-    """Compare what clients were told with what the index holds."""
+    """Compare the answers to clients with the contents of the index."""
     from likewise.redis import RedisIndex
 
     sketched = Sketched()

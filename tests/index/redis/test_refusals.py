@@ -1,4 +1,4 @@
-"""What an index on a server refuses, and how it says so; facts, upkeep, export."""
+"""Rejected calls on an index on a server, and their errors; facts, maintenance, export."""
 
 import json
 import subprocess
@@ -280,7 +280,7 @@ def test_without_the_package_redis_the_extra_is_named():
 
 
 def test_a_node_of_a_cluster(start):
-    """All keys lie on one node, where scripts may use them all."""
+    """All keys are on one node, where scripts can use all of them."""
     import socket
     import time
 
@@ -288,7 +288,7 @@ def test_a_node_of_a_cluster(start):
 
     from likewise.redis import RedisIndex
 
-    # The nodes talk on a port 10,000 above, which must be one, too.
+    # Nodes communicate on a port that is higher by 10,000, which must be valid, too.
     for port in range(20_000, 50_000, 7):
         with socket.socket() as free:
             if free.connect_ex(("localhost", port)) and free.connect_ex(("localhost", port + 10_000)):

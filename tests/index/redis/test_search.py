@@ -9,7 +9,7 @@ from likewise.index.redis.layout import layout_of
 
 
 def planted(bits, within, seed):
-    """Fingerprints and, for each, others at every distance around the radius, errors spread and in one block."""
+    """Return fingerprints and, for each, others at all distances around the radius, errors spread or in one block."""
     rng = np.random.default_rng(seed)
     num_words = -(-bits // 64)
     base = rng.integers(0, 2**64, (12, num_words), dtype=np.uint64)
@@ -41,7 +41,7 @@ def test_every_neighbor_is_found(open_index, bits, within, layout):
     recipe = likewise.Recipe.simhash(within=within, bits=bits)
     words = planted(bits, within, seed=bits + within)
     index = open_index(recipe, layout=layout)
-    # Into the tables as they are, whatever matches whatever.
+    # Added to the tables unconditionally, even if they match each other.
     from likewise.index.redis.arrivals import arrivals_of
 
     layout_ = layout_of(recipe, layout)

@@ -1,4 +1,4 @@
-"""Many clients, lost replies, races, time: what several crawlers see of one index."""
+"""Many clients, lost replies, races, time: one index shared by several crawlers."""
 
 import os
 import random
@@ -20,7 +20,7 @@ RECIPE = likewise.Recipe.simhash(within=3, shingle=1, short_threshold=0.5)
 
 
 def replayed(verdicts, texts, recipe):
-    """The batch run on the documents in the order in which they were committed, as the verdicts say it."""
+    """Yield each verdict with that of a batch run on the documents in the order of their commits, given by `seq`."""
     ordered = sorted(verdicts, key=lambda verdict: verdict.seq)
     result = likewise.dedup([texts[verdict.doc_id] for verdict in ordered], recipe)
     removed = {row["row"]: row for row in result.removed.to_pylist()}
@@ -53,7 +53,7 @@ def test_only_added_to_it_is_the_batch_run(open_index, layout, order):
     assert index.verify(full=True) == []
 
 
-# How documents that came meanwhile are compared: by the server, by the client, and under the lock.
+# Who compares documents that arrived meanwhile: the server, the client, or the client under the lock.
 @pytest.fixture(params=["server", "client", "lock"])
 def way(request, monkeypatch):
     if request.param == "client":
@@ -96,7 +96,7 @@ def test_clients_that_race_are_one_after_the_other(open_index, way):
 
 
 def test_of_two_clients_with_one_page_one_is_new_while_others_remove(open_index, way):
-    """Removals change the epoch under the feet of who adds."""
+    """Removals change the epoch while clients add documents."""
     index, other = open_index(RECIPE), open_index(RECIPE)
     stop, errors = threading.Event(), []
 
@@ -186,7 +186,7 @@ def test_what_is_too_old_is_forgotten(open_index, running, layout):
     assert len(index) == 0
     assert index.check(long[0]).is_new
     index.compact()
-    # Records of whole chunks are gone; the last chunk, which may grow, stays.
+    # Records of whole chunks are deleted; the last chunk, which may grow, is kept.
     assert len(running.client.keys("{*}:d*")) == 1
     assert running.client.keys("{*}:[ir]*") == []
 

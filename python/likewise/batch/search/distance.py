@@ -130,7 +130,7 @@ class SlabSearch(Search):
         later, earlier = np.asarray(own_later) + np.uint32(begin), np.asarray(own_earlier) + np.uint32(begin)
         cut = int(places_of(end, later))
         own = _Found(later[:cut], earlier[:cut], np.asarray(own_distance)[:cut])
-        # Pairs with positions before the slab precede its own.
+        # Pairs with positions before the slab precede pairs within it.
         parts = [*(found.between(low, end) for found in self._before), own]
         later = np.concatenate([part.later for part in parts])
         order = np.argsort(later, kind="stable")

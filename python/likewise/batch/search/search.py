@@ -15,9 +15,9 @@ _RANGE = 16384
 _MOST_RANGES = 2048
 # Pairs decided at once: few enough that removals among them save measurements of the next.
 _PAIRS_AT_ONCE = 131072
-# An exact join stops here until they are decided: where many documents match each other, most are removed as soon as
-# some are decided, and the join meets every one that is not. With 65,536 pairs 30,000 documents, half of them from five
-# forms, took a third longer.
+# An exact join stops after this many pairs until they are decided: if many documents match each other, most are removed
+# once some are decided, and the join visits each one that is not removed. With 65,536 pairs, 30,000 documents, half of
+# them from five forms, took a third longer.
 PAIRS_BETWEEN_VERDICTS = 1 << 14
 
 

@@ -1,7 +1,7 @@
-"""Deduplication on Spark, for what one machine cannot hold; needs ``pip install "likewise[spark]"``.
+"""Deduplication on Spark, for collections too large for one machine; needs ``pip install "likewise[spark]"``.
 
-Spark moves data, and the core decides: whole Arrow batches go to the functions of a local run. Spark adds rows numbered
-in a sorted order, buckets by shuffle, and cells.
+Spark moves data, and the core decides: whole Arrow batches are passed to the functions of a local run. Spark adds rows
+numbered in a sorted order, buckets by shuffle, and cells.
 
 Examples
 --------
@@ -10,7 +10,7 @@ Examples
 """
 
 from likewise.batch.budget.cluster_plans import HammingPairsPlan
-from likewise.batch.spark import session as _session  # noqa: F401 - first: says what is missing
+from likewise.batch.spark import session as _session  # noqa: F401 - first: raises MissingExtra
 from likewise.batch.spark.files.engine import SparkEngine
 from likewise.batch.spark.frames import SparkDeduplication, dedup, pairs, sketch
 from likewise.batch.spark.hamming.joining import hamming_join

@@ -25,9 +25,9 @@ from likewise.io.tables.columns import number_column
 from likewise.progress import Progress, Warned
 from likewise.stages.groups import REMOVED
 
-# Of one open pair on the driver, in Python and Java.
+# Bytes of one open pair on the driver, in Python and Java.
 _BYTES_A_PAIR = 200
-# The stage of what the driver decides after the rounds.
+# The stage of the driver's decisions after the rounds.
 _LAST = "last-round"
 # A round that decides a smaller share of the open pairs than this is reported.
 _SLOW = 0.1
@@ -36,14 +36,14 @@ _SLOW = 0.1
 def removed_ranks(
     edges: DataFrame, stages: Stages, end_rank: int, *, memory_bytes: int, progress: Progress
 ) -> tuple[DataFrame, dict[str, int]]:
-    """Return which documents are removed, and how it was decided.
+    """Return the removed documents, and counts of the decision.
 
     Parameters
     ----------
     edges : DataFrame
-        Columns later, earlier (ranks) of all matching pairs, written once.
+        Columns later, earlier (ranks) of all matching pairs, read from files.
     stages : Stages
-        Each round is a stage of its own.
+        Receives one stage per round.
     end_rank : int
         All ranks are less than this.
     memory_bytes : int
@@ -54,9 +54,9 @@ def removed_ranks(
     Returns
     -------
     removed : DataFrame
-        Column rank, each once.
+        Column rank, without duplicates.
     counts : dict
-        num_rounds, and num_pairs_on_driver, which were open after the last round.
+        num_rounds, and num_pairs_on_driver, the pairs that were open after the last round.
     """
     open_pairs = edges.select("later", "earlier")
     num_edges = num_open = open_pairs.count()
@@ -65,7 +65,7 @@ def removed_ranks(
     done, is_told = stages.facts(_LAST), False
 
     def goes_on() -> bool:
-        # Whatever the memory limit of the run that is continued was, its rounds count.
+        # If a run continues, the finished rounds apply, even if they had a different memory limit.
         if done is not None:
             return len(removed) < int(done["num_rounds"])
         return num_open > most or stages.facts(_round_name(removed)) is not None
@@ -107,7 +107,7 @@ def removed_ranks(
 
 
 def leader_verdicts(edges: DataFrame, removed: DataFrame) -> DataFrame:
-    """Return of each removed document the most similar kept one that it matches, among equals the earliest.
+    """Return the most similar matching kept document of each removed document; among equals, the earliest.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def _round_name(before: Sized) -> str:
 
 
 def _round(pairs: DataFrame) -> DataFrame:
-    """Return the pairs that stay open, and each removed document as `later` without an `earlier`.
+    """Return the pairs that remain open, and each removed document as `later` without an `earlier`.
 
     Notes
     -----
@@ -162,7 +162,7 @@ def _count_round(frame: DataFrame) -> dict[str, int]:
 
 
 def _removed_on_driver(pairs: DataFrame, end_rank: int) -> NDArray[np.int64]:
-    """Return the ranks that the rule of a local run removes, rising."""
+    """Return the ranks that the rule of a local run removes, ascending."""
     later, earlier = _gathered(pairs, end_rank)
     ranks, later_places, earlier_places = _compact(later, earlier)
     leaders = _native.Leaders(len(ranks))
@@ -172,7 +172,7 @@ def _removed_on_driver(pairs: DataFrame, end_rank: int) -> NDArray[np.int64]:
 
 
 def _gathered(pairs: DataFrame, end_rank: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the sides of all pairs, sorted."""
+    """Return both sides of all pairs, sorted."""
     later, earlier = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for _, _, table in sorted_slices(pairs, "later", end_rank, "earlier"):
         later.append(numbers_of(table.column("later")))
@@ -183,7 +183,7 @@ def _gathered(pairs: DataFrame, end_rank: int) -> tuple[NDArray[np.int64], NDArr
 def _compact(
     later: NDArray[np.int64], earlier: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return the ranks of pairs, rising, and the places of both sides among them: those of a local run have 32 bits."""
+    """Return the ascending ranks of pairs, and the places of both sides among them, with 32 bits as in a local run."""
     ranks = np.union1d(later, earlier)
     return ranks, np.searchsorted(ranks, later).astype(np.uint32), np.searchsorted(ranks, earlier).astype(np.uint32)
 
@@ -195,7 +195,7 @@ def _rank_table(ranks: NDArray[np.int64]) -> Any:  # noqa: ANN401 - PyArrow has 
 
 
 def joined_components(edges: DataFrame, end_rank: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return who is not the first of its connected component, rising, and the first of each.
+    """Return the ascending ranks that are not first in their connected component, and the first rank of each one's.
 
     Notes
     -----
@@ -215,7 +215,7 @@ def verdict_table(
     distance: NDArray[np.int32] | None,
     below: NDArray[np.bool_] | None,
 ) -> Any:  # noqa: ANN401 - PyArrow has no types
-    """Return verdicts of documents that go as an Arrow table."""
+    """Return verdicts of removed documents as an Arrow table."""
     import pyarrow as pa
 
     return pa.table(
@@ -230,5 +230,5 @@ def verdict_table(
 
 
 def no_verdicts() -> Any:  # noqa: ANN401
-    """Return the table of verdicts without a row."""
+    """Return an empty table of verdicts."""
     return verdict_table(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), None, None)

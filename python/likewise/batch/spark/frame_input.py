@@ -1,7 +1,7 @@
-"""A DataFrame of documents as an input: written in order once, and read from there only.
+"""A DataFrame of documents as an input: written in order once, and then read only from there.
 
-A source that returns other rows when it is computed again does no harm, and no number depends on how Spark partitions
-the work.
+So a source that returns other rows when it is computed again does no harm, and row numbers do not depend on how Spark
+partitions the work.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.recipe.recipe import Recipe
 from likewise.recipe.text import BYTE_TOKENS
 
-# As decimals, which hold the sum of any number of hashes.
+# As decimals, which do not overflow when hashes are summed.
 _SUM = "cast(sum(cast(content as decimal(38, 0))) as string)"
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
 
@@ -32,20 +32,20 @@ class FrameInput:
     frame : DataFrame
         One row per document.
     recipe : Recipe
-        Resolved.
+        The resolved recipe.
     text_field, id_field : str
-        Columns of the text and of the id; ids are strings or integers, and unique.
+        Columns of the text and of the id. Ids are strings or integers, and unique.
     order : str, optional
-        Column of the order in which documents count; ties, and all if None, go by id.
+        Column that defines the order of documents. Ties, and all documents if None, are ordered by id.
     fields : tuple of str
-        Further columns that `keep` asks for.
+        Further columns that `keep` needs.
 
     Raises
     ------
     InvalidInput
-        If it is a table of another engine.
+        If `frame` is not a Spark DataFrame.
     InvalidParameter
-        If a column is missing or of a type that cannot serve.
+        If a column is missing or has an unsupported type.
     """
 
     def __init__(
@@ -77,13 +77,13 @@ class FrameInput:
         chosen = frame.select(doc_id.alias("doc_id"), text.alias("text"), *place, *further)
         if any(isinstance(field.dataType, MapType) for field in chosen.schema):
             raise InvalidParameter("order", "a column of maps has no order; use another column")
-        # Of all that decides, so that a changed input is told from the one that was begun with.
+        # Hash of all columns that affect the result, to recognize a changed input when a run continues.
         self.chosen = chosen.withColumn("content", F.xxhash64(*chosen.columns))
         self._has_place = order is not None
         self._identity = {"text_field": text_field, "id_field": id_field, "order": order}
 
     def identity(self) -> Mapping[str, Any]:
-        """Return what tells this input from others before it is read."""
+        """Return values that distinguish this input from others before it is read."""
         return self._identity
 
     def documents(self) -> DataFrame:
@@ -125,7 +125,7 @@ class FrameInput:
         return {**facts, "content": [str(facts["num_rows"]), str(sum(int(row["content"]) for row in found))]}
 
     def check_same(self, facts: Mapping[str, Any], directory: str) -> None:
-        """Raise InvalidInput if the documents are not those that a stage was made of; reads them once."""
+        """Raise InvalidInput if the stages were made from other documents. Reads the documents once."""
         if _content(self.chosen) != facts["content"]:
             raise InvalidInput(
                 f"the stages in {directory} were made from other documents; choose another directory, or delete it"
@@ -134,7 +134,7 @@ class FrameInput:
 
 def _column(frame: DataFrame, parameter: str, name: str, types: tuple[type, ...] = ()) -> Column:
     """Return a column by its dotted name."""
-    # A name with a dot is that of a column first, and of a nested field only where there is no such column.
+    # A name with a dot means a nested field only if no column has this name.
     column = F.col(f"`{name}`") if name in frame.columns else F.col(name)
     if name not in frame.columns and name.partition(".")[0] not in frame.columns:
         raise InvalidParameter(parameter, f"no column {name!r}; found: {', '.join(frame.columns)}")
@@ -145,6 +145,6 @@ def _column(frame: DataFrame, parameter: str, name: str, types: tuple[type, ...]
 
 
 def _content(frame: DataFrame) -> list[str]:
-    """Return number of rows and sum of their hashes: the same for any order of the rows."""
+    """Return the number of rows and the sum of their hashes, which do not depend on the order of the rows."""
     count, total = frame.agg(F.count("*"), F.expr(_SUM)).collect()[0]
     return [str(count), str(total or 0)]

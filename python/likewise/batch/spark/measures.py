@@ -1,4 +1,4 @@
-"""How similar are the pairs of a cell? Measured by the functions that local runs call."""
+"""Similarities of the pairs of a cell, measured by the functions that local runs call."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from likewise.stages.verify import matching_pairs, verify_pairs
 
 
 def estimates(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
-    """Return equal slots of signatures; NaN where they are too few for the pair to be measured."""
+    """Return the number of equal slots of each pair's signatures; NaN if too few for the pair to be measured."""
     method = recipe.method_as(MinHash)
     signatures = np.concatenate([bytes_of(part, method.num_bytes) for part in cell.payloads])
     equal = np.asarray(
@@ -31,12 +31,12 @@ def estimates(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
 
 
 def matches(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
-    """Return exact similarities of texts, the later in the earlier; NaN below the threshold."""
+    """Return exact similarities of texts, of the later in the earlier one; NaN below the threshold."""
     return np.array(matching_pairs(_texts(cell), _pairs(cell), recipe, threads=1))
 
 
 def similarities(cell: Cell, recipe: Recipe) -> NDArray[np.float64]:
-    """Return exact similarities of texts, whatever they are."""
+    """Return exact similarities of texts, regardless of the threshold."""
     return np.array(verify_pairs(_texts(cell), _pairs(cell), recipe, measure=recipe.measure, threads=1))
 
 

@@ -1,7 +1,7 @@
-"""What is searched on the driver, by the functions of a local run: bands of sampled bits, and full buckets.
+"""Searches on the driver, by the functions of a local run: bands of sampled bits, and full buckets.
 
-SimHash with a recall compares the fingerprints that agree in a band of sampled bits; those within a radius without one
-are searched on the cluster (:mod:`likewise.batch.spark.hamming`).
+SimHash with a recall compares the fingerprints that agree in a band of sampled bits. Without a recall, fingerprints are
+searched on the cluster (:mod:`likewise.batch.spark.hamming`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from likewise.recipe.methods import SimHash, SimHashDistance
 from likewise.recipe.recipe import Recipe
 
 _WORD_BYTES = 8
-# A feature of a document in an exact join, counts included.
+# Bytes of a feature of a document in an exact join, including counts.
 _BYTES_A_JOINED = 80
 _PAIRS_AT_ONCE = 1 << 20
 
@@ -45,9 +45,9 @@ class Fingerprints:
     Parameters
     ----------
     ranks : ndarray of shape (n,), int64
-        Rank of each.
+        Rank of each fingerprint.
     documents : Documents
-        Fingerprints as the documents of a local run; of texts those alone that a short check may read.
+        Fingerprints as the documents of a local run, with only the texts that the check of short documents may read.
     """
 
     ranks: NDArray[np.int64]
@@ -55,7 +55,7 @@ class Fingerprints:
 
     @property
     def collapsed(self) -> Collapsed:
-        """The order of a local run: all are already distinct and sorted."""
+        """The order of a local run, in which all are already distinct and sorted."""
         rows = np.arange(len(self.ranks), dtype=np.int64)
         return Collapsed(rows, rows.astype(np.uint32), rows)
 
@@ -72,16 +72,16 @@ def gather(
     texts : DataFrame
         Columns rank, payload.
     recipe : Recipe
-        Resolved.
+        The resolved recipe.
     num_ranks, num_positions : int
-        Documents, and distinct ones.
+        Upper bound of the ranks, and number of distinct documents.
     memory_bytes : int
-        What the driver may take.
+        Memory limit on the driver.
 
     Raises
     ------
     InvalidParameter
-        If that is not enough, with the figure.
+        If the memory limit is too small. The error states the memory needed.
     """
     needed = num_positions * run_bytes(recipe.method_as(SimHash).bits)
     if needed > memory_bytes:
@@ -93,7 +93,7 @@ def gather(
     is_short = F.lit(False)  # noqa: FBT003 - PySpark takes it by place only
     method = recipe.method_as(SimHash)
     if isinstance(method, SimHashDistance):
-        # What has more features cannot reach the short threshold with what has under 64.
+        # A document with more features cannot reach the short threshold with one of under 64.
         is_short = method.may_meet_short(F.col("num_features"))
     columns = positions.select("rank", "sketch", "num_features", is_short.alias("is_short"))
     ranks, sketches, features = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
@@ -125,27 +125,27 @@ def crowd_pairs(
     memory_bytes: int,
     take: Callable[[Any], None],
 ) -> int:
-    """Give the candidate pairs of documents with full buckets to `take`, and return how many there are.
+    """Pass the candidate pairs of documents with full buckets to `take`, and return their number.
 
     Parameters
     ----------
     texts : DataFrame
         Columns rank, num_features, payload of these documents.
     recipe : Recipe
-        Resolved, with ``overflow="exact"``.
+        The resolved recipe, with ``overflow="exact"``.
     num_ranks, num_crowded : int
-        Documents of the run, and these.
+        Upper bound of the ranks, and number of documents with full buckets.
     threads : int
-        Threads of the driver.
+        Number of threads on the driver.
     memory_bytes : int
-        What the driver may take.
+        Memory limit on the driver.
     take : callable
-        Is given tables of columns later and earlier, ranks.
+        Called with tables of columns later and earlier (ranks).
 
     Raises
     ------
     InvalidParameter
-        If that is not enough, with the figure.
+        If the memory limit is too small. The error states the memory needed.
     """
     import pyarrow as pa
 
@@ -183,12 +183,12 @@ def documents_of(
     short_ranks: NDArray[np.int64],
     short_texts: list[Texts],
 ) -> Documents:
-    """Return fingerprints as the documents of a local run, with the texts of `short_ranks`, which rise."""
+    """Return fingerprints as the documents of a local run, with the texts of `short_ranks`, which are ascending."""
     num = len(ranks)
     kinds = {part.kind for part in short_texts if len(part)} or {"text"}
     nothing = Texts.from_list([""]) if kinds == {"text"} else Texts.from_bytes([b""])
     held = Texts.concat([nothing, *(part for part in short_texts if len(part))])
-    # Every other text is read as the empty one, which matches no short text: they could not either.
+    # All other texts are read as empty. An empty text matches no short text, and neither could they.
     places = np.zeros(num, np.uint64)
     places[np.searchsorted(ranks, short_ranks)] = np.arange(1, len(short_ranks) + 1, dtype=np.uint64)
     return Documents(
@@ -213,14 +213,14 @@ def documents_of(
 
 
 def decided_by_distance(held: Fingerprints, recipe: Recipe, threads: int, progress: Progress) -> Decision:
-    """Return the verdicts of a Hamming-only run on the driver's fingerprints; rows are their places."""
+    """Return the verdicts of a Hamming-only run on the driver's fingerprints; rows are places in `held`."""
     return decide(held.documents, held.collapsed, recipe, threads=threads, timing=Timing(), progress=progress)
 
 
 def matches_by_distance(
     held: Fingerprints, recipe: Recipe, threads: int, progress: Progress, take: Callable[[Any], None]
 ) -> None:
-    """Give all matching pairs of a Hamming-only run to `take`, as tables with their similarity."""
+    """Pass all matching pairs of a Hamming-only run to `take`, as tables with their similarity."""
     batches = verified_pairs(
         held.documents,
         held.collapsed,

@@ -1,4 +1,4 @@
-"""What a run returns: evidence, kept documents and pairs, expanded to all documents."""
+"""Results of a run: evidence, kept documents and pairs, expanded to all documents."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from likewise.recipe.methods import Exact, SimHash
 
 
 def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
-    """Return row, kept_row, similarity, distance, below_threshold of every document that goes."""
+    """Return row, kept_row, similarity, distance, below_threshold of every removed document."""
     first_verdict = verdicts.withColumnRenamed("rank", "first")
     is_first = F.col("rank") == F.col("first")
-    # Whose class stays goes for the first of it; else all of the class go for what that one goes for.
+    # If the first document of a class is kept, the others are its duplicates. Otherwise, all are duplicates of the
+    # document that the first is a duplicate of.
     of_members = run.members.select("row", "rank", "first").join(first_verdict, "first", "left")
     gone = of_members.where(~is_first | F.col("kept_rank").isNotNull())
     kept = run.members.select(F.col("rank").alias("goes_for"), F.col("row").alias("kept_row"))
@@ -34,7 +35,7 @@ def removed_rows(run: Run, verdicts: DataFrame) -> DataFrame:
 
 
 def evidence(run: Run, removed: DataFrame) -> DataFrame:
-    """Return the evidence with the columns of a local run, in no order."""
+    """Return the evidence with the columns of a local run, in no particular order."""
     ids = run.places()
     kept_ids = ids.select(
         F.col("row").alias("kept_row"),
@@ -73,18 +74,18 @@ def evidence(run: Run, removed: DataFrame) -> DataFrame:
 
 
 def kept_documents(run: Run, removed: DataFrame) -> DataFrame:
-    """Return row and doc_id of every document that stays, in row order."""
+    """Return row and doc_id of every kept document, in row order."""
     return run.documents.select("row", "doc_id").join(removed.select("row"), "row", "left_anti").orderBy("row")
 
 
 def all_pairs(run: Run) -> DataFrame:
-    """Return every verified pair in the columns of a local run; for containment in both directions."""
+    """Return every verified pair in the columns of a local run; for containment, in both directions."""
     recipe = run.recipe
     one_way = recipe.measure == "containment"
     members = run.members.select("row", "first").join(run.documents.select("row", "doc_id"), "row")
     a = members.select(F.col("row").alias("row_a"), F.col("first").alias("first_a"), F.col("doc_id").alias("doc_id_a"))
     b = members.select(F.col("row").alias("row_b"), F.col("first").alias("first_b"), F.col("doc_id").alias("doc_id_b"))
-    # Of one class: similarity 1, whatever is measured.
+    # Pairs of one class have similarity 1 by any measure.
     in_order = F.col("row_a") != F.col("row_b") if one_way else F.col("row_a") < F.col("row_b")
     zero = F.lit(0) if isinstance(recipe.sketch, SimHash) else F.lit(None)
     names = ["row_a", "row_b", "doc_id_a", "doc_id_b", "similarity", "distance"]

@@ -1,4 +1,4 @@
-"""One run on Spark: the stages in their order, each finished one read and not made again."""
+"""One run on Spark: its stages in order. Finished stages are read instead of computed again."""
 
 from __future__ import annotations
 
@@ -35,37 +35,37 @@ from likewise.recipe.recipe import Recipe
 from likewise.stages.bands import min_equal_slots
 from likewise.stages.sketch import EMPTY, SHORT
 
-# What a row of files is; other inputs have documents alone.
+# Kinds of rows read from files; other inputs have only documents.
 DOCUMENT, BAD, TALLY = 0, 1, 2
-# Of a cell: pairs whose signatures, or bytes whose texts, one worker holds.
+# Maximum size of a cell, which one worker holds: pairs when signatures are compared, bytes when texts are compared.
 _PAIRS_A_CELL = 1 << 20
 _TEXT_BYTES_A_CELL = 64 << 20
 
 
 def required_similarity(recipe: Recipe, one: str, other: str) -> Any:  # noqa: ANN401 - a column
-    """Return the similarity that pairs must reach, from the columns that hold how many features each side has."""
+    """Return the similarity that pairs must reach, given the columns with the number of features of each side."""
     fewest = F.greatest(F.least(one, other), F.lit(1)).cast("double")
     return F.least(F.lit(recipe.threshold) + F.lit(recipe.short_margin) / F.sqrt(fewest), F.lit(1.0))
 
 
 class Input(Protocol):
-    """Where a run's documents come from."""
+    """The source of a run's documents."""
 
     def identity(self) -> Mapping[str, Any]:
-        """Return what tells this input from others before it is read."""
+        """Return values that distinguish this input from others before it is read."""
 
     def documents(self) -> DataFrame:
         """Return documents with columns doc_id, text, part, number and the fields of `keep`."""
 
     def describe(self, documents: DataFrame) -> dict[str, Any]:
-        """Return facts about written documents, their starts among them; raise if they cannot serve."""
+        """Return facts about written documents, including the starts of parts. Raise an error for invalid documents."""
 
     def check_same(self, facts: Mapping[str, Any], directory: str) -> None:
-        """Raise InvalidInput if this is not the input that the facts are about."""
+        """Raise InvalidInput if the facts are about another input."""
 
 
 def check_recipe(recipe: Recipe) -> None:
-    """Raise InvalidParameter if a recipe cannot be done on Spark."""
+    """Raise InvalidParameter if a recipe is not supported on Spark."""
     if isinstance(recipe.sketch, Shingles | Bloom):
         raise InvalidParameter(
             "method", f"{recipe.method} requires all documents on one machine; use minhash or simhash"
@@ -84,35 +84,35 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 def _count_full(looked: DataFrame) -> dict[str, int]:
-    """Count the documents that came to full buckets, once for each, and once for all."""
+    """Count how often documents reached full buckets, and how many documents did."""
     full = looked.where("rank is not null")
     return {"num_full": full.count(), "num_ranks": full.select("rank").distinct().count()}
 
 
 def _unmeasured(pairs: DataFrame) -> DataFrame:
-    """Return pairs whose distance is not known."""
+    """Return pairs with unknown distance."""
     return pairs.select("later", "earlier", F.lit(None).cast("int").alias("distance"))
 
 
 class Run:
-    """A run's stages.
+    """The stages of a run.
 
     Parameters
     ----------
     source : Input
-        The documents.
+        Source of the documents.
     recipe : Recipe
-        Resolved, and one that `check_recipe` lets pass.
+        The resolved recipe, accepted by :func:`check_recipe`.
     stages : Stages
-        Where they are written.
+        Stores the finished stages.
     memory_bytes : int
-        What SimHash with a recall may take on the driver.
+        Memory limit on the driver.
     threads : int
-        Of the search on the driver.
+        Number of threads of the search on the driver.
     progress : Progress
-        Told of stages.
+        Receives the start and end of stages.
     timing : Timing
-        Takes the seconds.
+        Receives the seconds of stages.
     """
 
     def __init__(
@@ -151,12 +151,12 @@ class Run:
 
     @property
     def num_documents(self) -> int:
-        """How many documents there are."""
+        """Number of documents."""
         return int(self.document_facts["num_rows"])
 
     @property
     def end_row(self) -> int:
-        """The number behind that of the last document; ranks are less than it too."""
+        """The number after that of the last document, and an upper bound of ranks."""
         return numbering.FIRST_NUMBER + self.num_documents
 
     def _stage(self, stage: str, wall: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401
@@ -168,7 +168,7 @@ class Run:
         return done
 
     def _documents(self) -> DataFrame:
-        """All documents with their rows: text, doc_id and what else the input gives."""
+        """Return all documents with their rows: text, doc_id and the other columns of the input."""
         frame, self.document_facts = self._stage(
             "reading",
             "reading_and_sketching",
@@ -191,7 +191,7 @@ class Run:
         )
 
     def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
-        """Refuse what was read if it cannot serve; what an input refuses by itself is known by now."""
+        """Raise an error for documents that a run rejects, after the checks of the input itself."""
 
     def _sketches(self) -> DataFrame:
         def describe(frame: DataFrame) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class Run:
         return frame
 
     def _ranked(self) -> DataFrame:
-        """Sketches with the rank of each document in the order of priority."""
+        """Return sketches with the rank of each document in the order of priority."""
         if not criteria_of(self.recipe.keep):
             return self.sketches.withColumn("rank", F.col("row"))
         keys = [name for name in self.sketches.columns if name.startswith("key")]
@@ -230,7 +230,7 @@ class Run:
         return self.sketches.join(ranks, "row")
 
     def _members(self) -> DataFrame:
-        """All documents with the first of their class; of that one, unless it is empty, also the sketch."""
+        """Return all documents with the first rank of their class. That one also has its sketch, unless it is empty."""
 
         def make() -> DataFrame:
             ranked = self._ranked()
@@ -260,7 +260,7 @@ class Run:
         return self.positions.select("rank", "row").join(texts, "row").select("rank", "payload")
 
     def held_fingerprints(self) -> near.Fingerprints:
-        """Return the fingerprints on the driver, gathered at the first call."""
+        """Return the fingerprints on the driver, gathered on the first call."""
         if self._fingerprints is None:
             num_positions = self.member_facts["num_positions"]
             self._fingerprints = near.gather(
@@ -269,18 +269,18 @@ class Run:
         return self._fingerprints
 
     def candidates(self) -> DataFrame:
-        """Pairs to be measured: later, earlier (ranks), distance."""
+        """Return the pairs to measure: later, earlier (ranks), distance."""
         if isinstance(self.recipe.sketch, SimHash):
             return self._stage("candidates", "candidates", self._near_candidates)
         return self._stage("candidates", "candidates", self._bucket_candidates)
 
     @property
     def _is_by_slabs(self) -> bool:
-        """Whether all fingerprints within a radius are found, on the cluster."""
+        """Whether all fingerprints within a radius are searched on the cluster."""
         return isinstance(self.recipe.sketch, SimHash) and self.recipe.sketch.compares_all
 
     def _slabs(self, *, decides: bool = False) -> SlabSearch:
-        """Return the fingerprints in slabs, written at the first call."""
+        """Return the fingerprints in slabs, written on the first call."""
         search = SlabSearch(
             self.stages,
             self.recipe,
@@ -335,7 +335,7 @@ class Run:
         self.candidate_facts.setdefault("num_candidates", facts["num_pairs"])
         joined, found = self._crowd_pairs(crowd, num_crowded)
         self.candidate_facts["num_pairs"] += found["num_pairs"]
-        # Pairs of the crowd that share a bucket are in both.
+        # Pairs of crowded documents that share a bucket are in both.
         return pairs.union(_unmeasured(joined)).distinct()
 
     def _crowd_pairs(self, crowd: DataFrame, num_crowded: int) -> tuple[DataFrame, dict[str, Any]]:
@@ -366,7 +366,7 @@ class Run:
     def edges(self, *, both_ways: bool = False) -> DataFrame:
         """Return matching pairs: later, earlier (ranks), similarity, distance.
 
-        With `both_ways` a is measured in b and b in a, and `later` is the one of the two that is contained.
+        With `both_ways`, containment is measured in both directions, and `later` is the contained document.
         """
         if self.recipe.is_distance_only:
             return self._stage("verifying", "verification", self._near_edges)
@@ -397,7 +397,7 @@ class Run:
         return frame
 
     def _measured(self, pairs: DataFrame, measure: Any) -> DataFrame:  # noqa: ANN401
-        """Return pairs with what is measured on their texts, in cells that a worker can hold."""
+        """Return pairs with the result of `measure` on their texts, in cells that fit in a worker's memory."""
         num_pairs = self.candidate_facts["num_pairs"]
         mean_bytes = self.documents.agg(F.avg(F.octet_length("text"))).collect()[0][0] or 0.0
         pairs_a_cell = max(1, min(_PAIRS_A_CELL, int(_TEXT_BYTES_A_CELL / (2 * mean_bytes + 1))))
@@ -405,7 +405,7 @@ class Run:
         return measured(pairs, self.texts, self.recipe, measure, num_cells=num_cells)
 
     def verdicts(self) -> tuple[DataFrame, dict[str, Any]]:
-        """Return who goes among the distinct documents (rank, kept_rank, ...), and what was counted."""
+        """Return the removed documents among the distinct ones (rank, kept_rank, ...), and counts."""
         work: Callable[[Callable[[Any], None]], Mapping[str, Any]]
         if self._is_by_rounds:
             return self._leaders()
@@ -436,7 +436,7 @@ class Run:
         return not is_near and not isinstance(recipe.sketch, Exact)
 
     def _leaders(self) -> tuple[DataFrame, dict[str, Any]]:
-        """Return the verdicts of matching pairs, decided in rounds."""
+        """Return the verdicts from matching pairs, decided in rounds."""
         counts: dict[str, int] = {}
 
         def make() -> DataFrame:

@@ -1,4 +1,4 @@
-"""PySpark: whether it is installed, and a session for the command line."""
+"""PySpark: a check that it is installed, and a session for the command line."""
 
 import os
 import sys
@@ -23,9 +23,9 @@ def check_version() -> None:
         )
 
 
-# What a session of one machine is started with. Spark's own 200 partitions of a shuffle are for clusters, and each
-# costs a task. Driver and workers speak over the loopback, which no firewall, VPN or resolver of names stands between.
-# Java's second compiler took as much time as all else in a run of 30,000 documents; it pays in sessions of hours.
+# Options of a session on one machine. Spark's default of 200 shuffle partitions is for clusters, and each costs a task.
+# Driver and workers communicate over the loopback interface, without interference by firewalls, VPNs or name resolvers.
+# Java's second compiler took as much time as all other work in a run of 30,000 documents; it pays in sessions of hours.
 _LOCAL_OPTIONS = {
     "spark.sql.shuffle.partitions": "8",
     "spark.driver.host": "127.0.0.1",
@@ -38,19 +38,19 @@ _LOCAL_OPTIONS = {
 
 
 def open_session(master: str) -> Any:  # noqa: ANN401 - PySpark is an extra
-    """Return the session that runs already, or a new one on `master`: ``local[2]``, ``spark://...``, ``sc://...``.
+    """Return the running session, or a new one on `master`: ``local[2]``, ``spark://...``, ``sc://...``.
 
     Raises
     ------
     InvalidParameter
-        If no session can be had there.
+        If no session can be started there.
     """
     check_version()
     builder = SparkSession.builder.appName("likewise")
     if master.startswith("sc://"):
         builder = builder.remote(master)
     else:
-        # Python on the workers must have this package; on this machine it is the one that runs now.
+        # Python on the workers must have this package; on this machine, use the current interpreter.
         if master.startswith("local"):
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             builder = builder.config(map=_LOCAL_OPTIONS)
@@ -58,7 +58,7 @@ def open_session(master: str) -> Any:  # noqa: ANN401 - PySpark is an extra
     try:
         session = builder.getOrCreate()
     except Exception as error:
-        # What PySpark raises here has many types, those of its Java side among them.
+        # PySpark raises errors of many types here, including those of its Java side.
         raise InvalidParameter("master", f"cannot start a Spark session on {master}: {_first_line(error)}") from error
     return session
 

@@ -1,4 +1,4 @@
-"""Sketching on the workers: Arrow batches of texts in, sketches and what collapses with them out."""
+"""Sketching on the workers: Arrow batches of texts in, sketches and class keys out."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Criterion:
     rule : str
         ``longest``, ``shortest``, ``max`` or ``min``.
     field : str
-        Of max and min, as the user names it.
+        Field of ``max`` and ``min``, as the user names it; empty for the others.
     source : str
-        The column of its JSON.
+        Column of the field's JSON.
     """
 
     rule: str
@@ -48,7 +48,7 @@ class Criterion:
 
 
 def criteria_of(keep: str) -> list[Criterion]:
-    """Return the criteria of a `keep` that tell documents apart before their rows do."""
+    """Return the criteria of a `keep` that apply before the order of rows."""
     found: list[Criterion] = []
     names: dict[str, str] = {}
     for rule, field in keep_criteria(keep):
@@ -61,14 +61,14 @@ def criteria_of(keep: str) -> list[Criterion]:
 
 
 def sketched(documents: DataFrame, recipe: Recipe) -> DataFrame:
-    """Return of each document its sketch, the key of its class, its shape, and what `keep` sorts by.
+    """Return the sketch, class key and shape of each document, and the keys that `keep` sorts by.
 
     Parameters
     ----------
     documents : DataFrame
         Columns row, text, and the fields of `keep` as JSON.
     recipe : Recipe
-        Resolved.
+        The resolved recipe.
 
     Returns
     -------
@@ -84,13 +84,13 @@ def sketched(documents: DataFrame, recipe: Recipe) -> DataFrame:
 
 
 def priority(recipe: Recipe) -> list[Column]:
-    """Return what rows are sorted by, best first."""
+    """Return the columns that rows are sorted by, best first."""
     criteria = criteria_of(recipe.keep)
     return [*(F.col(f"key{number}").asc_nulls_last() for number in range(len(criteria))), F.col("row").asc()]
 
 
 def check_kinds(frame: DataFrame, recipe: Recipe) -> None:
-    """Raise InvalidInput if a field of `keep` holds numbers in some rows and dates in others."""
+    """Raise InvalidInput if a field of `keep` has numbers in some rows and dates in others."""
     for number, criterion in enumerate(criteria_of(recipe.keep)):
         if criterion.field:
             kind = F.substring(F.col(f"key{number}"), 1, 1)
@@ -102,7 +102,7 @@ def check_kinds(frame: DataFrame, recipe: Recipe) -> None:
 
 
 def check_worker(recipe: Recipe) -> None:
-    """Raise InvalidInput if this worker's package makes other sketches than the driver's."""
+    """Raise InvalidInput if this worker's version of the package makes other sketches than the driver's."""
     ours, theirs = (TEXT_VERSION, SKETCH_VERSION), (recipe.text_version, recipe.sketch_version)
     if ours != theirs:
         raise InvalidInput(
@@ -113,7 +113,7 @@ def check_worker(recipe: Recipe) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Sketched:
-    """What the rule of collapsing looks at."""
+    """The columns that determine which documents collapse."""
 
     sketches: NDArray[Any]
     num_features: NDArray[np.uint32]
@@ -158,7 +158,7 @@ def _sketch(batches: Iterator[Any], *, recipe: Recipe, criteria: Sequence[Criter
 
 
 def user_sketches(batches: Iterator[Any], *, recipe: Recipe) -> Iterator[Any]:
-    """Yield sketches in the columns of a file of sketches; on a worker."""
+    """Yield sketches in the columns of a sketch file. Runs on a worker."""
     import pyarrow as pa
 
     check_worker(recipe)

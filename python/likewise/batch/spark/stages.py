@@ -1,8 +1,8 @@
-"""Stages: each a Parquet directory that is complete or made again, so that a killed run continues.
+"""Stages: Parquet directories that are complete or written again, so that a killed run can continue.
 
-A stage is complete when the marker file next to its directory exists, which is written last; without it the stage is
-made again. Spark itself reads and writes markers, identity and stages, so any file system that it supports works, and
-Spark Connect too.
+A stage is complete if the marker next to its directory exists, which is written last. Without it, the stage is
+written again. Spark itself reads and writes markers, identity and stages, so any file system that it supports works,
+and Spark Connect does too.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from likewise.errors import EngineFailed, InvalidInput, InvalidParameter, Recipe
 
 _IDENTITY = "identity"
 _TYPES = {"int64": LongType(), "int32": IntegerType(), "double": DoubleType(), "bool": BooleanType()}
-# Rows that the driver writes at once: each time is a job and a file.
+# Rows that the driver writes at once. Each write is a job and a file.
 _ROWS_A_FILE = 1 << 20
-# How the last line of a worker's traceback names an error of this package.
+# An error of this package in the last line of a worker's traceback.
 _REFUSAL = re.compile(r"^likewise\.errors\.\w+: (.+)$", re.MULTILINE)
-# How Java names the error behind another, the innermost last, and the error of a task in that of its job.
+# Causes of an error in Java's text, the innermost last; and the error of a task in the error of its job.
 _CAUSE = re.compile(r"^Caused by: ([\w.$]+: .+)$", re.MULTILINE)
 _OF_TASK = re.compile(r": ([\w.$]+(?:Exception|Error): .+)$", re.MULTILINE)
 
 
 @contextmanager
 def worker_errors() -> Iterator[None]:
-    """Raise InvalidInput, in one sentence, for what a worker refused."""
+    """Raise InvalidInput, in one sentence, for an error of this package on a worker."""
     try:
         yield
     except PythonException as error:
@@ -47,17 +47,17 @@ def worker_errors() -> Iterator[None]:
 
 @contextmanager
 def spark_failures(directory: str) -> Iterator[None]:
-    """Raise EngineFailed, in one sentence that says how to go on, where Spark gave up or its Java ended.
+    """Raise EngineFailed, in one sentence that states how to continue, if Spark fails or its Java process ends.
 
     Parameters
     ----------
     directory : str
-        Where finished stages stand.
+        Directory of the finished stages, for the error.
     """
     try:
         yield
     except Exception as error:
-        # Of Py4J or gRPC, whichever the session goes by; the one that it does not go by need not be installed.
+        # Errors of Py4J or gRPC, whichever the session uses. The other one may not be installed.
         is_of_spark = isinstance(error, PySparkException) or type(error).__module__.startswith(("py4j", "grpc"))
         if not is_of_spark and not (isinstance(error, ConnectionError) and _is_from_py4j(error)):
             raise
@@ -68,7 +68,7 @@ def spark_failures(directory: str) -> Iterator[None]:
 
 
 def _is_from_py4j(error: BaseException) -> bool:
-    """Return whether an error of the system comes from the line to Java, which ended."""
+    """Return whether a connection error comes from the connection to Java."""
     frame = error.__traceback__
     while frame is not None:
         if frame.tb_frame.f_globals.get("__name__", "").startswith("py4j"):
@@ -78,7 +78,7 @@ def _is_from_py4j(error: BaseException) -> bool:
 
 
 def _reason(message: str) -> str:
-    """Return the innermost cause that a message of Spark names and the one around it, or its first line."""
+    """Return the innermost cause in a message of Spark with the one around it, or the first line of the message."""
     causes = _CAUSE.findall(message) or _OF_TASK.findall(message)[-1:]
     if not causes:
         return message.strip().partition("\n")[0]
@@ -104,19 +104,19 @@ def temporary_directory(spark: SparkSession) -> str:
 
 
 class Stages:
-    """The finished stages of a run, in a directory that driver and workers see under one name.
+    """The finished stages of a run, in a directory that the driver and the workers see under one name.
 
     Parameters
     ----------
     spark : SparkSession
-        Classic or Connect.
+        A classic or Connect session.
     directory : str
-        A path or URL that Spark writes to.
+        A path or URL that Spark can write to.
 
     Notes
     -----
-    A stage counts as finished from the moment that its mark beside it stands, which is one file that is renamed into
-    place after all data are. Two runs must not share a directory at one time.
+    A stage is finished once the marker next to it exists, which is written after all data. Two runs must not use one
+    directory at the same time.
     """
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
@@ -125,12 +125,12 @@ class Stages:
         self.num_made = 0
 
     def check_identity(self, identity: Mapping[str, Any]) -> None:
-        """Claim the directory for a run, or go on with the one in it.
+        """Claim the directory for a run, or continue the run in it.
 
         Raises
         ------
         RecipeMismatch
-            If it holds stages of another run, naming the fields that differ.
+            If it contains stages of another run. The error names the fields that differ.
         """
         found = self.facts(_IDENTITY)
         if found is None:
@@ -150,16 +150,16 @@ class Stages:
         make: Callable[[], DataFrame],
         describe: Callable[[DataFrame], Mapping[str, Any]] | None = None,
     ) -> tuple[DataFrame, dict[str, Any]]:
-        """Return what a stage holds, and its facts; where it is not finished it is made first.
+        """Return the rows of a stage and its facts. If the stage is not finished, write it first.
 
         Parameters
         ----------
         name : str
-            The stage.
+            Name of the stage.
         make : callable
             Returns its rows.
         describe : callable, optional
-            Returns facts about the rows as they were written, JSON values; it may refuse them by raising.
+            Returns facts about the written rows, as JSON values. It may raise an error to reject them.
         """
         facts = self.facts(name)
         if facts is None:
@@ -174,16 +174,16 @@ class Stages:
         write: Callable[[Callable[[Any], None]], Mapping[str, Any]],
         empty: Any,  # noqa: ANN401
     ) -> tuple[DataFrame, dict[str, Any]]:
-        """Return what a stage holds that the driver writes table by table, and its facts.
+        """Return the rows and the facts of a stage that the driver writes table by table.
 
         Parameters
         ----------
         name : str
-            The stage.
+            Name of the stage.
         write : callable
-            Is given a function that takes Arrow tables; returns the facts.
+            Called with a function that takes Arrow tables; returns the facts.
         empty : pyarrow.Table
-            A table without rows, of the columns that all have.
+            A table without rows, with the columns of all tables.
         """
         import pyarrow
 
@@ -210,13 +210,13 @@ class Stages:
         return self.spark.read.parquet(self._path(name)), facts
 
     def of_table(self, table: Any) -> DataFrame:  # noqa: ANN401 - PyArrow has no types
-        """Return an Arrow table of numbers and truth values, which may be empty, as a DataFrame."""
-        # Named, since Connect infers no types where there are no rows.
+        """Return an Arrow table of numbers and booleans, which may be empty, as a DataFrame."""
+        # Explicit types, since Connect infers none without rows.
         fields = [StructField(field.name, _TYPES[str(field.type)]) for field in table.schema]
         return self.spark.createDataFrame(table, schema=StructType(fields))
 
     def facts(self, name: str) -> dict[str, Any] | None:
-        """Return the facts of a finished stage; None while it is not."""
+        """Return the facts of a finished stage, or None if it is not finished."""
         lines = self._text(f"{name}.done")
         if not lines:
             return None
@@ -227,20 +227,20 @@ class Stages:
         return facts
 
     def mark(self, name: str, facts: Mapping[str, Any]) -> None:
-        """Write the mark of a finished stage."""
+        """Write the marker of a finished stage."""
         self.write_lines(f"{name}.done", [json.dumps(facts)])
 
     def write_lines(self, name: str, lines: Sequence[str]) -> None:
-        """Write lines as a directory of text."""
+        """Write lines as a text directory."""
         frame = self.spark.createDataFrame([(line,) for line in lines], "value string").coalesce(1)
         frame.write.mode("overwrite").text(self._path(name))
 
     def has_lines(self, name: str) -> bool:
-        """Return whether a directory of text was written."""
+        """Return whether a text directory exists and has lines."""
         return bool(self._text(name))
 
     def _text(self, name: str) -> list[str]:
-        """Return the lines of a directory of text; none where there is no such directory."""
+        """Return the lines of a text directory, or an empty list if it does not exist."""
         try:
             return [row.value for row in self.spark.read.text(self._path(name)).collect()]
         except AnalysisException as error:

@@ -1,8 +1,8 @@
-"""What this client had acknowledged, so that it can name what a server that went back in time has lost.
+"""The acknowledged writes of a client, so that it can name the writes that a rolled-back server has lost.
 
-The history of a server is a chain of marks: each commit and removal replaces the mark by one made from the one before
-and from the client's random name and counter. A writer proves the mark that it decided on, a reader the one that it
-began with. So other documents in the same rows are never mistaken for those that were seen.
+The history of a server is a chain of marks: each commit and removal replaces the mark with one derived from the
+previous mark and from the client's random name and counter. A writer proves the mark that its decision is based on, a
+reader the mark that its read began with. So other documents in the same rows are never mistaken for those read before.
 """
 
 import threading
@@ -11,22 +11,22 @@ from typing import NamedTuple
 
 from likewise.errors import LostWrites
 
-# Ids that a client remembers; of older writes it can only report that they are lost.
+# Maximum number of ids that a client remembers. It can report that older writes are lost, but not their ids.
 MAX_IDS = 50_000
 
 
 class Expected(NamedTuple):
-    """What a reply must at least know of this client: its write `counter`, counted since the `era` began."""
+    """The least `counter` of this client's writes that a reply must contain, valid in one `era`."""
 
     era: int
     counter: int
 
 
 class Acknowledged:
-    """The last acknowledged writes of one client, by their counters; threads may share it.
+    """The last acknowledged writes of one client, by their counters. Thread-safe.
 
-    The server stores the counter of a client's last write with that write. A counter lower than an acknowledged one is
-    proof that the server went back in time, and every write above it is lost.
+    The server stores the counter of a client's last write with that write. A counter lower than an acknowledged one
+    proves that the server was rolled back, and that every write above it is lost.
     """
 
     def __init__(self) -> None:
@@ -40,12 +40,12 @@ class Acknowledged:
 
     @property
     def expected(self) -> Expected:
-        """What a reply to a question asked from now on must know."""
+        """The state that the reply to a later request must contain."""
         with self._lock:
             return Expected(self._era, self._counter)
 
     def add(self, counter: int, added: list[str], removed: str | None = None) -> None:
-        """Note an acknowledged write: the ids of a batch, or the id of a removal."""
+        """Record an acknowledged write: the ids of a batch, or the id of a removal."""
         with self._lock:
             self._counter = counter
             self._writes.append((counter, added, removed))
@@ -55,12 +55,12 @@ class Acknowledged:
                 self._num_ids -= max(1, len(ids))
 
     def check(self, place: str, slot: bytes, expected: Expected) -> None:
-        """Compare what the server remembers of this client with what it must know.
+        """Check that the server's record of this client (`slot`) contains the expected writes.
 
         Raises
         ------
         LostWrites
-            Once for each time that the server went back: the writes are not acknowledged any more afterwards.
+            Once for each rollback of the server: afterwards, the lost writes do not count as acknowledged.
         """
         counter, second = (int(slot.split(b":")[0]), int(slot.split(b":")[2])) if slot else (0, None)
         if counter >= expected.counter:

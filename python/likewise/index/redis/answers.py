@@ -17,7 +17,7 @@ def verdicts_of(
     seq: NDArray[np.int64] | None = None,
     added: NDArray[np.bool_] | None = None,
 ) -> Verdicts:
-    """Return verdicts by the ids of the kept documents (None where new) and the distances to them."""
+    """Return verdicts from the ids of the kept documents (None for new documents) and the distances to them."""
     is_new = np.array([kept_id is None for kept_id in kept_ids], bool)
     return Verdicts(
         is_new=is_new,
@@ -32,7 +32,7 @@ def verdicts_of(
 
 
 def document_of(record: Record, kept_id: str | None, bits: int) -> Document:
-    """Return what is said of a stored document; `kept_id` is that of its leader, None where it is kept itself."""
+    """Return a stored document with its verdict; `kept_id` is the id of its leader, None if it is kept itself."""
     is_new = kept_id is None
     return Document(
         record.doc_id,

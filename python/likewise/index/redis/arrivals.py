@@ -1,4 +1,4 @@
-"""Documents that arrive: sketched, with what decides on them."""
+"""Arriving documents: their sketches and the other data that decisions need."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -29,9 +29,9 @@ class Arrivals:
     is_empty : ndarray, bool
         Empty documents.
     sets : list of (ShortSet or None)
-        Feature sets of those with so few features that they are looked at.
+        Feature sets of documents with so few features that these are compared, too.
     digests : ndarray, uint32, optional
-        Of the texts: with equal fingerprints enough to tell them apart; None where sketches were given.
+        Hashes of the texts, to distinguish texts with equal fingerprints. None if sketches were given.
     """
 
     raw: NDArray[np.uint8]
@@ -50,18 +50,18 @@ class Arrivals:
         return Arrivals(self.raw[which], self.words[which], self.is_empty[which], self.sets[which], digests)
 
     def is_same_text(self, i: int, digest: int | None, fingerprint: bytes) -> bool:
-        """Return whether document `i` is the one with this fingerprint and, where both have one, this digest."""
+        """Return whether document `i` has this fingerprint and, if both have a digest, this digest."""
         is_same = digest is None or self.digests is None or int(self.digests[i]) == digest
         return is_same and bool(self.raw[i].tobytes() == fingerprint)
 
 
 def arrivals_of(documents: Any, recipe: Recipe, layout: Layout, threads: int) -> Arrivals:  # noqa: ANN401
-    """Return documents, sketched: texts of any kind that :func:`likewise.sketch` takes, or Sketches.
+    """Sketch documents: texts of any kind that :func:`likewise.sketch` accepts, or Sketches.
 
     Raises
     ------
     InvalidInput
-        If an entry is not a text, or a sketch is of so few features that its text is needed.
+        If an entry is not a text, or a sketch has so few features that its text is needed.
     RecipeMismatch
         If sketches were made with a different recipe.
     """
@@ -119,7 +119,7 @@ def encoded_ids(ids: list[str]) -> list[bytes]:
     Raises
     ------
     InvalidInput
-        If one is empty, or longer than 1,000 bytes.
+        If an id is empty or longer than 1,000 bytes.
     """
     encoded = []
     for row, doc_id in enumerate(ids):

@@ -1,4 +1,4 @@
-"""The decision on documents in order of arrival, from what was read of the index."""
+"""The decision on documents in order of arrival, from data that was read from the index."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,27 +15,27 @@ from likewise.index.redis.search import Hits, Reader, Record, Records, ShortSet,
 from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 
-# Documents of this batch are rows from here on, behind all of the index.
+# Documents of the current batch are numbered from here, after all rows of the index.
 BATCH = 1 << 40
 _NOBODY = 1 << 62
 
 
 @dataclass(eq=False)
 class Seen:
-    """What was read of the index for some arrivals.
+    """The data read from the index for some arrivals.
 
     Parameters
     ----------
     state : State
-        As of when.
+        State of the index that was read.
     hits : Hits
-        Kept documents within the radius, and those standing for their class at distance 0.
+        Kept documents within the radius, and documents at distance 0 that represent their class.
     records : Records
-        Rows in `hits`, their leaders, and rows of `known`.
+        Records of the rows in `hits`, of their leaders, and of the rows in `known`.
     short_sets : dict of int to ShortSet
-        Features of those that are short.
+        Features of the short documents among them.
     known : dict of int to int
-        Arrivals whose id is there already: number -> row, or `BATCH` + number of the same id earlier in the batch.
+        Arrivals whose id already exists: number -> row, or `BATCH` + number of the same id earlier in the batch.
     """
 
     state: State
@@ -54,12 +54,12 @@ class Seen:
 
 
 def see(reader: Reader, arrivals: Arrivals, ids: list[str] | None, hashes: NDArray[np.uint64] | None) -> Seen:
-    """Read what decides on some arrivals.
+    """Read the data that the decision on some arrivals needs.
 
     Raises
     ------
     InvalidInput
-        If an id stands for another text.
+        If an id exists with a different text.
     """
     texts = np.flatnonzero(~arrivals.is_empty)
     state, hits, buckets = reader.look(np.ascontiguousarray(arrivals.raw[texts]), hashes)
@@ -76,7 +76,7 @@ def see(reader: Reader, arrivals: Arrivals, ids: list[str] | None, hashes: NDArr
 
 
 def add_records(reader: Reader, seen: Seen, records: dict[int, Record]) -> None:
-    """Take records into what was seen, with the leaders they name and the features that may be asked for."""
+    """Add records to `seen`, with the leaders that they name and the features of short documents."""
     seen.records.update(records)
     leaders = {record.leader for record in records.values() if not record.flags & KEPT and has_leader(record)}
     seen.records.update(reader.records(leaders - set(seen.records)))
@@ -86,12 +86,12 @@ def add_records(reader: Reader, seen: Seen, records: dict[int, Record]) -> None:
 def catch_up(
     reader: Reader, seen: Seen, arrivals: Arrivals, encoded: list[bytes], num_rows: int, layout: Layout
 ) -> None:
-    """Take in what was added since, up to `num_rows`: as many documents as a few batches hold.
+    """Add to `seen` the documents that arrived since, up to `num_rows`: about as many as a few batches contain.
 
     Raises
     ------
     InvalidInput
-        If an id stands for another text by now.
+        If an id was meanwhile added with a different text.
     """
     start = seen.state.num_rows
     fixed, ids = reader.added(start, num_rows)
@@ -120,7 +120,7 @@ def catch_up(
 def _join(
     arrivals: Arrivals, layout: Layout, others: NDArray[np.uint64] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return pairs within the radius: arrivals with others, or each with the later ones (later, earlier, distance)."""
+    """Return pairs within the radius: (arrival, other, distance), or (later, earlier, distance) without `others`."""
     texts = np.flatnonzero(~arrivals.is_empty)
     mine = np.ascontiguousarray(arrivals.words[texts]).reshape(-1)
     theirs = None if others is None else (np.ascontiguousarray(others).reshape(-1), None)
@@ -137,7 +137,7 @@ def _join(
 
 
 def candidates_of_ids(buckets: list[bytes | None], hashes: NDArray[np.uint64], state: State) -> dict[int, list[int]]:
-    """Return for each id the rows whose id has the same first 32 bits of its hash."""
+    """Return the rows by number of the id, for ids that share the low 32 bits of their hash."""
     parts = [bucket or b"" for bucket in buckets]
     counts = np.fromiter(map(len, parts), np.int64, len(parts)) // ID_ENTRY.itemsize
     entries = np.frombuffer(b"".join(parts), ID_ENTRY)
@@ -174,14 +174,14 @@ def _know(seen: Seen, arrivals: Arrivals, i: int, row: int) -> None:
 
 
 def _another_text(doc_id: str, row: int) -> InvalidInput:
-    """Return the error of the index in a directory."""
+    """Return the same error as the index in a directory."""
     name = json.dumps(doc_id, ensure_ascii=False)
     reason = "already exists with a different text; remove it first, or use another id"
     return InvalidInput(f"the id {name} {reason}", row=row)
 
 
 class Evidence(NamedTuple):
-    """The kept document that speaks against one (a row, or `BATCH` + number), and whether that one collapses."""
+    """The kept document that a document matches (a row, or `BATCH` + number), and whether the document collapses."""
 
     leader: int
     distance: int
@@ -198,16 +198,17 @@ class Decision:
     recipe : Recipe
     layout : Layout
     alone : bool
-        Each is decided as if it were the only one, as a check does; else as if each were added in turn.
+        Whether to decide each document as if it were the only one, as a check does. Otherwise, each counts as added
+        before the next one is decided.
 
     Attributes
     ----------
     leader : ndarray of shape (n,), int64
-        Row of the kept document, `BATCH` + number for one of this batch, -1 where new.
+        Row of the kept document, `BATCH` + number if it is in this batch, -1 for a new document.
     distance : ndarray of shape (n,), int64
-        To that one.
+        Distance to the kept document.
     flags : ndarray of shape (n,), uint8
-        As a record holds them.
+        Flags as in a record.
     """
 
     def __init__(self, arrivals: Arrivals, seen: Seen, recipe: Recipe, layout: Layout, *, alone: bool = False) -> None:
@@ -242,7 +243,7 @@ class Decision:
         return self._of_class(i, near) or self._best(i, near)
 
     def _near(self, i: int) -> list[tuple[int, int]]:
-        """Return (distance, row) of all that stand near document `i`, best first."""
+        """Return (distance, row) of the documents near document `i` that represent their class, best first."""
         old = slice(self._hit_starts[i], self._hit_starts[i + 1])
         near = list(zip(self._seen.hits.distance[old].tolist(), self._seen.hits.row[old].tolist(), strict=True))
         start, stop = self._pair_starts[i], self._pair_starts[i + 1]
@@ -261,7 +262,7 @@ class Decision:
         return self._arrivals.sets[row - BATCH] if row >= BATCH else self._seen.short_sets.get(row)
 
     def _of_class(self, i: int, near: list[tuple[int, int]]) -> Evidence | None:
-        """Return what the one that stands for the document's class says: it collapses into that one."""
+        """Return the evidence of the document that represents the class of document `i`, which collapses into it."""
         mine = self._arrivals.sets[i]
         taken = None
         for distance, row in near:
@@ -276,12 +277,12 @@ class Decision:
                     continue
             if flags & KEPT:
                 return Evidence(row, 0)
-            # Several stand for a class only after removals; one whose leader was forgotten says nothing any more.
+            # Several documents represent a class only after removals. One whose leader has expired has no evidence.
             taken = taken or self._taken_from(row)
         return taken
 
     def _taken_from(self, row: int) -> Evidence | None:
-        """Return the evidence against a removed document, as that against one that collapses into it."""
+        """Return the evidence of a duplicate, which applies to a document that collapses into it."""
         if row >= BATCH:
             return Evidence(int(self.leader[row - BATCH]), int(self.distance[row - BATCH]))
         record = self._seen.records[row]
@@ -301,7 +302,7 @@ class Decision:
         return are_alike(mine, self._set_of(row), is_short=bool(self._flags_of(row) & SHORT), near=self._method)
 
     def nearest(self, i: int, k: int) -> list[tuple[int, int, bool]]:
-        """Return the `k` kept documents of the index nearest to `i`: (distance, row, whether they match), in order."""
+        """Return the `k` nearest kept documents of the index as (distance, row, whether they match), in order."""
         if self._arrivals.is_empty[i]:
             return [] if self._first_empty is None else [(0, self._first_empty, True)]
         kept = [(d, row) for d, row in self._near(i) if self._flags_of(row) & KEPT][:k]
@@ -309,9 +310,9 @@ class Decision:
 
 
 def are_alike(mine: ShortSet | None, theirs: ShortSet | None, *, is_short: bool, near: SimHashDistance) -> bool:
-    """Return whether two documents within the radius match: Jaccard of the features where either has under 64.
+    """Return whether two documents within the radius match: by the Jaccard similarity if either has under 64 features.
 
-    A document that is not short has so many features that it cannot reach the threshold with one of under 64.
+    A document that is not short has too many features to reach the threshold with a document of under 64.
     """
     if mine is None and not is_short:
         return True

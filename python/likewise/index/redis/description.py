@@ -1,4 +1,4 @@
-"""What an index is: recipe, layout, age limit, identity; kept on the server and checked when it is opened."""
+"""The description of an index: recipe, layout, age limit, identity; stored on the server and checked on opening."""
 
 import secrets
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ _COMPANIONS = b"companions"
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What an index is.
+    """The description of an index.
 
     Parameters
     ----------
     recipe : Recipe
-        What decides, resolved.
+        The resolved recipe.
     layout : Layout
-        Where everything stands.
+        Layout of the keys.
     ttl_s : int, optional
-        Age at which documents are forgotten.
+        Age in seconds at which documents expire.
     identity : bytes
-        Drawn when the index was made.
+        Random value, drawn when the index was created.
     """
 
     recipe: Recipe
@@ -42,16 +42,16 @@ class Description:
 def open_description(
     server: Server, recipe: Recipe | None, layout: str | None, ttl: int | None, *, create: bool
 ) -> Description:
-    """Return the description of the index on the server, which is made where there is none.
+    """Return the description of the index on the server. If there is none, create it.
 
     Raises
     ------
     RecipeMismatch, InvalidParameter
-        If what is given is not what is there, or the recipe is not served.
+        If an argument does not match the existing index, or the recipe is not supported.
     InvalidInput
-        If there is no index and none may be made.
+        If there is no index, and no recipe is given or `create` is False.
     StoreError
-        If it is of another format.
+        If the keys are not an index, or it has another format.
     """
     server.check()
     if ttl is not None:
@@ -66,11 +66,11 @@ def open_description(
         recipe = check_served(recipe)
         chosen = layout_of(recipe, _DEFAULT_LAYOUT if layout is None else layout)
         server.set_layout(chosen)
-        # Before there is an index, so that there is none without them; by identity, since another client may be first.
+        # Written first, so that no index lacks them, and named by content, since another client may create the index.
         for name, content in companions_of(recipe).items():
             server.call("HSET", server.prefix + _COMPANIONS, _companion(name, recipe), content)
         stored = server.run("create", *_fields(recipe, chosen, ttl))
-        # Another client may have been first: what is there counts.
+        # Another client may have created the index first: its description applies.
         stored = dict(zip(stored[::2], stored[1::2], strict=True))
     return _checked(server, {k.decode(): v for k, v in stored.items()}, recipe, layout, ttl)
 
@@ -81,7 +81,7 @@ def check_served(recipe: Recipe) -> Recipe:
     Raises
     ------
     InvalidParameter
-        If an index on a server does not serve it.
+        If an index on a server does not support it.
     """
     if not recipe.is_distance_only:
         raise InvalidParameter(
@@ -91,12 +91,12 @@ def check_served(recipe: Recipe) -> Recipe:
 
 
 def _companion(name: str, recipe: Recipe) -> str:
-    """Return under which name something stands that a recipe reads beside its fields."""
+    """Return the field name of a companion: data that a recipe reads in addition to its fields."""
     return f"{name}:{getattr(recipe, f'{name}_id')}"
 
 
 def _with_companions(server: Server, recipe: Recipe) -> Recipe:
-    """Return a recipe with its weight table and lists of words, as the one who made the index gave them."""
+    """Return a recipe with the weight table and word lists that were given when the index was created."""
     names = [name for name in NAMES if getattr(recipe, f"{name}_id") is not None]
     if not names:
         return recipe

@@ -380,8 +380,8 @@ class RedisIndex:
                         tuple((member.doc_id, records[row].doc_id) for member, row, _ in moved),
                     )
 
-    def erase(self, ids: Any) -> NoReturn:  # noqa: ANN401 - as of an index in a directory
-        """Raise StoreError: a client cannot erase documents from the files of a server."""
+    def erase(self, ids: Any) -> NoReturn:  # noqa: ANN401 - as for an index in a directory
+        """Raise StoreError, because a client cannot erase documents from the files of a server."""
         raise StoreError(NOT_ON_A_SERVER)
 
     @property

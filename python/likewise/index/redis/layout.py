@@ -1,8 +1,8 @@
-"""How is everything laid out on the server? The prefix of keys, bytes of records, entries of buckets.
+"""The layout of an index on the server: prefix of keys, bytes of records, entries of buckets.
 
-Records, ids and blocks are packed strings in some thousands of keys, since a key of its own would cost a document 60
-bytes or more. Links between a kept document and its duplicates are in the records, so groups need no keys. All keys of
-an index share a hash tag: a script cannot span nodes of a cluster, so an index lives on one.
+Records, ids and blocks are packed strings in a limited number of keys, since a key per document would cost 60 bytes or
+more. Links between a kept document and its duplicates are in the records, so groups need no keys. All keys of
+an index share a hash tag: a script cannot span nodes of a cluster, so an index is on one node.
 """
 
 from dataclasses import dataclass
@@ -16,43 +16,44 @@ from likewise.recipe.methods import SimHashDistance
 from likewise.recipe.recipe import Recipe
 
 FORMAT = 2
-# Records in a chunk, one string of the server: fixed records first, then the ids end to end.
+# Records in a chunk, which is one string on the server: fixed-size records first, then the concatenated ids.
 ROWS_A_CHUNK = 64
-# So that ends of the ids of a chunk fit 16 bits.
+# Small enough that the ends of the ids of a chunk fit in 16 bits.
 MAX_ID_BYTES = 1000
 BLOCK_BITS = 16
 MAX_WITHIN = {"classic": 3, "packed": 7}
 NO_ROW = 0xFFFFFFFF
 MAX_ROWS = NO_ROW - 1
-# An entry of the table of ids, below the first 16 bits of the id's hash.
+# An entry of the id table, whose keys are the low 16 bits of the id's hash; `hash` holds the next 16 bits.
 ID_ENTRY = np.dtype([("hash", "<u2"), ("row", "<u4")])
 NUM_BLOCKS = 4
 
-# What a document is: one byte of its record. The scripts know the same numbers (common.lua).
+# Flags of a document, one byte of its record; the scripts have the same values (common.lua). A document that STANDS
+# represents its class.
 KEPT, STANDS, SHORT, EMPTY, GONE, HAS_DIGEST = 1, 2, 4, 8, 16, 32
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """How fingerprints of one width are laid out for one radius.
+    """Layout of fingerprints of one width for one radius.
 
     Parameters
     ----------
     kind : {"classic", "packed"}
-        Sorted sets of fingerprints scored by their ones, or packed strings of fingerprints and rows.
+        Sorted sets of fingerprints scored by their number of ones, or packed strings of fingerprints and rows.
     bits, within : int
-        Width and radius.
+        Width and radius, in bits.
 
     Attributes
     ----------
     num_bytes : int
         Bytes of a fingerprint.
     blocks : tuple of int
-        First byte of each block of 16 bits; two fingerprints within the radius are near in one of them.
+        First byte of each block of 16 bits. Two fingerprints within the radius are near in at least one block.
     probes : tuple of ndarray, uint16
-        For each block the masks of bits to flip: all of at most the block's radius.
+        The masks of bits to flip for each block: all masks with at most as many ones as the block's radius.
     record : dtype
-        A document's record.
+        Record of a document.
     entry_bytes : int
         Bytes of an entry of a packed bucket: the fingerprint without the block, then the row.
     """
@@ -73,7 +74,7 @@ class Layout:
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes of a chunk in front of its ids."""
+        """Bytes of a chunk before its ids."""
         return ROWS_A_CHUNK * self.record.itemsize
 
     def fingerprint_bytes(self, words: NDArray[np.uint64]) -> NDArray[np.uint8]:
@@ -95,13 +96,13 @@ class Layout:
 def layout_of(recipe: Recipe, kind: str) -> Layout:
     """Return the layout for a Hamming-only recipe.
 
-    Two fingerprints within k bits, of b disjoint blocks with radii r that satisfy sum(r + 1) >= k + 1, are within its
-    radius in one of the blocks, or else they would differ in k + 1 bits.
+    If disjoint blocks have radii r with sum(r + 1) >= k + 1, two fingerprints within k bits are within the radius of
+    at least one block: otherwise they would differ in k + 1 bits.
 
     Raises
     ------
     InvalidParameter
-        If the layout does not exist, or does not serve this radius or width.
+        If the layout does not exist, or does not support this radius or width.
     """
     if kind not in MAX_WITHIN:
         raise InvalidParameter("layout", f"{kind!r} is not one of {', '.join(map(repr, MAX_WITHIN))}")
@@ -123,13 +124,13 @@ def layout_of(recipe: Recipe, kind: str) -> Layout:
     record = np.dtype(
         [
             ("fingerprint", "u1", num_bytes),
-            ("leader", "<u4"),  # of a kept document: its newest member
+            ("leader", "<u4"),  # for a kept document: its newest member
             ("previous", "<u4"),  # the next older member of the same leader
             ("digest", "<u4"),
             ("end", "<u2"),
             ("flags", "u1"),
             ("distance", "u1"),
-            ("arrival_s", "<u4"),  # never falls from row to row
+            ("arrival_s", "<u4"),  # never decreases from row to row
         ]
     )
     return Layout(
@@ -138,7 +139,7 @@ def layout_of(recipe: Recipe, kind: str) -> Layout:
 
 
 def _masks(radius: int) -> NDArray[np.uint16]:
-    """Return all masks of at most `radius` of 16 bits; none for radius -1."""
+    """Return all 16-bit masks with at most `radius` ones, or none for radius -1."""
     masks = [
         sum(1 << bit for bit in bits) for num in range(radius + 1) for bits in combinations(range(BLOCK_BITS), num)
     ]
@@ -146,12 +147,12 @@ def _masks(radius: int) -> NDArray[np.uint16]:
 
 
 def prefix_bytes(prefix: str) -> bytes:
-    """Return what all keys of an index begin with: in braces, so that a cluster keeps them on one node.
+    """Return the common beginning of all keys of an index, in braces, so that a cluster keeps them on one node.
 
     Raises
     ------
     InvalidParameter
-        If the prefix holds a brace, is empty or longer than 100 bytes.
+        If the prefix contains a brace, is empty, or is longer than 100 bytes.
     """
     encoded = prefix.encode("utf-8", "surrogatepass") if isinstance(prefix, str) else b""
     if not 1 <= len(encoded) <= 100 or b"{" in encoded or b"}" in encoded:

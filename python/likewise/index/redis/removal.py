@@ -1,4 +1,4 @@
-"""Removal: a document is removed, and its duplicates are decided again."""
+"""Removal of a document, whose duplicates are decided again."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ _AT_ONCE = 1000
 def decide_members(
     reader: Reader, recipe: Recipe, layout: Layout, state: State, gone: Record, hold: Callable[[], None]
 ) -> tuple[list[tuple[Record, int, int]], list[Record], dict[int, Record]]:
-    """Decide the members of a document that goes, in order of arrival; one that is not kept has none.
+    """Decide the members of a removed document again, in order of arrival. A document that is not kept has none.
 
     Parameters
     ----------
@@ -26,20 +26,20 @@ def decide_members(
     recipe : Recipe
     layout : Layout
     state : State
-        Under the lock.
+        State read under the lock.
     gone : Record
-        The document.
+        The removed document.
     hold : callable
-        Called now and then, to keep the lock.
+        Called before each part of the members, to keep the lock.
 
     Returns
     -------
     moved : list of (Record, int, int)
         Member, row of its new leader, distance.
     promoted : list of Record
-        Members that no kept document matches.
+        Members that match no kept document.
     records : dict of int to Record
-        Those and the new leaders.
+        Records of the members and of kept documents near them, which include the new leaders.
     """
     leader = gone.row
     method = recipe.method_as(SimHashDistance)
@@ -88,7 +88,7 @@ def decide_members(
 
 
 def _near_promoted(member: Record, promoted: list[Record], layout: Layout) -> list[tuple[int, int]]:
-    """Return (distance, row) of documents promoted before that lie within the radius; empty ones only of empty ones."""
+    """Return (distance, row) of earlier promoted documents in the radius; empty documents match only empty ones."""
     alike = [record for record in promoted if record.flags & EMPTY == member.flags & EMPTY]
     if not alike:
         return []
@@ -98,7 +98,7 @@ def _near_promoted(member: Record, promoted: list[Record], layout: Layout) -> li
 
 
 def removal_columns(moved: list[tuple[Record, int, int]], promoted: list[Record], doc_id: bytes) -> tuple[bytes, ...]:
-    """Return the columns of a removal, as remove.lua takes them."""
+    """Return the columns of a removal, as remove.lua expects them."""
     hashes = np.asarray(_native.Texts.from_list([doc_id.decode("utf-8", "surrogatepass")]).hashes(0))
     return (
         np.array([member.row for member, _, _ in moved], "<u4").tobytes(),

@@ -1,4 +1,4 @@
-"""Reading: documents of the index within the radius of some fingerprints, and what is known of them."""
+"""Reading: documents of the index within the radius of some fingerprints, and their records."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,17 +11,17 @@ from likewise.index.redis.acknowledged import Acknowledged, Expected
 from likewise.index.redis.layout import HAS_DIGEST, NO_ROW, ROWS_A_CHUNK, SHORT, Layout
 from likewise.index.redis.server import Server
 
-# Keys asked for at once: their replies are held in memory.
+# Keys requested at once, whose replies are held in memory.
 _KEYS_AT_ONCE = 16384
-# Bytes in front of the features of a short document: the digest of its weighted set.
+# Bytes before the features of a short document: the digest of its weighted set.
 _SET_DIGEST_BYTES = 16
 
 
 class State(NamedTuple):
-    """What a decision is made on: rows below `num_rows`, as of the removal `epoch`, those from `watermark` on.
+    """The state that a decision is based on: the rows from `watermark` up to `num_rows`, at a removal `epoch`.
 
-    `num_kept` are all that were ever kept, less those removed; expired ones count on. `mark` identifies the whole
-    history of writes up to this state, `steps` of them.
+    `num_kept` counts kept documents, including expired ones but not removed ones. `mark` identifies the history of all
+    writes up to this state, `steps` is their number.
     """
 
     num_rows: int
@@ -34,7 +34,7 @@ class State(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What is known of a document; `leader` is its newest member where it is kept."""
+    """The record of a document. `leader` of a kept document is its newest member."""
 
     row: int
     doc_id: str
@@ -47,11 +47,11 @@ class Record(NamedTuple):
 
 
 class Unreadable(StoreError):
-    """Documents that others name are not there: the index changed while it was read, or is damaged."""
+    """Referenced documents are missing: the index changed during the read, or is damaged."""
 
 
 class Records(dict[int, Record]):
-    """Records by their rows; one that is not there is an error of the index."""
+    """Records by row. Access to a missing row raises Unreadable."""
 
     def __missing__(self, row: int) -> Record:
         raise Unreadable(
@@ -61,7 +61,7 @@ class Records(dict[int, Record]):
 
 
 class ShortSet(NamedTuple):
-    """The features of a short document: digest of the weighted set, features sorted."""
+    """The features of a short document: digest of the weighted set, sorted features."""
 
     digest: bytes
     features: NDArray[np.uint64]
@@ -76,11 +76,11 @@ class Hits:
     query : ndarray, int64
         Number of the fingerprint.
     row : ndarray, int64
-        The document.
+        Row of the document.
     distance : ndarray, int64
         Hamming distance.
     is_kept : ndarray, bool
-        Whether it is kept; else it stands for its class, at distance 0.
+        Whether the document is kept. Otherwise it represents its class, at distance 0.
     """
 
     query: NDArray[np.int64]
@@ -90,7 +90,7 @@ class Hits:
 
     @staticmethod
     def joined(parts: "list[Hits]") -> "Hits":
-        """Return the hits of several parts, each once."""
+        """Return the distinct hits of several parts."""
         parts = [part for part in parts if len(part.query)] or parts[:1]
         query, row, distance, is_kept = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("query", "row", "distance", "is_kept")
@@ -99,7 +99,7 @@ class Hits:
         return Hits(query[first], row[first], distance[first], is_kept[first])
 
 
-# The mask that flips nothing.
+# The mask that flips no bit.
 _ITSELF = np.zeros(1, np.uint16)
 NO_HITS = Hits(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))
 
@@ -112,13 +112,13 @@ class Reader:
     server : Server
     layout : Layout
     identity : bytes
-        Of the index; another one under the same prefix is refused.
+        Identity of the index. Another index under the same prefix is rejected.
     name : bytes
-        Of this client, under which the server remembers its last write.
+        Name of this client, under which the server stores the client's last write.
     acknowledged : Acknowledged
-        Its last writes, compared with what the server remembers whenever a state is read.
+        The client's last writes, compared with the server's record whenever a state is read.
     now_s : int, optional
-        The time, in place of the server's clock.
+        The time in seconds, instead of the server's clock.
     """
 
     def __init__(
@@ -136,11 +136,11 @@ class Reader:
 
     @property
     def now(self) -> str:
-        """The time as scripts take it: empty for the server's clock."""
+        """The time as scripts expect it: empty for the server's clock."""
         return "" if self.now_s is None else str(self.now_s)
 
     def begin(self) -> State:
-        """Return the state now.
+        """Return the current state.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class Reader:
         return self.follow(None)[0]
 
     def follow(self, before: State | None) -> tuple[State, bool]:
-        """Return the state now, and whether the server's history went through a state read before."""
+        """Return the current state, and whether the server's history contains a state that was read before."""
         self._server.check_now_and_then()
         expected = self._acknowledged.expected
         reply = self._server.run(*self._question(before))
@@ -172,9 +172,9 @@ class Reader:
     def look(
         self, raw: NDArray[np.uint8], hashes: NDArray[np.uint64] | None, state: State | None = None
     ) -> tuple[State, Hits, list[bytes | None]]:
-        """Return the state, what is near the fingerprints, and the buckets of the ids by their hashes.
+        """Return the state, the documents near the fingerprints, and the buckets of the hashed ids.
 
-        The state is read first: what was added later is left out, and whoever removes meanwhile changes the epoch.
+        The state is read first: documents that are added later are left out, and a removal meanwhile changes the epoch.
         """
         asks_ids = hashes is not None and len(hashes) > 0
         expected = self._acknowledged.expected
@@ -185,7 +185,7 @@ class Reader:
         if hashes is not None and asks_ids:
             head, packed = self._server.prefix + b"i", hashes.tobytes()
             first.append(("MGET", *(head + packed[i : i + 2] for i in range(0, len(packed), 8))))
-        # What is asked first goes with the first part: one trip to the server for a small batch.
+        # The first requests are sent with the first part: one round trip to the server for a small batch.
         a_fingerprint = 1 + (
             len(self._layout.blocks) if self._layout.is_classic else sum(map(len, self._layout.probes))
         )
@@ -208,7 +208,7 @@ class Reader:
         return state, Hits.joined(parts), buckets
 
     def _questions(self, raw: NDArray[np.uint8]) -> list[tuple[Any, ...]]:
-        """Return the commands that ask for all that may be near."""
+        """Return the commands that read all documents that may be near."""
         layout = self._layout
         if not len(raw):
             return []
@@ -229,7 +229,7 @@ class Reader:
         return commands
 
     def _answers(self, raw: NDArray[np.uint8], replies: list[Any]) -> Hits:
-        """Return what is near by the replies to these questions."""
+        """Return the documents near the fingerprints, from the replies to :meth:`_questions`."""
         if not len(raw):
             return NO_HITS
         parts = [self._entries(replies[0], raw, 0, _ITSELF, 0, is_kept=False)]
@@ -242,7 +242,7 @@ class Reader:
         return Hits.joined(parts)
 
     def tables(self, raw: NDArray[np.uint8], rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return for kept rows and each block whether the block's table holds the row: of shape (n, blocks)."""
+        """Return whether each block's table contains each kept row, of shape (n, blocks)."""
         holds = np.zeros((len(raw), len(self._layout.blocks)), bool)
         for block in range(len(self._layout.blocks)):
             if self._layout.is_classic:
@@ -273,14 +273,14 @@ class Reader:
         *,
         is_kept: bool,
     ) -> Hits:
-        """Return the entries of packed buckets, one per fingerprint and mask, that are within a distance."""
+        """Return the entries within a distance from packed buckets, one bucket per fingerprint and mask."""
         length = self._layout.entry_bytes
         parts = [bucket or b"" for bucket in buckets]
         counts = np.fromiter(map(len, parts), np.int64, len(parts)) // length
         total = int(counts.sum())
         if not total:
             return NO_HITS
-        # A word is read at each 8 bytes of the rest, the last one over the row and beyond the end.
+        # A word is read at each 8 bytes of the rest. The last one may extend over the row and beyond the end.
         packed = np.frombuffer(b"".join([*parts, bytes(8)]), np.uint8)
         rest_bytes = length - 4
         mine = self._layout.without_block(raw, block)
@@ -301,7 +301,7 @@ class Reader:
         return Hits(query[near], rows, distance[near], np.full(len(near), is_kept))
 
     def _rows_of_members(self, raw: NDArray[np.uint8], replies: list[list[bytes]]) -> Hits:
-        """Return the rows of the members of sorted sets that are within the radius."""
+        """Return the rows within the radius from the members of sorted sets."""
         num, num_bytes = len(raw), self._layout.num_bytes
         counts = np.fromiter(map(len, replies), np.int64, len(replies))
         members = b"".join(member for reply in replies for member in reply)
@@ -320,7 +320,7 @@ class Reader:
         return Hits(query[repeated], np.concatenate(each).astype(np.int64), distance[repeated], np.ones(total, bool))
 
     def records(self, rows: "set[int] | range") -> Records:
-        """Return what is known of rows; those whose record expired are left out."""
+        """Return the records of rows, without those that have expired."""
         by_chunk: dict[int, list[int]] = {}
         for row in rows:
             by_chunk.setdefault(row // ROWS_A_CHUNK, []).append(row)
@@ -337,12 +337,12 @@ class Reader:
         return records
 
     def added(self, start: int, stop: int) -> tuple[NDArray[np.void], list[bytes]]:
-        """Return the records of the rows ``start:stop`` as they are, and their ids.
+        """Return the raw records of the rows ``start:stop``, and their ids.
 
         Raises
         ------
         Unreadable
-            If they are not all there.
+            If a record is missing.
         """
         chunks = range(start // ROWS_A_CHUNK, -(-stop // ROWS_A_CHUNK))
         packed = self._server.call("MGET", *(self._server.prefix + b"d%d" % chunk for chunk in chunks))
@@ -377,7 +377,7 @@ class Reader:
         )
 
     def short_sets(self, records: dict[int, Record]) -> dict[int, ShortSet]:
-        """Return the features of those records that are short."""
+        """Return the features of the short documents among some records."""
         rows = [row for row, record in records.items() if record.flags & SHORT]
         if not rows:
             return {}
@@ -385,7 +385,7 @@ class Reader:
         return {row: unpacked_set(packed) for row, packed in zip(rows, found, strict=True) if packed is not None}
 
     def members(self, leader: int, state: State) -> list[int]:
-        """Return the rows that a leader removed and that are there, rising."""
+        """Return the members of a leader that still exist, as ascending rows."""
         packed = self._server.run("members", leader, state.watermark)
         return sorted(np.frombuffer(packed, "<u4").tolist())
 

@@ -1,4 +1,4 @@
-"""The server: commands and scripts with retries, its refusals as Likewise's errors."""
+"""The server: commands and scripts with retries, and its errors as Likewise's errors."""
 
 import functools
 import hashlib
@@ -12,12 +12,12 @@ from likewise.errors import InvalidParameter, MissingExtra, StoreError
 from likewise.index.redis.layout import ROWS_A_CHUNK, Layout
 
 NAMES = ("begin", "commit", "create", "hold", "members", "remove", "trim")
-# Pairs that a commit compares on the server; more are compared by the client, and the server goes on.
+# Pairs that a commit compares on the server. The client compares more than that, so that it does not block the server.
 MAX_PAIRS_ON_SERVER = 1024
-# Writes of which the server keeps what stands for the history up to them, and characters of each.
+# Number of last marks that the server keeps, and characters of a mark. A mark identifies the history up to a write.
 RING = 1024
 MARK = 16
-# Chunks whose time is over that one call takes away.
+# Maximum number of expired chunks that one call deletes.
 MAX_CHUNKS_PURGED = 64
 
 
@@ -55,34 +55,34 @@ except ImportError as error:
 _RETRIES = 4
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
-# Policies that never take away keys without an expiry time of their own, of which an index has none.
+# Policies that evict only keys with an expiry time. No key of an index has one.
 _SAFE_POLICIES = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
 _OLDEST = (6, 0)
-# How long a policy that was read is relied on.
+# Seconds until the policy is read again.
 _POLICY_S = 10.0
 
 
 class Server:
     """A connection pool to one server.
 
-    Every command that goes through it may be sent twice, when a reply was lost: scripts that write know by a counter
-    what they did (refusal() in common.lua).
+    Every command may be sent twice if its reply was lost. Scripts that write recognize repeated calls by a counter
+    (refusal() in common.lua).
 
     Parameters
     ----------
     url : str
         ``redis://``, ``rediss://`` or ``unix://``, also with ``valkey`` in place of ``redis``.
     prefix : bytes
-        What all keys begin with.
+        Common beginning of all keys.
     timeout_s : float
-        How long a connection and a reply may take.
+        Maximum time to wait for a connection and for a reply, in seconds.
     """
 
     def __init__(self, url: str, prefix: bytes, timeout_s: float) -> None:
         if not isinstance(url, str) or "://" not in url:
             raise InvalidParameter("url", f"{url!r} given; expected redis://HOST:PORT/DATABASE")
         scheme, _, rest = url.partition("://")
-        # The client takes any other path for database 0.
+        # The redis client would treat any other path as database 0.
         database = urllib.parse.urlsplit(url).path.strip("/")
         if scheme != "unix" and database and not (database.isascii() and database.isdecimal()):
             raise InvalidParameter("url", f"database {database!r} is not a number; expected redis://HOST:PORT/NUMBER")
@@ -98,18 +98,18 @@ class Server:
             raise InvalidParameter("url", str(error)) from None
         options = self._client.get_connection_kwargs()
         place = options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
-        # Never the URL: it may hold a password.
+        # Never the URL, which may contain a password.
         self.name = f"{place} database {options.get('db') or 0}"
         self.prefix = prefix
         self._scripts: dict[str, tuple[str, str]] = {}
         self._policy_until = 0.0
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._client.close()
 
     def set_layout(self, layout: Layout) -> None:
-        """Say for which layout scripts run from now on."""
+        """Set the layout for which scripts are generated."""
         for name in NAMES:
             source = script(name, layout)
             self._scripts[name] = (hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest(), source)
@@ -120,7 +120,7 @@ class Server:
         Raises
         ------
         StoreError
-            If the server cannot be reached, does not answer in time, or refuses.
+            If the server cannot be reached, does not reply in time, or rejects the command.
         """
         return self._one(command)
 
@@ -132,7 +132,7 @@ class Server:
             return [self._one(commands[0])]
         replies = self._send(commands)
         if any(isinstance(reply, _client.exceptions.NoScriptError) for reply in replies):
-            # Scripts that write are called alone, so that nothing is done twice here.
+            # Scripts that write are called alone, so nothing is written twice here.
             self._load()
             replies = self._send(commands)
         for reply in replies:
@@ -151,7 +151,7 @@ class Server:
         return self._guarded(send)
 
     def run(self, name: str, *arguments: Any) -> Any:  # noqa: ANN401 - what the script returns
-        """Return what a script returns."""
+        """Run a script and return its result."""
         return self._one(self.command(name, *arguments))
 
     def command(self, name: str, *arguments: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of any kind that is sent
@@ -159,12 +159,12 @@ class Server:
         return ("EVALSHA", self._scripts[name][0], 1, self.prefix, *arguments)
 
     def info(self) -> dict[str, Any]:
-        """Return what the server says of itself."""
+        """Return the server's INFO."""
         answer: dict[str, Any] = self._guarded(self._client.info)
         return answer
 
     def check(self) -> None:
-        """Raise StoreError if this server is too old, or would drop keys when it is full."""
+        """Raise StoreError if the server is too old, or may evict keys when it is full."""
         info = self.info()
         version = tuple(int(part) for part in str(info.get("redis_version", "0")).split(".")[:2])
         if version < _OLDEST:
@@ -172,7 +172,7 @@ class Server:
         self._check_policy(info)
 
     def check_now_and_then(self) -> None:
-        """Raise StoreError if the server was told since to drop keys when it is full; asked every few seconds."""
+        """Raise StoreError if the server may evict keys when it is full. Reads the policy every few seconds."""
         if time.monotonic() >= self._policy_until:
             self._check_policy(self._guarded(lambda: self._client.info("memory")))
 
@@ -191,7 +191,7 @@ class Server:
             for command in commands:
                 pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
             replies: list[Any] = pipeline.execute(raise_on_error=False)
-            # A server that is loading its data answers each command so; it is asked again like one that is away.
+            # A server that is loading its data returns this error for each command. Retry as if it were unreachable.
             for reply in replies:
                 if isinstance(reply, _client.exceptions.ConnectionError):
                     raise reply

@@ -1,4 +1,4 @@
-"""Looking after an index on a server: facts, checks, releasing memory, export."""
+"""Maintenance of an index on a server: facts, checks, releasing memory, export."""
 
 import json
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ from likewise.index.redis.server import Server
 
 _AT_ONCE = 16 * ROWS_A_CHUNK
 _KEYS_AT_ONCE = 200
-# Beyond 128 members sets and hashes of the classic layout take four times the memory, unless the server is told.
+# By default, sets and hashes with more than 128 members take four times the memory in the classic layout.
 _CLASSIC_ADVICE = (
     "CONFIG SET zset-max-listpack-entries 1024 and hash-max-listpack-entries 1024, which saves memory past 8,000,000"
 )
 
 
 def num_documents(server: Server, reader: Reader) -> tuple[State, int]:
-    """Return how many documents there are that were neither removed nor forgotten, as of a state."""
+    """Return a state, and its number of documents that are neither removed nor expired."""
     state = reader.begin()
     has_ttl, num_gone = server.call("HMGET", server.prefix + b"meta", "ttl_s", "num_gone")
     if has_ttl is not None:
@@ -41,7 +41,7 @@ def stats(server: Server, reader: Reader, description: Description) -> dict[str,
     facts: dict[str, Any] = {
         "num_documents": max(0, num_documents(server, reader)[1]),
         "num_rows": state.num_rows,
-        # Kept documents that expire are not counted one by one.
+        # The count of kept documents includes expired ones.
         "num_kept": state.num_kept if description.ttl_s is None else None,
         "first_row": state.watermark,
         "recipe_id": description.recipe.recipe_id,
@@ -70,7 +70,7 @@ def ids(reader: Reader) -> Iterator[str]:
 
 
 def export(reader: Reader, layout: Layout, path: Path) -> int:
-    """Write the documents as lines of JSON; return how many."""
+    """Write the documents as JSON Lines and return their number."""
     state = reader.begin()
     newest = _newest(reader, state)
     num = 0
@@ -89,7 +89,7 @@ def export(reader: Reader, layout: Layout, path: Path) -> int:
                 }
                 if not is_kept:
                     similarity = 1.0 - record.distance / layout.bits
-                    # None where the kept one was forgotten, and its record given back.
+                    # None if the kept document has expired and its record was deleted.
                     line |= {"kept_id": None if leader is None else leader.doc_id, "measure": MEASURE}
                     line |= {"similarity": similarity, "distance": record.distance}
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
@@ -99,20 +99,20 @@ def export(reader: Reader, layout: Layout, path: Path) -> int:
 
 
 def _newest(reader: Reader, state: State) -> tuple[str, bytes, int] | None:
-    """Return what identifies the newest document of a state; None where there is none, or its record expired."""
+    """Return values that identify the newest document of a state, or None if there is none or its record expired."""
     record = reader.records({state.num_rows - 1}).get(state.num_rows - 1) if state.num_rows else None
     return None if record is None else (record.doc_id, record.fingerprint, record.arrival_s)
 
 
 def _check_newest(reader: Reader, state: State, newest: tuple[str, bytes, int] | None) -> None:
-    """Raise Unreadable if the server went back in time since: a long read outlasts the marks that the server keeps."""
+    """Raise Unreadable if the server was rolled back since: a long read outlasts the marks that the server keeps."""
     now = _newest(reader, state)
     if now != newest and (now is not None or reader.begin().watermark < state.num_rows):
         raise Unreadable("the server restarted from older data during the read; repeat the call")
 
 
 def compact(server: Server, reader: Reader, layout: Layout) -> int:
-    """Rewrite all packed buckets at their exact size; return how many."""
+    """Rewrite all packed buckets at their exact size and return their number."""
     reader.begin()
     kinds = {b"i": ID_ENTRY.itemsize, b"r": layout.entry_bytes, b"b": layout.entry_bytes}
     if layout.is_classic:
@@ -137,7 +137,7 @@ def _escaped(prefix: bytes) -> bytes:
 
 
 def verify(server: Server, reader: Reader, layout: Layout, *, full: bool) -> tuple[State, list[str]]:
-    """Return what is wrong, as of a state."""
+    """Return a state and the problems found in it."""
     state = reader.begin()
     newest = _newest(reader, state)
     findings: list[str] = []
@@ -154,7 +154,7 @@ def verify(server: Server, reader: Reader, layout: Layout, *, full: bool) -> tup
             f"{counted(state.num_rows - state.watermark, 'document was', 'documents were')} committed, but "
             f"{counted(num_rows, 'has', 'have')} a record"
         )
-    # Expired ones are not counted one by one.
+    # The count of kept documents includes expired ones, so it is compared only if none has expired.
     if not state.watermark and state.num_kept != num_kept:
         findings.append(f"{state.num_kept} kept documents were counted, but there are {num_kept}")
     _check_newest(reader, state, newest)
@@ -181,7 +181,7 @@ def _wrong_leaders(reader: Reader, state: State, records: dict[int, Record]) -> 
 def _wrong_tables(
     server: Server, reader: Reader, layout: Layout, state: State, records: dict[int, Record]
 ) -> list[str]:
-    """Look each document up, as a query would and in every table; removed ones among the members of their leader."""
+    """Look up each document as a query would and in every table, and duplicates among the members of their leader."""
     rows = list(records.values())
     if not rows:
         return []

@@ -1,9 +1,9 @@
-"""Writing: commits that hold only if what they were decided on still holds, and a lock as the last resort.
+"""Writing: commits that apply only if the state they were decided on still holds, and a lock as the last resort.
 
-The client decides and the script commits. A client reads the buckets, decides, and sends documents with what they were
-decided on; the script adds them only if that still holds, or else returns what arrived meanwhile. Deciding in the
-script would be simpler and as exact, but 40 times as expensive for the one thread that all clients share. The lock is
-for a client that was overtaken six times, and for removals, which touch many documents.
+The client decides and the script commits. A client reads the buckets, decides, and sends documents with the state that
+the decision is based on. The script adds them only if that state still holds. Otherwise, it returns the new number of
+rows. Deciding in the script would be simpler and as exact, but 40 times as expensive for the one thread that all
+clients share. The lock is for a client that was overtaken six times, and for removals, which change many documents.
 """
 
 import secrets
@@ -23,20 +23,20 @@ from likewise.index.redis.layout import HAS_DIGEST, NO_ROW, Layout
 from likewise.index.redis.search import Reader, State, Unreadable
 from likewise.index.redis.server import Server
 
-# How long a writer that died may keep others waiting.
+# Longest time that a crashed writer blocks others.
 _LOCK_MS = 10_000
 _LOCK_PATIENCE_S = 30.0
 _PAUSE_S = 0.002
-# Attempts that others may spoil before the lock is taken.
+# Failed attempts, because of other writers, before the lock is taken.
 _FREE_ATTEMPTS = 6
 _NO_TOKEN = b""
 
 
 class Writer:
-    """Writes of one client; one at a time.
+    """The writes of one client, one at a time.
 
-    Every write carries the client's name and a counter, under which the server remembers the last one: a call that is
-    sent again after its reply was lost is told what the first one did.
+    Every write contains the client's name and a counter. The server stores the last one, so a call that is sent again
+    after its reply was lost gets the reply of the first.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ class Writer:
     reader : Reader
     layout : Layout
     identity : bytes
-        Of the index.
+        Identity of the index.
     name : bytes
-        Of this client.
+        Name of this client.
     acknowledged : Acknowledged
-        Where its writes are noted.
+        Records this client's acknowledged writes.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Writer:
         self._one_at_a_time = threading.Lock()
 
     def forget(self) -> None:
-        """Take this client's name off the server."""
+        """Delete this client's name from the server."""
         self._server.call("HDEL", self._server.prefix + b"writers", self._name)
 
     def add(
@@ -71,9 +71,9 @@ class Writer:
         hashes: Any,  # noqa: ANN401 - ndarray of uint64
         recipe: Any,  # noqa: ANN401 - Recipe
     ) -> tuple[Seen, Decision, dict[int, int]]:
-        """Decide and add in one transaction; return what decided, the verdicts, and the rows of those added.
+        """Decide and add documents in one transaction. Return the data read, the decision, and the rows of added ones.
 
-        Where all ids are known the transaction adds nothing; it proves that what was read is of one history.
+        If all ids are known, the transaction adds nothing. It proves that the data read is of one history.
         """
         with self._one_at_a_time, ExitStack() as lock:
             token, num_spoiled, seen, behind = _NO_TOKEN, 0, None, None
@@ -113,7 +113,7 @@ class Writer:
                     token = _NO_TOKEN
 
     def _wait(self) -> None:
-        """Return when nobody holds the lock."""
+        """Wait until no client holds the lock."""
         give_up = time.monotonic() + _LOCK_PATIENCE_S
         while self._server.call("EXISTS", self._server.prefix + b"lock"):
             if time.monotonic() > give_up:
@@ -121,7 +121,7 @@ class Writer:
             time.sleep(_PAUSE_S)
 
     def remove(self, token: bytes, state: State, row: int, doc_id: str, columns: tuple[bytes, ...]) -> bool:
-        """Take a document out, under the lock; return whether the lock and the state still held."""
+        """Remove a document under the lock. Return whether the lock and the state still held."""
         status, _ = self._send("remove", token, state.mark, row, *columns)
         if status not in (b"ok", b"done"):
             return False
@@ -137,23 +137,23 @@ class Writer:
 
     @contextmanager
     def alone(self) -> Iterator[bytes]:
-        """Keep the other threads of this client and all other clients from writing meanwhile."""
+        """Prevent other threads of this client and all other clients from writing."""
         with self._one_at_a_time, self.lock() as token:
             yield token
 
     @contextmanager
     def lock(self) -> Iterator[bytes]:
-        """Keep other clients from writing meanwhile; for 10 seconds, unless :meth:`hold` says more.
+        """Prevent other clients from writing, for 10 seconds unless :meth:`hold` extends the time.
 
         Raises
         ------
         StoreError
-            If others do not give the lock back.
+            If other clients hold the lock for more than 30 seconds.
         """
         token = secrets.token_hex(8).encode()
         key = self._server.prefix + b"lock"
         give_up = time.monotonic() + _LOCK_PATIENCE_S
-        # A lost reply: the second SET finds the first one's token.
+        # If the reply was lost, the second SET fails, and the key has the token of the first.
         while not (
             self._server.call("SET", key, token, "NX", "PX", _LOCK_MS) or self._server.call("GET", key) == token
         ):
@@ -166,12 +166,12 @@ class Writer:
             self._server.run("hold", token, 0)
 
     def hold(self, token: bytes) -> None:
-        """Keep the lock for another 10 seconds, where it was not lost."""
+        """Extend the lock to 10 seconds from now, unless it was lost."""
         self._server.run("hold", token, _LOCK_MS)
 
 
 def _proof(seen: Seen, now: str) -> tuple[Any, ...]:
-    """Return what a commit was decided on, as commit.lua takes it."""
+    """Return the state that a commit was decided on, as commit.lua expects it."""
     state = seen.state
     return state.steps, state.mark, state.num_rows, state.epoch, seen.least_row, now
 
@@ -183,7 +183,7 @@ def _columns(
     encoded: list[bytes],
     hashes: Any,  # noqa: ANN401
 ) -> tuple[bytes, ...]:
-    """Return the columns of the documents to be added, as commit.lua takes them."""
+    """Return the columns of the documents to add, as commit.lua expects them."""
     which = np.array(added, np.int64)
     flags = decision.flags[which]
     digests = np.zeros(len(added), np.uint32)
@@ -192,7 +192,7 @@ def _columns(
         digests = arrivals.digests[which]
     leader = decision.leader[which]
     in_batch = leader >= BATCH
-    # Rows of the batch count among those added.
+    # Leaders of the batch are numbered among the added documents.
     place = np.full(len(arrivals), NO_ROW, np.int64)
     place[which] = np.arange(len(added))
     leader[in_batch] = place[leader[in_batch] - BATCH]

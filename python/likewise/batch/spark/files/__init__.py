@@ -1,1 +1,1 @@
-"""Files on Spark: read by one task each, kept files written by one task each, the evidence by one."""
+"""Files on Spark: one task reads each file, one task writes each kept file, and one task writes the evidence."""

@@ -1,7 +1,7 @@
-"""Spark as the engine of ``likewise dedup``: files in, an output directory as of a local run out.
+"""Spark as the engine of ``likewise dedup``: reads files and writes an output directory like a local run.
 
-Workers read the files and write the evidence and the kept files; the driver holds counts. Groups, and what is annotated
-by them, are written by the driver as in a local run, from documents and verdicts that it gathers.
+Workers read the files and write the evidence and the kept files; the driver holds counts. The driver writes groups and
+annotated copies, as in a local run, from documents and verdicts that it gathers.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from likewise.recipe.text import BYTE_TOKENS
 from likewise.stages.sketch import EMPTY, SHORT
 
 FileRunT = TypeVar("FileRunT", bound="_FileRun")
-# The mark of documents whose ids were compared.
+# Marker of documents whose ids were checked.
 _UNIQUE_IDS = "unique-ids"
 
 
@@ -100,22 +100,22 @@ class SparkEngine:
         *,
         work: Path,
     ) -> Iterator[tuple[Documents, Decision]]:
-        """Return documents without sketches, and the verdicts on them; as :class:`likewise.batch.engine.Engine` says.
+        """Return documents without sketches, and their verdicts (see :class:`likewise.batch.engine.Engine`).
 
         Raises
         ------
         InvalidInput
-            As a local run does.
+            As in a local run.
         InvalidParameter
-            If Spark is not there.
+            If no Spark session can be started.
         EngineFailed
-            If Spark gave up, with its reason.
+            If Spark fails. The error states the reason.
         """
         with self._stages(context, self._place_of_stages(work)) as stages:
             run = self._run(_GatheredRun, stages, sources, recipe, context)
             decision = run.decision()
             for one in sources:
-                # What workers unpacked is theirs; kept lines are copied from what is unpacked here.
+                # Workers unpacked files for themselves; kept lines are copied from the files unpacked here.
                 for _ in one.unpacking(PIECE_BYTES, work):
                     pass
             yield run.gathered, decision
@@ -129,14 +129,14 @@ class SparkEngine:
         work: Path,
         writes_kept: bool,
     ) -> EngineRun:
-        """Decide, let workers write evidence and kept files, and return what was counted.
+        """Decide, let workers write evidence and kept files, and return counts.
 
         Raises
         ------
         InvalidInput
-            As a local run does, and if workers do not see the directory.
+            As in a local run, and if workers do not see the directory.
         InvalidParameter, EngineFailed
-            As :meth:`decided`.
+            As for :meth:`decided`.
         """
         with self._stages(context, self._place_of_stages(work)) as stages:
             run = self._run(_FileRun, stages, sources, recipe, context)
@@ -165,20 +165,20 @@ class SparkEngine:
         sources, recipe, context, writes_kept
             As for :meth:`written`.
         url : str
-            A directory of any file system that Spark writes to.
+            A directory of any file system that Spark can write to.
         overwrite : bool
-            Whether a finished run there is replaced.
+            Whether to replace a finished run there.
         summarize : callable
-            Makes the summary.
+            Returns the summary.
 
         Raises
         ------
         InvalidInput
-            As a local run does, and if there is a finished run.
+            As in a local run, and if the directory contains a finished run.
         InvalidParameter
             If the engine has no checkpoint directory, or kept rows cannot be written as lines.
         EngineFailed
-            If Spark gave up.
+            If Spark fails.
         """
         if self._checkpoint_dir is None:
             raise InvalidParameter("checkpoint_dir", f"output in {url} requires a checkpoint directory")
@@ -200,8 +200,8 @@ class SparkEngine:
 
     @contextmanager
     def _stages(self, context: RunContext, directory: str) -> Iterator[Stages]:
-        """Return where finished stages are saved, once Spark has started."""
-        # Java starts for many seconds, in which nothing else can be told.
+        """Return the store of finished stages, once Spark has started."""
+        # Java takes many seconds to start, during which no other progress can be reported.
         context.progress(Planned((f"Spark on {self._master} is starting; finished stages are saved in {directory}",)))
         with spark_failures(directory):
             with context.timing.wall("starting_spark"):
@@ -241,7 +241,7 @@ class SparkEngine:
 
 @dataclass(frozen=True)
 class _InputFacts:
-    """What is counted of one input: bad rows and lines, its first bad row, offset and length of its first document."""
+    """Counts of one input, its first bad row, and offset and length of its first document."""
 
     num_documents: int
     num_with_id: int
@@ -253,7 +253,7 @@ class _InputFacts:
 
 
 class _FileRun(Run):
-    """A run of files, of which the driver holds counts."""
+    """A run of files, with only counts on the driver."""
 
     def __init__(self, *args: Any, sources: Sequence[Any], rules: RunRules, **options: Any) -> None:  # noqa: ANN401
         self._sources = sources
@@ -261,7 +261,7 @@ class _FileRun(Run):
         super().__init__(*args, **options)
 
     def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
-        """Refuse bad rows and ids that come twice, as a local run does."""
+        """Reject bad rows and duplicate ids, as a local run does."""
         self._frame = frame
         self._facts = self._facts_of_inputs(frame)
         if self._rules.on_error == "fail":
@@ -284,7 +284,7 @@ class _FileRun(Run):
         self._check_ids(documents)
 
     def written(self, work: Path, *, writes_kept: bool) -> EngineRun:
-        """Decide, let workers write, and return what was counted."""
+        """Decide, let workers write, and return counts."""
         removed, counts = self._removed()
         num_written: list[int] = []
 
@@ -298,7 +298,7 @@ class _FileRun(Run):
         return EngineRun(counts, self._input_counts(self._stage("writing", "writing", write)), num_written)
 
     def stored(self, url: str, *, writes_kept: bool) -> EngineRun:
-        """Decide, let Spark write below a URL, and return what was counted."""
+        """Decide, let Spark write below a URL, and return counts."""
         removed, counts = self._removed()
 
         def write() -> dict[int, int]:
@@ -344,7 +344,7 @@ class _FileRun(Run):
         return self.stages.spark.createDataFrame(names, "part int, file string")
 
     def places(self) -> DataFrame:
-        """Return row, doc_id, file, offset and length of each document; documents without an id are ``file:line``."""
+        """Return row, doc_id, file, offset, length of each document; the id of one without an id is ``file:line``."""
         made = F.concat("file", F.lit(":"), (F.col("line") + 1).cast("string"))
         named = self.documents.join(F.broadcast(self._names()), "part")
         doc_id = F.when(F.col("has_id"), F.col("doc_id")).otherwise(made)
@@ -393,7 +393,7 @@ class _FileRun(Run):
                 yield int(row["part"]), _bad(row)
 
     def _check_ids(self, documents: DataFrame) -> None:
-        """Raise InvalidInput, naming both rows, if two documents have the same id; checked once."""
+        """Raise InvalidInput, naming both rows, if two documents have the same id. Finished checks are not repeated."""
         is_checked = self._rules.duplicate_ids != "fail" or not any(facts.num_with_id for facts in self._facts)
         if is_checked or self.stages.facts(_UNIQUE_IDS) is not None:
             return
@@ -409,12 +409,12 @@ class _FileRun(Run):
         self.stages.mark(_UNIQUE_IDS, {})
 
     def _kept_places(self, removed: DataFrame) -> DataFrame:
-        """Return part, offset and length of what kept files hold: kept documents, and bad rows if they are kept."""
+        """Return part, offset and length of the rows of kept files: kept documents, and bad rows if they are kept."""
         places = ("part", "offset", "length")
         kept = self.documents.select("row", *places).join(removed.select("row"), "row", "left_anti").select(*places)
         if self._rules.on_error != "keep":
             return kept
-        # Of the damage of a file there may be no bytes to keep.
+        # A damaged part of a file may have no bytes to keep.
         bad = self._frame.where((F.col("kind") == BAD) & (F.col("length") > 0))
         return kept.union(bad.select(*places))
 
@@ -461,7 +461,7 @@ class _FileRun(Run):
     def _documents_at(
         self, firsts: Sequence[tuple[int, int] | None], bad_rows: list[list[BadRow]] | None = None
     ) -> Documents:
-        """Return the first document of each input that has one, for checks that look at no other."""
+        """Return the first document of each input that has one, for checks that need only this one."""
         is_there = np.array([first is not None for first in firsts], bool)
         offsets, lengths = (np.array([first[side] for first in firsts if first is not None]) for side in (0, 1))
         return _placed(
@@ -487,7 +487,7 @@ class _GatheredRun(_FileRun):
         return self._gathered
 
     def check_documents(self, frame: DataFrame, documents: DataFrame) -> None:
-        """Refuse what a local run refuses, and gather the rest."""
+        """Reject the documents that a local run rejects, and gather the others."""
         super().check_documents(frame, documents)
         bad_rows: list[list[BadRow]] = [[] for _ in self._sources]
         for number, bad in self._bad_rows():
@@ -559,7 +559,7 @@ def _placed(
     lengths: NDArray[np.uint32],
     bad_rows: list[list[BadRow]],
 ) -> Documents:
-    """Return documents of which only the places are known."""
+    """Return documents with only their places."""
     num = len(offsets)
     return Documents(
         sources=sources,
@@ -587,7 +587,7 @@ def _bad(row: Any) -> BadRow:  # noqa: ANN401 - a row of Spark
 
 
 def _stamp(source: Any) -> dict[str, Any]:  # noqa: ANN401 - any file
-    """Return what tells whether a file, and what is read of it, is still the same."""
+    """Return values that change if a file, or the way it is read, changes."""
     stat = source.path.stat()
     return {
         "path": str(source.path),

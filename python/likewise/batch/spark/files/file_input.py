@@ -1,4 +1,4 @@
-"""Files as an input of Spark: each read by one task, by the readers of a local run."""
+"""Files as an input of Spark. One task reads each file, with the readers of a local run."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from likewise.io.tables.columns import number_column, text_column
 
 
 class FileInput:
-    """Files that all workers see under the names that the driver gives them.
+    """Files that all workers see under the same paths as the driver.
 
     Parameters
     ----------
     spark : SparkSession
-        Where they are read.
+        Session that reads them.
     sources : sequence of Source
-        In the order in which their documents count.
+        The files, in the order of their documents.
     stamps : sequence of dict
-        What tells whether a file is still the same.
+        Values that change if a file changes, one for each source.
     fields : tuple of str
-        Further fields that the sources read, since `keep` asks for them.
+        Further fields that the sources read, since `keep` needs them.
     has_bytes : bool
-        Whether documents are bytes and no texts.
+        Whether documents are bytes instead of texts.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class FileInput:
         self._identity = {"inputs": list(stamps)}
 
     def identity(self) -> Mapping[str, Any]:
-        """Return the files, their sizes and times."""
+        """Return the files, with their sizes and modification times."""
         return self._identity
 
     def documents(self) -> DataFrame:
@@ -67,16 +67,16 @@ class FileInput:
         return numbers.repartition(len(self._sources)).mapInArrow(read, schema)
 
     def describe(self, documents: DataFrame) -> dict[str, Any]:
-        """Return where the rows of each file start; files without a document have none."""
+        """Return the first row of each file that has documents."""
         counts = documents.groupBy("part").agg(F.count_if(F.col("kind") == DOCUMENT).alias("num_rows")).collect()
         return starts_of((int(row["part"]), int(row["num_rows"])) for row in counts)
 
     def check_same(self, facts: Mapping[str, Any], directory: str) -> None:
-        """Do nothing: files are told by their sizes and times, which are part of the identity."""
+        """Do nothing, since changed files are recognized by their sizes and times, which are part of the identity."""
 
 
 def _read(batches: Iterator[Any], *, sources: list[Source], fields: list[str], has_bytes: bool) -> Iterator[Any]:
-    """Yield the pieces of the files whose numbers come in; on a worker."""
+    """Yield the pieces of numbered files. Runs on a worker."""
     for batch in batches:
         for number in batch.column("source").to_pylist():
             num_documents = num_lines = 0
@@ -111,8 +111,8 @@ def _rows(
         }
         more = {name: text_column(values) for name, values in zip(fields, piece.fields, strict=True)}
         yield pa.RecordBatch.from_pydict(documents | more)
-    # A tally carries the blank lines of the piece in place of an offset.
-    # A bad row has the lines that it takes in place of a number.
+    # A tally has the number of blank lines of the piece in the column of offsets.
+    # A bad row has its number of lines in the column of numbers.
     others = [*((BAD, row.offset, row.length, row.line + first_line, row.reason, row.num_lines) for row in bad)]
     others.append((TALLY, piece.num_blank, 0, 0, "", -1))
     columns = list(zip(*others, strict=True))

@@ -1,7 +1,7 @@
-"""Outputs that workers write: a kept file in one task each, the evidence in one task.
+"""Outputs that workers write: each kept file in one task, the evidence in one task.
 
-In a directory that workers and driver see under one path, a file gets its name when it is complete, so that a task that
-is tried again does no harm. Everywhere else Spark writes: directories of text or Parquet.
+In a directory that workers and the driver see under one path, a file gets its name when it is complete, so that a task
+can be repeated. Elsewhere, Spark writes directories of text or Parquet.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from likewise.io.source.files import InputFile, Kept
 from likewise.io.tables.columns import number_column
 
 PIECE_BYTES = 1 << 20
-# Of the evidence, written at once.
+# Rows of the evidence that are written at once.
 _ROWS_AT_ONCE = 1 << 18
-# Where files are while they are incomplete, next to where they go.
+# Directory of incomplete files, next to the complete ones.
 _INCOMPLETE = "incomplete"
 _NO_PLACE = -1
 
 
 def write_kept_files(rows: DataFrame, sources: Sequence[InputFile], target: Path) -> list[int]:
-    """Write the kept documents of each input, and return how many rows each got.
+    """Write the kept documents of each input, and return the number of rows of each.
 
     Parameters
     ----------
     rows : DataFrame
-        Columns part (number of the input), offset, length of what is kept.
+        Columns part (number of the input), offset, length of kept rows.
     sources : sequence of InputFile
         The inputs.
     target : Path
-        Directory of the kept files, which is made.
+        Directory of the kept files, which must not exist.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def write_kept_files(rows: DataFrame, sources: Sequence[InputFile], target: Path
 
     Notes
     -----
-    A shuffle of 20 bytes for each kept document. A worker holds 12 bytes for each kept document of one file.
+    Shuffles 20 bytes for each kept document. A worker holds 12 bytes for each kept document of one file.
     """
     target.mkdir()
     work = partial(_write_files, sources=list(sources), target=target)
@@ -72,7 +72,7 @@ def write_kept_files(rows: DataFrame, sources: Sequence[InputFile], target: Path
 
 
 def write_kept_lines(rows: DataFrame, sources: Sequence[LineFile], url: str) -> None:
-    """Let Spark write the kept lines of each input, unpacked, in a directory ``file=NAME`` of its own.
+    """Let Spark write the kept lines of each input, unpacked, to its own directory ``file=NAME``.
 
     Parameters
     ----------
@@ -81,12 +81,12 @@ def write_kept_lines(rows: DataFrame, sources: Sequence[LineFile], url: str) -> 
     sources : sequence of LineFile
         The inputs.
     url : str
-        A directory of any file system that Spark writes to.
+        A directory of any file system that Spark can write to.
     """
     lines = _by_file(rows, len(sources)).mapInArrow(
         partial(_kept_lines, sources=list(sources)), "file string not null, number long, line binary"
     )
-    # The cast changes no byte. Spark keeps this order, since it is one by a column that is never null.
+    # The cast changes no bytes. Spark keeps this order, since `file` is never null.
     named = lines.select("file", "number", F.col("line").cast("string").alias("value"))
     with worker_errors():
         in_order = named.sortWithinPartitions("file", "number").select("file", "value")
@@ -94,8 +94,8 @@ def write_kept_lines(rows: DataFrame, sources: Sequence[LineFile], url: str) -> 
 
 
 def _by_file(rows: DataFrame, num_sources: int) -> DataFrame:
-    """Return what is kept, of each input in one partition and in order, behind a row without a place."""
-    # Files are written also if no document of them is kept.
+    """Return kept rows in order, those of each input in one partition, after a row without a place."""
+    # So files are also written if none of their documents is kept.
     each = rows.sparkSession.createDataFrame(
         [(number, _NO_PLACE, 0) for number in range(num_sources)], "part int, offset long, length long"
     )
@@ -109,22 +109,22 @@ def write_evidence_file(
     path: Path,
     starts: Sequence[Sequence[int]],
 ) -> dict[int, int]:
-    """Write the evidence in row order, and return how many documents of each input it removes.
+    """Write the evidence in row order, and return the number of removed documents of each input.
 
     Parameters
     ----------
     evidence : DataFrame
         One row for each removed document.
     empty : pyarrow.Table
-        The table of a local run, without rows.
+        Empty evidence of a local run.
     path : Path
-        The file.
+        Path of the file.
     starts : sequence of (int, int)
         Number and first row of each input.
 
     Notes
     -----
-    One task sorts and writes all of it: what does not fit in its memory is spilled to its disk.
+    One task sorts and writes all rows. It spills to disk what does not fit in memory.
     """
     in_order = evidence.repartition(1).sortWithinPartitions("row")
     work = partial(_write_evidence, empty=empty, path=path, starts=starts)
@@ -147,7 +147,7 @@ def content_digests(documents: DataFrame) -> dict[int, str]:
 
     Notes
     -----
-    A shuffle of about 60 bytes and the id for each document. One task per input sorts its documents, and spills to disk
+    Shuffles about 60 bytes and the id for each document. One task per input sorts its documents, and spills to disk
     what does not fit in its memory.
     """
     in_order = documents.repartition("part").sortWithinPartitions("part", "row")
@@ -156,7 +156,7 @@ def content_digests(documents: DataFrame) -> dict[int, str]:
 
 
 def _digest_inputs(batches: Iterator[Any]) -> Iterator[Any]:
-    """Yield the digest of each input whose documents come in, sorted; on a worker."""
+    """Yield the digest of each input, from sorted documents. Runs on a worker."""
     import pyarrow as pa
 
     number, content = -1, ContentDigest()
@@ -202,14 +202,14 @@ def _elsewhere(path: Path) -> InvalidInput:
 
 
 def _incomplete(path: Path) -> Path:
-    """Return a new name in the directory of what is incomplete, which goes when the run ends."""
+    """Return a new path in the directory of incomplete files, which is deleted when the run ends."""
     directory = path.parent / _INCOMPLETE
     directory.mkdir(parents=True, exist_ok=True)
     return directory / uuid.uuid4().hex
 
 
 def _files(batches: Iterator[Any]) -> Iterator[tuple[int, NDArray[np.uint64], NDArray[np.uint32]]]:
-    """Yield number, offsets and lengths of each input whose rows come in, sorted."""
+    """Yield number, offsets and lengths of each input, from sorted rows."""
     number, places, sizes = -1, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for batch in batches:
         parts, offsets, lengths = (numbers_of(batch.column(name)) for name in ("part", "offset", "length"))
@@ -229,7 +229,7 @@ def _files(batches: Iterator[Any]) -> Iterator[tuple[int, NDArray[np.uint64], ND
 
 
 def _write_files(batches: Iterator[Any], *, sources: list[InputFile], target: Path) -> Iterator[Any]:
-    """Write the files whose rows come in; on a worker."""
+    """Write the kept files of the given rows. Runs on a worker."""
     for number, offsets, lengths in _files(batches):
         source = sources[number]
         path, incomplete = target / source.name, _incomplete(target)
@@ -244,7 +244,7 @@ def _write_files(batches: Iterator[Any], *, sources: list[InputFile], target: Pa
 
 
 def _kept_lines(batches: Iterator[Any], *, sources: list[LineFile]) -> Iterator[Any]:
-    """Yield the lines of the files whose rows come in; on a worker."""
+    """Yield the kept lines of the given rows. Runs on a worker."""
     import pyarrow as pa
 
     for number, offsets, lengths in _files(batches):
@@ -275,7 +275,7 @@ def _write_evidence(
     path: Path,
     starts: Sequence[Sequence[int]],
 ) -> Iterator[Any]:
-    """Write the evidence that comes in, sorted; on a worker."""
+    """Write sorted evidence, and yield the counts of inputs. Runs on a worker."""
     parts, first_rows = (np.array(column, np.int64) for column in zip(*starts, strict=True))
     counts = np.zeros(len(parts), np.int64)
     incomplete = _incomplete(path)
@@ -294,7 +294,7 @@ def _write_evidence(
 
     def written() -> Iterator[Any]:
         for table in tables():
-            # Inputs without a document start where the next one does.
+            # An input without documents has the same first row as the next one, which the search finds.
             of_rows = np.searchsorted(first_rows, numbers_of(table.column("row")), side="right") - 1
             counts[:] += np.bincount(of_rows, minlength=len(parts))
             yield table.select(empty.schema.names).cast(empty.schema)

@@ -1,5 +1,5 @@
 """Hamming search on Spark: joins and pairs of fingerprints, and the search of SimHash runs.
 
-Fingerprints are laid out for search once for each Python worker, from files in the checkpoint directory, and others
-stream past them. No fingerprint passes through the driver.
+Each Python worker builds search tables of stored fingerprints, from files in the checkpoint directory, and searches
+the other fingerprints in them as a stream. No fingerprint passes through the driver.
 """

@@ -1,4 +1,4 @@
-"""Columns of fingerprints: which Spark types they have, and how Arrow batches become words."""
+"""Columns of fingerprints: their Spark types, and conversion of Arrow batches to words."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Side:
 
 
 def check_width(bits: int, within: int) -> tuple[int, int]:
-    """Return a width and a radius that were checked."""
+    """Return the checked width and radius."""
     bits = check_integer("bits", bits, 32, _MOST_BITS, 32)
     return bits, check_integer("within", within, 0, bits)
 
@@ -55,18 +55,18 @@ def take_side(name: str, frame: Any, bits: int, fingerprint_field: str, id_field
     Parameters
     ----------
     name : str
-        The parameter, for errors.
+        Name of the parameter, for errors.
     frame : DataFrame
         One row per fingerprint.
     bits : int
         Width of a fingerprint.
     fingerprint_field, id_field : str
-        Its columns.
+        The columns of the fingerprint and of the id.
 
     Raises
     ------
     InvalidInput
-        If it is a table of another engine.
+        If `frame` is not a Spark DataFrame.
     InvalidParameter
         If a column is missing, or its type is not supported.
     """
@@ -120,7 +120,7 @@ def words_of(column: Any, bits: int) -> NDArray[np.uint64]:  # noqa: ANN401 - Py
     Raises
     ------
     InvalidInput
-        If a value is null, has another width, or has a bit beyond it.
+        If a value is null, has another width, or has bits beyond the width.
     """
     import pyarrow as pa
 
@@ -159,7 +159,7 @@ def _words_of_bytes(column: Any, bits: int) -> NDArray[np.uint64]:  # noqa: ANN4
 
 
 def rows_at_once(batches: Iterator[Any], bits: int, most: int) -> Iterator[tuple[Any, NDArray[np.uint64]]]:
-    """Yield ids and words of many Arrow batches at once: calls on few rows cost more for each.
+    """Yield ids and words of about `most` rows at once, since calls on few rows cost more per row.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def rows_at_once(batches: Iterator[Any], bits: int, most: int) -> Iterator[tuple
 
 
 def content_of(frame: DataFrame) -> list[str]:
-    """Return number of rows and sum of their hashes: the same for any order of the rows. Reads them once."""
+    """Return the number of rows and the sum of their hashes, which do not depend on their order. Reads them once."""
     hashed = F.sum(F.xxhash64(*frame.columns).cast("decimal(38, 0)")).cast("string")
     count, total = frame.agg(F.count("*"), hashed).collect()[0]
     return [str(count), str(total or 0)]

@@ -1,9 +1,9 @@
-"""SimHash by distance, decided on the cluster: slab after slab, in order of priority.
+"""SimHash by distance, decided on the cluster slab by slab, in order of priority.
 
-The documents that earlier slabs kept stream past the search tables of a slab. Documents that match one of them are
-removed. The others are decided by the local rule, on one worker, and those kept stream past later slabs. So removed
-documents leave the search, as in a local run: a cluster of n documents costs about n comparisons and not n²/2. The
-evidence names the kept document of highest similarity, then priority, among all that are kept.
+The kept documents of earlier slabs are searched in the tables of a slab, and documents that match one of them are
+removed. The others are decided by the local rule, on one worker, and the kept ones are searched in later slabs. So
+removed documents leave the search, as in a local run: a cluster of n documents costs about n comparisons, not n²/2. The
+evidence names the kept document with the highest similarity, then the highest priority, among all kept documents.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from likewise.progress import Planned, Progress, Warned, no_progress
 from likewise.recipe.methods import SimHash
 from likewise.recipe.recipe import Recipe
 
-# A match as one number: smaller ones are nearer, then of higher priority.
+# A match as one number, by which nearer matches, then those of higher priority, come first.
 _RANK_BITS = 54
 _NONE = np.iinfo(np.int64).max
-# Verdicts of one Arrow batch.
+# Verdicts in one Arrow batch.
 _ROWS_AT_ONCE = 1 << 18
 _FOUND = "place long, match long"
 _VERDICTS = "rank long, kept_rank long, distance int, name string, num_kept long, num_measured long"
-# Of both documents of a pair.
+# Columns of both documents of a pair.
 _COMPARED = ("sketch", "num_features", "text")
 _EDGES = "later long, earlier long, distance int, similarity double"
 
@@ -55,13 +55,13 @@ class SlabSearch:
     Parameters
     ----------
     stages : Stages
-        Where slabs and verdicts are written.
+        Stores slabs and verdicts.
     recipe : Recipe
-        Resolved: SimHash that compares all fingerprints within its radius.
+        The resolved recipe: SimHash that compares all fingerprints within its radius.
     first_rank, end_rank : int
-        Between which ranks are.
+        Range of the ranks.
     num_positions : int
-        Distinct documents.
+        Number of distinct documents.
     progress : Progress
         Receives the plan.
     """
@@ -91,7 +91,7 @@ class SlabSearch:
         texts : DataFrame
             Columns rank, payload.
         decides : bool
-            Whether documents are decided slab by slab; else pairs are listed, for which slabs can be larger.
+            Whether documents are decided slab by slab. Otherwise, pairs are listed, for which slabs can be larger.
         """
         if self._slabs is not None:
             return
@@ -116,12 +116,12 @@ class SlabSearch:
         self._slabs = [(row["name"], row["num_rows"]) for row in sorted(frame.collect(), key=lambda row: row["slab"])]
 
     def decide(self, take: Callable[[DataFrame], None]) -> dict[str, int]:
-        """Decide all documents, and give the verdicts of each slab to `take`; return counts.
+        """Decide all documents, pass the verdicts of each slab to `take`, and return counts.
 
         Parameters
         ----------
         take : callable
-            Is given frames with columns rank, kept_rank, similarity, distance, below_threshold of documents that go.
+            Called with frames of removed documents: columns rank, kept_rank, similarity, distance, below_threshold.
         """
         assert self._slabs is not None
         kept: list[tuple[str, int]] = []
@@ -150,18 +150,18 @@ class SlabSearch:
     def _round(self, name: str, kept: Sequence[tuple[str, int]]) -> DataFrame:
         spark = self._stages.spark
         pieces = slab_tasks([num for _, num in kept], parallelism(spark))
-        # Each kept file once: of the tasks of pairs those of a file with itself.
+        # Each kept file once: among the tasks of pairs, those of a file with itself.
         tasks = [(kept[one][0], low, high) for one, other, low, high in pieces if one == other]
         search = partial(search_kept, directory=self._stages.directory, name=name, tasks=tasks, recipe=self._recipe)
         decide = partial(decide_slab, directory=self._stages.directory, name=name, recipe=self._recipe)
-        # One task more, so that a slab without any before it is decided too.
+        # One more task, so that the first slab is decided too.
         found = numbered_tasks(spark, len(tasks) + 1).mapInArrow(search, _FOUND)
         return found.repartition(1).mapInArrow(decide, _VERDICTS)
 
     def pairs(self, *, joins: bool = False) -> DataFrame:
         """Return all pairs that match by fingerprint, for Hamming-only recipes also by the texts of short documents.
 
-        With `joins`, only as many as connect the documents that any pairs connect: fewer than documents in each task.
+        With `joins`, only enough pairs to connect the same documents: in each task, fewer pairs than documents.
 
         Returns
         -------
@@ -190,9 +190,9 @@ def _describe(frame: DataFrame) -> dict[str, Any]:
 def search_kept(
     batches: Iterator[Any], *, directory: str, name: str, tasks: Sequence[tuple[str, int, int]], recipe: Recipe
 ) -> Iterator[Any]:
-    """Yield the best kept document of each document of a slab that has one; on a worker.
+    """Yield the best matching kept document of each document of a slab that has one. Runs on a worker.
 
-    One row has place -1 and the number of pairs that were measured.
+    The last row has place -1 and the number of measured pairs.
     """
     best: NDArray[np.int64] | None = None
     num_measured = 0
@@ -219,7 +219,7 @@ def _improve(
     some: NDArray[np.int64],
     recipe: Recipe,
 ) -> int:
-    """Enter the matches of a slab with some kept documents of earlier ones; return how many pairs were measured."""
+    """Update `best` with the matches of a slab and kept documents of an earlier one. Return how many were measured."""
     num_measured = 0
     for rows, found, distances in hits(tables, kept.words[some]):
         rows = some[rows]
@@ -237,9 +237,9 @@ def _found(places: NDArray[np.int64], values: NDArray[np.int64]) -> Any:  # noqa
 
 
 def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Recipe) -> Iterator[Any]:
-    """Yield the verdicts of a slab, given what earlier slabs removed of it; on the one worker that gets all.
+    """Yield the verdicts of a slab, given its matches with earlier slabs. Runs on one worker, which gets all matches.
 
-    The last row names the file of its kept documents.
+    The last row names the file of the slab's kept documents.
     """
     method = recipe.method_as(SimHash)
     slab = RunSlab.read(directory, name)
@@ -256,7 +256,7 @@ def decide_slab(batches: Iterator[Any], *, directory: str, name: str, recipe: Re
     num_measured += decision.num_measured
     kept = rest.take(np.flatnonzero(decision.kept).astype(np.int64))
     if len(gone) and len(kept.ranks):
-        # A document that an earlier slab removed may be nearer to one that is kept in this slab.
+        # A document that matches one of an earlier slab may be nearer to one that is kept in this slab.
         tables = lay_out(kept.words, method.bits, method.radius, kept.words)
         removed = slab.take(gone)
         for rows, found, distances in hits(tables, removed.words):
@@ -313,7 +313,7 @@ def pairs_of_run(
     tasks: Sequence[tuple[int, int, int, int]],
     recipe: Recipe,
 ) -> Iterator[Any]:
-    """Yield the matching pairs of the tasks with these numbers; on a worker."""
+    """Yield the matching pairs of numbered tasks. Runs on a worker."""
     method = recipe.method_as(SimHash)
     for batch in batches:
         for number in batch.column("id").to_pylist():
@@ -330,7 +330,7 @@ def joined_pairs(
     tasks: Sequence[tuple[int, int, int, int]],
     recipe: Recipe,
 ) -> Iterator[Any]:
-    """Yield of each task so many of its matching pairs that they connect the same documents; on a worker."""
+    """Yield enough matching pairs of each task to connect the same documents. Runs on a worker."""
     for batch in batches:
         for number in batch.column("id").to_pylist():
             one, other, *_ = tasks[number]
@@ -351,7 +351,7 @@ def joined_pairs(
 def _matches(
     directory: str, names: Sequence[str], task: tuple[int, int, int, int], recipe: Recipe
 ) -> Iterator[tuple[RunSlab, RunSlab, NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]]:
-    """Yield a slab and another, rows of both that match, and their distances."""
+    """Yield a slab, the other slab, places of matching documents in both, and their distances."""
     one, other, low, high = task
     slab, tables = laid_out(directory, names[one], recipe)
     streamed = slab if other == one else RunSlab.read(directory, names[other])
@@ -387,11 +387,11 @@ def compared(pairs: DataFrame, rows: DataFrame, recipe: Recipe) -> DataFrame:
     Parameters
     ----------
     pairs : DataFrame
-        Columns later and earlier, ranks.
+        Columns later and earlier (ranks).
     rows : DataFrame
-        What :func:`~likewise.batch.spark.hamming.run_slabs.with_short_texts` returned.
+        The result of :func:`~likewise.batch.spark.hamming.run_slabs.with_short_texts`.
     recipe : Recipe
-        Resolved.
+        The resolved recipe.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Fingerprints in files of the checkpoint directory, equal ones as one group.
+"""Fingerprints in files of the checkpoint directory, with equal ones in one group.
 
-Of 100,000 equal fingerprints one is searched, and one is found.
+So 100,000 equal fingerprints are searched, and found, as one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from likewise.batch.spark.hamming.columns import rows_at_once
 from likewise.batch.spark.hamming.stored import read_table, write_table
 from likewise.io.tables.columns import number_column
 
-# What is returned of each file.
+# Columns of the facts of each file.
 STORED = "name string, num_rows long, num_distinct long"
 
 
@@ -42,7 +42,7 @@ class Groups:
     def spread(
         self, rows: NDArray[np.int64], found: NDArray[np.int64], distances: NDArray[np.int32], most: int
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]]:
-        """Yield hits on groups as hits on members, at most so many at a time: rows, places in `ids`, distances."""
+        """Yield hits on groups as hits on members, at most `most` at a time: rows, places in `ids`, distances."""
         first, counts = self.starts[found], self.starts[found + 1] - self.starts[found]
         bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         for start in range(0, int(bounds[-1]), most):
@@ -52,7 +52,7 @@ class Groups:
 
 
 def grouped(words: NDArray[np.uint64], ids: Any) -> Groups:  # noqa: ANN401 - a pyarrow.Array
-    """Return fingerprints with equal ones as one."""
+    """Return fingerprints with equal ones in one group."""
     order = np.lexsort(words.T) if words.shape[1] > 1 else np.argsort(words[:, 0], kind="stable")
     in_order = words[order]
     is_first = np.ones(len(words), bool)
@@ -73,7 +73,7 @@ def write_groups(directory: str, name: str, groups: Groups) -> None:
 
 
 def read_groups(directory: str, name: str) -> Groups:
-    """Return what :func:`write_groups` wrote."""
+    """Return the groups that :func:`write_groups` wrote."""
     codes, ids = read_table(directory, f"{name}.codes"), read_table(directory, f"{name}.ids")
     column = codes.column("code").combine_chunks()
     column = column.chunk(0) if hasattr(column, "chunk") else column
@@ -84,11 +84,11 @@ def read_groups(directory: str, name: str) -> Groups:
 
 
 def store_groups(batches: Iterator[Any], *, directory: str, bits: int, most: int) -> Iterator[Any]:
-    """Write the fingerprints that come to files of so many rows, grouped, and yield their facts; on a worker."""
+    """Write fingerprints to grouped files of about `most` rows, and yield the facts of each. Runs on a worker."""
     import pyarrow as pa
 
     for ids, words in rows_at_once(batches, bits, most):
-        # New each time: a repeated task may find other rows, and a worker may still hold the tables of an earlier file.
+        # A new name, since a repeated task may get other rows, and a worker may still hold tables of an earlier file.
         name = f"fingerprints-{uuid.uuid4().hex}"
         groups = grouped(words, ids)
         write_groups(directory, name, groups)

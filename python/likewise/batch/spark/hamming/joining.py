@@ -1,6 +1,6 @@
-"""A small set of fingerprints against a huge one: the small one is stored once, the other streams past it.
+"""Join of a small set of fingerprints with a huge one: the small one is stored once, the huge one is streamed.
 
-No fingerprint of the huge side is shuffled, and none of either side comes to the driver.
+No fingerprint of the huge side is shuffled, and none of either side is sent to the driver.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from likewise.io.tables.columns import number_column
 from likewise.progress import Planned, Progress, StageFinished, StageStarted, shows_progress, taken
 
 _ALL = 1 << 62
-# Pairs of one Arrow batch of the output.
+# Pairs in one Arrow batch of the output.
 _PAIRS_AT_ONCE = 1 << 20
 # Spark 4.3 adds up the bytes of an Arrow batch before each row, unless this option has this value.
 _BATCH_BYTES, _UNLIMITED = "spark.sql.execution.arrow.maxBytesPerBatch", (1 << 31) - 1
@@ -153,11 +153,11 @@ def _plan(fact: dict[str, Any], num_large: int | None, bits: int, within: int) -
 
 
 def _advice(spark: SparkSession) -> tuple[str, ...]:
-    """Return what would make the pass faster: an option that is read when the result is computed."""
+    """Return advice on a Spark option that makes the pass faster and is read when the result is computed."""
     try:
         limit = spark.conf.get(_BATCH_BYTES)
     except PySparkException:
-        # An earlier Spark, without this option.
+        # Earlier versions of Spark do not have this option.
         return ()
     if limit is None or limit.startswith(str(_UNLIMITED)):
         return ()
@@ -165,7 +165,7 @@ def _advice(spark: SparkSession) -> tuple[str, ...]:
 
 
 def _stored(stages: Stages, side: Side, bits: int, progress: Progress) -> dict[str, Any]:
-    """Return the facts of the stored side, which is written unless it is there."""
+    """Return the facts of the stored side, after writing it if needed."""
     from likewise.batch.budget.timing import Timing
 
     identity = {"search": "hamming_join", "bits": bits, "id_type": side.id_type}
@@ -194,7 +194,7 @@ def _stored(stages: Stages, side: Side, bits: int, progress: Progress) -> dict[s
 def stream_past(
     batches: Iterator[Any], *, directory: str, name: str | None, bits: int, within: int, is_left: bool
 ) -> Iterator[Any]:
-    """Yield the pairs of the fingerprints that come and the stored ones; on a worker."""
+    """Yield the pairs of streamed and stored fingerprints. Runs on a worker."""
     if name is None:
         return
     for ids, words in rows_at_once(batches, bits, ROWS_AT_ONCE):

@@ -1,8 +1,8 @@
 """All pairs among the fingerprints of one DataFrame: slab by slab, or by splitting into blocks of bits.
 
-By slabs, tasks write files of fingerprints, and a frame of tasks streams parts of one file past the search tables of
-another: nothing is shuffled. By splitting, each fingerprint is sent to one cell for each of ``within + 1`` blocks of
-bits, which is less work on very many fingerprints.
+With slabs, tasks write files of fingerprints, and further tasks search parts of one file in the tables of another:
+nothing is shuffled. With splitting, each fingerprint is sent to one cell for each of ``within + 1`` blocks of bits,
+which is less work on very many fingerprints.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from likewise.errors import InvalidInput, InvalidParameter
 from likewise.io.tables.columns import number_column
 from likewise.progress import Planned, Progress, StageFinished, StageStarted, Warned, shows_progress, taken
 
-# Of a group's number: the slab above, the place in it below.
+# A group's number has the slab above these bits, and the place in the slab in them.
 _PLACE_BITS = 40
 _PAIRS = "group_a long, group_b long, distance int"
 _MEMBERS_AT_ONCE = 1 << 18
@@ -185,7 +185,7 @@ def hamming_pairs(
 
 def _by_slabs(stages: Stages, side: Side, plan: HammingPairsPlan, max_pairs: int) -> tuple[DataFrame, DataFrame, int]:
     store = partial(store_groups, directory=stages.directory, bits=plan.bits, most=plan.slab_rows)
-    # Merged without a shuffle, so that slabs are as large as they may be.
+    # Merged without a shuffle, so that slabs are as large as allowed.
     num_slabs = max(1, -(-plan.num_fingerprints // plan.slab_rows))
     stored, _ = stages.frame("slabs", lambda: side.frame.coalesce(num_slabs).mapInArrow(store, STORED))
     slabs = sorted((row["name"], row["num_distinct"], row["num_rows"]) for row in stored.collect())
@@ -210,19 +210,19 @@ def _by_slabs(stages: Stages, side: Side, plan: HammingPairsPlan, max_pairs: int
 
 
 def parallelism(spark: SparkSession) -> int:
-    """Return how many partitions a stage of tasks has."""
-    # Connect does not tell the number of cores.
+    """Return the number of partitions of a stage of tasks."""
+    # Connect does not expose the number of cores.
     return max(1, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
 
 
 def numbered_tasks(spark: SparkSession, num_tasks: int) -> DataFrame:
-    """Return the numbers of tasks as a frame whose partitions have consecutive ones."""
+    """Return the numbers of tasks as a frame. Each partition has consecutive numbers."""
     most = TASKS_A_CORE * parallelism(spark)
     return spark.range(0, num_tasks, 1, max(1, min(num_tasks, most)))
 
 
 def slab_tasks(sizes: Sequence[int], num_cores: int) -> list[tuple[int, int, int, int]]:
-    """Return what is streamed past which slab: (slab, other slab not before it, low, high of its fingerprints)."""
+    """Return tasks as (slab, same or later slab, low, high); fingerprints low..high of the second are streamed."""
     piece = max(LEAST_PIECE, -(-sum(sizes) // (TASKS_A_CORE * num_cores)))
     return [
         (one, other, low, min(low + piece, sizes[other]))
@@ -242,7 +242,7 @@ def pairs_of_slabs(
     within: int,
     max_pairs: int,
 ) -> Iterator[Any]:
-    """Yield the pairs of the tasks with these numbers; on a worker."""
+    """Yield the pairs of numbered tasks. Runs on a worker."""
     import pyarrow as pa
 
     for batch in batches:
@@ -281,7 +281,7 @@ def check_pairs(num_pairs: int, max_pairs: int) -> None:
 
 
 def members_of_slabs(batches: Iterator[Any], *, directory: str, names: Sequence[str]) -> Iterator[Any]:
-    """Yield group, row and id of the fingerprints of slabs; on a worker."""
+    """Yield group, row and id of the fingerprints of slabs. Runs on a worker."""
     import pyarrow as pa
 
     for batch in batches:
@@ -302,7 +302,7 @@ def members_of_slabs(batches: Iterator[Any], *, directory: str, names: Sequence[
 def _by_splitting(
     stages: Stages, side: Side, plan: HammingPairsPlan, max_pairs: int
 ) -> tuple[DataFrame, DataFrame, int]:
-    # Numbers of rows must be the same each time they are read.
+    # Row numbers must be the same each time they are read.
     rows, _ = stages.frame("rows", lambda: side.frame.withColumn("row", F.monotonically_increasing_id()))
     cells = Cells(plan.bits, plan.within, plan.prefix_bits)
     split = partial(cells_of, cells=cells)

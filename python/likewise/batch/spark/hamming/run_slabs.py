@@ -1,6 +1,6 @@
-"""The distinct documents of a SimHash run in slabs, in order of priority: fingerprints, sizes, and texts that count.
+"""The distinct documents of a SimHash run in slabs, in order of priority: fingerprints, sizes, and some texts.
 
-Short documents are also compared by their texts, so a slab holds the texts of those that may meet a short one.
+Short documents are also compared by their texts, so a slab has the texts of documents that may match a short one.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ STORED = "slab int, name string, num_rows long"
 
 @dataclass(frozen=True, eq=False)
 class RunSlab:
-    """Documents of a slab, or those of it that are kept.
+    """Documents of a slab, or its kept documents.
 
     Parameters
     ----------
     ranks : ndarray of shape (n,), int64
-        Ascending.
+        Ranks, ascending.
     words : ndarray of shape (n, words), uint64
         Fingerprints.
     num_features : ndarray of shape (n,), int64
-        Distinct features.
+        Numbers of distinct features.
     texts : pyarrow.Array
-        Texts; null where no short document can match.
+        Texts; null for documents that no short document can match.
     """
 
     ranks: NDArray[np.int64]
@@ -52,12 +52,12 @@ class RunSlab:
     texts: Any
 
     def take(self, rows: NDArray[np.int64]) -> RunSlab:
-        """Return some of the documents."""
+        """Return the documents of some rows."""
         texts = self.texts.take(number_column(rows))
         return RunSlab(self.ranks[rows], self.words[rows], self.num_features[rows], texts)
 
     def fingerprints(self) -> Fingerprints:
-        """Return them as the documents of a local run."""
+        """Return the slab as the documents of a local run."""
         places = np.flatnonzero(self.texts.is_valid().to_numpy(zero_copy_only=False)).astype(np.int64)
         held = [texts_of(self.texts.take(number_column(places)))] if len(places) else []
         every = np.arange(len(self.ranks), dtype=np.int64)
@@ -66,7 +66,7 @@ class RunSlab:
         return Fingerprints(self.ranks, documents)
 
     def write(self, directory: str) -> str:
-        """Write them to a new file and return its name."""
+        """Write the slab to a new file and return its name."""
         import pyarrow as pa
 
         width = 8 * self.words.shape[1]
@@ -83,7 +83,7 @@ class RunSlab:
 
     @classmethod
     def read(cls, directory: str, name: str) -> RunSlab:
-        """Return what :meth:`write` wrote."""
+        """Return the slab that :meth:`write` wrote."""
         import pyarrow as pa
 
         table = read_table(directory, name)
@@ -100,7 +100,7 @@ class RunSlab:
 
 
 def with_short_texts(positions: DataFrame, texts: DataFrame, recipe: Recipe) -> DataFrame:
-    """Return rank, sketch, num_features and text of distinct documents; text is null unless a short one may match."""
+    """Return rank, sketch, num_features, text of distinct documents. Text is null if no short document can match."""
     method = recipe.method_as(SimHash)
     chosen = positions.select("rank", "sketch", "num_features")
     if not isinstance(method, SimHashDistance):
@@ -111,7 +111,7 @@ def with_short_texts(positions: DataFrame, texts: DataFrame, recipe: Recipe) -> 
 
 
 def store_slabs(batches: Iterator[Any], *, directory: str, num_words: int) -> Iterator[Any]:
-    """Write the documents of each slab to a file and yield its name; rows sorted by slab and rank; on a worker."""
+    """Write the documents of each slab to a file and yield its name; rows come by slab and rank. Runs on a worker."""
     held: list[Any] = []
     number = None
     for batch in batches:
@@ -145,7 +145,7 @@ def _stored(held: Sequence[Any], number: int, directory: str, num_words: int) ->
 
 
 def laid_out(directory: str, name: str, recipe: Recipe) -> tuple[RunSlab, Any]:
-    """Return a slab with its search tables, which the worker process keeps."""
+    """Return a slab with its search tables, which the worker process caches."""
     method = recipe.method_as(SimHash)
 
     def lay() -> tuple[RunSlab, Any]:
@@ -159,7 +159,7 @@ def laid_out(directory: str, name: str, recipe: Recipe) -> tuple[RunSlab, Any]:
 def matching(
     one: RunSlab, rows: NDArray[np.int64], other: RunSlab, others: NDArray[np.int64], recipe: Recipe
 ) -> tuple[NDArray[np.bool_], int]:
-    """Return which pairs within the radius match by their texts too, where one is short; and how many were measured."""
+    """Return which pairs within the radius match, and how many were measured by text because one side is short."""
     method = recipe.method_as(SimHash)
     matches = np.ones(len(rows), bool)
     if not isinstance(method, SimHashDistance):

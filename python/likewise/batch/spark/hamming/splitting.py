@@ -1,7 +1,7 @@
-"""Splitting: of two fingerprints within k bits, one of k + 1 blocks of bits is equal.
+"""Splitting: two fingerprints within k bits are equal in at least one of k + 1 blocks of bits.
 
-Each fingerprint goes to one cell a block: that of the first bits of the block. A pair is listed by the first block in
-which these bits are equal, so that it is listed once (Afrati, Das Sarma, Menestrina, Parameswaran, Ullman 2012).
+Each fingerprint is sent to one cell per block, given by the first bits of the block. A pair is listed by the first
+block in which these bits are equal, so it is listed once (Afrati, Das Sarma, Menestrina, Parameswaran, Ullman 2012).
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from likewise.io.tables.columns import number_column
 
 @dataclass(frozen=True)
 class Cells:
-    """Which cells fingerprints go to.
+    """The cells that fingerprints are sent to.
 
     Parameters
     ----------
     bits, within : int
         Width and radius.
     prefix_bits : int
-        Bits of a block that a cell goes by, at most ``bits // (within + 1)``.
+        Bits of a block that determine its cell, at most ``bits // (within + 1)``.
     """
 
     bits: int
@@ -39,7 +39,7 @@ class Cells:
 
     @property
     def num_blocks(self) -> int:
-        """How many cells each fingerprint goes to."""
+        """Number of cells that each fingerprint is sent to."""
         return self.within + 1
 
     def of(self, words: NDArray[np.uint64], block: int) -> NDArray[np.int32]:
@@ -58,7 +58,7 @@ class Cells:
 
 
 def cells_of(batches: Iterator[Any], *, cells: Cells) -> Iterator[Any]:
-    """Yield cell, row and code of each fingerprint, once a block; on a worker."""
+    """Yield cell, row and code of each fingerprint, once per block. Runs on a worker."""
     import pyarrow as pa
 
     for batch in batches:
@@ -73,7 +73,7 @@ def cells_of(batches: Iterator[Any], *, cells: Cells) -> Iterator[Any]:
 
 
 def pairs_in_cells(batches: Iterator[Any], *, cells: Cells, max_pairs: int) -> Iterator[Any]:
-    """Yield the pairs of each cell, and of block 0 the group of each row with distance null; rows sorted by cell."""
+    """Yield the pairs of each cell, and for block 0 the group of each row with distance null. Rows come by cell."""
     held: list[Any] = []
     number = None
     for batch in batches:
@@ -95,7 +95,7 @@ def _joined(held: list[Any], cell: int, cells: Cells, max_pairs: int) -> Iterato
     width = 8 * -(-cells.bits // 64)
     rows = np.concatenate([numbers_of(part.column("row")) for part in held])
     words = np.concatenate([bytes_of(part.column("code"), width) for part in held]).view("<u8")
-    # By fingerprint, then row, so that the first row of a group is the same in all its cells.
+    # Sorted by fingerprint, then row, so that the first row of a group is the same in all its cells.
     order = np.lexsort((rows, *words.T))
     words, rows = words[order], rows[order]
     is_first = np.ones(len(words), bool)

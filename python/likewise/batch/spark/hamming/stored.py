@@ -1,7 +1,7 @@
 """Arrow files in the checkpoint directory, written and read by Python workers.
 
-Spark has no file that a worker may read beside its rows, and Spark Connect has no broadcast variables. So the directory
-that all machines share serves: by its path where it is one, and by fsspec where it is a URL.
+Spark gives workers no files in addition to their rows, and Spark Connect has no broadcast variables. So workers use the
+directory that all machines share, directly if it is a path, and through fsspec if it is a URL.
 """
 
 import os
@@ -16,14 +16,14 @@ _TEMPORARY = ".tmp-"
 
 
 def write_table(directory: str, name: str, table: Any) -> None:  # noqa: ANN401 - PyArrow has no types
-    """Write an Arrow table to a file, complete under its name or not at all.
+    """Write an Arrow table to a file, which is complete under its name or absent.
 
     Parameters
     ----------
     directory : str
         A path or URL that all workers see.
     name : str
-        Of the file. A task that is repeated replaces the file by one of the same rows.
+        Name of the file. A repeated task replaces the file with one of the same rows.
     table : pyarrow.Table
         The rows.
     """
@@ -41,7 +41,7 @@ def write_table(directory: str, name: str, table: Any) -> None:  # noqa: ANN401 
         return
     folder_path = Path(local_path(directory))
     folder_path.mkdir(parents=True, exist_ok=True)
-    # Two attempts of one task may write at a time.
+    # Two attempts of one task may write at the same time.
     temporary = folder_path / f"{_TEMPORARY}{uuid.uuid4().hex}"
     try:
         with pa.OSFile(str(temporary), "wb") as out, pa.ipc.new_file(out, table.schema) as writer:
@@ -52,12 +52,12 @@ def write_table(directory: str, name: str, table: Any) -> None:  # noqa: ANN401 
 
 
 def read_table(directory: str, name: str) -> Any:  # noqa: ANN401 - a pyarrow.Table
-    """Return the table of a file; mapped where the directory is a path, so that processes share its pages.
+    """Return the table of a file, memory-mapped if the directory is a path, so that processes share its pages.
 
     Raises
     ------
     InvalidInput
-        If it is not there.
+        If the file does not exist.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Columns of Arrow batches on the workers: texts in, byte strings of one width in and out."""
+"""Columns of Arrow batches on the workers: texts as input, byte strings of one width as input and output."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from likewise._native import Texts
 
 
 def texts_of(column: Any) -> Texts:  # noqa: ANN401 - PyArrow has no types
-    """Return a column of strings as a native batch; one of binary as documents that are bytes."""
+    """Return a column of strings, or of binary for documents of bytes, as a native batch."""
     import pyarrow as pa
 
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
@@ -31,7 +31,7 @@ def binary_column(rows: NDArray[np.uint8]) -> Any:  # noqa: ANN401
 
 
 def bytes_of(column: Any, width: int) -> NDArray[np.uint8]:  # noqa: ANN401
-    """Return a column of binary, each value of `width` bytes, as a matrix; none is null."""
+    """Return a binary column without nulls, each value of `width` bytes, as a matrix."""
     import pyarrow as pa
 
     if isinstance(column, pa.ChunkedArray):

@@ -1,8 +1,8 @@
-"""MinHash buckets by shuffle: a level a shuffle, streamed, so that no bucket is ever held whole.
+"""MinHash buckets, with one shuffle per level, streamed, so that no bucket is in memory as a whole.
 
-A level depends on the documents left over by the one before, hence a shuffle for each. Entries arrive sorted by bucket
-and rank, and 64 members are remembered, so a key shared by half of all documents costs time and not memory. The core
-has the same rule; a test compares the two on random signatures.
+A level depends on the documents left over by the previous one, so each level needs a shuffle. Entries arrive sorted by
+bucket and rank, and 64 members are remembered, so a key shared by half of all documents costs time but not memory. The
+core has the same rule; a test compares the two on random signatures.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ MEMBERS = 64
 
 
 def looked_at(positions: DataFrame, overflow: DataFrame | None, recipe: Recipe, level: int) -> DataFrame:
-    """Return whom documents look at in the buckets of a level, and who goes on to the next.
+    """Return the pairs of documents in the buckets of a level, and the documents that continue to the next level.
 
     Parameters
     ----------
     positions : DataFrame
-        Columns rank, sketch: documents that take part.
+        Columns rank, sketch of the distinct documents.
     overflow : DataFrame, optional
-        Columns rank, band: who comes from the level before; all in all bands if None.
+        Columns rank, band of documents that continue from the previous level. If None, all documents in all bands.
     recipe : Recipe
-        Resolved, of method minhash.
+        The resolved recipe, of method minhash.
     level : int
         0, 1 or 2.
 
     Returns
     -------
     DataFrame
-        Rows with `later` and `earlier` (ranks), a pair once for each bucket it shares; and rows with `rank` and `band`
-        where a bucket was full.
+        Rows with `later` and `earlier` (ranks), once for each bucket that the pair shares; and rows with `rank` and
+        `band` for documents that reached a full bucket.
 
     Notes
     -----
-    A shuffle of 20 bytes for each document and band on level 0. A worker holds one batch and the 64 members of one
-    bucket at a time; sorting spills to disk.
+    Shuffles 20 bytes for each document and band on level 0. A worker holds one batch and the 64 members of one bucket
+    at a time; sorting spills to disk.
     """
     if overflow is None:
         entries = positions.select("rank", "sketch")
@@ -62,7 +62,7 @@ def looked_at(positions: DataFrame, overflow: DataFrame | None, recipe: Recipe, 
 
 
 def band_keys(batches: Iterator[Any], *, recipe: Recipe, level: int) -> Iterator[Any]:
-    """Yield band, key and rank of each document in each band, or in those of its `bands`; on a worker."""
+    """Yield band, key and rank of each document in each band, or in those of its `bands`. Runs on a worker."""
     import pyarrow as pa
 
     signature = recipe.method_as(MinHash)
@@ -79,7 +79,7 @@ def band_keys(batches: Iterator[Any], *, recipe: Recipe, level: int) -> Iterator
             chosen = (band * rows + np.arange(width)) % num_slots
             of_band = slots[:, chosen] if members is None else slots[members][:, chosen]
             keyed = np.ascontiguousarray(of_band).reshape(len(of_band), -1)
-            # As single values of so many bytes each, which become bytes objects without a loop.
+            # As single values of fixed size, which become bytes objects without a loop.
             values = keyed.view(f"V{keyed.shape[1]}").ravel().tolist()
             keys = np.asarray(Texts.from_bytes(values).hashes(band * 256 + level))
             yield pa.RecordBatch.from_pydict(
@@ -92,7 +92,7 @@ def band_keys(batches: Iterator[Any], *, recipe: Recipe, level: int) -> Iterator
 
 
 def _members_of_bands(batch: Any, num_bands: int) -> list[NDArray[np.int64] | None]:  # noqa: ANN401
-    """Return which rows of a batch take part in each band; None for all."""
+    """Return the rows of a batch in each band; None for all."""
     if "bands" not in batch.schema.names:
         return [None] * num_bands
     bands = batch.column("bands")
@@ -101,10 +101,10 @@ def _members_of_bands(batch: Any, num_bands: int) -> list[NDArray[np.int64] | No
 
 
 def look(batches: Iterator[Any]) -> Iterator[Any]:
-    """Let each entry look at the first members of its bucket; on a worker. Entries come sorted by bucket and rank."""
+    """Yield pairs of each entry with the first members of its bucket, from sorted entries. Runs on a worker."""
     import pyarrow as pa
 
-    # Of the bucket that the last batch ended in: band, key, ranks of its members, and how many entries it had.
+    # The last bucket of the previous batch: band, key, ranks of its members, and its number of entries so far.
     carried: tuple[int, int, NDArray[np.int64], int] | None = None
     for batch in batches:
         if not batch.num_rows:
@@ -117,7 +117,7 @@ def look(batches: Iterator[Any]) -> Iterator[Any]:
         num_before = carried[3] if carried is not None and goes_on else 0
         starts = np.flatnonzero(is_start)
         group = np.cumsum(is_start) - 1
-        # Members that were carried stand before all entries, so that places in `members` are those of one list.
+        # Carried members precede all entries, so that places in `members` are those of one list.
         members = np.concatenate([before, ranks])
         first_member = starts + len(before)
         first_member[0] = 0

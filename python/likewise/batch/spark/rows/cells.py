@@ -1,6 +1,6 @@
-"""Cells: pairs of documents joined with the data to compare, each document once a cell.
+"""Cells: pairs of documents joined with the data to compare, each document once per cell.
 
-A document of a dense cluster has hundreds of pairs; a cell holds it once, not once a pair.
+A document of a dense cluster has hundreds of pairs; a cell contains it once, not once per pair.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from likewise.recipe.recipe import Recipe
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Some pairs, and what is compared of their documents.
+    """Some pairs, and the data of their documents to compare.
 
     Parameters
     ----------
     payloads : list of pyarrow.Array
-        What is compared, of the documents of the cell one after another.
+        Data to compare, of the documents of the cell in sequence.
     later, earlier : ndarray of shape (m,), int64
         Places of the documents of each pair in `payloads`.
     """
@@ -38,12 +38,12 @@ class Cell:
     earlier: NDArray[np.int64]
 
 
-# Returns of each pair a number, NaN where it goes no further.
+# Returns a number for each pair, NaN for pairs to drop.
 Measure: TypeAlias = Callable[[Cell, Recipe], NDArray[np.float64]]
 
 
 def measured(pairs: DataFrame, payloads: DataFrame, recipe: Recipe, measure: Measure, *, num_cells: int) -> DataFrame:
-    """Return pairs with what was measured on them; those measured as NaN are left out.
+    """Return pairs with the results of `measure`, without pairs whose result is NaN.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ def measured(pairs: DataFrame, payloads: DataFrame, recipe: Recipe, measure: Mea
     payloads : DataFrame
         Columns rank, payload (binary or string).
     recipe : Recipe
-        Given to `measure`.
+        Passed to `measure`.
     measure : callable
-        A function of a module, since it travels to the workers by its name.
+        A function of a module, since it is sent to the workers by its name.
     num_cells : int
-        Into how many cells the pairs go, by the later document. A worker holds one cell at a time.
+        Number of cells that the pairs are divided into, by the later document. A worker holds one cell at a time.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def measured(pairs: DataFrame, payloads: DataFrame, recipe: Recipe, measure: Mea
 
 
 def measure_cells(batches: Iterator[Any], *, recipe: Recipe, measure: Measure) -> Iterator[Any]:
-    """Yield what was measured on the pairs of each cell; on a worker. Rows come sorted by cell and kind."""
+    """Yield the measured pairs of each cell. Runs on a worker, with rows sorted by cell and kind."""
     held = _Held()
     number = None
     for batch in batches:
@@ -102,7 +102,7 @@ def measure_cells(batches: Iterator[Any], *, recipe: Recipe, measure: Measure) -
 
 
 class _Held:
-    """The cell that is being read: its documents come first, then its pairs."""
+    """The cell that is being read, of which documents come first, then pairs."""
 
     def __init__(self) -> None:
         self._ranks: list[NDArray[np.int64]] = []

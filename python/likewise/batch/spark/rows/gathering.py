@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-# Buckets that rows are counted by before they are cut into slices.
+# Maximum number of buckets that rows are counted in, before they are cut into slices.
 _MOST_BUCKETS = 4096
 # Rows at once: 100 MB of edges.
 ROWS_AT_ONCE = 1 << 22
@@ -22,15 +22,15 @@ def sorted_slices(
     Parameters
     ----------
     frame : DataFrame
-        Written once, since it is read for each slice.
+        The rows, read from files, since it is read for each slice.
     key : str
-        A column of numbers less than `num_values`, none negative.
+        A column of numbers from 0 up to, but not including, `num_values`.
     num_values : int
-        The slices go from 0 to here without a gap.
+        End of the slices, which cover 0 to here without gaps.
     then : str
-        Columns that ties go by.
+        Columns that order ties.
     most : int
-        Rows of a slice, about: rows of some thousands of consecutive keys stay together.
+        Approximate number of rows in a slice: rows of up to some thousands of consecutive keys are kept together.
     """
     width = max(1, -(-num_values // _MOST_BUCKETS))
     counted = frame.groupBy(F.floor(F.col(key) / width).alias("bucket")).count().collect()

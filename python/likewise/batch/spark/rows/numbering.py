@@ -1,4 +1,4 @@
-"""Numbers 0 to n - 1 in a sorted order, without moving all rows through one place."""
+"""Row numbers in a sorted order, without moving all rows through one task."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from likewise.io.tables.columns import number_column
 from likewise.io.tables.tables import column_as_json
 
-# Rows and ranks count from here. Tests and bench/same_answer.py set it beyond 32 bits.
+# First row number and rank. Tests and bench/same_answer.py set it beyond 32 bits.
 FIRST_NUMBER = 0
 
 
 def in_parts(frame: DataFrame, keys: Sequence[Column], as_json: Sequence[str] = ()) -> DataFrame:
-    """Return rows in sorted parts: column `part` rises with the keys, `number` counts within a part.
+    """Return rows in sorted parts: column `part` increases with the keys, `number` counts within a part.
 
     Parameters
     ----------
     frame : DataFrame
-        The rows. They are computed twice: once to find where parts begin.
+        The rows. They are computed twice, once to choose the bounds of the parts.
     keys : sequence of Column
-        The order; it must tell all rows apart.
+        The order, without ties.
     as_json : sequence of str
-        Columns that are turned into their JSON, as the readers of files do.
+        Columns to convert to JSON, as the readers of files do.
 
     Returns
     -------
     DataFrame
-        To be written once and read then: another computation may cut other parts.
+        Must be written once and read from there, since another computation may choose other parts.
     """
     num_parts = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
     sorted_parts = frame.repartitionByRange(num_parts, *keys).sortWithinPartitions(*keys)
@@ -45,7 +45,7 @@ def in_parts(frame: DataFrame, keys: Sequence[Column], as_json: Sequence[str] = 
 
 
 def starts_of(counts: Iterable[tuple[int, int]]) -> dict[str, Any]:
-    """Return as a stage's facts where the numbers of each part start, and how many rows there are."""
+    """Return the first number of each part and the number of rows, as facts of a stage."""
     starts, total = [], 0
     for part, count in sorted(counts):
         starts.append([part, FIRST_NUMBER + total])
@@ -54,13 +54,13 @@ def starts_of(counts: Iterable[tuple[int, int]]) -> dict[str, Any]:
 
 
 def counted_parts(frame: DataFrame) -> dict[str, Any]:
-    """Return the facts of :func:`starts_of` about written rows."""
+    """Return the facts of :func:`starts_of` for written rows."""
     counts = frame.groupBy("part").agg(F.count("*").alias("num_rows")).collect()
     return starts_of((int(row["part"]), int(row["num_rows"])) for row in counts)
 
 
 def with_numbers(frame: DataFrame, starts: Sequence[Sequence[int]], name: str) -> DataFrame:
-    """Return rows with their number over all parts in the column `name`, in place of that in their part."""
+    """Return rows with their number over all parts in the column `name`, instead of the number in their part."""
     rows = [(int(part), int(start)) for part, start in starts]
     begins = frame.sparkSession.createDataFrame(rows, "part int, start long")
     joined = frame.join(F.broadcast(begins), "part")

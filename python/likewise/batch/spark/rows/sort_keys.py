@@ -1,4 +1,4 @@
-"""Byte strings that sort as the values of a field of `keep` do, so that Spark can sort them."""
+"""Byte strings that sort like the values of a field of `keep`, so that Spark can sort them."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -12,19 +12,19 @@ _INFINITE = (1 << 63) - 1
 
 
 def sort_key(value: Decimal | Date | None, *, largest_first: bool) -> bytes | None:
-    """Return bytes that sort, rising, as the values do; None for None.
+    """Return bytes whose ascending order is the order of the values; None for None.
 
     Parameters
     ----------
     value : Decimal, Date or None
         A number exactly as it was written, or a moment.
     largest_first : bool
-        Whether larger values are to sort first.
+        Whether larger values sort first.
 
     Returns
     -------
     bytes or None
-        The first byte tells numbers from dates. Equal values have equal keys, 1 and 1.0 too.
+        The first byte distinguishes numbers from dates. Equal values, such as 1 and 1.0, have equal keys.
     """
     if value is None:
         return None
@@ -38,7 +38,7 @@ def _of_number(value: Decimal) -> bytes:
     sign, digits, _ = value.as_tuple()
     exponent = _INFINITE if value.is_infinite() else value.adjusted()
     written = bytes(digit + 1 for digit in digits).rstrip(b"\x01")
-    # Digits are 1 to 10, so that the 0 behind them sorts a shorter number first.
+    # Digits are 1 to 10, so that the 0 after them sorts a shorter number first.
     size = (exponent + _BIAS).to_bytes(8, "big") + written + b"\x00"
     return b"\x00" + _inverted(size) if sign else b"\x02" + size
 

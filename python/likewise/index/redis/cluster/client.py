@@ -37,7 +37,7 @@ from likewise.index.redis.cluster.rule import Decided, Rule
 
 # Number of acknowledged ids that a client remembers, so that it can name lost ones.
 MAX_IDS = 50_000
-# The scripts keep 8,192 marks of a partition and values of the chain: those of the log, and of upkeep in between.
+# The scripts keep 8,192 marks of each partition and 8,192 chain values: enough for the log and for upkeep in between.
 MAX_BOUND = 4096
 _FIRST_PAUSE_S = 0.0005
 _LONGEST_PAUSE_S = 0.02
@@ -134,7 +134,7 @@ class Client:
         BeyondRepair
             If the servers lost more than can be restored.
         StoreError
-            If a server cannot be reached; or for a removal that others finished, if its outcome is not known any more.
+            If a server cannot be reached, or the outcome of a removal that another client finished is unknown.
         """
         with self._turn():
             self._counter += 1
@@ -174,7 +174,7 @@ class Client:
                 try:
                     answer = self.rule.answer(payload, operation.row, operation.verdict)
                 except InvalidInput as error:
-                    # Nothing was added, so nothing of it can be lost.
+                    # Nothing was added, so nothing can be lost.
                     doc_ids, refusal = [], error
                 self._remember(Answered(position + 1, chain, doc_ids, kind))
                 self._after(log, position)
@@ -183,7 +183,7 @@ class Client:
                 return answer
 
     def ask(self, payload: bytes) -> Any:  # noqa: ANN401 - the rule's answer
-        """Return the answer to a question that changes nothing, as of the end of the log.
+        """Return the answer to a read-only operation at the end of the log.
 
         Raises
         ------
@@ -223,7 +223,7 @@ class Client:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Hold the lock, which a process must not wait for that was forked while a thread held it."""
+        """Hold the lock. A forked process must not wait for it, since a thread may have held it during the fork."""
         self._nodes.check_process()
         with self._lock:
             if self._beyond is not None:
@@ -245,7 +245,7 @@ class Client:
 
     def _raise_lost(self) -> NoReturn:
         """Raise LostWrites for answers that the log no longer contains, and forget them."""
-        # A failover drops a suffix. Nothing is forgotten before all replies are there.
+        # A failover drops a suffix. Answers are forgotten only after all replies have arrived.
         num, end = 0, len(self._answered)
         while num < end:
             middle = (num + end) // 2
@@ -263,7 +263,7 @@ class Client:
         raise LostWrites(self._place, [*dict.fromkeys(doc_ids)], removed, is_complete=is_complete)
 
     def _after(self, log: Log, position: int) -> None:
-        """Move W or fold the partitions if it is their turn. The operation is answered, whatever happens here."""
+        """Move W or fold the partitions if due. The operation is answered regardless of errors here."""
         is_tidy = (position + 1) % self.options.tidy_every == 0
         begun = time.monotonic()
         if (not is_tidy and (position + 1) % self.options.advance_every) or begun < self._rests_until:
@@ -276,11 +276,11 @@ class Client:
         except BeyondRepair as error:
             self._beyond = str(error)
         except StoreError:
-            # A partition that cannot be reached does not take more than half of the time.
+            # Attempts with an unreachable partition take at most half of the time.
             self._rests_until = 2 * time.monotonic() - begun
 
     def _help(self, log: Log) -> Log:
-        """Move W, and first complete what holds it back: operations whose clients stopped."""
+        """Move W, after completing operations whose clients stopped."""
         log = self._move(log)
         is_helping = False
         while (position := _unwritten(log, log.end)) is not None:
@@ -352,7 +352,7 @@ class Client:
                 self._check_depth(log, part, reply)
                 self._report(log, [(part, entry_of(reply.more[0]))])
                 return None
-            # What is final there is written, if it is of this history: its marks were lost.
+            # If the fold is of this history, it contains the operation, whose marks were lost.
             if reply.status == OLD and not (log.has(position, operation.nonce) and _fits(log, reply)):
                 return OLD
         return {part: reply.mark for (part, *_), reply in zip(effects, replies, strict=True)}
@@ -382,7 +382,7 @@ class Client:
         return False
 
     def _is_overdue(self, nonce: bytes) -> bool:
-        """Return whether this client has known for long that an operation is pending."""
+        """Return whether this client has known for at least `wait_s` that an operation is pending."""
         now = time.monotonic()
         if len(self._seen) > 2 * self.options.bound:
             self._seen.clear()
@@ -420,7 +420,7 @@ class Client:
                 now = self._again()
                 if self._report(now, stale) or any(entry.position < log.end for _, entry in stale):
                     return self._again(), None
-                # Operations that were appended after this view: they do not count in it.
+                # The stale entries are of operations that were appended after this view, so it ignores them.
         return log, decision.verdict()
 
     # Losses.
@@ -430,9 +430,9 @@ class Client:
             raise BeyondRepair(f"partition {part} lost writes that the log does not have any more; rebuild the index")
 
     def _report(self, log: Log, stale: list[tuple[int, Entry]]) -> bool:
-        """Report and purge effects of operations that are not in the log, which must have been read after them.
+        """Report and purge effects of operations that are not in the log. Return whether there are any.
 
-        Return whether there are any.
+        The log must have been read after the effects.
         """
         lost = [one for one in stale if one[1].position >= log.low and not log.has(*one[1])]
         if not lost:
@@ -448,9 +448,9 @@ class Client:
         return True
 
     def _catch_up(self, part: int, reply: Reply) -> Log:
-        """Return the log after a partition was found not to be of the client's view of it.
+        """Return the log after a partition that does not match this client's view of the log.
 
-        A failover may have dropped moves of W, and marks before: what is final is written, so W moves again.
+        A failover may have dropped moves of W and earlier marks. Final operations are written, so W moves again.
         """
         log = self._again()
         _must_fit(log, part, reply)
@@ -469,7 +469,7 @@ class Client:
         return self._move(log)
 
     def _repair(self, part: int) -> None:
-        """Write again the effects below W that a partition lost."""
+        """Rewrite the effects below W that a partition lost."""
         log = self._again()
         old = log.confirmed[part]
         reply = self._partitions.call([self._partitions.verify(part, [old])])[0]
@@ -493,7 +493,7 @@ class Client:
     # Upkeep.
 
     def _move(self, log: Log, *, is_repeated: bool = False) -> Log:
-        """Move W past the written operations, and first write again what a failover dropped."""
+        """Move W past the written operations, after rewriting the effects that a failover dropped."""
         to = log.mark
         while (operation := log.at(to)) is not None and operation.marks is not None:
             to += 1
@@ -549,13 +549,13 @@ class Client:
         if to > low:
             log = self._fold(log, to)
         if is_full and log.low == low < log.mark:
-            # Nothing else gives room: fold up to W, and trim further if the previous folds are at H.
+            # Only this frees space: fold up to W, and trim further if the previous folds are at H.
             return self._fold(log, log.mark, is_full=True)
         return log
 
     def _fold(self, log: Log, to: int, *, is_full: bool = False) -> Log:
         """Fold all partitions up to a position, and trim the log."""
-        # Final data must not be ahead of a log that a failover brings back.
+        # Final data must not be ahead of the log that a failover restores.
         log = self._log.ask("touch", writes=True).log
         chain = log.chain(to)
         if not log.low < to <= log.mark or chain is None:
@@ -574,7 +574,7 @@ class Client:
             for field in reply.more[0]
         ]
         if stale:
-            # All at once, so that the loss of an operation names all its ids.
+            # Reported together, so that the loss of an operation names all its ids.
             log = self._again()
             self._report(log, stale)
             return log
@@ -605,7 +605,7 @@ def _is_current(log: Log, reply: Reply) -> bool:
 
 
 def _fits(log: Log, reply: Reply) -> bool:
-    """Return whether a partition belongs to the history of the log, which may have lost a move of W."""
+    """Return whether a partition belongs to the history of the log, even if the log lost a move of W."""
     return log.chain(reply.fold) == reply.chain
 
 

@@ -27,16 +27,16 @@ from likewise.stages.documents import document_batches
 from likewise.stages.sketch import Sketches, batch_of_one
 
 FORMAT = 1
-# Of the decision: clients that decide differently must not share an index.
+# Version of the decision. Clients that decide differently must not share an index.
 RULE = 1
-# Documents of one operation.
+# Maximum number of documents in one operation.
 MAX_BATCH = 2000
 _PARTITIONS_OF_A_CLUSTER = 64
-# Rows that one question lists.
+# Rows listed by one request.
 _ROWS_A_LIST = 4096
 _MAX_PARTITIONS = 1024
 DURABILITIES = ("written", "replicated")
-# Those of the options that all clients share.
+# The options that all clients share.
 _SHARED_OPTIONS = ("bound", "bound_bytes", "horizon")
 
 
@@ -46,7 +46,7 @@ class ClusterIndex:
     Parameters
     ----------
     url : str
-        Of the server, or of any node of the cluster.
+        URL of the server, or of any node of the cluster.
     recipe : Recipe, optional
         An existing index stores its recipe and rejects a different one.
     prefix : str
@@ -58,8 +58,8 @@ class ClusterIndex:
     ttl : int, optional
         Seconds after which a document expires.
     durability : {"written", "replicated"}, optional
-        Whether each call of any client waits until a replica has confirmed its writes: by default "written" for a new
-        index.
+        "replicated" if each call of each client waits until a replica has confirmed its writes. A new index has
+        "written" by default.
     timeout_s, failover_s : float
         Maximum time to wait for one reply, and for a server that fails over.
     threads : int, optional
@@ -139,7 +139,7 @@ class ClusterIndex:
             }
             self._nodes.replicas = DURABILITIES.index(durability or DURABILITIES[0])
             log.create(num, fields)
-            # Another client may have been first: what is there counts.
+            # Another client may have created the index first: its fields apply.
             stored = log.fields()
         self._recipe = self._checked(stored, recipe)
         kept_ttl = int(stored[b"ttl_s"]) if b"ttl_s" in stored else None
@@ -215,7 +215,7 @@ class ClusterIndex:
         self._nodes.close()
 
     def __len__(self) -> int:
-        """Documents that were added and not removed; those that expired are counted, too."""
+        """Return the number of documents that were added and not removed, including expired ones."""
         fields = self._log.fields()
         return int(fields.get(b"added", 0)) - int(fields.get(b"gone", 0))
 
@@ -246,7 +246,7 @@ class ClusterIndex:
         InvalidInput
             If the index has an id with a different text. In that case, no document of the operation is added.
         LostWrites
-            If a failover lost documents that this client had added. Nothing was changed; it names them.
+            If a failover lost documents that this client had added. The error names them. The call changed nothing.
         """
         parts = []
         first = 0
@@ -341,12 +341,12 @@ class ClusterIndex:
         return Removal(doc_id, was_kept, tuple(promoted), tuple(tuple(pair) for pair in moved))
 
     def losses(self) -> list[Loss]:
-        """Return operations that a failover lost after they were answered, as any client found them."""
+        """Return the answered operations that failovers lost, as found by all clients."""
         return self._client.losses()
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Size, plan, the state of the log, and what this client repeated."""
+        """Size, plan, state of the log, and counts of this client's repeated, completed and repaired work."""
         log, fields = self._client.log(), self._log.fields()
         return {
             "documents": len(self),

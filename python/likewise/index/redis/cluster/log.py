@@ -49,7 +49,7 @@ class Operation(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """An answered operation that a failover removed from the log, and the ids to give again."""
+    """An answered operation that a failover removed from the log, and the ids to add again."""
 
     position: int
     nonce: bytes
@@ -82,14 +82,15 @@ class Log:
     low, mark, end : int
         H, W, and the next position.
     row, second : int
-        The next row; the clock of the server.
+        The next row, and the server's clock in seconds.
     version : bytes
-        Of the confirmed marks.
+        Version of the confirmed marks.
     confirmed : list of bytes
         The confirmed mark of each partition.
     operations : list of Operation
+        The operations from `low` up to `end`.
     chains : list of bytes
-        The value before each operation, then that at the end.
+        The chain value before each operation, then the value at the end.
     """
 
     __slots__ = ("chains", "confirmed", "end", "low", "mark", "operations", "row", "second", "version")
@@ -120,7 +121,7 @@ class Log:
         return self.operations[position - self.low]
 
     def has(self, position: int, nonce: bytes) -> bool:
-        """Whether a position has the operation of a nonce."""
+        """Return whether the operation at a position has this nonce."""
         operation = self.at(position)
         return operation is not None and operation.nonce == nonce
 
@@ -149,7 +150,7 @@ class LogServer:
     ----------
     nodes : Nodes
     prefix : bytes
-        Of all keys of the index.
+        Prefix of all keys of the index.
     """
 
     def __init__(self, nodes: Nodes, prefix: bytes) -> None:

@@ -27,13 +27,13 @@ try:
 except ImportError as error:
     raise MissingExtra("redis", "an index on a Redis or Valkey server") from error
 
-# Policies that never drop keys without an expiry time of their own, of which an index has none.
+# Policies that evict only keys with an expiry time. No key of an index has one.
 _SAFE_POLICIES = ("noeviction", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl")
 _OLDEST = (6, 0)
 _FIRST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 0.2
 # Errors during a failover, a move of slots, a start, or another client's script. The request is repeated. Some versions
-# put the error of a command in a script after a text of their own.
+# prefix the error of a command in a script with their own text.
 _PASSING = re.compile(
     r"\b(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|LOADING|READONLY|UNKILLABLE|NOREPLICAS|UNBLOCKED|BUSY)\b"
     "|non local key|WAIT cannot be used with replica|[Hh]ash slot not served"
@@ -62,7 +62,7 @@ class Request(NamedTuple):
     ----------
     script : Script
     keys : tuple of bytes
-        Of one slot.
+        Keys of one slot.
     arguments : tuple
         Bytes, strings or integers.
     writes : bool
@@ -81,7 +81,7 @@ class Nodes:
     Parameters
     ----------
     url : str
-        Of any node: ``redis://``, ``rediss://`` or ``unix://``, also with ``valkey`` in place of ``redis``.
+        URL of any node: ``redis://``, ``rediss://`` or ``unix://``, also with ``valkey`` in place of ``redis``.
     timeout_s : float
         Maximum time to wait for a reply before the connection is closed.
     patience_s : float
@@ -123,7 +123,7 @@ class Nodes:
             raise InvalidParameter("url", "the database is not a number; expected redis://HOST:PORT/NUMBER")
         self._timeout_s, self._patience_s, self.replicas = timeout_s, patience_s, replicas
         place = self._first if isinstance(self._first, str) else "{}:{}".format(*self._first)
-        # Never the URL: it may hold a password.
+        # Never the URL, which may contain a password.
         self.name = f"{place} database {options.get('db') or 0}"
         self._lock = threading.Lock()
         self._idle: dict[Address, list[Any]] = {}
@@ -196,7 +196,7 @@ class Nodes:
                 continue
             except (refusals.RedisError, OSError) as error:
                 problem = error
-                # A paused node costs the whole wait for a reply.
+                # A paused node costs the full timeout.
                 self._ask_last(address)
                 continue
             slots: list[Address | None] = [None] * 16384
@@ -205,7 +205,7 @@ class Nodes:
                 addresses = [((node[0] or b"").decode() or address[0], int(node[1])) for node in nodes]
                 known += addresses
                 slots[first : last + 1] = [addresses[0]] * (last + 1 - first)
-            # In the order in which they were known: the first is one that did not fail.
+            # Nodes keep their order, in which the first is a node that did not fail.
             self._known = [*dict.fromkeys([*self._known, address, *known])]
             self._known = [other for other in self._known if other in {*known, self._first, address}]
             if None in slots:
@@ -252,7 +252,7 @@ class Nodes:
         return self._slots or []
 
     def check(self) -> None:
-        """Raise StoreError if a master is too old, or would drop keys when it is full."""
+        """Raise StoreError if a master is too old, or may evict keys when it is full."""
         for address in self.addresses:
             try:
                 lines = self.command(address, "INFO").decode(errors="replace").splitlines()
@@ -431,7 +431,7 @@ class Nodes:
 
 
 def _passes(error: Exception) -> bool:
-    """Return whether an error is temporary: of a failover, a move of slots, or a start."""
+    """Return whether an error is temporary: caused by a failover, a move of slots, or a start."""
     passing = (
         refusals.MovedError,
         refusals.AskError,

@@ -38,7 +38,7 @@ class Partitions:
     ----------
     nodes : Nodes
     prefix : bytes
-        Of all keys of the index.
+        Prefix of all keys of the index.
     num : int
         Number of partitions.
     """
@@ -46,7 +46,7 @@ class Partitions:
     def __init__(self, nodes: Nodes, prefix: bytes, num: int) -> None:
         self.num = num
         self._nodes = nodes
-        # The log of another index may have this tag, but never these keys, since a colon follows its tag.
+        # The log of another index may have the same tag but not the same keys, since a colon follows its tag.
         self._tags = [b"{%s.%d}." % (prefix, part) for part in range(num)]
         self._keys = [tuple(tag + name.encode() for name in _NAMES) for tag in self._tags]
         self._script = Script.read("partition")

@@ -41,14 +41,15 @@ class Rule(Protocol):
         payload : bytes
             The operation.
         row, second : int
-            Its first row and second.
+            First row and second of the operation.
         nonce : bytes
+            Nonce of the operation.
         tail : list
             The operations from W up to this one, with their verdicts.
         low_row : int
-            Entries of rows from here on are ignored.
+            Entries of this and later rows are ignored.
         below : bytes
-            For each operation from H up to W its nonce, first row and number of rows.
+            Nonce, first row and number of rows of each operation from H up to W.
         """
 
     def effects(self, payload: bytes, row: int, second: int, nonce: bytes, verdict: bytes) -> list[Effects]:
