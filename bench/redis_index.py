@@ -1,10 +1,10 @@
-"""Measure the index on a Redis server: rates of several client processes, memory per document.
+"""Measure the index on a Redis server: throughput of several client processes, and memory per document.
 
-redis_index.py fill|measure|all [--documents 5000000] [--within 3] [--clients 4] [--keep-server FOLDER]
+redis_index.py fill|measure|all --folder FOLDER [--documents 5000000] [--within 3] [--clients 4]
 
-`fill` starts a server of its own on a socket and fills it (committing without looking, since nothing would be found),
-`measure` measures what is there, writes bench/results/redis_index.json and stops the server; `all` does both. Documents
-are uniform fingerprints with ids of 24 characters (fill) and 32, so that every one is new: most looks, most room.
+`fill` starts a separate server on a socket and fills it, committing without a search, which would find nothing.
+`measure` measures this server, writes bench/results/redis_index.json and stops the server. `all` does both. Documents
+are uniform fingerprints with ids of 24 characters (fill) or 32, so that each is new: the worst case for time and space.
 """
 
 import argparse
@@ -36,23 +36,23 @@ BATCH = 1000
 
 
 def sketches(recipe: likewise.Recipe, seed: int, num: int) -> likewise.Sketches:
-    """Uniform fingerprints of documents that are not short."""
+    """Return uniform fingerprints of documents that are not short."""
     fingerprints = np.random.default_rng(seed).integers(0, 2**64, num, dtype=np.uint64)
     return likewise.Sketches(fingerprints, recipe, np.zeros(num, bool), np.full(num, 500, np.uint32))
 
 
 def names(length: int, client: int, start: int, num: int) -> list[str]:
-    """Ids of that many characters."""
+    """Return ids of `length` characters."""
     return [f"crawl-{client:02d}-{start + i:0{length - 9}d}" for i in range(num)]
 
 
 def opened(url: str, within: int, layout: str | None = None) -> RedisIndex:
-    """The index of this measurement."""
+    """Open the index of this measurement."""
     return RedisIndex(url, likewise.Recipe.simhash(within=within), layout=layout, threads=1, timeout_s=60)
 
 
 def client(url: str, within: int, work: str, number: int, amount: float, ready: Any, answer: Any) -> None:
-    """One client at some work for so many seconds; its count and its times."""
+    """Run one client with some work for some seconds, and report its count and its times."""
     index = opened(url, within)
     recipe = index.recipe
     words = " ".join(f"word{i}" for i in range(400))
@@ -89,7 +89,7 @@ def client(url: str, within: int, work: str, number: int, amount: float, ready: 
 
 
 def run(url: str, within: int, work: str, clients: int, amount: float) -> dict[str, float]:
-    """The rate of all clients together, and times of a call."""
+    """Return the throughput of all clients together, and quantiles of the times of a call."""
     context = multiprocessing.get_context("spawn")
     ready, answer = context.Barrier(clients), context.Queue()
     processes = [
@@ -111,7 +111,7 @@ def run(url: str, within: int, work: str, clients: int, amount: float) -> dict[s
 
 
 def fill(url: str, within: int, num: int) -> None:
-    """Commit so many documents as new ones."""
+    """Commit `num` documents as new."""
     with opened(url, within) as index:
         for start in range(0, num, MAX_BATCH):
             some = min(MAX_BATCH, num - start)
@@ -128,7 +128,7 @@ def fill(url: str, within: int, num: int) -> None:
 
 
 def memory(url: str, within: int) -> dict[str, float]:
-    """Memory of the server a document."""
+    """Return the server's memory, in total and per document."""
     with opened(url, within) as index:
         stats = index.stats
     used = stats["server_memory_bytes"]
@@ -140,7 +140,7 @@ def memory(url: str, within: int) -> dict[str, float]:
 
 
 def start_server(folder: Path, options: list[str]) -> str:
-    """Start a server without a file of its own; its URL."""
+    """Start a server that saves no files, and return its URL."""
     folder.mkdir(parents=True, exist_ok=True)
     program = shutil.which("redis-server") or shutil.which("valkey-server")
     assert program, "no redis-server is installed"
@@ -158,7 +158,7 @@ def start_server(folder: Path, options: list[str]) -> str:
 
 
 def main() -> None:
-    """See above."""
+    """Run the requested stages."""
     parser = argparse.ArgumentParser()
     parser.add_argument("stage", choices=("fill", "measure", "all"))
     parser.add_argument("--documents", type=int, default=5_000_000)

@@ -1,18 +1,18 @@
-"""The same answer everywhere: in memory, in bounded memory, on Spark, in shards, on one thread and two.
+"""Check that all ways to run give the same answer: in memory, bounded memory, on Spark, in shards, on 1 and 2 threads.
 
     same_answer.py [--sets NAMES] [--methods NAMES] [--documents N] [--no-spark] [--spark-shards 1,2,7] --work FOLDER
     same_answer.py page
 
 For each set and method, one run in memory (one file, two threads) is compared with all others by `likewise diff`, which
 compares recipe, evidence and kept documents: `likewise dedup` with 1, 2 and 7 shards of the same sequence, 1 and 2
-threads, without a bound of memory and with one; the same shards by Spark as its engine on `local[2]`, in this process,
-so that Java starts once. Then two shards by Spark on a standalone cluster of two workers, each a process of its own,
-and by Spark with rows that count from 2^33, which are taken off before the comparison. Last a DataFrame whose rows were
-shuffled: Spark puts them in the order of their ids, in which the files stand; its evidence is compared as a table, but
-for the places in files, which it has not.
+threads, without and with a memory limit; the same shards with the Spark engine on `local[2]`, in this process, so that
+Java starts once; two shards with Spark on a standalone cluster of two worker processes; and with Spark and rows
+numbered from 2^33, which are subtracted before the comparison. Finally, a DataFrame with shuffled rows: Spark sorts
+them by id, which is the order of the files. Its evidence is compared as a table, without the places in files, which it
+does not have.
 
-Needs ``pip install "likewise[spark]"`` and Java; about 6 GB of disk at 100,000 documents. Sets that are not on this
-machine are left out and named. Writes results/same_answer.json after each run, and the table of
+Needs ``pip install "likewise[spark]"`` and Java, and about 6 GB of disk at 100,000 documents. Sets that are not on this
+machine are skipped and named. Writes results/same_answer.json after each run, and the table of
 docs/benchmarks/scale.md.
 """
 
@@ -65,14 +65,14 @@ CLUSTER = "Spark on a cluster of 2 workers"
 LARGE_ROWS = "Spark local[2], rows from 2^33"
 FIRST_LARGE_ROW = 2**33
 SPARKS = (SPARK, CLUSTER, LARGE_ROWS, DATAFRAME)
-# Of the runs that differ from the others in one thing.
+# Number of shards of the runs that differ from the others in one aspect.
 FEW_SHARDS = 2
-# What evidence says of files, and a DataFrame has not.
+# Columns of the evidence about files, which a DataFrame does not have.
 PLACES = ["file", "offset", "length", "kept_file", "kept_offset"]
 
 
 def documents_of(name: str, num_documents: int) -> tuple[list[str], list[str]] | None:
-    """Ids and texts of a set in the order of the ids' bytes; None where this machine has not got it."""
+    """Return the ids and texts of a set in the order of the ids' bytes, or None if it is not on this machine."""
     if name == PLAIN:
         path = HERE / "data" / "plain.parquet"
         if not path.exists():
@@ -87,14 +87,14 @@ def documents_of(name: str, num_documents: int) -> tuple[list[str], list[str]] |
 
 
 def write_shards(ids: list[str], texts: list[str], folder: Path) -> dict[int, list[Path]]:
-    """The same sequence as one file, two and seven, of lengths that differ."""
+    """Write the same sequence as one, two and seven files of different lengths."""
     lines = [
         json.dumps({"id": doc_id, "text": text}, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
         for doc_id, text in zip(ids, texts, strict=True)
     ]
     files: dict[int, list[Path]] = {}
     for num in NUM_SHARDS:
-        # Squares: the first shard is the shortest.
+        # Squares, so that the first shard is the shortest.
         cuts = [len(lines) * shard * shard // (num * num) for shard in range(num + 1)]
         files[num] = []
         for shard in range(num):
@@ -106,7 +106,7 @@ def write_shards(ids: list[str], texts: list[str], folder: Path) -> dict[int, li
 
 
 def command(*arguments: object, environment: Mapping[str, str] | None = None) -> tuple[int, str]:
-    """Exit status and standard output of `likewise` in a process of its own."""
+    """Return exit status and standard output of `likewise` in a separate process."""
     done = subprocess.run(
         [sys.executable, "-m", "likewise", *map(str, arguments)],
         capture_output=True,
@@ -120,18 +120,18 @@ def command(*arguments: object, environment: Mapping[str, str] | None = None) ->
 
 
 def children_cpu_s() -> float:
-    """Seconds of processor of all processes that were waited for."""
+    """Return the CPU seconds of all child processes that were waited for."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def evidence_of(out: Path) -> Any:
-    """The evidence of a run without places in files."""
+    """Return the evidence of a run without places in files."""
     return pq.read_table(out / "removed.parquet").drop(PLACES)
 
 
 def digest(evidence: Any) -> str:
-    """A name for the evidence, the same on every machine."""
+    """Return a digest of the evidence that is the same on every machine."""
     return hashlib.sha256(json.dumps(evidence.to_pydict()).encode()).hexdigest()[:16]
 
 
@@ -162,7 +162,7 @@ class Matrix:
         self.runs: list[dict[str, Any]] = []
 
     def play(self) -> None:
-        """Run all, compare each with the first, and note each as it ends."""
+        """Run all, compare each with the first, and record each when it ends."""
         files = write_shards(self._ids, self._texts, self._work)
         self._recipe_file.write_text(self._recipe.to_json())
         self._local(files[1], self._reference, None, 2)
@@ -191,7 +191,7 @@ class Matrix:
             self._data_frame()
 
     def facts(self) -> dict[str, Any]:
-        """What the results say of the runs that have ended."""
+        """Return the results of the finished runs."""
         summary = json.loads((self._reference / "summary.json").read_text())
         names = ("num_documents", "num_kept", "num_removed", "num_capped", "recipe_id")
         return {
@@ -274,7 +274,7 @@ class Matrix:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The table of the page."""
+    """Return the table of the page."""
     engines = ["in memory", f"`--memory {MEMORY}`", *SPARKS]
     lines = [
         f"| documents | method | removed | evidence | {' | '.join(engines)} |",
@@ -299,7 +299,7 @@ def _column(run: dict[str, Any]) -> int:
 
 
 def main() -> int:
-    """Run what is asked for; 1 if anything differed."""
+    """Run the requested sets and methods, and return 1 if any run differed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=["run", "page"], default="run")
     parser.add_argument("--sets", default=";".join([*LABELED_SETS, PLAIN]), help="names, a semicolon between them")
@@ -330,7 +330,7 @@ def main() -> int:
 
 
 def play(given: argparse.Namespace, results: dict[str, Any], note: Callable[..., None], stack: ExitStack) -> int:
-    """All runs; 1 if anything differed."""
+    """Run everything, and return 1 if any run differed."""
     spark = cluster = None
     if not given.no_spark:
         from likewise.batch.spark.session import open_session

@@ -1,12 +1,12 @@
-"""Spark on this machine: what a run costs, stage by stage, beside a local run whose answer it must give.
+"""Spark on this machine: cost of a run, stage by stage, compared with a local run, whose answer it must give.
 
     python bench/spark.py [--corpus plain|recombined] [--documents N] [--method minhash|simhash|exact]
 
-`plain` are the 100,000 documents of corpus.py, `recombined` any number of those of large.py (1.2 kB each). Core-seconds
-are processor time of Java, its Python workers and this process; Java's start is measured apart. Bytes are those that
-tasks wrote for a shuffle (event log) and what is in the checkpoint directory. The planner's constants are from the
-entry "minhash 100000", an earlier run by seconds. Needs ``pip install "likewise[spark]"`` and Java; writes
-results/spark.json.
+`plain` means the 100,000 documents of corpus.py, `recombined` any number of documents of large.py (1.2 kB each).
+Core-seconds are CPU time of Java, its Python workers and this process; the start of Java is measured separately. Bytes
+are those that tasks wrote for a shuffle (event log), and those in the checkpoint directory. The constants of the
+planner are from the entry "minhash 100000" of an earlier version. Needs ``pip install "likewise[spark]"`` and Java;
+writes results/spark.json.
 """
 
 import argparse
@@ -39,7 +39,7 @@ SEED = 7
 
 
 def documents_of(corpus: str, num: int, folder: Path) -> Any:
-    """Texts, with ids in the order of the rows, so that both runs have one order."""
+    """Return texts with ids in the order of the rows, so that both runs have the same order."""
     if corpus == "plain":
         texts = pq.read_table(HERE / "data" / "plain.parquet", columns=["text"]).slice(0, num)
     else:
@@ -52,7 +52,7 @@ def documents_of(corpus: str, num: int, folder: Path) -> Any:
 
 
 class StageCosts:
-    """Takes the events of a run, and notes the processor time of each of its stages and when it ran."""
+    """Receives the events of a run, and records the CPU time, start and end of each stage."""
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         self._seconds = seconds
@@ -62,7 +62,7 @@ class StageCosts:
         self.times: list[tuple[str, float, float]] = []
 
     def __call__(self, event: Event) -> None:
-        """Take an event."""
+        """Receive an event."""
         if isinstance(event, StageStarted):
             self._before, self._began = self._seconds(), time.time()
         elif isinstance(event, StageFinished):
@@ -71,7 +71,7 @@ class StageCosts:
             self.times.append((event.stage, self._began, time.time()))
 
     def shuffled(self, log: Path) -> dict[str, int]:
-        """Bytes that tasks of each stage wrote for others to read."""
+        """Return the bytes that tasks of each stage wrote for a shuffle."""
         total = dict.fromkeys([*self.core_s, "after"], 0)
         for finished, num_bytes in shuffles(log):
             name = next((stage for stage, began, ended in self.times if began <= finished <= ended), "after")
@@ -98,7 +98,7 @@ def main() -> None:
 
 
 def measured(table: Any, recipe: likewise.Recipe, work: Path) -> dict[str, Any]:
-    """Run both engines, compare them, and return what Spark took."""
+    """Run both engines, compare them, and return the costs of Spark."""
     from likewise.batch.spark.session import open_session
     from likewise.spark import dedup
 

@@ -1,7 +1,7 @@
-"""A standalone Spark cluster on this machine: a master and two workers, each in a process of its own.
+"""A standalone Spark cluster on this machine: a master and two workers, each in a separate process.
 
-Nothing but the loopback is used, on ports that the system gives. Programs that run with `environment` have the master's
-settings, few partitions for few cores, and this Python on the workers.
+Only the loopback interface is used, on ports that the system assigns. Programs that run with `environment` have the
+master's settings, few partitions for few cores, and this Python on the workers.
 """
 
 import os
@@ -35,16 +35,16 @@ DEFAULTS = {
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster that runs.
+    """A running cluster.
 
     Parameters
     ----------
     master : str
-        Its URL.
+        URL of the master.
     environment : dict of str to str
-        Of a program that uses it.
+        Environment of programs that use the cluster.
     pids : tuple of int
-        The master and the workers.
+        Process ids of the master and the workers.
     """
 
     master: str
@@ -53,7 +53,7 @@ class Cluster:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return an unused port."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
@@ -61,7 +61,7 @@ def free_port() -> int:
 
 @contextmanager
 def cluster(options: Mapping[str, str] | None = None) -> Iterator[Cluster]:
-    """Start a cluster, and stop it when the context ends."""
+    """Start a cluster, and stop it at the end of the context."""
     import pyspark
 
     home = Path(pyspark.__file__).parent

@@ -1,13 +1,13 @@
-"""What Spark's driver holds, and what goes over the network, as collections grow: on a cluster of two workers.
+"""Memory of Spark's driver, and shuffled bytes, as collections grow: on a cluster of two workers.
 
     python bench/spark_driver.py [--deciding 1e5,1e6,1e7] [--dedup 1e5,1e6] [--work FOLDER]
 
-A standalone cluster on this machine (a master and two workers in processes of their own); the driver, Python and Java,
-is a fresh process for each size. `--deciding` decides random graphs of N documents and N/2 matching pairs, with room
-for 100,000 pairs on the driver; the verdicts are compared with those of the local rule. `--dedup` runs
+A standalone cluster on this machine (a master and two workers in separate processes). The driver, Python and Java, is a
+new process for each size. `--deciding` decides random graphs of N documents and N/2 matching pairs, with memory for
+100,000 pairs on the driver; the verdicts are compared with those of the local rule. `--dedup` runs
 `likewise.spark.dedup` on N short documents, a fifth of them copies with another last word. Peaks are those that the
-system counts (VmHWM). Java fills its heap before it collects garbage, so its peak says little: once a second, garbage
-is collected, and what is left in the heap is noted. Shuffle bytes are those of Spark's event log, written by tasks.
+system counts (VmHWM). Java fills its heap before it collects garbage, so its peak means little: once a second, garbage
+is collected, and the rest of the heap is recorded. Shuffle bytes are those that tasks wrote, from Spark's event log.
 
 Needs ``pip install "likewise[spark]"`` and Java; writes results/spark_driver.json.
 """
@@ -33,21 +33,21 @@ import machine
 import spark_cluster
 
 RESULTS = HERE / "results" / "spark_driver.json"
-# Of 200 bytes each, as likewise.batch.spark.deciding counts.
+# 100,000 pairs of 200 bytes each, as counted by likewise.batch.spark.deciding.
 DRIVER_MEMORY = "20MB"
-# Java takes what it is given: the driver's heap is small, so that its peak says something.
+# Java uses all the memory that it may: the driver's heap is small, so that its peak is meaningful.
 OPTIONS = {"spark.driver.memory": "512m", "spark.sql.shuffle.partitions": "8"}
 
 
 def peak_bytes(pid: int | str) -> int:
-    """The most memory that a process had."""
+    """Return the peak memory of a process in bytes."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     assert found is not None
     return int(found[1]) << 10
 
 
 class LiveHeap(machine.Watched):
-    """The most that Java's heap held just after its garbage was collected, once a second; as a context."""
+    """Context manager that records the peak of Java's heap after garbage collections, one per second."""
 
     every_s = 1.0
 
@@ -56,14 +56,14 @@ class LiveHeap(machine.Watched):
         self._java = spark.sparkContext._jvm.java.lang
 
     def now(self) -> int:
-        """Bytes after a collection."""
+        """Return the bytes after a collection."""
         self._java.System.gc()
         runtime = self._java.Runtime.getRuntime()
         return int(runtime.totalMemory() - runtime.freeMemory())
 
 
 def one(kind: str, num: int, master: str, work: Path) -> None:
-    """Be the driver of one run; print what it took."""
+    """Run as the driver of one run, and print its costs."""
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.master(master).appName("likewise").getOrCreate()
@@ -80,7 +80,7 @@ def one(kind: str, num: int, master: str, work: Path) -> None:
 
 
 def worked(spark: Any, kind: str, num: int, work: Path) -> dict[str, Any]:
-    """Decide a graph, or run `dedup`; return what was counted."""
+    """Decide a graph, or run `dedup`, and return counts."""
     from pyspark.sql import functions as F
 
     stages = str(work / "stages")
@@ -111,7 +111,7 @@ def worked(spark: Any, kind: str, num: int, work: Path) -> dict[str, Any]:
     import likewise
     from likewise.spark import dedup
 
-    # Twenty words of a vocabulary of 50,000; of each fifth document those of the one before.
+    # Twenty words from a vocabulary of 50,000; every fifth document has those of the previous one.
     source = F.when(F.col("id") % 5 == 4, F.col("id") - 1).otherwise(F.col("id"))
     words = [F.pmod(F.xxhash64(source, F.lit(seed)), F.lit(50_000)).cast("string") for seed in range(20)]
     text = F.concat_ws(" ", *words, F.col("id").cast("string"))
@@ -124,7 +124,7 @@ def worked(spark: Any, kind: str, num: int, work: Path) -> dict[str, Any]:
 
 
 def shuffles(log: Path) -> Iterator[tuple[float, int]]:
-    """Yield when each task of an event log ended, in seconds since 1970, and the bytes that it wrote for others."""
+    """Yield the end of each task of an event log, in seconds since 1970, and the bytes that it wrote for shuffles."""
     for path in log.rglob("*"):
         if path.is_file():
             for line in path.open(encoding="utf-8"):

@@ -1,12 +1,12 @@
-"""Hamming search on Spark: fingerprints a core-second of `hamming_join`, and a SimHash run with a small driver.
+"""Hamming search on Spark: fingerprints per core-second of `hamming_join`, and a SimHash run with a small driver.
 
     python bench/spark_hamming.py join [--queries N] [--fingerprints N] [--within K]
     python bench/spark_hamming.py pairs [--fingerprints N] [--within K] [--plan slabs|splitting]
     python bench/spark_hamming.py dedup [--documents N] [--bits B] [--within K] [--driver-memory 1g]
 
-Fingerprints are uniform and made by Spark on the workers (``xxhash64`` of a number). Core-seconds are processor time of
-Java and its Python workers, whose start is not counted; what it takes to make the fingerprints is counted, and also
-measured alone. Writes results/spark_hamming.json.
+Fingerprints are uniform and made by Spark on the workers (``xxhash64`` of a number). Core-seconds are CPU time of Java
+and its Python workers, without their start. They include making the fingerprints, which is also measured separately.
+Writes results/spark_hamming.json.
 """
 
 import argparse
@@ -29,7 +29,7 @@ RESULTS = HERE / "results" / "spark_hamming.json"
 
 
 def processor_seconds(pid: int) -> float:
-    """Processor time of a process and all below it, those that have ended included."""
+    """Return the CPU seconds of a process and its descendants, including ended ones."""
     parents, times = {}, {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -50,13 +50,13 @@ def processor_seconds(pid: int) -> float:
 
 
 def own_seconds(pid: int) -> float:
-    """Processor time of a process without those below it."""
+    """Return the CPU seconds of a process without its descendants."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_peak(pid: int) -> int:
-    """The most memory that a process had, in bytes."""
+    """Return the peak memory of a process in bytes."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -112,10 +112,10 @@ def join(spark, given, work):
     queries = fingerprints(spark, given.queries, 1, 2)
     some, streamed = fingerprints(spark, 200_000, 2), fingerprints(spark, given.fingerprints, 2)
     options = {"small": "left", "checkpoint_dir": work}
-    # Python workers are started, and the small side is stored.
+    # This starts Python workers and stores the small side.
     _, storing = measured(spark, lambda: hamming_join(queries, some, given.within, **options).count())
     num_pairs, figures = measured(spark, lambda: hamming_join(queries, streamed, given.within, **options).count())
-    # What Spark takes to make the same fingerprints, without a search.
+    # The cost of making the same fingerprints, without a search.
     _, making = measured(spark, lambda: streamed.selectExpr("bit_xor(sketch)").collect())
     planned = given.fingerprints * (best_keys(given.queries, 64, given.within).query_ns + ROW_NS) / 1e9
     return {
@@ -153,7 +153,7 @@ def dedup(spark, given, work):
     import likewise
     from likewise.spark import dedup as spark_dedup
 
-    # Texts of 80 words of 5,000; every fifth is the one before with a word changed.
+    # Texts of 80 words from a vocabulary of 5,000; every fifth is the previous one with another word at the end.
     number = F.col("id") - F.when(F.col("id") % 5 == 4, 1).otherwise(0)
     words = F.transform(F.sequence(F.lit(0), F.lit(79)), lambda place: F.pmod(F.xxhash64(number, place), F.lit(5000)))
     changed = F.when(F.col("id") % 5 == 4, F.concat(words, F.array(F.col("id")))).otherwise(words)
@@ -175,7 +175,7 @@ def dedup(spark, given, work):
     )
     same = None
     if given.check:
-        # By files: Java has no memory for all texts.
+        # By files, since the texts do not fit in Java's memory.
         found.removed.write.parquet(f"{work}/removed")
         table = pq.read_table(f"{work}/documents").sort_by("id")
         local = likewise.dedup(table, recipe).removed

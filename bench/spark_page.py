@@ -2,8 +2,8 @@
 
     python bench/spark_page.py
 
-Tables: runs stage by stage (spark.py), the driver (spark_driver.py), Hamming search (spark_hamming.py), and what the
-planner says of 1e9 and 1e10 documents, beside SEDD. The plot of the driver needs matplotlib.
+Tables: runs stage by stage (spark.py), the driver (spark_driver.py), Hamming search (spark_hamming.py), and the
+planner's predictions for 1e9 and 1e10 documents, compared with SEDD. The plot of the driver needs matplotlib.
 """
 
 import json
@@ -22,7 +22,7 @@ from rivals import table
 
 PAGE = HERE.parent / "docs" / "benchmarks" / "spark.md"
 PLOT = PAGE.with_name("spark-driver.svg")
-# Of a core-hour, in dollars: an assumption.
+# Assumed price of a core-hour, in dollars.
 PRICE = 0.04
 WORKERS = 1000
 DOCUMENT_BYTES = 1173
@@ -37,24 +37,24 @@ RECIPES = {
 
 
 def of(name: str) -> dict[str, Any]:
-    """The results of a script; none where it was not run."""
+    """Return the results of a script, or an empty dict if it was not run."""
     path = HERE / "results" / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {}
 
 
 def rows(head: str, lines: list[str]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     return "\n".join([head, "|" + "---|" * (head.count("|") - 1), *lines]) + "\n"
 
 
 def when(entry: dict[str, Any]) -> str:
-    """The day of a run, and how busy the machine was."""
+    """Return the day of a run, and the load of the machine."""
     facts = entry["machine"]
     return f"{facts['date'][:10]}, load {facts['load_average'][0]:.0f}"
 
 
 def runs() -> str:
-    """Core-seconds and bytes of each stage, for one document."""
+    """Return the table of core-seconds and bytes of each stage, per document."""
     lines = []
     for name, entry in of("spark").items():
         if "core_s_of_stages" not in entry:
@@ -71,7 +71,7 @@ def runs() -> str:
 
 
 def driver() -> str:
-    """Memory of the driver, and what is shuffled."""
+    """Return the table of the driver's memory and of shuffled bytes."""
     lines = []
     for kind, entries in of("spark_driver").items():
         for num, entry in sorted(entries.items(), key=lambda item: int(item[0])):
@@ -92,7 +92,7 @@ def driver() -> str:
 
 
 def plot() -> None:
-    """Memory of the driver over the number of documents."""
+    """Plot the driver's memory over the number of documents."""
     entries = of("spark_driver")["deciding"]
     looks = {"Python, peak": "python", "Java, live heap": "java_live", "Java, peak": "java"}
     lines = {
@@ -103,7 +103,7 @@ def plot() -> None:
 
 
 def search() -> str:
-    """Joins and pairs of fingerprints, beside the planner."""
+    """Return the table of joins and pairs of fingerprints, compared with the planner."""
     lines = []
     for name, entry in of("spark_hamming").items():
         task, size, bits, within, *plan = name.split(maxsplit=4)
@@ -128,7 +128,7 @@ def search() -> str:
 
 
 def small_driver() -> str:
-    """SimHash runs with a driver of 1 GB."""
+    """Return the table of SimHash runs with a driver of 1 GB."""
     lines = []
     for name, entry in of("spark_hamming").items():
         if name.startswith("dedup"):
@@ -146,7 +146,7 @@ def small_driver() -> str:
 
 
 def costs() -> str:
-    """What the planner says of collections of the size of crawls."""
+    """Return the table of the planner's predictions for collections of the size of crawls."""
     lines = []
     for title, recipe in RECIPES.items():
         for num in (10**9, 10**10):
@@ -173,7 +173,7 @@ def costs() -> str:
 
 
 def main() -> None:
-    """Write everything that was measured."""
+    """Write all tables and the plot."""
     for name, make in (
         ("spark runs", runs),
         ("spark driver", driver),

@@ -1,13 +1,13 @@
-"""Is this tree faster than an older one? Both run the same work in turn, so that a busy machine slows both.
+"""Compare the speed of this tree with an older one. Both run the same work in turn, so that a busy machine slows both.
 
     tree_ratios.py --old FOLDER [--new FOLDER] [--only NAMES] [--repeats 5] [--work FOLDER]
     tree_ratios.py --page-only
 
-FOLDER is a checkout in which the native module is built (`python/likewise`); new is this checkout unless named. Each
-round runs a row once on either tree, in new processes, the order turned from round to round. The answers are compared
-by `likewise diff`. Rows are merged into results/speed.json, so that they can be measured in several runs; the table
-goes to docs/benchmarks/scale.md. Goals are those that were set before the work, in seconds on a quiet machine; of
-MinHash on templates, in times of the run without them.
+FOLDER is a checkout in which the native module is built (`python/likewise`). By default, the new one is this checkout.
+Each round runs a row once on each tree, in new processes, in alternating order. The answers are compared by `likewise
+diff`. Rows are merged into results/speed.json, so that they can be measured in several runs; the table is written to
+docs/benchmarks/scale.md. Goals were set before the work, in seconds on a quiet machine; for MinHash on templates, as a
+multiple of the time without templates.
 """
 
 import argparse
@@ -42,12 +42,12 @@ likewise.dedup([json.loads(line)["text"] for line in open(sys.argv[1], encoding=
 
 @dataclass(frozen=True)
 class Row:
-    """Work that both trees do: `arguments` of the command on a file, or of Python where there are none."""
+    """Work of both trees: the command with `arguments` on a file, or Python if there are none."""
 
     title: str
     file: str
     arguments: list[str] | None
-    # Before and goal, as they were set, if they were.
+    # Time before the work, and goal, if they were set.
     goal: tuple[float, float] | None
 
 
@@ -74,7 +74,7 @@ ROWS = {
 
 
 def made(name: str, data: Path, work: Path) -> Path:
-    """Return an input, made in `work` if the corpora do not hold it."""
+    """Return an input, which is made in `work` if it is not among the corpora."""
     path = data / name
     if name == "short.jsonl":
         path = work / name
@@ -91,7 +91,7 @@ def made(name: str, data: Path, work: Path) -> Path:
 
 
 def seconds(tree: Path, command: list[str]) -> tuple[float, float]:
-    """Return the seconds and the processor seconds of a command of a tree."""
+    """Return the seconds and the CPU seconds of a command of a tree."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPATH"] = str(tree / "python")
     began = time.perf_counter()
@@ -135,7 +135,7 @@ def measure(row: Row, trees: dict[str, Path], repeats: int, data: Path, work: Pa
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """Return the table of the page; seconds only of rows that were measured while no other work had the cores."""
+    """Return the table of the page, with seconds only for rows that were measured while the cores were free."""
     lines = [
         "| work | before, s | now, s | now / before | CPU time: now / before | goal |",
         "|---|---|---|---|---|---|",
@@ -155,7 +155,7 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Measure the rows asked for, write the results and the table."""
+    """Measure the requested rows, and write the results and the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--old", type=Path)
     parser.add_argument("--new", type=Path, default=HERE.parent)

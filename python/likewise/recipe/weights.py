@@ -111,7 +111,7 @@ class Weights:
 
     @property
     def excess(self) -> int:
-        """Maximum error of a count, which is only ever too high, with probability 1 - `excess_probability`."""
+        """Number by which a count may be too high, with probability 1 - `excess_probability`."""
         return self.native.excess
 
     @property

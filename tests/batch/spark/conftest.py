@@ -1,4 +1,4 @@
-"""One session and one set of documents for all tests; skipped where there is no Spark."""
+"""One session and one set of documents for all tests, which are skipped if Spark is not installed."""
 
 import gc
 import os
@@ -27,7 +27,7 @@ def spark():
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "ERROR",
-        # Compiling, by Spark and by Java, costs small tests more than it saves.
+        # In small tests, compilation by Spark and by Java costs more than it saves.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -41,14 +41,14 @@ def spark():
 
 @pytest.fixture(autouse=True)
 def collected():
-    """Collect the sockets of PySpark's gateway here: left to chance, another test would be warned of them."""
+    """Collect the sockets of PySpark's gateway here. Otherwise, another test may get warnings about them."""
     yield
     gc.collect()
 
 
 @pytest.fixture(scope="session")
 def table():
-    """Documents whose order is that of their ids."""
+    """Documents in the order of their ids."""
     texts = [text.encode("utf-8", "replace").decode() for text in planted()]
     ids = [f"id{number:04d}" for number in range(len(texts))]
     dates = [f"20{10 + number * 7 % 13}-03-01" if number % 5 else None for number in range(len(texts))]

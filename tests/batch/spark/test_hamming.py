@@ -1,4 +1,4 @@
-"""Joins and pairs of fingerprints on Spark are those that NumPy finds by comparing all."""
+"""Joins and pairs of fingerprints on Spark are those that NumPy finds by comparing all pairs."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
 
 
 def clustered(num, bits, within, seed):
-    """Fingerprints as words (num, words): most are a few flips from one of some centers, some are equal."""
+    """Return fingerprints as words (num, words). Most differ in a few bits from one of some centers; some are equal."""
     random = np.random.default_rng(seed)
     words = bits // 64
     centers = random.integers(0, 2**64, (max(1, num // 20), words), np.uint64)
@@ -30,7 +30,7 @@ def clustered(num, bits, within, seed):
 
 
 def brute(left, right, within):
-    """(i, j, distance) of all pairs of rows within the radius."""
+    """Return (i, j, distance) of all pairs of rows within the radius."""
     found = set()
     for i, code in enumerate(left):
         distance = np.bitwise_count(right ^ code).sum(axis=1)
@@ -79,7 +79,7 @@ def test_a_join_finds_what_numpy_finds(spark, tmp_path, bits, within, kind):
     assert len({distance for *_, distance in wanted}) > within // 3
     assert triples(hamming_join(*frames, within, bits=bits, checkpoint_dir=str(tmp_path))) == wanted
     if kind == "words":
-        # The other side is stored where it is called the small one.
+        # The other side is stored if it is declared the small one.
         found = hamming_join(*frames, within, bits=bits, small="right", checkpoint_dir=str(tmp_path / "right"))
         assert triples(found) == wanted
 
@@ -92,7 +92,7 @@ def test_stored_fingerprints_are_used_again_at_another_radius(spark, tmp_path):
     hamming_join(*frames, 1, small="left", checkpoint_dir=str(tmp_path))
     files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("fingerprints-*")}
     assert len(files) == 2
-    # A URL goes by fsspec.
+    # The same files are used at another radius.
     found = hamming_join(*frames, 3, small="left", checkpoint_dir=str(tmp_path))
     assert files == {path: path.stat().st_mtime_ns for path in tmp_path.glob("fingerprints-*")}
     assert len(triples(found)) == len(brute(words[:50], words[50:], 3))
@@ -119,12 +119,12 @@ def test_the_plan_of_a_join_names_the_option_that_makes_it_faster(spark, tmp_pat
     advised = lines()
     option = next(line for line in advised if name in line)
     try:
-        # As the line says.
+        # Follow the advice of the line.
         exec(option.partition(" saves")[0], {"spark": spark})
         assert lines() == [line for line in advised if line != option]
     finally:
         spark.conf.unset(name)
-    # As with a Spark that has no such option.
+    # Like a version of Spark without this option.
     monkeypatch.setattr(joining, "_BATCH_BYTES", "spark.sql.no.such.option")
     assert lines() == [line for line in advised if line != option]
 
@@ -134,14 +134,14 @@ def test_equal_fingerprints_are_searched_once_and_spread_out(spark):
 
     words = np.zeros((100_003, 1), np.uint64)
     words[100_000:, 0] = [1, 2**63, 2**64 - 1]
-    # Ids may come twice, and may be numbers.
+    # Ids need not be unique, and may be numbers.
     left = fingerprints(spark, words, ids=np.r_[np.arange(100_000), 5, 5, 6])
     right = fingerprints(spark, np.array([[0], [3]], np.uint64))
     table = hamming_join(left, right, 1, small="left").toArrow()
     assert table.num_rows == 100_003
     by_right = table.group_by("doc_id_b").aggregate([("doc_id_a", "count"), ("distance", "sum")]).to_pylist()
     found = {row["doc_id_b"]: (row["doc_id_a_count"], row["distance_sum"]) for row in by_right}
-    # d0: all zeros, and two numbers of one bit, both called 5. d1: the number 1.
+    # d0 matches all zeros, and two numbers with one bit, both with id 5. d1 matches the number 1.
     assert found == {"d0": (100_002, 2), "d1": (1, 1)}
     assert table.schema.field("doc_id_a").type == pa.int64()
 
@@ -174,11 +174,11 @@ def test_pairs_are_those_that_numpy_finds(spark, tmp_path, monkeypatch, bits, wi
     from likewise.batch.spark.hamming import pairing
     from likewise.spark import hamming_pairs
 
-    # Small enough that there are several tasks for one slab, and several cells.
+    # Small enough for several tasks per slab, and several cells.
     monkeypatch.setattr(pairing, "LEAST_PIECE", 60)
     monkeypatch.setattr(planning, "_CELL_ROWS", 100)
     words = clustered(600, bits, within, 11)
-    # Ids may come twice.
+    # Ids need not be unique.
     ids = [f"d{row % 590:03d}" for row in range(600)]
     frame = fingerprints(spark, words, "bigint" if bits == 64 else "words", ids)
     options = {"bits": bits, "plan": plan, "slab_rows": 250, "checkpoint_dir": str(tmp_path)}
@@ -193,7 +193,7 @@ def test_pairs_are_those_that_numpy_finds(spark, tmp_path, monkeypatch, bits, wi
     if plan == "splitting":
         assert found.plan.shuffle_bytes > 0
         return
-    # Finished stages are read again.
+    # Finished stages are read instead of written again.
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert triples(hamming_pairs(frame, within, **options).pairs) == triples(found.pairs)
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
@@ -213,7 +213,7 @@ def test_equal_fingerprints_are_not_paired_with_each_other(spark, plan):
     if plan == "splitting":
         assert (sizes, found.pairs.count()) == ([1, 1, 100_000], 1)
     else:
-        # One group of them for each of three slabs.
+        # One group of equal fingerprints for each of three slabs.
         assert (len(sizes), sizes[:2], found.pairs.count()) == (5, [1, 1], 6)
 
 
@@ -261,7 +261,7 @@ def test_many_cores_build_tables_more_often():
 
 
 def test_the_planner_is_within_twice_what_was_measured():
-    """By bench/spark_hamming.py, on large sets: small ones are dominated by the start of jobs."""
+    """Measured by bench/spark_hamming.py on large sets, since small ones are dominated by the start of jobs."""
     from likewise.batch.budget.cluster_costs import ROW_NS, best_keys
     from likewise.batch.budget.cluster_plans import plan_pairs
 
@@ -281,7 +281,7 @@ def test_the_planner_is_within_twice_what_was_measured():
 
 @pytest.mark.parametrize("scheme", ["", "file://", "local://"])
 def test_stored_tables_come_back(tmp_path, scheme):
-    """By path, and by fsspec where the directory is a URL."""
+    """Tables are read by path, and with fsspec if the directory is a URL."""
     from likewise.batch.spark.hamming.groups import grouped, read_groups, write_groups
 
     if scheme == "local://":

@@ -1,4 +1,4 @@
-"""Spark killed in the middle: finished stages are read again and not made again, and the answer is the same."""
+"""Spark is killed during a run: finished stages are read instead of computed again, and results are the same."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ pytestmark = [
 TIMEOUT_S = 400
 # Buckets of the first level are full, so that there are many stages.
 RECIPE = Recipe.minhash(0.7, bands=4, rows=1)
-# Everything that a run of it makes, but its identity.
+# Number of stages of a run of it, without the identity.
 NUM_STAGES = 11
 CHILD = """
 import sys
@@ -48,7 +48,7 @@ def is_finished(stages, name):
 
 
 def finished(stages):
-    """Of each finished stage the files with sizes and times: whatever is made again has others."""
+    """Return the files of each finished stage, with values that change if a file is written again."""
     names = [path.name.removesuffix(".done") for path in stages.glob("*.done") if (path / "_SUCCESS").exists()]
     return {
         name: sorted(
@@ -72,27 +72,27 @@ def children_of(parent):
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                # The process before may be there no more.
+                # A listed process may have ended.
                 if int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
                     found.append(int(entry.name))
     return found
 
 
 def python_workers(java):
-    """Processes that run our functions: children of the daemon that Java started; none where there is no Java yet."""
+    """Return the processes that run our functions: children of the daemon that Java started. Empty without Java."""
     daemons = [] if java is None else children_of(java)
     return [worker for daemon in daemons if is_daemon(daemon) for worker in children_of(daemon)]
 
 
 def is_daemon(pid):
-    """Whether a process starts workers: what starts Java has children too, and so has what started us."""
+    """Return whether a process starts workers, since other processes have children, too."""
     with contextlib.suppress(OSError):
         return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
 
 
 class WorkersKilled:
-    """Kills Python workers of a Java process as they appear, from the moment that a stage is finished; a context."""
+    """Context manager that kills Python workers of a Java process as they appear, once a condition holds."""
 
     def __init__(self, java, is_time, most=1_000_000):
         self._java, self._is_time, self._most = java, is_time, most
@@ -125,7 +125,7 @@ def test_the_driver_is_killed(frame, table, tmp_path, last):
     pq.write_table(table, tmp_path / "documents.parquet")
     stages = tmp_path / "stages"
     command = [sys.executable, "-c", CHILD, str(tmp_path / "documents.parquet"), str(stages)]
-    # A group of its own, so that Java, which is the driver, goes with Python in one moment.
+    # A separate process group, so that Java, which is the driver, is killed together with Python.
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as child:
         java = int(child.stdout.readline())
         wait_for(lambda: is_finished(stages, last) or child.poll() is not None)
@@ -134,7 +134,7 @@ def test_the_driver_is_killed(frame, table, tmp_path, last):
     wait_for(lambda: not Path(f"/proc/{java}").exists())
     before = finished(stages)
     assert {"documents", "sketches", last} <= set(before)
-    # The rest is what the second run makes, and all that it makes.
+    # The second run makes exactly the remaining stages.
     num_left = NUM_STAGES - (len(before) - ("identity" in before))
     assert num_left > 1
     found = dedup(frame, RECIPE, checkpoint_dir=str(stages))
@@ -156,7 +156,7 @@ def test_workers_are_killed_until_spark_gives_up(spark, lines, tmp_path, monkeyp
     from likewise.batch.spark.stages import Stages
     from likewise.spark import SparkEngine
 
-    # No directory is named: the output's own serves.
+    # No checkpoint directory is given, so stages are in the output directory.
     stages = tmp_path / "out" / ".unfinished" / "parts" / "engine.stages"
     java = spark.sparkContext._gateway.proc.pid
     killing = WorkersKilled(lambda: java, lambda: is_finished(stages, "documents"))
@@ -182,16 +182,16 @@ def test_workers_are_killed_until_spark_gives_up(spark, lines, tmp_path, monkeyp
 
 
 def test_the_command_survives_killed_workers(spark, lines, tmp_path):
-    """On the default master, where a failed task is tried again."""
+    """The default master repeats failed tasks."""
     command = [sys.executable, "-m", "likewise", "dedup", str(lines), "-o", str(tmp_path / "out"), "--engine", "spark"]
     options = ["--threshold", "0.7", "--checkpoint-dir", str(tmp_path / "stages")]
     with subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True) as child:
-        # The first three workers, of four attempts that a task has.
+        # Kill the first three workers, since a task has four attempts.
         with WorkersKilled(lambda: next(iter(children_of(child.pid)), None), lambda: True, most=3) as killing:
             _, errors = child.communicate(timeout=TIMEOUT_S)
         assert child.returncode == 0, errors
     assert len(killing.killed) == 3
-    # It was said at once what takes so long.
+    # The slow start was announced.
     assert "plan: Spark on local[*,4] is starting" in errors
     likewise.dedup_files(lines, tmp_path / "local", Recipe.minhash(0.7))
     assert run_differences(tmp_path / "local", tmp_path / "out")[0] == []

@@ -1,4 +1,4 @@
-"""Tables of other engines are told from Spark's; no session is needed for that."""
+"""Tables of other engines are distinguished from Spark's without a session."""
 
 import pyarrow as pa
 import pytest

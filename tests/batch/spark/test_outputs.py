@@ -1,4 +1,4 @@
-"""Workers write kept files and evidence: to the byte those of a local run."""
+"""Workers write kept files and evidence that are byte-identical to those of a local run."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ RECIPE = Recipe.minhash(0.7, bands=2, rows=16)
 
 @pytest.fixture
 def inputs(table, tmp_path):
-    """Files of all kinds, one below another directory, one of which no document is kept, one without any."""
+    """Files of all kinds: one in a subdirectory, one without kept documents, one without documents."""
     rows = [{"id": row["id"], "text": row["text"]} for row in table.to_pylist()]
     lines = [json.dumps(row) for row in rows]
     root = tmp_path / "inputs"
@@ -74,7 +74,7 @@ def test_workers_write_what_a_local_run_writes(spark, inputs, tmp_path, monkeypa
 
 @pytest.mark.slow
 def test_evidence_alone_and_groups(spark, inputs, tmp_path):
-    """Groups are written by the driver, as in a local run; both share their stages."""
+    """The driver writes groups, as in a local run. Both runs share their stages."""
     from likewise.spark import SparkEngine
 
     shutil.rmtree(inputs / "below")
@@ -97,7 +97,7 @@ def test_evidence_alone_and_groups(spark, inputs, tmp_path):
 
 @pytest.mark.slow
 def test_spark_writes_to_a_url(spark, inputs, tmp_path, monkeypatch):
-    """On a cluster, outputs of URLs are directories that Spark writes: text of lines, Parquet of evidence."""
+    """On a cluster, Spark writes outputs at URLs as directories: text for lines, Parquet for evidence."""
     from likewise.batch import files
     from likewise.spark import SparkEngine
 
@@ -115,9 +115,9 @@ def test_spark_writes_to_a_url(spark, inputs, tmp_path, monkeypatch):
     found = likewise.dedup_files(inputs, url, RECIPE, run=run, engine=engine)
     for name in ("a.jsonl", "b.jsonl.gz", "d.csv", "e.jsonl", "f.jsonl"):
         wanted = (tmp_path / "local" / "kept" / name).read_bytes()
-        # The last line of this file has no line end, but Spark gives each one.
+        # The last line of this file has no line end, but Spark ends each line.
         wanted = gzip.decompress(wanted) + b"\n" if name.endswith(".gz") else wanted
-        # Of a file without lines there is no directory.
+        # A file without lines has no directory.
         assert b"".join(path.read_bytes() for path in out.glob(f"kept/file={name}/part-*")) == wanted, name
     evidence = pq.read_table(tmp_path / "local" / "removed.parquet")
     parts = spark.read.parquet(f"{url}/removed.parquet").orderBy("row").toArrow()

@@ -1,4 +1,4 @@
-"""Deciding on the cluster in rounds gives the verdicts of the local rule and of a plain oracle."""
+"""Decisions in rounds on the cluster give the verdicts of the local rule and of a plain oracle."""
 
 import shutil
 
@@ -27,13 +27,13 @@ def random_graph(rng, num, num_pairs, similarities):
 
 
 def chain(num):
-    """Versions of one document, each like the next."""
+    """Return the pairs of versions of one document, each of which matches the next."""
     return [(rank, rank - 1, 0.9, 1) for rank in range(1, num)]
 
 
 def graphs():
     rng = np.random.default_rng(26)
-    # Few different similarities, so that many are equal.
+    # Few distinct similarities, so that many are equal.
     ties = [0.5, 0.75, 1.0]
     star, early = 40, 60
     return [
@@ -41,19 +41,19 @@ def graphs():
         random_graph(rng, 60, 150, ties),
         random_graph(rng, 25, 250, ties),
         chain(7),
-        # The center is the first of its neighbors, the last, and in the middle.
+        # The center is before its neighbors, after them, or in the middle.
         [(rank, 0, 0.6, 3) for rank in range(1, star)],
         [(star, rank, 0.6, 3) for rank in range(star)],
         [(max(rank, 20), min(rank, 20), 0.6, 3) for rank in range(star) if rank != 20],
         # A removed document is more similar than the kept one.
         [(early, early - 1, 1.0, 0), (early, 0, 0.5, 4), (early - 1, 0, 0.7, 2)],
-        # Two kept ones are equally similar.
+        # Two kept documents are equally similar.
         [(2, 0, 0.8, 1), (2, 1, 0.8, 5)],
     ]
 
 
 def beside(parts, apart=100):
-    """Graphs side by side, each on ranks of its own, the pairs in another order."""
+    """Return the union of graphs, each with separate ranks, with shuffled pairs."""
     pairs = [
         (later + place * apart, earlier + place * apart, similarity, distance)
         for place, part in enumerate(parts)
@@ -66,7 +66,7 @@ def beside(parts, apart=100):
 
 
 def decide(spark, pairs, directory, memory_bytes, told=None):
-    """Verdicts by rounds, and how they came about."""
+    """Return verdicts by rounds, and the counts of the decision."""
     from likewise.batch.spark.deciding import leader_verdicts, removed_ranks
     from likewise.batch.spark.stages import Stages
 
@@ -109,9 +109,9 @@ def test_verdicts_are_those_of_the_oracle_and_of_a_local_run(spark, tmp_path, me
 
 
 def test_a_long_chain_is_finished_on_the_driver(spark, tmp_path):
-    """Each round decides two pairs of it: without the driver it would take 50,000 rounds."""
+    """Each round decides two pairs, so it would take 50,000 rounds without the driver."""
     num, told = 100_000, []
-    # One pair too many for the driver: one round, which is reported.
+    # One pair too many for the driver, so there is one round, which is reported.
     found, counts = decide(spark, chain(num), tmp_path, 200 * (num - 2), told)
     assert counts == {"num_rounds": 1, "num_pairs_on_driver": num - 3}
     assert sorted(found) == list(range(1, num, 2))
@@ -160,15 +160,15 @@ def test_a_run_continues_between_rounds(frame, table, tmp_path, monkeypatch):
     before = finished(tmp_path)
     assert "round-1" in before
     assert "round-2" not in before
-    # More memory would need no round, but one is done.
+    # With more memory, no round would be needed, but one is finished.
     found = dedup(frame, recipe, checkpoint_dir=str(tmp_path))
-    # What the driver decides, verdicts, removed documents.
+    # The decisions of the driver, verdicts, removed documents.
     assert found.summary["num_stages_made"] == 3
     assert found.summary["num_rounds"] == 1
     check_same(found, likewise.dedup(table, recipe))
     after = finished(tmp_path)
     assert {name: after[name] for name in before} == before
-    # Nor does less memory add rounds to a finished decision.
+    # Less memory does not add rounds to a finished decision either.
     monkeypatch.setattr(deciding, "_BYTES_A_PAIR", 1 << 60)
     shutil.rmtree(tmp_path / "verdicts.done")
     again = dedup(frame, recipe, checkpoint_dir=str(tmp_path))

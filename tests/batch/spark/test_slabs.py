@@ -1,4 +1,4 @@
-"""SimHash runs on Spark, decided slab after slab, give the answer of a local run."""
+"""SimHash runs on Spark, decided slab by slab, give the results of a local run."""
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture
 def in_slabs(monkeypatch):
-    """Runs have several slabs, and the kept documents of each several tasks; returns a function to set how many."""
+    """A function that sets the number of slabs. The kept documents of each slab are searched in several tasks."""
     from dataclasses import replace
 
     from likewise.batch.spark.hamming import deciding, pairing
@@ -69,7 +69,7 @@ def test_candidates_of_slabs(frame, table, in_slabs):
 
 
 def random_slabs(seed, num=400, num_slabs=5):
-    """Ranks, fingerprints near one of few centers, features, and texts of short documents."""
+    """Return ranks, fingerprints near one of a few centers, features, texts of short documents, and rows by slab."""
     random = np.random.default_rng(seed)
     centers = random.integers(0, 2**64, (num // 40, 2), np.uint64)
     words = centers[random.integers(0, len(centers), num)]
@@ -87,7 +87,7 @@ def random_slabs(seed, num=400, num_slabs=5):
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_a_round_at_a_time_is_the_oracle(tmp_path, seed):
-    """Without Spark: the functions of the workers, one slab after another, against the rule in plain Python."""
+    """Without Spark, the workers' functions, run slab by slab, agree with the rule in plain Python."""
     from likewise.batch.spark.hamming.deciding import decide_slab, search_kept
     from likewise.batch.spark.hamming.run_slabs import RunSlab, matching
 
@@ -134,7 +134,7 @@ def test_a_round_at_a_time_is_the_oracle(tmp_path, seed):
 
 
 def test_a_dense_group_is_not_listed(tmp_path):
-    """A thousand documents that are all near each other: each is compared with the one that is kept."""
+    """In a thousand documents that are all near each other, each is compared only with the kept one."""
     from likewise.batch.spark.hamming.deciding import joined_pairs, search_kept
     from likewise.batch.spark.hamming.run_slabs import RunSlab
 

@@ -1,4 +1,4 @@
-"""Spark gives the answer of a local run, goes on where it stopped, and refuses what it cannot do."""
+"""Spark gives the results of a local run, continues interrupted runs, and rejects unsupported calls."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ from likewise.errors import InvalidInput, InvalidParameter, RecipeMismatch
 from likewise.runs.diff import run_differences
 from tests.structure.pages import blocks
 
-# Starting Java takes its time where others work; its sockets are closed when it ends.
+# Java starts slowly on a busy machine, and its sockets are closed only when it ends.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore")]
 
 OWN_TOKENS = Recipe.minhash(tokens="user", tokenizer="spaces 1")
@@ -46,11 +46,11 @@ def check_same(found, local):
             assert found.summary[name] == count, name
 
 
-# That full buckets go on to the next level is shown without Spark too, in test_workers.py.
+# test_workers.py also tests the levels of full buckets, without Spark.
 @pytest.mark.parametrize(
     ("recipe", "stage"),
     [
-        # With full buckets it is the same, and more of it.
+        # Full buckets add stages.
         (Recipe.minhash(0.7, bands=2, rows=16), None),
         pytest.param(FEW_BANDS, "crowd", marks=pytest.mark.slow),
         pytest.param(FEW_BANDS.replace(overflow="levels"), "buckets-1", marks=pytest.mark.slow),
@@ -78,7 +78,7 @@ def test_minhash_goes_on_where_it_stopped(spark, frame, table, tmp_path, monkeyp
     found = dedup(frame, recipe, checkpoint_dir=str(tmp_path))
     assert found.summary["num_stages_made"] == 3
     check_same(found, local)
-    # A changed document, another recipe, and another order are refused.
+    # A changed document, another recipe, and another order are rejected.
     changed = table.set_column(1, "text", pa.array([*table.column("text").to_pylist()[:-1], "changed"]))
     with pytest.raises(InvalidInput, match="made from other documents"):
         dedup(spark.createDataFrame(changed), recipe, checkpoint_dir=str(tmp_path))
@@ -106,7 +106,7 @@ def test_distance_alone(frame, table):
     check_same(found, local)
     num_without = sum(when is None for when in table.column("when").to_pylist())
     assert found.summary["num_without_field"] == local.summary["num_without_field"] == {"when": num_without}
-    # All fingerprints within a radius are searched on the cluster, those of sampled bits on the driver.
+    # All fingerprints within a radius are searched on the cluster, bands of sampled bits on the driver.
     with pytest.raises(InvalidParameter, match=r"above the limit of 0\.0 GB"):
         dedup(frame, recipe.replace(recall=0.9), driver_memory="1KB")
 
@@ -162,7 +162,7 @@ def test_pairs(frame, table, name):
 def test_order_and_numeric_ids(spark, table):
     from likewise.spark import dedup
 
-    # Three documents a place; ids as numbers sort as their digits do.
+    # Three documents per place; integer ids are ordered by their digits.
     places = [number // 3 for number in range(len(table))]
     numbers = list(range(len(table)))
     given = pa.table({"key": numbers, "body": table.column("text"), "place": places})
@@ -183,14 +183,14 @@ def test_sketches(frame, table, recipe, tmp_path):
     likewise.sketch(table, recipe).write(tmp_path / "local.parquet")
     local = pq.read_table(tmp_path / "local.parquet").select(["sketch", "is_empty", "num_features"]).to_pylist()
     found = sketch(frame, recipe).orderBy("doc_id").toArrow()
-    # Without sets repeated features may count each time, on both sides.
+    # Without sets, repeated features may be counted repeatedly, on both sides.
     assert found.column("doc_id").to_pylist() == table.column("id").to_pylist()
     assert found.select(["sketch", "is_empty", "num_features"]).to_pylist() == local
 
 
 @pytest.fixture
 def inputs(table, tmp_path):
-    """Two files, one of them packed, with blank lines, a bad row and documents without ids."""
+    """Two files, one of them compressed, with blank lines, a bad row and documents without ids."""
     lines = [json.dumps({"text": row["text"], "when": row["when"]}) for row in table.to_pylist()]
     (tmp_path / "one.jsonl").write_text("\n".join([*lines[:200], "", "no json", *lines[200:250]]) + "\n")
     with gzip.open(tmp_path / "two.jsonl.gz", "wt") as file:
@@ -286,7 +286,7 @@ def test_the_page_runs(spark, table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pq.write_table(table, "crawl.parquet")
     block = blocks("docs/howto/spark.md", "python")[0]
-    # Spark takes paths from where it was started.
+    # Spark resolves paths from the directory in which it was started.
     for name in ("crawl.parquet", "checkpoints/crawl", "crawl-unique.parquet"):
         block = block.replace(f'"{name}"', f'"{tmp_path}/{name}"')
     names = {"spark": spark}

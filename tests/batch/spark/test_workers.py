@@ -1,4 +1,4 @@
-"""What runs on the workers, without Spark: buckets, cells, keys that sort as values do."""
+"""Functions of the workers, without Spark: buckets, cells, keys that sort like values."""
 
 import copy
 import json
@@ -31,7 +31,7 @@ from likewise.batch.spark.stages import spark_failures
 
 
 def cut(table, sizes):
-    """The rows of a table in batches of these sizes, again and again."""
+    """Yield the rows of a table in batches, cycling through these sizes."""
     start, number = 0, 0
     while start < table.num_rows:
         size = sizes[number % len(sizes)]
@@ -40,7 +40,7 @@ def cut(table, sizes):
 
 
 def shuffled_pairs(signatures, recipe, sizes):
-    """Pairs and how many were capped, as the shuffles of Spark bring them together."""
+    """Return the pairs and the number of capped documents, as Spark's shuffles bring them together."""
     schema = {"rank": pa.int64(), "sketch": pa.binary()}
     columns = [pa.array(np.arange(len(signatures))), binary_column(signatures.view(np.uint8))]
     everyone = pa.table(columns, schema=pa.schema(list(schema.items())))
@@ -129,7 +129,7 @@ def test_cells_measure_as_a_local_run(size):
     columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
     batches = cut(pa.table(columns, names=list(names)), [size])
     measured = list(measure_cells(batches, recipe=recipe, measure=matches))
-    # A cell is let go before the next one is held; the middle one has no pairs.
+    # A cell is freed before the next one is read; the middle one has no pairs.
     assert len(measured) == 2
     found = [row for batch in measured for row in batch.to_pylist()]
     assert {tuple(row.values()) for row in found} == wanted
@@ -189,7 +189,7 @@ def test_what_spark_gave_up_for_is_told_in_a_sentence():
     assert "Spark failed: Answer from Java side is empty; repeat" in raised(
         Py4JNetworkError("Answer from Java side is empty")
     )
-    # Neither ours nor what the system says of our own files is Spark's.
+    # Errors of this package, and of the system about our own files, are not errors of Spark.
     for other in (InvalidInput("bad"), FileNotFoundError("gone"), ConnectionResetError("a store"), ValueError("bug")):
         with pytest.raises(type(other)) as caught, spark_failures("stages"):
             raise other

@@ -1,4 +1,4 @@
-"""Indexes that ask a clock which the test moves."""
+"""Indexes with a clock that the test controls."""
 
 import contextlib
 import functools
@@ -9,7 +9,7 @@ from likewise import _native
 
 @contextlib.contextmanager
 def clocked(clock, **fixed):
-    """Let every index that is opened meanwhile ask `clock`, with further arguments of the native index in `fixed`."""
+    """Make every index opened meanwhile use `clock`, with the arguments `fixed` of the native index."""
     made = functools.partial(_native.OnlineIndex, clock=clock, **fixed)
     made.describe = _native.OnlineIndex.describe
     with mock.patch.object(_native, "OnlineIndex", made):

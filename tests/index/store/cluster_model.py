@@ -1,23 +1,23 @@
-"""The protocol of docs/developers/cluster.md as a model: a log, partitions, clients, and a scheduler that fails them.
+"""A model of the protocol of docs/developers/cluster.md: a log, partitions, clients, and a scheduler with failures.
 
 Servers are immutable states; a script is a function of a state and its arguments that returns the next state and a
-reply. Clients are generators: each `yield` is one call of one script, so a schedule is the list of who goes next and
-what fails. Everything is numbers, so that schedules are the same in every process.
+reply. Clients are generators: each `yield` is one call of one script, so a schedule is a list of which client runs next
+and what fails. All values are numbers, so that schedules are the same in every process.
 
-`off` names what is left out, to show that the model would find it:
+`off` names omitted safeguards, to show that the model finds the resulting faults:
 
-    a: arrival times from the clock of whoever decides      b: a caller's own verdict instead of the stored one
+    a: arrival times from the clock of the deciding client  b: a caller's own verdict instead of the stored one
     c: entries at or above W count                          c-fold: a fold above W does not reject the view
-    d: writes below the fold are accepted                   e: journal entries count whatever their nonce
-    e-chain: the chain value of a fold is not compared      f-verify: W moves without a look at the partitions
-    f-read: a read does not look for the confirmed mark     f-written: W passes what is decided, not yet written
-    f-last: a client does not name what it had answered     f-report: effects of lost operations are not reported
-    g: append knows no bound                                g-trim: the log is trimmed before partitions are folded
-    h: nobody helps                                         h-wait: helping at once
-    f-advance: W passes operations whose marks a failover dropped between the look and the script
-    f-confirmed: W moves without a look for the mark that was confirmed before
-    f-again: what a log lacks that was read before the partition is taken for lost
-    f-wait: WAIT on a connection that did not write is taken for a confirmation
+    d: writes below the fold are accepted                   e: journal entries count regardless of their nonce
+    e-chain: the chain value of a fold is not compared      f-verify: W moves without checking the partitions
+    f-read: a read does not check the confirmed mark        f-written: W passes decided, unwritten operations
+    f-last: a client does not send its last answer          f-report: effects of lost operations are not reported
+    g: append has no bound                                  g-trim: the log is trimmed before partitions are folded
+    h: no client helps                                      h-wait: clients help at once
+    f-advance: W passes operations whose marks a failover dropped between the check and the script
+    f-confirmed: W moves without checking the mark that was confirmed before
+    f-again: operations that are not in a log read before the partition count as lost
+    f-wait: WAIT on a connection that did not write counts as a confirmation
 """
 
 import functools
@@ -30,7 +30,7 @@ ADD_ID, DELETE_ID, ADD_TEXT, DELETE_TEXT, ADD_RECORD, SET_RECORD, GONE = range(7
 LOG = 0
 WITHIN = 2
 BITS = 4
-# Fingerprints of documents: some within the radius of each other, some not, and 3 as near to 0 as to 15.
+# Fingerprints of documents: some within the radius of each other, some not, and 3 equally near to 0 and 15.
 TEXTS = (0, 1, 3, 15)
 
 LOST, FULL, OLD, BEHIND, GONE_BACK, OK = "lost", "full", "old", "behind", "gone back", "ok"
@@ -40,11 +40,11 @@ first = operator.itemgetter(0)
 
 
 class Fault(Exception):
-    """What must never happen."""
+    """A violation of a guarantee."""
 
 
 class Fatal(Exception):
-    """A client found more lost than can be restored: it reports this and stops."""
+    """A client found that more was lost than can be restored. It reports this and stops."""
 
 
 def distance(text, other):
@@ -64,7 +64,7 @@ class Record(NamedTuple):
 
 
 class State:
-    """All that a decision can look at."""
+    """All data that a decision can read."""
 
     def __init__(self, records=None, ids=None, texts=None):
         self.records, self.ids, self.texts = records or {}, ids or {}, texts or {}
@@ -94,12 +94,12 @@ class State:
                 self.texts[key] = tuple(row for row in self.texts[key] if row != value)
 
     def expire(self, second):
-        """Forget what came before a second."""
+        """Drop documents that arrived before a second."""
         for row in [row for row, record in self.records.items() if record.second < second]:
             del self.records[row]
 
     def content(self, since):
-        """What decisions can differ by, once documents that came before a second have expired."""
+        """Return the data that decisions depend on, once documents that arrived before a second have expired."""
         records = {row: record for row, record in self.records.items() if record.second >= since}
         ids = {doc_id: row for doc_id, row in self.ids.items() if row in records}
         texts = {text: tuple(sorted({*rows} & {*records})) for text, rows in self.texts.items()}
@@ -107,7 +107,7 @@ class State:
 
 
 class Rule:
-    """The decision, by one ttl; `bias` is that of a client which decides otherwise than all others."""
+    """The decision with a ttl. With `bias`, a client decides differently from all others."""
 
     def __init__(self, ttl=None, bias=False):
         self.ttl, self.bias = ttl, bias
@@ -116,7 +116,7 @@ class Rule:
         return -1 if self.ttl is None else second - self.ttl
 
     def decide(self, state, kind, docs, second, row):
-        """Answer and effects of an operation on the state before it, which is changed."""
+        """Return answer and effects of an operation on the state before it, which is changed."""
         if kind == REMOVE:
             return self._remove(state, docs[0], second)
         since = self.since(second)
@@ -147,7 +147,7 @@ class Rule:
         return tuple(answers), tuple(effects)
 
     def look(self, state, text, since):
-        """Leader, distance, and whether the document collapses into one that stands for its class."""
+        """Return leader, distance, and whether the document collapses into one that represents its class."""
         there = lambda row: row in state.records and state.records[row].second >= since  # noqa: E731
         of_class = sorted(row for row in state.texts.get(text, ()) if there(row))
         for row in of_class:
@@ -219,8 +219,8 @@ class Log(NamedTuple):
     low: int  # H
     mark: int  # W
     operations: tuple  # from H on
-    chains: tuple  # of position 0 on: the value before each position
-    confirmed: tuple  # a mark for each partition
+    chains: tuple  # from position 0 on: the value before each position
+    confirmed: tuple  # the mark of each partition
     row: int
 
     @property
@@ -228,7 +228,7 @@ class Log(NamedTuple):
         return len(self.chains) - 1
 
     def at(self, position):
-        """An operation, or None where it is not there."""
+        """Return an operation, or None if the log does not contain it."""
         index = position - self.low
         return self.operations[index] if 0 <= index < len(self.operations) else None
 
@@ -243,9 +243,9 @@ class Log(NamedTuple):
 
 
 class Partition(NamedTuple):
-    history: tuple  # of marks' chain values, from 0 writes on
+    history: tuple  # chain values of marks, from 0 writes on
     fold: int
-    chain: int  # of the log, at the fold
+    chain: int  # chain value of the log at the fold
     base: State
     journal: tuple  # (position, nonce, effects)
     before: int = 0  # the previous fold
@@ -264,7 +264,8 @@ class Partition(NamedTuple):
 class Options(NamedTuple):
     """One setting of the protocol.
 
-    `horizon` is how far behind W the log is trimmed; `patience` how many steps a client waits before it helps.
+    `horizon` is the number of operations kept below W, `patience` the number of steps that a client waits before it
+    helps.
     """
 
     partitions: int = 2
@@ -273,7 +274,7 @@ class Options(NamedTuple):
     patience: int = 0
     ttl: int | None = None
     replicated: bool = False
-    eager: int = 1  # after each answer: 0 nothing, 1 W is advanced, 2 partitions are folded too
+    eager: int = 1  # after each answer: 0 nothing, 1 W is advanced, 2 partitions are also folded
     off: frozenset = frozenset()
 
 
@@ -350,7 +351,7 @@ def trim(log, options, clock, low, chain):
 
 
 def confirm(state, options, clock, is_connected):
-    """WAIT: what was written on this connection is on the replica, unless a failover has closed it meanwhile."""
+    """WAIT: writes on this connection are on the replica, unless a failover has closed the connection meanwhile."""
     return state, OK if is_connected else LOST
 
 
@@ -376,7 +377,7 @@ def verify(partition, options, clock, marks):
 
 
 def fold(partition, options, clock, mark, to, chain, nonces, since):
-    """`nonces`: position -> nonce, as pairs, of what is below `to`."""
+    """Fold operations below `to`, given by `nonces` as pairs of position and nonce."""
     if not (partition.contains(mark) or "f-read" in options.off):
         return partition, (LOST, partition)
     if partition.fold >= to:
@@ -390,7 +391,7 @@ def fold(partition, options, clock, mark, to, chain, nonces, since):
         base.apply(effects)
     base.expire(since)
     journal = tuple(entry for entry in partition.journal if entry[0] >= to)
-    # The reply is what was there before.
+    # The reply is the state before the fold.
     after = partition.then(-1, to, chain, fold=to, chain=chain, base=base, journal=journal, before=partition.fold)
     return after, (OK, partition)
 
@@ -406,7 +407,7 @@ IDS, BY_TEXT, RECORDS = range(3)
 
 
 def parts_of(effects, num):
-    """Effects by partition."""
+    """Return effects by partition."""
     parts = {}
     for effect in effects:
         parts.setdefault((min(effect[0] // 2, RECORDS) + effect[1]) % num, []).append(effect)
@@ -414,14 +415,14 @@ def parts_of(effects, num):
 
 
 def parts_to_look_at(kind, docs, num):
-    """Partitions with the ids of an addition, and with the texts within the radius of it or of a check."""
+    """Return the partitions with the ids of an addition, and with texts within the radius of an addition or check."""
     texts = docs if kind == CHECK else [text for _, text in docs]
     parts = {(BY_TEXT + other) % num for text in texts for other in TEXTS if distance(text, other) <= WITHIN}
     return parts if kind == CHECK else parts | {(IDS + doc_id) % num for doc_id, _ in docs}
 
 
 def parts_of_records(state, kind, docs, num):
-    """Partitions with the records that ids and texts name, and with the leaders of these."""
+    """Return the partitions with the records that ids and texts name, and with their leaders."""
     texts = docs if kind == CHECK else [text for _, text in docs]
     near = {other for text in texts for other in TEXTS if distance(text, other) <= WITHIN}
     rows = {row for text in near for row in state.texts.get(text, ())}
@@ -435,13 +436,13 @@ def parts_of_records(state, kind, docs, num):
 
 
 class Client:
-    """One client: `tasks` in order, then the end. `world` hears what it answers and reports."""
+    """One client, which runs `tasks` in order. `world` receives its answers and reports."""
 
     def __init__(self, name, tasks, world, rule):
         self.name, self.tasks, self.world, self.rule = name, tasks, world, rule
         self.options = world.options
         self.last = None
-        self.earlier = []  # what was `last` before
+        self.earlier = []  # earlier values of `last`
         self.num_nonces = 0
 
     def run(self):
@@ -465,7 +466,7 @@ class Client:
             nonce = log.at(position).nonce
             log, answer = yield from self.complete(log, clock, position, nonce)
             if answer is None:
-                # Lost, or finished and trimmed by others: the ids tell which.
+                # Lost, or finished and trimmed by others; the ids show which.
                 continue
             self.earlier.append(self.last)
             self.last = (position + 1, log.chains[position + 1])
@@ -476,12 +477,12 @@ class Client:
 
     def find_lost(self, log):
         self.world.own_lost(self, log)
-        # What was answered before may still be there, and must be named from now on.
+        # Earlier answers may still be in the log, and the last of them must be sent from now on.
         while self.last is not None and not is_in_history(log, self.last):
             self.last = self.earlier.pop() if self.earlier else None
 
     def complete(self, log, clock, position, nonce):
-        """Decide, store and write the operation at a position; (log, answer), or None where it is not there."""
+        """Decide, store and write the operation at a position. Return (log, answer), with None if it is not there."""
         own = None
         while True:
             if not log.has(position, nonce):
@@ -500,14 +501,14 @@ class Client:
                 if marks is None or marks is OLD:
                     log = yield from self.again()
                     if marks is OLD and log.has(position, nonce) and log.mark <= position:
-                        # Final in a partition, and the log does not know that it was decided.
+                        # The operation is final in a partition, and the log does not have its verdict.
                         raise Fatal
                     continue
                 status, log, clock = yield (LOG, written, position, nonce, marks)
                 if status is LOST:
                     return log, None
             elif self.options.replicated:
-                # Others wrote: confirmed are only writes of one's own connection, so it is written once more.
+                # Written by another client: WAIT covers only writes of its own connection, so write it again.
                 status, log, clock = yield (LOG, written, position, nonce, operation.marks)
                 if status is LOST:
                     return log, None
@@ -519,13 +520,13 @@ class Client:
             return log, answer
 
     def write_effects(self, log, position, nonce, effects, only=None):
-        """Marks by partition, OLD where the position is below a fold, or None after a failover."""
+        """Return marks by partition, OLD if the position is below a fold, or None after a failover."""
         marks = []
         for part, of_part in parts_of(effects, self.options.partitions).items():
             if only is not None and part not in only:
                 continue
             status, partition = yield (1 + part, write, position, nonce, of_part)
-            # What is final there is written, if it is of this history: its marks were lost.
+            # If the fold is of this history, it contains the operation, whose marks were lost.
             if status is OLD and not (log.has(position, nonce) and self.fits(log, partition)):
                 return OLD
             if self.options.replicated:
@@ -536,7 +537,7 @@ class Client:
         return tuple(marks)
 
     def decide_next(self, log, clock, limit):
-        """Decide and store the first operation without a verdict, at most at `limit`; the log after that."""
+        """Decide and store the first operation without a verdict, up to `limit`. Return the log after that."""
         options = self.options
         position = next(at for at in range(log.mark, limit + 1) if log.at(at).answer is None)
         operation = log.at(position)
@@ -556,9 +557,9 @@ class Client:
         return log, clock, (position, answer, effects)
 
     def view(self, log, position, kind=None, docs=()):
-        """The state before a position: partitions at W, then the stored effects; None where it must be tried again.
+        """Return the state before a position: partitions at W, then stored effects; None if it must be tried again.
 
-        Only what the operation needs is read: first by ids and texts, then the records that these name.
+        Only data that the operation needs is read: first by ids and texts, then the records that these name.
         """
         num = self.options.partitions
         state, was_read, stale = State(), set(), []
@@ -584,7 +585,7 @@ class Client:
                 is_lost = yield from self.report(now, stale)
                 if is_lost or any(position < log.end for _, position, _ in stale):
                     return (yield from self.again()), None
-                # Operations that were appended after this view: they do not count in it.
+                # The stale entries are of operations that were appended after this view, so it ignores them.
                 stale = []
             if len(was_read) == num:
                 break
@@ -603,7 +604,7 @@ class Client:
         return log
 
     def is_current(self, log, partition):
-        """Whether a partition is of the history of this log, and not ahead of it."""
+        """Return whether a partition belongs to the history of this log and is not ahead of it."""
         if partition.fold > log.mark:
             return "c-fold" in self.options.off
         if "e-chain" in self.options.off:
@@ -611,20 +612,20 @@ class Client:
         return log.chains[partition.fold] == partition.chain
 
     def must_fit(self, log, partition):
-        """Against a log that was read after the partition.
+        """Check a partition against a log that was read after it.
 
         Raises
         ------
         Fatal
-            Where the log went back behind what is final, or the partition behind what the log has.
+            If the log is older than the final data of the partition.
         """
         if partition.fold > log.end or log.chains[partition.fold] != partition.chain:
             raise Fatal
 
     def catch_up(self, partition):
-        """The log, where a partition is not of a client's view of it.
+        """Return the log after a partition that does not match a client's view of the log.
 
-        A failover may have dropped moves of W, and marks before: what is final is written, so W moves again.
+        A failover may have dropped moves of W and earlier marks. Final operations are written, so W moves again.
         """
         log = yield from self.again()
         self.must_fit(log, partition)
@@ -639,13 +640,13 @@ class Client:
         return log
 
     def fits(self, log, partition):
-        """Whether a partition is of the history of this log, which may have lost a move of W."""
+        """Return whether a partition belongs to the history of this log, even if the log lost a move of W."""
         return "e-chain" in self.options.off or (
             partition.fold <= log.end and log.chains[partition.fold] == partition.chain
         )
 
     def report(self, log, stale):
-        """Report and purge effects of operations that this log, which was read after them, does not have."""
+        """Report and purge effects of operations that are not in this log, which was read after them."""
         lost = [entry for entry in stale if entry[1] >= log.low and not log.has(*entry[1:])]
         for part, position, nonce in lost:
             self.world.reported(nonce)
@@ -653,7 +654,7 @@ class Client:
         return bool(lost)
 
     def repair(self, part):
-        """Write again what a partition lost below W."""
+        """Rewrite the effects below W that a partition lost."""
         log = yield from self.again()
         _, partition, missing = yield (1 + part, verify, (log.confirmed[part],))
         if not missing:
@@ -676,7 +677,7 @@ class Client:
             yield (LOG, reconfirm, part, log.confirmed[part], partition.here)
 
     def move(self, log):
-        """Move W over what is written."""
+        """Move W past the written operations."""
         options = self.options
         to = log.mark
         while (operation := log.at(to)) is not None and (
@@ -719,7 +720,7 @@ class Client:
             yield (LOG, written, position, operation.nonce, marks)
 
     def tidy(self, is_full=False):
-        """Finish what is behind, move W, fold the partitions, and trim the log."""
+        """Finish pending operations, move W, fold the partitions, and trim the log."""
         options = self.options
         _, log, clock = yield (LOG, begin, None)
         for position in range(log.mark, log.end):
@@ -735,14 +736,14 @@ class Client:
         if to > low:
             log = yield from self.fold_all(log, to)
         if is_full and log is not None and log.low == low < log.mark:
-            # Nothing else gives room.
+            # Only this frees space.
             yield from self.fold_all(log, log.mark, is_full=True)
 
     def fold_all(self, log, to, is_full=False):
-        """The log after all partitions are folded and it is trimmed, or None where that must be tried again."""
+        """Fold all partitions and trim the log. Return the log, or None if it must be tried again."""
         options = self.options
         if options.replicated:
-            # What is final must not be ahead of a log that a failover brings back.
+            # Final data must not be ahead of the log that a failover restores.
             connection = self.world.connections[LOG]
             if (yield (LOG, confirm, connection)) is LOST:
                 return
@@ -769,7 +770,7 @@ class Client:
                 if (yield (1 + part, confirm, connection)) is LOST:
                     return
             before.append(partition.before if partition.fold >= to else partition.fold)
-        # What every partition had folded before this: a failover that drops the last fold can still be repaired.
+        # Trim only to the previous folds, so that a partition that loses its last fold can be repaired.
         low = min(before)
         if is_full and low <= log.low:
             low = to
@@ -801,7 +802,7 @@ class Client:
 
 
 def merge(state, partition, log, options):
-    """Add to a state what one partition has below W."""
+    """Add the data of one partition below W to a state."""
     state.records.update(partition.base.records)
     state.ids.update(partition.base.ids)
     for text, rows in partition.base.texts.items():
@@ -832,7 +833,7 @@ class Auditor(Client):
 
 @functools.lru_cache(1 << 16)
 def sequence_state(ttl, operations):
-    """State and answer after a sequence of (kind, docs, second, row)."""
+    """Return state and answer after a sequence of (kind, docs, second, row)."""
     if not operations:
         return State(), None
     state = sequence_state(ttl, operations[:-1])[0].copy()
@@ -841,7 +842,7 @@ def sequence_state(ttl, operations):
 
 
 class World:
-    """Servers, clients and what was said; `do` is one step of a schedule.
+    """Servers, clients and answers; `do` is one step of a schedule.
 
     Steps: ("run", client), ("kill", client) between two calls, ("kill-after", client) before the reply of one,
     ("repeat", client) a call that is sent twice, ("lose", server, writes) a failover that drops writes,
@@ -850,20 +851,20 @@ class World:
 
     def __init__(self, plans, options, biased=(), is_compared=False):
         self.options = options
-        self.is_compared = is_compared  # whether worlds are compared by what each client has heard
+        self.is_compared = is_compared  # whether worlds are compared by the replies to each client
         nothing = Partition((0,), 0, 0, State(), ())
         log = Log(0, 0, (), (0,), ((0, 0),) * options.partitions, 0)
         self.servers = [log, *(nothing for _ in range(options.partitions))]
         self.past = [[state] for state in self.servers]
         self.safe = [0] * len(self.servers)
-        self.connections = [0] * len(self.servers)  # closed by each failover
+        self.connections = [0] * len(self.servers)  # a number that each failover increases
         self.away = set()
         self.clock = 0
         self.ticks = options.ttl is not None or options.patience > 0
         self.sequence = []  # (nonce, kind, docs, second, row) of each position of the log
         self.void, self.told = {}, set()
         self.answers = {}  # nonce -> (position, client, answer)
-        self.said = {}  # id -> leaders that were said of it
+        self.said = {}  # id -> (row, leader) of its answers
         self.biased = biased
         self.num_lost = {"log": 0, "partition": 0}
         self.is_fatal = False
@@ -897,7 +898,7 @@ class World:
         self.requests[i] = self._alive = None
 
     def alive(self):
-        """Clients that have a call to make."""
+        """Return the clients with a pending call."""
         if self._alive is None:
             self._alive = [i for i, request in enumerate(self.requests) if request is not None]
         return self._alive
@@ -929,7 +930,7 @@ class World:
             self.sequence.append((operation.nonce, operation.kind, operation.docs, operation.second, operation.row))
 
     def do(self, step):
-        """One step; nothing where it does not apply any more."""
+        """Run one step, or do nothing if it does not apply."""
         kind, who = step[0], step[1]
         if kind == "lose":
             self._lose(who, step[2])
@@ -969,11 +970,11 @@ class World:
                     raise Fault("an answer was lost although it was on a replica")
         del self.sequence[past[-1].end :]
 
-    # What clients say.
+    # Answers and reports of clients.
 
     def answered(self, client, position, nonce, answer):
         if position >= len(self.sequence) or self.sequence[position][0] != nonce:
-            # Lost between its last reply and now: told like all others.
+            # Lost between the last reply and this answer.
             raise Fault("answered an operation that is not in the log")
         if not self.biased:
             operations = tuple(operation[1:] for operation in self.sequence[: position + 1])
@@ -1026,7 +1027,7 @@ class World:
                 raise Fault("a lost answer was not reported")
 
     def finish(self, limit=4000):
-        """Let all who are left run in turn, then the auditor."""
+        """Let the remaining clients run in turn, then the auditor."""
         self.away.clear()
         for _ in range(2):
             while not self.is_fatal and (alive := self.alive()):
@@ -1041,7 +1042,7 @@ class World:
             self.join(Auditor(900, (), self, Rule(self.options.ttl)))
 
     def print(self, can_lose):
-        """A number that is the same where all that can still happen is: servers, what clients heard, what was said."""
+        """Return a number for states with the same possible futures: servers, replies to clients, answers."""
         pasts = tuple(tuple(digest(state) for state in (past if can_lose else past[-1:])) for past in self.past)
         running = tuple(request is not None for request in self.requests)
         said = (frozenset(self.void) - self.told, frozenset(self.answers))
@@ -1049,7 +1050,7 @@ class World:
 
 
 def digest(reply):
-    """What can be hashed of a reply; the history of a partition tells all that is in it."""
+    """Return a hashable form of a reply. The history of a partition determines its contents."""
     if isinstance(reply, Partition):
         return reply.history, reply.fold
     if isinstance(reply, tuple) and reply and isinstance(reply[-1], Partition):
@@ -1060,14 +1061,14 @@ def digest(reply):
 
 
 def added(answer):
-    """Ids that an answer added, or removed."""
+    """Return the ids that an answer added or removed."""
     if answer[0] == -1:
         return set()
     return {said[0] for said in answer if len(said) == 2 or said[1]}
 
 
 class Plan(NamedTuple):
-    """What is played: tasks of each client, the setting, and clients that decide otherwise."""
+    """Tasks of each client, the setting, and clients that decide differently."""
 
     tasks: tuple
     options: Options
@@ -1075,7 +1076,7 @@ class Plan(NamedTuple):
 
 
 def play(plan, schedule):
-    """Play a schedule to its end; the world, or a Fault."""
+    """Run a schedule to its end and return the world, or raise a Fault."""
     world = World(plan.tasks, plan.options, plan.biased)
     for step in schedule:
         world.do(step)
@@ -1086,7 +1087,7 @@ def play(plan, schedule):
 
 
 def fault_of(plan, schedule):
-    """What goes wrong, or None."""
+    """Return the fault of a schedule, or None."""
     try:
         play(plan, schedule)
     except Fault as fault:
@@ -1097,7 +1098,7 @@ def fault_of(plan, schedule):
 
 
 def random_plan(rng, off=frozenset(), biased=False):
-    """Tasks and a setting."""
+    """Return random tasks and a random setting."""
     documents = [(doc_id, rng.choice(TEXTS)) for doc_id in range(4)]
 
     def task():
@@ -1128,7 +1129,7 @@ def random_plan(rng, off=frozenset(), biased=False):
 
 
 def random_schedule(rng, plan, length=60):
-    """Steps with a few failures, played as they are chosen: (schedule, fault or None, world)."""
+    """Run steps with a few failures as they are chosen. Return (schedule, fault or None, world)."""
     world = World(plan.tasks, plan.options, plan.biased)
     schedule = []
     servers = 1 + plan.options.partitions
@@ -1157,14 +1158,14 @@ def random_schedule(rng, plan, length=60):
                     )
                 )
                 if step[0] == "lose" and plan.biased:
-                    # What is decided again is the same only if all decide alike.
+                    # A repeated decision is the same only if all clients decide alike.
                     continue
                 if step[0] == "kill" and len(alive) == 1:
                     continue
             elif chance < 0.12 and world.away:
                 step = ("back", min(world.away))
             else:
-                # Bursts of one client, so that others are paused for long.
+                # Bursts of one client, so that others are paused for a long time.
                 if current not in alive or rng.random() < 0.25:
                     current = rng.choice(alive)
                 step = ("run", current)
@@ -1180,9 +1181,9 @@ def random_schedule(rng, plan, length=60):
 
 
 def explore(plan, losses=0, kills=0, most_lost=6):
-    """Play every schedule of a small plan; (schedules, different states), or a Fault with its schedule.
+    """Run all schedules of a small plan. Return (schedules, distinct states), or raise a Fault with its schedule.
 
-    Schedules that lead to the same state go on alike: each state is played once, and its schedules are counted.
+    Schedules that lead to the same state continue alike, so each state is run once, and its schedules are counted.
     """
     counts = {}
 
@@ -1231,7 +1232,7 @@ def explore(plan, losses=0, kills=0, most_lost=6):
 
 
 def shrink(plan, schedule):
-    """A schedule that still fails, of which no step and no task can be left out."""
+    """Return a failing plan and schedule from which no step or task can be omitted."""
     before = None
     while before != (plan, schedule):
         before = plan, schedule
@@ -1255,11 +1256,11 @@ def shrink(plan, schedule):
 
 
 def search(seed, num, off=frozenset(), biased=False, fixed=None):
-    """Play random schedules, of one plan or of random ones.
+    """Run random schedules of one plan or of random plans.
 
     Returns
     -------
-    (schedules played, those ended by a report that the loss is too deep, (plan, schedule, fault) or None)
+    (schedules run, schedules ended by a report that too much was lost, (plan, schedule, fault) or None)
     """
     rng = random.Random(seed)
     num_fatal = 0

@@ -1,6 +1,6 @@
-"""One suite for every index: any object with the Python face, step by step against the plain model.
+"""One suite for every index: any object with the Python interface is compared step by step with the plain model.
 
-A backend is a function of (path, recipe) that opens an index, makes it where there is none, and gives the same one
+A backend is a function of (path, recipe) that opens an index, creates it if it does not exist, and opens the same one
 when it is called again after `close`.
 """
 
@@ -17,7 +17,7 @@ import likewise
 from tests.index.store.model import ModelIndex, Refused
 from tests.recipes import RECIPES, oracle_recipe
 
-# Documents meet in every way: edits, copies, other cases, other scripts, short, without tokens, empty.
+# Documents related in many ways: edits, copies, other cases, other scripts, short, without tokens, empty.
 _SENTENCE = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi"
 _WORDS = _SENTENCE.split()
 _CHINESE = "我们把相似的文档放在一起只保留一份猫和狗人们"
@@ -49,7 +49,7 @@ documents = st.tuples(ids, texts)
 
 
 def evidence(verdict):
-    """What a verdict says of the other document; None where it is new."""
+    """Return the evidence of a verdict, or None if the document is new."""
     return None if verdict.is_new else (verdict.kept_id, verdict.similarity, verdict.distance)
 
 
@@ -58,7 +58,7 @@ def said(verdict):
 
 
 def columns_said(verdicts, names):
-    """The same from the columns of a batch of verdicts."""
+    """Return the result of :func:`said` from the columns of a batch of verdicts."""
     rows = zip(
         names,
         verdicts.is_new,
@@ -76,7 +76,7 @@ def columns_said(verdicts, names):
 
 
 class IndexMachine(RuleBasedStateMachine):
-    """Steps of a user; after each the index says what the model says."""
+    """Steps of a user, after each of which the index agrees with the model."""
 
     open_index = None
     recipe_name = None
@@ -100,7 +100,7 @@ class IndexMachine(RuleBasedStateMachine):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _both(self, ours, theirs):
-        """Results of both, or None where both refuse."""
+        """Return both results, or None if both reject the call."""
         try:
             expected = theirs()
         except Refused as refused:
@@ -109,7 +109,7 @@ class IndexMachine(RuleBasedStateMachine):
         return ours(), expected
 
     def _is_refused(self, ours, *doc_ids):
-        """The error names one of the ids that are to blame."""
+        """Check that the error names one of the rejected ids."""
         with pytest.raises(likewise.errors.InvalidInput) as caught:
             ours()
         assert any(doc_id in str(caught.value) for doc_id in doc_ids)
@@ -173,7 +173,7 @@ class IndexMachine(RuleBasedStateMachine):
     @rule(names=st.lists(ids, max_size=4))
     def erase(self, names):
         if hasattr(self.index, "place"):
-            # On a server.
+            # An index on a server.
             with pytest.raises(likewise.errors.StoreError, match="RDB and AOF files"):
                 self.index.erase(names)
             return
@@ -183,7 +183,7 @@ class IndexMachine(RuleBasedStateMachine):
         assert self.model.is_consistent()
 
     def _both_known(self, doc_id, ours):
-        """What the index says of an id; an unknown one is refused by name."""
+        """Return both results for an id. An unknown id is rejected with an error that names it."""
         if self.model.get(doc_id) is not None:
             return ours()
         self._is_refused(ours, doc_id)
@@ -212,7 +212,7 @@ class IndexMachine(RuleBasedStateMachine):
             assert len(self.index) == len(self.model)
 
 
-# Recipes of both methods: distance alone wide and near, short texts, verified by cosine and by Jaccard.
+# Recipes of both methods: by distance only with large and small radii, short texts, verified by cosine and by Jaccard.
 SIMHASH = ["simhash", "simhash-wide", "simhash-any-short", "simhash-short"]
 VERIFIED = [
     *("minhash", "minhash-default", "minhash-log-count", "minhash-containment", "simhash-cosine"),
@@ -221,13 +221,13 @@ VERIFIED = [
 
 
 def machine_class(open_index, recipe_name, *, reopens=True):
-    """The machine of one backend and recipe."""
+    """Return the state machine of a backend and recipe."""
     members = {"open_index": staticmethod(open_index), "recipe_name": recipe_name, "reopens": reopens}
     return type("Machine", (IndexMachine,), members)
 
 
 def check_conformance(open_index, recipe_name, *, reopens=True, max_examples=12, steps=25):
-    """Play random steps on an index and on the model; the steps until they differ are shown.
+    """Run random steps on an index and on the model, and report the steps up to the first difference.
 
     Parameters
     ----------
@@ -236,13 +236,13 @@ def check_conformance(open_index, recipe_name, *, reopens=True, max_examples=12,
     recipe_name : str
         One of `tests.recipes.RECIPES`, of method simhash or minhash.
     reopens : bool
-        Whether it is closed and opened again now and then.
+        Whether the index is closed and reopened from time to time.
     max_examples, steps : int
-        How much is played.
+        Number of runs, and of steps in each.
     """
     run_state_machine_as_test(
         machine_class(open_index, recipe_name, reopens=reopens),
-        # Shrinking would open an index some thousand times.
+        # Shrinking would open an index thousands of times.
         settings=settings(
             max_examples=max_examples,
             stateful_step_count=steps,

@@ -1,6 +1,6 @@
-"""A writer that is killed: it says what it begins, and what it was told, in a file that outlives it.
+"""A writer that is killed. It logs each step before it begins, and each answer, to a file that survives it.
 
-Run as a program it waits for jobs, a line of JSON each, and forks a child for each: forking is quicker than starting.
+As a program, it waits for jobs, one line of JSON each, and forks a child for each: forking is faster than starting.
 """
 
 import json
@@ -15,7 +15,7 @@ MOST_STEPS = 400
 
 
 def make_text(number, chance):
-    """Text of document `number`: an edit of one of few sentences, at times short or empty."""
+    """Return the text of document `number`: an edit of one of a few sentences, sometimes short or empty."""
     kind = chance.random()
     if kind < 0.03:
         return ""
@@ -27,7 +27,7 @@ def make_text(number, chance):
 
 
 def choose_step(number, live, chance):
-    """The next thing to do: a list of JSON values."""
+    """Return the next step, as a list of JSON values."""
     kind = chance.random()
     if kind < 0.70:
         size = chance.choice([1, 1, 2, 5, 30])
@@ -45,7 +45,7 @@ def told(verdict):
 
 
 def play(index, step, folder):
-    """What the index answers to a step, as JSON values."""
+    """Return the answer of the index to a step, as JSON values."""
     verb = step[0]
     if verb == "add":
         if len(step[1]) == 1:
@@ -62,7 +62,7 @@ def play(index, step, folder):
 
 
 def run(job):
-    """Open the index and go on until killed."""
+    """Open the index and run random steps until killed."""
     from tests.index.store.crash_index import open_small
 
     log = os.open(job["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)

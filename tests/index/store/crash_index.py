@@ -1,4 +1,4 @@
-"""An index with so little in memory that segments are built and merged all the time."""
+"""An index with so few rows in memory that segments are built and merged all the time."""
 
 import functools
 from unittest import mock
@@ -11,7 +11,7 @@ FLUSH_ROWS = 40
 
 
 def open_small(path, recipe_name, **options):
-    """Open the index at `path`, making it where there is none."""
+    """Open the index at `path`, or create it if it does not exist."""
     made = functools.partial(_native.OnlineIndex, flush_rows=FLUSH_ROWS)
     made.describe = _native.OnlineIndex.describe
     with mock.patch.object(_native, "OnlineIndex", made):

@@ -1,6 +1,6 @@
-"""A process that erases documents and is killed meanwhile.
+"""A process that is killed while it erases documents.
 
-Run as a program it waits for jobs, a line of JSON each, and forks a child for each, as `crash_child` does.
+As a program, it waits for jobs, one line of JSON each, and forks a child for each, like `crash_child`.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def run(job):
-    """Erase the documents of a job; write down what went wrong, or that nothing did."""
+    """Erase the documents of a job, and write the error, or that it is done, to a file."""
     from tests.index.store.crash_index import open_small
 
     said = "done"

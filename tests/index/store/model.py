@@ -1,7 +1,7 @@
 """The online index as plain Python: the decision document by document, removal, promotion and expiry.
 
-Written from docs/concepts/online-index.md and the definitions, on the slow oracle alone. Everything is kept for ever in
-lists, every search looks at every document, and nothing is fast.
+Written from docs/concepts/online-index.md and the definitions, based only on the slow oracle. Lists keep all documents
+forever, every search visits every document, and nothing is fast.
 """
 
 import functools
@@ -13,7 +13,7 @@ from tests.oracle.candidates import LEVELS, MEMBERS
 
 
 class Verdict(NamedTuple):
-    """What is said of a document; `kept_id`, `similarity` and `distance` are None where it is new."""
+    """The verdict on a document; `kept_id`, `similarity` and `distance` are None if it is new."""
 
     doc_id: str | None
     is_new: bool
@@ -32,11 +32,11 @@ class Removal(NamedTuple):
 
 
 class Refused(Exception):
-    """Ids that stand for another text, or for none."""
+    """Ids that exist with a different text, or do not exist."""
 
 
 class Evidence(NamedTuple):
-    """The kept document that speaks against one, and what was measured on the two."""
+    """The kept document that a document matches, with similarity and distance."""
 
     kept_row: int
     similarity: float
@@ -44,14 +44,14 @@ class Evidence(NamedTuple):
 
 
 class Row:
-    """One document, and all that is known of it now."""
+    """One document and its current state."""
 
     def __init__(self, row, doc_id, text, document, arrival_s):
         self.row, self.doc_id, self.text, self.document, self.arrival_s = row, doc_id, text, document, arrival_s
         self.evidence = None
         self.gone = False
-        self.stands = False  # for its class, and in the tables
-        self.places = None  # band -> level of the bucket that it is a member of, or would be if it stood
+        self.stands = False  # whether it represents its class and is in the tables
+        self.places = None  # band -> level of the bucket that it is in, or would be in if it were in the tables
 
     @property
     def kept(self):
@@ -70,8 +70,8 @@ class ModelIndex:
         assert recipe.method in ("simhash", "minhash")
         self.recipe, self.ttl_s = recipe, ttl_s
         self.rows = []
-        self.row_of = {}  # ids that are not gone
-        self.class_of = {}  # key -> rows that stand for the class, rising: several only after removals
+        self.row_of = {}  # ids of present documents
+        self.class_of = {}  # key -> rows that represent the class, ascending; several only after removals
         self.buckets = {}
         rule = decide.Online(recipe)
         self.bands = rule.bands if recipe.method == "minhash" else None
@@ -80,18 +80,18 @@ class ModelIndex:
     def __len__(self):
         return len(self.row_of)
 
-    # What a document looks at.
+    # Documents that a document is compared with.
 
     def _document(self, text):
         return sketched(self.recipe, text)
 
     def _members_of(self, document, band, level):
-        """Members of a bucket of a document; who is gone is none."""
+        """Return the members of a document's bucket that are not gone."""
         members = self.buckets.get((band, level, self.bands.key(document.sketch, band, level)), [])
         return [row for row in members if not self.rows[row].gone]
 
     def _seen(self, document):
-        """Rows in the tables that a document is compared with, rising."""
+        """Return the rows in the tables that a document is compared with, ascending."""
         if not document.weights:
             return []
         if self.bands is None:
@@ -106,7 +106,7 @@ class ModelIndex:
         return sorted({row for band, level in places for row in self._members_of(document, band, level)})
 
     def _stand(self, row):
-        """Put a row into the tables, and let it stand for its class."""
+        """Add a row to the tables as a representative of its class."""
         row.stands = True
         of_class = self.class_of.setdefault(row.document.key, [])
         of_class.append(row.row)
@@ -124,7 +124,7 @@ class ModelIndex:
             self.buckets.setdefault((band, level, key), []).append(row.row)
 
     def _best(self, document, others):
-        """The kept document among rows that matches best, highest similarity first, then lowest row."""
+        """Return the evidence of the best matching kept row: highest similarity, then lowest row."""
         best = None
         for other in others:
             matched = self._match(document, self.rows[other].document) if self.rows[other].kept else None
@@ -136,18 +136,18 @@ class ModelIndex:
         return 0 if self.recipe.method == "simhash" else None
 
     def _decide(self, document):
-        """Evidence against a document that comes now, and the row that stands for its class, where it collapses."""
+        """Return the evidence of a document that arrives now, and the row that it collapses into, or None for each."""
         of_class = [self.rows[row] for row in self.class_of.get(document.key, []) if not self.rows[row].gone]
         for other in of_class:
             if other.kept:
                 return Evidence(other.row, 1.0, self._zero()), other
         for other in of_class:
-            # One whose leader was forgotten says nothing any more.
+            # A row whose leader has expired has no evidence.
             if not self.rows[other.evidence.kept_row].gone:
                 return other.evidence, other
         return self._best(document, self._seen(document)), None
 
-    # The face.
+    # The interface.
 
     def check(self, text):
         return self._say(None, self._decide(self._document(text))[0], None)
@@ -180,7 +180,7 @@ class ModelIndex:
     add = check_and_add
 
     def check_and_add_batch(self, ids, texts, now_s=0):
-        """All of it or, where an id stands for another text, nothing."""
+        """Add all documents, or none if an id exists with a different text."""
         texts_by_id = {doc_id: self.rows[row].text for doc_id, row in self.row_of.items()}
         given = zip(ids, texts, strict=True)
         refused = [doc_id for doc_id, text in given if texts_by_id.setdefault(doc_id, text) != text]
@@ -196,7 +196,7 @@ class ModelIndex:
         return None if row is None else self._say(doc_id, self.rows[row].evidence, row)
 
     def group(self, doc_id):
-        """(id of the leader, ids of its members in order of arrival), or None."""
+        """Return (id of the leader, ids of its members in order of arrival), or None."""
         row = self.row_of.get(doc_id)
         if row is None:
             return None
@@ -217,10 +217,10 @@ class ModelIndex:
         return Removal(doc_id, was_kept, *(self._reassign(row) if was_kept else ((), ())))
 
     def _reassign(self, row):
-        """Decide the duplicates of a row that is gone again; ids of those kept now, ids and kept ids of others."""
+        """Decide the duplicates of a gone row again. Return ids of promoted ones, and (id, kept id) of moved ones."""
         promoted, moved = [], []
         for member in self._members(row):
-            # Of one class: compared even where no bucket or an empty text would not be.
+            # Documents of one class are compared even without a common bucket, or if their texts are empty.
             others = {*self._seen(member.document)}
             others |= {*self.class_of.get(member.document.key, [])}
             member.evidence = self._best(member.document, sorted(others - {member.row}))
@@ -233,7 +233,7 @@ class ModelIndex:
         return tuple(promoted), tuple(moved)
 
     def erase(self, doc_ids):
-        """Remove documents in order of ids, expired ones too; the kept ids now of the documents decided again."""
+        """Remove documents, also expired ones, in order of ids. Return the new kept ids of documents decided again."""
         kept_ids = {}
         for doc_id in dict.fromkeys(doc_ids):
             for row in [row for row in self.rows if row.doc_id == doc_id]:
@@ -242,7 +242,7 @@ class ModelIndex:
         return {doc_id: kept_id for doc_id, kept_id in kept_ids.items() if doc_id not in doc_ids}
 
     def expire(self, now_s):
-        """Forget what is older than `ttl_s`; nothing is promoted."""
+        """Drop documents older than `ttl_s`, without promoting any."""
         if self.ttl_s is None:
             return
         for row in self.rows:
@@ -251,7 +251,7 @@ class ModelIndex:
                 del self.row_of[row.doc_id]
 
     def neighbors(self, text, k=10, min_similarity=0.0):
-        """(id, similarity, distance, whether they match) of the kept documents in sight, most similar first."""
+        """Return (id, similarity, distance, whether they match) of the kept documents found, most similar first."""
         document = self._document(text)
         found = []
         for other in sorted({*self._seen(document), *self.class_of.get(document.key, [])}):
@@ -264,7 +264,7 @@ class ModelIndex:
         return sorted(found, key=lambda neighbor: -neighbor[1])[:k]
 
     def _measured(self, document, other):
-        """Similarity and distance of two documents, whatever is required of them."""
+        """Return similarity and distance of two documents, regardless of any threshold."""
         distance = candidates.distance(document.sketch, other.sketch) if self.recipe.method == "simhash" else None
         if not document.weights:
             return 1.0, distance
@@ -273,11 +273,11 @@ class ModelIndex:
         return measures.similarity(document.weights, other.weights, self.recipe.measure), distance
 
     def ids(self):
-        """Ids of the documents that are there, in order of arrival."""
+        """Return the ids of present documents, in order of arrival."""
         return [row.doc_id for row in self.rows if not row.gone]
 
     def merge(self, other, now_s=0):
-        """Add the documents of another model in their order; (id, verdict) of those whose kept document changed."""
+        """Add the documents of another model in order. Return the verdicts of those whose kept document changed."""
         given = [row for row in other.rows if not row.gone]
         refused = [
             row.doc_id
@@ -295,7 +295,7 @@ class ModelIndex:
         return changed
 
     def is_consistent(self):
-        """P1 and what removal promises: evidence names a kept document that matches; no kept one is lost."""
+        """Return whether P1 and the guarantees of removal hold: evidence names a kept document that matches."""
         for row in self.rows:
             if row.gone or row.evidence is None:
                 continue
@@ -303,7 +303,7 @@ class ModelIndex:
             if not leader.kept and self.ttl_s is None:
                 return False
             if self._match(row.document, leader.document) is None and row.document.key != leader.document.key:
-                # One that collapsed has the evidence of the one that stood for it.
+                # A collapsed document has the evidence of the row that it collapsed into.
                 stood = [other for other in self.rows if other.row < row.row and other.document.key == row.document.key]
                 if not stood:
                     return False

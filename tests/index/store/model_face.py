@@ -1,4 +1,4 @@
-"""The plain model behind the Python face, so that the conformance suite can be tried on it, and broken on purpose."""
+"""The plain model with the Python interface of an index, to run the conformance suite on it, and on faulty versions."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from tests.recipes import oracle_recipe
 
 
 class _Verdicts(list):
-    """Columns over a list of verdicts."""
+    """Columns of a list of verdicts."""
 
     is_new = property(lambda self: np.array([verdict.is_new for verdict in self], bool))
     kept_ids = property(lambda self: [verdict.kept_id for verdict in self])
@@ -21,7 +21,7 @@ class _Verdicts(list):
 
 
 class ModelFace:
-    """An index of the model; it forgets nothing when it is closed, as long as the test holds it."""
+    """An index with the plain model. It keeps its documents when it is closed, as long as the test holds it."""
 
     def __init__(self, recipe):
         self.recipe, self.model = recipe, ModelIndex(oracle_recipe(recipe))

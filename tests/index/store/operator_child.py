@@ -1,4 +1,4 @@
-"""A writer or a reader that works until it is killed or refused, and says what it was told.
+"""A writer or a reader that works until it is killed or gets an error, and prints the answers that it got.
 
 `operator_child.py PATH MODE`; a mode is "write" or "read".
 """

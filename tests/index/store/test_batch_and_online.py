@@ -1,4 +1,4 @@
-"""P3: an index that was only added to gives the verdicts and the evidence of `dedup`, for any cut into batches."""
+"""P3: an index without removals gives the verdicts and the evidence of `dedup`, for any division into batches."""
 
 import itertools
 import random
@@ -21,14 +21,14 @@ DEFAULTS = {
 
 
 def batch_verdicts(ids, texts, recipe):
-    """Id of each removed document -> kept id, similarity, distance."""
+    """Return kept id, similarity and distance by the id of each removed document."""
     removed = likewise.dedup(texts, recipe, ids=ids, threads=2).removed
     names = ("kept_id", "similarity", "distance")
     return {row["doc_id"]: tuple(row[name] for name in names) for row in removed.to_pylist()}
 
 
 def online_verdicts(path, ids, texts, recipe, batch_sizes):
-    """The same from a new index, fed batch by batch: of size 0 the document goes alone."""
+    """Return the same from a new index, filled batch by batch. Size 0 means a single document."""
     found, start = {}, 0
     with likewise.Index(path, recipe) as index:
         for size in itertools.cycle(batch_sizes):
@@ -45,7 +45,7 @@ def online_verdicts(path, ids, texts, recipe, batch_sizes):
                     found[verdict.doc_id] = (verdict.kept_id, verdict.similarity, verdict.distance)
             start += size
         assert len(index) == len(ids)
-        # What was stored is what was said.
+        # The stored verdicts are those that were returned.
         for doc_id in ids[:: max(1, len(ids) // 50)]:
             stored = index.get(doc_id)
             evidence = None if stored.is_new else (stored.kept_id, stored.similarity, stored.distance)

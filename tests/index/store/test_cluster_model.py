@@ -1,6 +1,6 @@
-"""The protocol for a cluster, by its model: random and complete sets of schedules, and each guarantee left out in turn.
+"""The model of the cluster protocol: random and complete sets of schedules, and each safeguard omitted in turn.
 
-`LIKEWISE_CLUSTER_SCHEDULES=1000000` plays that many random schedules, from `LIKEWISE_CLUSTER_SEED` on.
+`LIKEWISE_CLUSTER_SCHEDULES=1000000` runs that many random schedules, from `LIKEWISE_CLUSTER_SEED` on.
 """
 
 import os
@@ -24,7 +24,7 @@ NUM = int(os.environ.get("LIKEWISE_CLUSTER_SCHEDULES", "1500"))
 
 
 class Numbers(ModelIndex):
-    """The model of the index on texts that are their own fingerprints, none of them short."""
+    """The model of the index on texts that are their own fingerprints, none of which is short."""
 
     def __init__(self, ttl):
         super().__init__(decide.Recipe(method="simhash", measure=None, bits=BITS, within=WITHIN), ttl)
@@ -34,7 +34,7 @@ class Numbers(ModelIndex):
 
 
 def expected_answer(index, kind, docs, second):
-    """What the model of the index says of an operation, as the rule says it."""
+    """Return the answer of the index model to an operation, in the form of the rule."""
     index.expire(second)
     row_of = {row.doc_id: row.row for row in index.rows if not row.gone}
     try:
@@ -68,11 +68,11 @@ OPERATIONS = st.one_of(
 
 
 def additions(*texts):
-    """Operations that add a document each."""
+    """Return operations that add one document each."""
     return [((ADD, ((doc_id, text),)), 0) for doc_id, text in enumerate(texts)]
 
 
-# A copy of a removed document has its evidence, although a nearer one was kept since; and the nearest of two.
+# A copy of a duplicate gets its evidence, although a nearer document was kept later; and the nearest of two.
 @example(operations=additions(15, 3, 1, 3), ttl=None)
 @example(operations=[*additions(15, 1, 3), ((REMOVE, (1,)), 0), ((REMOVE, (0,)), 0)], ttl=None)
 @given(operations=st.lists(st.tuples(OPERATIONS, st.integers(0, 4)), max_size=20), ttl=st.sampled_from([None, 6]))
@@ -99,7 +99,7 @@ def test_random_schedules_equal_one_sequence_and_losses_are_reported():
     played, num_fatal, found = cluster.search(SEED, NUM)
     assert found is None, cluster.shrink(*found[:2])
     assert played == NUM
-    # Most losses must not end the index.
+    # Most losses must be repairable.
     assert num_fatal < NUM / 20
 
 
@@ -141,7 +141,7 @@ def test_all_schedules_of_small_plans(tasks, options, failures, least):
 
 
 def failed_over_while_folding():
-    """A client stops while it folds, the log goes back, and others go on where the first partition is not needed."""
+    """A client stops during a fold, the log is rolled back, and others continue without the first partition."""
     tasks = (
         ((ADD, ((0, 0), (1, 3))), (REMOVE, (0,)), (ADD, ((1, 3),)), (ADD, ((1, 3),))),
         ((ADD, ((2, 15),)), (ADD, ((2, 15),))),
@@ -158,7 +158,7 @@ def test_a_log_older_than_what_is_final():
     assert all(cluster.fault_of(plan, schedule) is None for plan, schedule in failed_over_while_folding())
 
 
-# What the model would find.
+# Faults that the model finds.
 
 GUARANTEES = [
     *("a", "b", "c", "c-fold", "d", "e", "f-verify", "f-read", "f-written", "f-last", "f-report"),
@@ -167,20 +167,20 @@ GUARANTEES = [
 
 
 def is_shortest(plan, schedule):
-    """Whether no step of a failing schedule can be left out."""
+    """Return whether no step of a failing schedule can be omitted."""
     assert cluster.fault_of(plan, schedule)
     return not any(cluster.fault_of(plan, schedule[:at] + schedule[at + 1 :]) for at in range(len(schedule)))
 
 
 @pytest.mark.parametrize("off", GUARANTEES)
 def test_without_a_guarantee_a_fault_is_found(off):
-    # One client decides otherwise: only then does it matter whose verdict counts.
+    # One client decides differently: only then does it matter whose verdict applies.
     is_biased = off == "b"
     _, _, found = cluster.search(1, 5000, frozenset([off]), is_biased)
     assert found is not None
     plan, schedule = cluster.shrink(*found[:2])
     assert is_shortest(plan, schedule)
-    # It is what is left out, and nothing else.
+    # The omitted safeguard is the only cause.
     assert cluster.fault_of(plan._replace(options=plan.options._replace(off=frozenset())), schedule) is None
 
 

@@ -1,4 +1,4 @@
-"""The embedded index conforms to the model; so does the model behind the same face, and faults are noticed."""
+"""The embedded index conforms to the model; so does the model with the same interface, and faults are detected."""
 
 import contextlib
 import functools
@@ -22,7 +22,7 @@ def test_the_model_conforms_to_itself(name):
 
 
 class Forgetful(ModelFace):
-    """Promotes nothing."""
+    """A faulty model that promotes no documents."""
 
     def remove(self, doc_id):
         removal = super().remove(doc_id)
@@ -30,7 +30,7 @@ class Forgetful(ModelFace):
 
 
 class Hasty(ModelFace):
-    """Adds the first documents of a batch although a later one is refused."""
+    """A faulty model that adds the first documents of a batch although a later one is rejected."""
 
     def check_and_add_batch(self, ids, texts):
         try:
@@ -44,7 +44,7 @@ class Hasty(ModelFace):
 
 @pytest.fixture
 def machine_of():
-    """A machine of two documents that compares a class with the model."""
+    """Return a state machine with two documents that compares a class with the model."""
     with contextlib.ExitStack() as stack:
 
         def begun(broken):
@@ -71,7 +71,7 @@ def test_half_a_batch_is_noticed(machine_of):
 
 
 def opener(flush_rows):
-    """A backend with so many rows in memory before a segment is built of them; the usual number where None."""
+    """Return a backend that builds a segment from this number of rows in memory; None for the default."""
 
     def open_embedded(path, recipe):
         made = functools.partial(_native.OnlineIndex, flush_rows=flush_rows)

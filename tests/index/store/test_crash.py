@@ -1,4 +1,4 @@
-"""P9: a writer is killed at random moments; what it was told stays true, and nothing is half done."""
+"""P9: a writer is killed at random moments. Its answers remain true, and each step is done completely or not at all."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ from tests.index.store.crash_index import open_small
 from tests.index.store.model import ModelIndex
 from tests.recipes import RECIPES, oracle_recipe
 
-# A new index after so many kills: the model looks at every document for every other.
+# A new index after this many kills, since the model compares all documents with each other.
 ROUNDS_AN_INDEX = 10
 
 
@@ -33,7 +33,7 @@ def num_lines(path):
 
 
 def run_and_kill(forker, job, after_lines, after_s):
-    """Lines of the writer, which is killed so many seconds after it wrote so many lines."""
+    """Return the lines of the writer, which is killed `after_s` seconds after it wrote `after_lines` lines."""
     forker.stdin.write(json.dumps(job) + "\n")
     forker.stdin.flush()
     pid = int(forker.stdout.readline())
@@ -50,7 +50,7 @@ def run_and_kill(forker, job, after_lines, after_s):
 
 
 class Killed:
-    """An index whose writer is killed again and again, and the model of what it was told."""
+    """An index whose writer is killed again and again, and a model with the answers that it got."""
 
     def __init__(self, folder, recipe_name, seed):
         self.folder, self.recipe_name = folder, recipe_name
@@ -79,7 +79,7 @@ class Killed:
             self._compare(index)
 
     def _replay(self, lines):
-        """Play what was told on the model; returns the step that was begun and not told."""
+        """Replay the logged steps on the model, and return the step that has no logged answer."""
         step = None
         for kind, *rest in lines:
             assert kind != "failed", rest[0]
@@ -109,13 +109,13 @@ class Killed:
         shutil.rmtree(self.folder / name)
 
     def _settle(self, index, step):
-        """What was begun and not told was done wholly or not at all."""
+        """Check that a step without a logged answer was done completely or not at all."""
         if step[0] == "add":
             there = {index.get(doc_id) is not None for doc_id in step[1]}
             assert len(there) == 1, "half a batch"
             if there == {True}:
                 self._modeled(step)
-            self.number += len(step[1])  # a number is never used twice, whatever became of it
+            self.number += len(step[1])  # a number is never used twice
         elif step[0] == "remove" and index.get(step[1]) is None:
             self._modeled(step)
         elif step[0] == "snapshot":
@@ -132,7 +132,7 @@ class Killed:
         assert found == [self.model.check(text)[1:5] for text in texts]
 
     def finish(self):
-        """Answers of tables that were built anew are the same."""
+        """Check that rebuilt tables give the same answers."""
         with open_small(self.path, self.recipe_name) as index:
             index.rebuild()
             self._compare(index)
@@ -145,7 +145,7 @@ def play_rounds(forker, folder, recipe_name, num_rounds, seed):
         place.mkdir()
         killed = Killed(place, recipe_name, chance.randrange(2**32))
         for _ in range(min(ROUNDS_AN_INDEX, num_rounds - first)):
-            # Line 1 is written before the index is opened, two more with each step.
+            # Line 1 is written before the index is opened, and each step writes two more lines.
             killed.round(forker, chance.choice([1, 2, 5, 20, 60]), 0.02 * chance.random() ** 2)
         killed.finish()
         shutil.rmtree(place)

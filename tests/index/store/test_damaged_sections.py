@@ -1,4 +1,4 @@
-"""Segments are derived: a flipped bit or a missing end of any of them costs time, never an answer or an index."""
+"""Segments are derived data: a flipped bit or a truncated file costs time, but changes no answer and loses no index."""
 
 import json
 import os
@@ -19,7 +19,7 @@ HEADER_BYTES = 64
 
 
 def make_texts():
-    """Texts of which a third has copies under other ids, and some are short or empty."""
+    """Return texts, a third of which are copies of others, and some are short or empty."""
     chance = random.Random(11)
     texts = []
     for number in range(NUM):
@@ -39,17 +39,17 @@ def settled(index):
 
 
 def feed(path, recipe_name, texts, **options):
-    """Make an index with segments, whose removed documents had duplicates that are kept now."""
+    """Create an index with segments. Duplicates of its removed documents are promoted."""
     with open_small(path, recipe_name, **options) as index:
         num_promoted = 0
         for start in range(0, NUM, FLUSH_ROWS):
             rows = range(start, start + FLUSH_ROWS)
             index.add_batch([f"d{row}" for row in rows], [texts[row] for row in rows])
-            # A segment of what is left lists its rows.
+            # A segment without some rows lists its rows.
             index.remove(f"d{start + 6}")
             settled(index)
     with open_small(path, recipe_name, **options) as index:
-        # After the last segment was built: its tables do not find these.
+        # After the last segment was built, so its tables do not contain the promoted documents.
         for row in range(0, NUM, 5):
             num_promoted += len(index.remove(f"d{row}").promoted)
         assert num_promoted >= 5
@@ -85,13 +85,13 @@ def sections(content):
 
 
 def places(file, chance):
-    """Return bytes to change: of each section one, of its checksums one, and some of anything else."""
+    """Return offsets of bytes to change: one of each section, one of its checksums, and some others."""
     content = file.read_bytes()
     chosen = [0, 40, len(content) - 1, *(chance.randrange(len(content)) for _ in range(3))]
     if file.suffix == ".lws":
         named = sections(content)
         assert {"found", "kept", "rows", "short"} <= {name for name, _, _ in named}
-        # The bands of a recipe are alike.
+        # All bands have the same layout, so one suffices.
         for _, offset, num_bytes in [s for s in named if not s[0].startswith("bands") or s[0].startswith("bands 0")]:
             if num_bytes:
                 chosen += [offset + chance.randrange(num_bytes), offset + num_bytes]
@@ -107,12 +107,12 @@ def test_a_flipped_bit_in_any_section_changes_no_answer(tmp_path, recipe_name, o
     with open_small(whole, recipe_name) as index:
         expected = answers(index, texts)
     chance = random.Random(5)
-    # The largest segment has most rows.
+    # The largest segment has the most rows.
     of_kind = [sorted((whole / "segments").glob(f"*.{ending}"), key=size) for ending in ("lws", "hamming")]
     files = [named[-1] for named in of_kind if named]
     tables = files[0]
     tried = [(file.name, at) for file in files for at in places(file, chance)]
-    # Of any sample the first one is what opening reads to find promoted documents.
+    # Each sample includes the section that opening reads to find promoted documents.
     tried = [tried[0], *chance.sample(tried[1:], min(num_places, len(tried)) - 1)]
     found = next(offset for name, offset, _ in sections(tables.read_bytes()) if name == "found")
     tried[0] = (tables.name, found)
@@ -133,7 +133,7 @@ def test_a_flipped_bit_in_any_section_changes_no_answer(tmp_path, recipe_name, o
                 num_rebuilt += index.stats["num_rebuilt"]
                 assert len(reader) == expected[0] + 1
         shutil.rmtree(path)
-    # Bytes that no question needs, such as those between sections, are not looked at.
+    # Bytes that no call needs, such as those between sections, are not read.
     assert num_rebuilt > len(tried) // 3
 
 
@@ -198,7 +198,7 @@ for mode in ("read", "write"):
 @pytest.mark.skipif(os.name != "posix", reason="Windows truncates no mapped file")
 @pytest.mark.parametrize("recipe_name", ["simhash-wide", "minhash"])
 def test_a_segment_truncated_while_it_is_open_ends_no_process(tmp_path, recipe_name):
-    """All blocks were read and found good before, so nothing but the missing pages tells."""
+    """All blocks were read and verified before, so only the missing pages show the damage."""
     feed(tmp_path / "whole", recipe_name, make_texts())
     script = TRUNCATE.replace("RECIPE", recipe_name)
     command = [sys.executable, "-c", script, str(tmp_path / "whole"), str(tmp_path / "i"), str(ROOT)]
@@ -227,7 +227,7 @@ with likewise.Index(sys.argv[1]) as index:
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such signal")
 @pytest.mark.parametrize("order", ["before", "after", "never"])
 def test_the_mappings_of_others_fail_as_ever(tmp_path, order):
-    """A bus error elsewhere in the process still ends it, and shows its traceback where faulthandler is enabled."""
+    """A bus error elsewhere in the process still ends it, with a traceback if faulthandler is enabled."""
     feed(tmp_path / "i", "simhash", make_texts())
     command = [sys.executable, "-c", FOREIGN, str(tmp_path / "i"), order]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -1,4 +1,4 @@
-"""The embedded index beside threads, other processes, damage, time, and every kind of input."""
+"""The embedded index with threads, other processes, damage, expiry, and every kind of input."""
 
 import os
 import random
@@ -54,7 +54,7 @@ def test_of_two_threads_with_one_page_one_is_told_that_it_is_new(tmp_path):
             of_page = [verdicts[mine][number] for mine in range(num_threads)]
             new = [verdict for verdict in of_page if verdict.is_new]
             assert len(new) == 1
-            # The first in order of arrival, and the others name it.
+            # The new document is the first in order of arrival, and the others name it.
             assert new[0].seq == min(verdict.seq for verdict in of_page)
             assert {verdict.kept_id for verdict in of_page if not verdict.is_new} == {new[0].doc_id}
     seqs = sorted(verdict.seq for of_thread in verdicts for verdict in of_thread)
@@ -146,7 +146,7 @@ def test_sketches_are_taken_as_they_are(tmp_path):
 
 
 def fed(path, recipe_name, num=300, seed=4):
-    """An index of several segments, and what it answers."""
+    """Fill an index with several segments, and return its texts, answers and documents."""
     chance = random.Random(seed)
     texts = [make_text(number, chance) for number in range(num)]
     for start in range(0, num, 60):
@@ -227,7 +227,7 @@ def test_a_damaged_database_is_an_error_and_nothing_is_served(tmp_path):
         except StoreError:
             num_refused += 1
         shutil.rmtree(path)
-    # The rest of the file is space between rows, which nothing reads.
+    # The rest of the file is space between rows, which is never read.
     assert num_found >= 4
     assert num_refused >= 4
 

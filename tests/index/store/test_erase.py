@@ -1,4 +1,4 @@
-"""Erasure: no byte of an erased document is left, others follow the rules of removal, and nothing is half done."""
+"""Erasure: no byte of an erased document is left, other documents follow the rules of removal, and it is atomic."""
 
 import contextlib
 import hashlib
@@ -35,7 +35,7 @@ KEY = b"a key of the test, 16 bytes or more"
 
 
 def words(number, count=5):
-    """Words that no other document has, so few that packing them alone would save nothing."""
+    """Return words that no other document has, so few that packing them alone would save nothing."""
     chance = random.Random(number)
     return " ".join("".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=9)) for _ in range(count))
 
@@ -45,7 +45,7 @@ def documents(first, count):
 
 
 def needles(recipe, doc_id, text, store):
-    """What must be in no file, by name: the id, the text, and hashes of both."""
+    """Return the bytes that must be in no file, by name: the id, the text, and hashes of both."""
     sketch = likewise.sketch([text], recipe).array.tobytes()
     found = {"id": [doc_id.encode()], "hash of the id": hashes(xxh3(doc_id.encode())), "sketch": [sketch, sketch[::-1]]}
     found["hash of the text"] = hashes(xxh3(text.encode()))
@@ -67,7 +67,7 @@ def contents_of(path):
 
 
 def found_in(path, wanted):
-    """Names of the needles that are in some file of a directory, with the file."""
+    """Return the names of the needles that are in a file of a directory, with the file."""
     files = contents_of(path)
     return {
         (name, file) for name, all_of in wanted.items() for needle in all_of for file in files if needle in files[file]
@@ -75,7 +75,7 @@ def found_in(path, wanted):
 
 
 def held(path, recipe, gone, store):
-    """Which kinds of needles of documents are in the files."""
+    """Return the kinds of needles of documents that are in the files, with the file."""
     return {place for doc_id, text in gone.items() for place in found_in(path, needles(recipe, doc_id, text, store))}
 
 
@@ -91,7 +91,7 @@ def test_no_file_has_a_byte_of_an_erased_document(tmp_path, name, store):
             index.add(doc_id, text)
         index.add_batch(*map(list, zip(*order[60:], strict=True)))
         before = held(path, recipe, gone, store)
-        # What is looked for can be found: in the log, the database, or both.
+        # The search can find the needles: in the log, the database, or both.
         expected = {"id", "hash of the text", "sketch"}
         expected |= {"text"} if store == "text" else set()
         expected |= {"digest of the features"} if name == "minhash" else set()
@@ -102,14 +102,14 @@ def test_no_file_has_a_byte_of_an_erased_document(tmp_path, name, store):
         assert not erasure.absent
         assert held(path, recipe, gone, store) == set()
         assert (path / "documents.sqlite-wal").stat().st_size == 0
-        # The files are those of the index, and the others are there.
+        # Only files of the index exist, and the other documents are present.
         assert {file.name for file in path.iterdir()} <= {
             *("documents.sqlite", "documents.sqlite-wal", "documents.sqlite-shm", "documents.mark", "writer.lock"),
             "segments",
         }
         assert list(index.ids()) == list(kept)
         assert sum(index.stats["segment_rows"]) == len(kept)
-        # Row numbers are not used again.
+        # Row numbers are not reused.
         assert index.add("later", words(5)).seq == len(order) + 1
         assert index.verify(full=True) == []
     assert held(path, recipe, gone, store) == set()
@@ -132,10 +132,10 @@ PAGE_BYTES = 4096
 
 
 def comparable(path):
-    """The files of a closed index with everything that is random in each index written over."""
+    """Return the files of a closed index, with all random values overwritten."""
     database = sqlite3.connect(f"file:{path}/documents.sqlite?mode=ro&immutable=1", uri=True)
     records = [data for (data,) in database.execute("SELECT data FROM meta WHERE name = 'identity'")]
-    # A batch has a random identity, behind the checksum of a chunk.
+    # A batch has a random identity, next to the checksum of a chunk.
     records += [data[:16] for (data,) in database.execute("SELECT data FROM chunks")]
     names = [name for (name,) in database.execute("SELECT name FROM segments")]
     database.close()
@@ -153,7 +153,7 @@ def comparable(path):
             assert len(names) == 1
             files[file] = [None if page == of_segments[0] else page for page in pages]
         elif file.endswith(".lws"):
-            # Identities in the header, and its checksum in the last part.
+            # Without the header, which has identities, and the last part, which has its checksum.
             files["segment.lws"] = data[64:-64]
         elif file.endswith(".hamming"):
             files["segment.hamming"] = data
@@ -164,11 +164,11 @@ def comparable(path):
 
 @pytest.mark.parametrize(("name", "store"), KINDS)
 def test_files_do_not_depend_on_what_was_erased(tmp_path, name, store):
-    """Two indexes of other erased documents are equal to the byte afterward: packed features and tables included."""
+    """Two indexes that erased different documents are byte-identical, including packed features and tables."""
     made = []
     for which in range(3):
         path = tmp_path / f"index-{which}"
-        # The third erases nothing of the kind: it shows that the files would differ.
+        # The third erases nothing, which shows that the files would differ.
         gone = {f"secret-{which % 2}-{i}": words(1000 * (which + 1) + i) for i in range(9)}
         recipe = RECIPES[name].replace(keep="first")
         with clocked(_native.ManualClock(1000), flush_rows=40), likewise.Index(path, recipe, store=store) as index:
@@ -186,7 +186,7 @@ def test_files_do_not_depend_on_what_was_erased(tmp_path, name, store):
 
 
 def plain(index, model, chance):
-    """What the index and the model say of all documents and of new texts."""
+    """Return the verdicts of the index and of the model for all documents and for new texts."""
     ours = [(d.doc_id, d.kept_id, d.similarity, d.distance, d.seq) for d in map(index.get, index.ids())]
     theirs = [(doc_id, *model.get(doc_id)[2:6]) for doc_id in model.ids()]
     texts = [make_text(0, chance) for _ in range(10)]
@@ -216,7 +216,7 @@ def test_other_documents_follow_the_rules_of_removal(tmp_path, name, ttl):
             if chance.random() < 0.4 and model.row_of:
                 doc_id = chance.choice(sorted(model.row_of))
                 assert tuple(index.remove(doc_id)) == tuple(model.remove(doc_id))
-            # Of present, removed, expired and unknown ids.
+            # Present, removed, expired and unknown ids.
             gone = [f"doc-{chance.randrange(number + 3):04}-id" for _ in range(chance.randrange(4))]
             named = [row.doc_id for row in model.rows if row.gone and model._members(row.row)]
             gone += chance.sample(named, min(len(named), chance.randrange(2)))
@@ -232,7 +232,7 @@ def test_other_documents_follow_the_rules_of_removal(tmp_path, name, ttl):
                 index = likewise.Index(path)
         assert index.verify(full=True) == []
         index.close()
-    # Expired documents that duplicates still named were among the erased ones.
+    # The erased documents include expired ones that duplicates still named.
     assert (num_named > 0) == (ttl is not None)
 
 
@@ -246,7 +246,7 @@ def test_an_expired_kept_document_leaves_and_its_duplicate_becomes_kept(tmp_path
         clock.pass_time(60)
         index.add("later", words(2))
         index.compact()
-        # Compaction must keep it.
+        # Compaction must keep the kept document.
         assert index.group("member").is_leader_gone
         assert found_in(path, {"id": [b"leader-of-a-group"]})
         erasure = index.erase(["leader-of-a-group"])
@@ -264,7 +264,7 @@ def forker():
 
 
 def killed_after(forker, job, seconds):
-    """Let a child erase, and kill it so long after it opened the index; return how long it lived from then on."""
+    """Let a child erase, kill it `seconds` after it opened the index, and return how long it lived after opening it."""
     for name in ("begun", "ended"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(job[name])
@@ -320,10 +320,10 @@ def test_killed_50_times_it_is_done_or_told(tmp_path, forker, name):
             assert ours == theirs
             outcomes["not begun" if gone[0] in index else "done"] += 1
             if gone[0] not in index:
-                # So short is one on this machine just now: the next kills are in the middle.
+                # An erasure can be this fast on this machine, so aim the next kills within this time.
                 lasts = min(lasts, lasted)
                 assert not found_in(path, {"id": [doc_id.encode() for doc_id in gone]})
-        # The same again finishes it, and knows of all documents that they were there; so does any other erasure.
+        # Repeating it finishes it and reports all documents as erased. So does any other erasure.
         again = index.erase(gone if chance.random() < 0.5 or not is_told else ["unknown"])
         if is_told:
             assert sorted(again.erased) == sorted(gone)
@@ -381,13 +381,13 @@ def test_a_reader_that_holds_the_log_is_an_error_and_not_half_a_success(tmp_path
             index.erase(gone)
         assert index.stats["unfinished_erasure"] == 3
         assert held(path, recipe, gone, "text")
-        # The index works meanwhile.
+        # The index still works.
         assert index.check(words(1)).kept_id == "other"
         may_end.set()
         thread.join()
         assert index.erase(gone).erased == tuple(gone)
         assert held(path, recipe, gone, "text") == set()
-        # The reader follows.
+        # The reader sees the erasure.
         assert list(reader.ids()) == ["other", "later"]
         assert reader.check(words(1)).kept_id == "other"
         with pytest.raises(StoreError, match="opened for reading only"):
@@ -407,7 +407,7 @@ def test_absent_ids_and_erasing_twice(tmp_path):
         assert index.erase(["other"]).erased == ("other",)
         assert index.erase(["other"]).absent == ("other",)
         assert len(index) == 0
-        # An id can be used again.
+        # An id can be reused.
         assert index.add(*next(iter(gone.items()))).is_new
         assert index.erase(gone).erased == (next(iter(gone)),)
 

@@ -1,4 +1,4 @@
-"""``likewise index`` and ``dedup`` beside an index, as a user runs them."""
+"""``likewise index``, and ``dedup`` with an index, as a user runs them."""
 
 import contextlib
 import hashlib
@@ -29,7 +29,7 @@ def rows_of(out):
 
 
 def command_here(*arguments, stdin=b"", cwd="."):
-    """The command in this process: dozens of new ones would take most of the time."""
+    """Run the command in this process, since starting dozens of processes would take most of the time."""
     out, err = io.BytesIO(), io.StringIO()
     streams = {
         "stdin": io.TextIOWrapper(io.BytesIO(stdin)),
@@ -76,7 +76,7 @@ def test_from_creation_to_export(tmp_path, index, texts):
     assert not any(row["added"] for row in rows_of(again.out))
     assert "20 documents" in again.err
 
-    # Without ids, from standard input, beside nothing that writes.
+    # Without ids, from standard input, without a writer.
     checked = rows_of(run("check", index, "-", stdin=jsonl(texts[:3], ids=False)).out)
     assert [row["doc_id"] for row in checked] == [None] * 3
     assert not any(row["is_new"] for row in checked)
@@ -212,7 +212,7 @@ def dedup(*arguments, status=0, cwd=None):
 
 @pytest.fixture
 def files(tmp_path, texts):
-    """Two halves of the texts as files, and the whole."""
+    """Write both halves of the texts, and all texts, to files, and return the size of the first half."""
     half = len(texts) // 2
     lines = jsonl(texts).splitlines(keepends=True)
     for name, part in {"old": lines[:half], "new": lines[half:], "all": lines}.items():
@@ -238,7 +238,7 @@ def test_an_index_of_a_run_has_its_verdicts(tmp_path, files, texts):
 
 
 def test_what_killed_runs_left_of_an_index_is_deleted(tmp_path, files):
-    # As a run leaves it that was killed while it made the index: whose process is gone holds no lock.
+    # The state after a run was killed while it created the index: an ended process holds no lock.
     left, living = (tmp_path / f".seen.lw.unfinished-{number}" for number in (11, 12))
     other = tmp_path / ".seen.lw.unfinished-13"
     other.mkdir()
@@ -255,7 +255,7 @@ def test_an_index_that_waits_for_its_name_is_no_killed_run_s(tmp_path, files):
 
     class Reader(io.BytesIO):
         def write(self, data):
-            # Another run that is to make the same index begins while the results of this one are read.
+            # Another run that will create the same index begins while the results of this one are read.
             indexed._delete_left(target)
             found.extend(tmp_path.glob(".seen.lw.unfinished-*"))
             return super().write(data)
@@ -289,7 +289,7 @@ def test_against_an_index_what_it_has_seen_goes(tmp_path, files, texts):
             if int(expected["kept_id"]) < files:
                 assert (row["kept_id"], row["similarity"]) == (expected["kept_id"], expected["similarity"])
         else:
-            # The index has seen nothing like it.
+            # It matches no document of the index.
             assert (row["kept_id"], row["similarity"]) == (expected["kept_id"], expected["similarity"])
     assert sources == {"input", "against"}
     summary = json.loads((tmp_path / "new" / "summary.json").read_text())
@@ -302,7 +302,7 @@ def test_against_an_index_what_it_has_seen_goes(tmp_path, files, texts):
     with likewise.Index(tmp_path / "seen.lw", read_only=True) as index:
         assert len(index) == files + len(kept)
         assert all(index.get(str(row)).is_new for row in kept)
-    # The same run again has the answer of the first; to another run all is seen.
+    # A repeated run has the answer of the first. For another run, all documents are duplicates.
     out = dedup("new.jsonl", "-o", "-", "--against", "seen.lw", "--add", cwd=tmp_path).out
     assert out == (tmp_path / "new" / "kept" / "new.jsonl").read_bytes()
     assert dedup("new.jsonl", "-o", "-", "--against", "seen.lw", cwd=tmp_path).out == b""
@@ -321,7 +321,7 @@ def test_what_does_not_go_together_is_refused(tmp_path, files):
     assert "--index" in dedup("new.jsonl", "-o", "o", *both, status=2, cwd=tmp_path).err
     again = ("--against", "seen.lw", "--add", "--duplicate-ids", "allow")
     assert "ids" in dedup("new.jsonl", "-o", "o", *again, status=2, cwd=tmp_path).err
-    # An id of the index for another text.
+    # An id of the index with a different text.
     (tmp_path / "clash.jsonl").write_text('{"id": 3, "text": "words that the index has never seen before at all"}\n')
     ran = dedup("clash.jsonl", "-o", "o", "--against", "seen.lw", "--add", status=2, cwd=tmp_path)
     assert "clash.jsonl:1" in ran.err
@@ -368,7 +368,7 @@ def test_erase_refuses_before_it_erases(tmp_path, index, texts):
     ]:
         assert reason in run(*erase, "--key-file", key, "--certificate", target, status=2).err
     run("erase", index, "--ids", tmp_path / "none", status=2)
-    # Nobody listens there: it is refused before the server is asked.
+    # No server listens there: the command is rejected before it connects.
     assert "RDB and AOF files" in run("erase", "--url", "redis://localhost:1", "--ids", ids, status=1).err
     assert json.loads(run("stats", index).out)["num_documents"] == 5
     assert {file.name for file in tmp_path.iterdir()} == {"ids", "key", "short", index.name}

@@ -1,4 +1,4 @@
-"""Random use of the embedded index beside the model: expiry, removals, full buckets, upkeep, readers, reopening."""
+"""Random use of the embedded index and the model: expiry, removals, full buckets, maintenance, readers, reopening."""
 
 import functools
 import random
@@ -30,7 +30,7 @@ def evidence(verdict):
 
 
 class Use:
-    """An index, a reader beside it now and then, and the model; each step is done on all and compared."""
+    """An index, sometimes a reader, and the model. Each step is run on all of them and compared."""
 
     STEPS = (
         ("add", 45),
@@ -175,7 +175,7 @@ MINHASH = ["minhash", "minhash-default", "minhash-containment", "minhash-log-cou
 
 @pytest.mark.parametrize(("ttl", "flush_rows"), [pytest.param(50, 3, marks=pytest.mark.slow), (None, 20)])
 def test_answers_do_not_depend_on_when_tables_are_built(tmp_path, ttl, flush_rows):
-    # Texts of one template: buckets are full soon.
+    # Texts of one template, which fill buckets quickly.
     use(tmp_path / "i", "minhash-log-count", 5, 40, ttl=ttl, flush_rows=flush_rows, num_bases=1)
 
 

@@ -1,4 +1,4 @@
-"""Acknowledged documents that are gone from the database or its log are an error, and power loss is none."""
+"""Acknowledged documents that are missing in the database or its log are an error, but not those lost in power loss."""
 
 import random
 import shutil
@@ -31,7 +31,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Kept:
-    """The files of a directory, to be put back in place: a copy would be another file."""
+    """The contents of a directory's files, to restore them in place, since a copy would be a different file."""
 
     def __init__(self, path):
         self.path = path
@@ -113,7 +113,7 @@ def test_files_that_were_copied_one_after_the_other_are_no_loss(killed, tmp_path
     shutil.copytree(killed.path, tmp_path / "copy")
     with likewise.Index(tmp_path / "copy") as index:
         assert 0 < len(index) < NUM
-    # An older whole copy in place of the directory.
+    # An older, complete copy instead of the directory.
     shutil.rmtree(killed.path)
     (tmp_path / "copy").rename(killed.path)
     with likewise.Index(killed.path) as index:
@@ -136,7 +136,7 @@ def test_what_a_power_loss_may_take_is_no_loss(tmp_path, durability):
         torn = [log[:size] + bytes(len(log) - size) for size in sizes[:-1]]
         mark = kept.files[Path("documents.mark")]
         for content in torn:
-            # Within one run of the machine nothing that was written goes.
+            # Without a restart of the machine, written data cannot be lost.
             kept.restore(sqlite_wal=content)
             with pytest.raises(StoreError, match="are lost"):
                 likewise.Index(path)
@@ -149,7 +149,7 @@ def test_what_a_power_loss_may_take_is_no_loss(tmp_path, durability):
             else:
                 with likewise.Index(path) as index:
                     assert len(index) == i
-            # The mark is not synced: an older one may be there, a torn one, or none.
+            # The mark is not synced: it may be an older one, torn, or missing.
             older = [mark[:4096], bytes(4096) + mark[4096:]] if durability != "commit" else []
             for other in [b"", bytes(len(mark)), mark[:100], *older]:
                 kept.restore(sqlite_wal=content, mark=other)

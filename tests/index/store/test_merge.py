@@ -14,7 +14,7 @@ from tests.golden.texts import made_up
 from tests.index.store.model import ModelIndex
 from tests.recipes import RECIPES, oracle_recipe
 
-# Of products: short texts, whose features say more than their distance.
+# For titles of products: short texts, for which features are more exact than distances.
 TITLES = likewise.Recipe.minhash(0.8, tokens="char", shingle=3)
 STRICT = TITLES.replace(threshold=0.9)
 KINDS = [
@@ -29,7 +29,7 @@ KINDS = [
 
 
 def collection(first, num):
-    """Texts of which every third is a near copy of an earlier one, some short, two empty."""
+    """Return texts, every third a near copy of an earlier one, some short, two empty."""
     texts = []
     for i in range(first, first + num):
         words = made_up(40 if i % 5 else 6, i // 3).split()
@@ -55,7 +55,7 @@ def test_a_merge_adds_the_others_documents_in_their_order(tmp_path, name, store)
             ids = [f"{prefix}{i}" for i in range(len(texts))]
             each.add_batch(ids, texts)
             model.check_and_add_batch(ids, texts)
-        # Some of both, and a few that went.
+        # A document in both, and a few removed ones.
         for each, model in ((index, mine), (other, theirs)):
             each.add("both", "a text that stands in the two of them")
             model.check_and_add("both", "a text that stands in the two of them")
@@ -71,7 +71,7 @@ def test_a_merge_adds_the_others_documents_in_their_order(tmp_path, name, store)
             found = index.get(doc_id)
             assert (found.is_new, found.kept_id, found.similarity, found.distance, found.seq) == mine.get(doc_id)[1:6]
         assert [other.get(doc_id) for doc_id in other.ids()] == before
-        # Texts and features came along: what is decided next is the same too.
+        # Texts and features were merged, too: later decisions are also the same.
         for text in collection(10, 50):
             verdict, model = index.check(text), mine.check(text)
             assert (verdict.is_new, verdict.kept_id, verdict.similarity) == (

@@ -1,4 +1,4 @@
-"""The model of the index itself: equal to the batch rule while only added to, and removal by hand-worked examples."""
+"""Tests of the index model itself: it equals the batch rule without removals; removal by examples worked by hand."""
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,7 @@ INDEXED = [name for name in NAMES if oracle_recipe(RECIPES[name]).bit_bands is N
 
 
 def plain(model, verdict):
-    """A verdict of the index in the terms of the batch rule."""
+    """Return a verdict of the index in the form of the batch rule."""
     if verdict.is_new:
         return decide.Verdict(True)
     return decide.Verdict(False, int(verdict.kept_id), verdict.similarity, verdict.distance)
@@ -44,13 +44,13 @@ def test_full_buckets_and_short_texts_too(name, monkeypatch):
 
 
 def sets_of(num, **changes):
-    """A text of `num` words, some of them others."""
+    """Return a text of `num` words, with some of them replaced."""
     return " ".join(changes.get(f"w{i}", f"w{i}") for i in range(num))
 
 
 @pytest.fixture
 def model():
-    """Jaccard of single words, at least 0.7: of ten words one may be another (9/11), of two not (8/12)."""
+    """A model by Jaccard of words, at least 0.7: of ten words, one may differ (9/11), but not two (8/12)."""
     return ModelIndex(oracle_recipe(likewise.Recipe.minhash(0.7, shingle=1, recall=0.999)))
 
 
@@ -64,7 +64,7 @@ def test_a_removed_leader_promotes_what_no_kept_one_matches(model):
     assert model.remove("L") == Removal("L", True, ("N", "O"), (("N2", "N"),))
     assert model.get("N").is_new
     assert model.get("N2").similarity == 1.0
-    assert model.check(leader).kept_id == "N"  # of equals the lowest row
+    assert model.check(leader).kept_id == "N"  # the lowest row among equals
     assert model.is_consistent()
 
 
@@ -118,7 +118,7 @@ def test_expiry_forgets_and_promotes_nothing():
     model.check_and_add("M", sets_of(10, w0="a"), now_s=5)
     model.expire(11)
     assert model.get("L") is None
-    assert model.get("M").kept_id == "L"  # its verdict stays, by a leader that is forgotten
+    assert model.get("M").kept_id == "L"  # its verdict still names the expired leader
     assert model.check_and_add("N", sets_of(10, w0="a"), now_s=11).is_new
 
 
@@ -134,7 +134,7 @@ def test_evidence_always_names_a_kept_one_that_matches(texts, events, name):
             doc_id = live[at % len(live)]
             kept = {i for i in live if model.get(i).is_new} - {doc_id}
             model.remove(doc_id)
-            assert all(model.get(i).is_new for i in kept)  # none is demoted
+            assert all(model.get(i).is_new for i in kept)  # no kept document is demoted
         else:
             model.check_and_add(str(number), texts[at % len(texts)])
         assert model.is_consistent()

@@ -1,6 +1,6 @@
-"""An operator deletes, moves, links, restores, copies and truncates while a writer and a reader work.
+"""An operator deletes, moves, links, restores, copies and truncates files while a writer and a reader work.
 
-Each acknowledged document is there, or an error was told; no answer is wrong, and no process dies of a signal.
+Each acknowledged document is present, or an error was reported. No answer is wrong, and no process dies of a signal.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows moves no ope
 
 
 class Worker:
-    """A process at work, and what it told."""
+    """A working process, and the lines that it printed."""
 
     def __init__(self, path, mode):
         self.process = started(operator_child.__file__, path, mode, cwd=ROOT)
@@ -38,14 +38,14 @@ class Worker:
         self.told.extend(json.loads(line) for line in self.process.stdout if line.endswith("}\n"))
 
     def hear(self, num):
-        """Wait for so many lines more, or the end; return whether it goes on."""
+        """Wait for `num` more lines, or for the end. Return whether the process continues without an error."""
         wanted = len(self.told) + num
         while len(self.told) < wanted and self._thread.is_alive():
             time.sleep(0.005)
         return len(self.told) >= wanted and "error" not in self.told[-1]
 
     def end(self, *, goes_on):
-        """Kill it, or wait for its end; return the error that it told."""
+        """Kill the process, or wait for its end. Return the error that it printed."""
         if goes_on:
             self.process.kill()
         self._thread.join(timeout=300)
@@ -56,14 +56,14 @@ class Worker:
 
     def documents(self):
         removed = {told["removed"] for told in self.told if "removed" in told}
-        # The last removal may be durable and not told.
+        # The last removal may be durable without having been printed.
         last = max((told["acknowledged"] for told in self.told if "acknowledged" in told), default=0)
         numbers = {told["acknowledged"] for told in self.told if "acknowledged" in told}
         return {number for number in numbers if number % 10 or number not in {*removed, last}} - removed
 
 
 def copy(place, name, copy_function):
-    # Files of segments come and go meanwhile.
+    # Segment files are created and deleted meanwhile.
     with contextlib.suppress(shutil.Error):
         shutil.copytree(place / "one", place / name, copy_function=copy_function)
 
@@ -77,19 +77,19 @@ def backed_up(place):
 
 
 def segments_deleted(place):
-    # Its writer makes and deletes files meanwhile.
+    # The writer creates and deletes files meanwhile.
     shutil.rmtree(place / "one" / "segments", ignore_errors=True)
 
 
 def segments_truncated(place):
     for file in (place / "one" / "segments").glob("rows-*"):
-        # Its writer replaces them meanwhile.
+        # The writer replaces them meanwhile.
         with contextlib.suppress(FileNotFoundError):
             os.truncate(file, file.stat().st_size // 3)
 
 
 def deleted(place):
-    # Its writer makes files meanwhile.
+    # The writer creates files meanwhile.
     shutil.rmtree(place / "one", ignore_errors=True)
     shutil.rmtree(place / "one", ignore_errors=True)
 
@@ -116,7 +116,7 @@ def log_deleted(place):
     (place / "one" / "documents.sqlite-wal").unlink()
 
 
-# What is done, whether the writer goes on, and where its documents are afterwards.
+# The action, whether the writer continues, and the directory with its documents afterwards.
 ACTS = [
     (copied, True, "one"),
     (backed_up, True, "one"),
@@ -168,7 +168,7 @@ def test_each_acknowledged_document_is_there_or_an_error_was_told(tmp_path, act,
         try:
             index = open_small(tmp_path / home, RECIPE)
         except StoreError:
-            # What the deleted log alone held may be lost; opening says so.
+            # Documents that were only in the deleted log may be lost, which opening reports.
             assert act is log_deleted
             return
         with index:

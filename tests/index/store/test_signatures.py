@@ -1,4 +1,4 @@
-"""Indexes of stored signatures: the forms they come in, verdicts by Hamming distance, what is refused."""
+"""Indexes of stored signatures: input forms, verdicts by Hamming distance, rejected input."""
 
 import numpy as np
 import pytest

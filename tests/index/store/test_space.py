@@ -1,4 +1,4 @@
-"""Space comes back: for a fixed set of documents sizes stay under fixed bounds, however many came and went."""
+"""Space is reclaimed: for a fixed number of documents, sizes are bounded, however many were added and removed."""
 
 import contextlib
 import random
@@ -17,7 +17,7 @@ NUM_LIVE, NUM_ADDED, NUM_CYCLES = 200, 100, 30
 
 @pytest.fixture(autouse=True)
 def clock():
-    """Let every index build tables of few documents, and ask this clock."""
+    """Make every index build tables of few documents, and use this clock."""
     with clocked(_native.ManualClock(1000), flush_rows=FLUSH_ROWS) as clock:
         yield clock
 
@@ -32,7 +32,7 @@ def text_of(number):
 
 
 def rested(index):
-    """Wait until nothing is done in the background."""
+    """Wait until no background work is left."""
     limit = time.monotonic() + 120
     while index.stats["is_building"]:
         assert time.monotonic() < limit
@@ -41,7 +41,7 @@ def rested(index):
 
 
 def sizes(path, index):
-    """What is there of all that could grow, in a few numbers that do not depend on when threads ran."""
+    """Return the sizes of everything that could grow, as numbers that do not depend on when threads ran."""
     stats = index.stats
     return {
         "database": stats["database_bytes"],
@@ -67,7 +67,7 @@ def test_sizes_stay_under_fixed_bounds_in_thirty_cycles(tmp_path, clock, pattern
             number += 10
             clock.pass_time(10)
             while pattern != "ttl" and len(live) > NUM_LIVE:
-                # Of the mixed pattern the first half stays for good.
+                # In the mixed pattern, the first half is never removed.
                 first = NUM_LIVE // 2 if pattern == "mixed" else 0
                 index.remove(live.pop(0 if pattern == "oldest" else chance.randrange(first, len(live))))
         rested(index)
@@ -86,7 +86,7 @@ def test_sizes_stay_under_fixed_bounds_in_thirty_cycles(tmp_path, clock, pattern
     least = sizes(path, index)
     index.close()
     late = {name: max(sample[name] for sample in seen[NUM_CYCLES // 2 :]) for name in least}
-    # Twice what is live is gone at most, and as much again has come since the last sweep.
+    # At most twice the number of live rows are gone, and as many again were added since the last sweep.
     assert late["rows_of_segments"] <= 4 * NUM_LIVE
     assert late["in_memory"] <= 3 * FLUSH_ROWS
     assert late["num_segments"] <= 12
@@ -118,7 +118,7 @@ def test_ids_and_texts_that_were_removed_are_in_no_file(tmp_path):
         if file.is_file():
             content = file.read_bytes()
             assert b"secret-" not in content, file
-            # Texts are packed, so ids of others show that the search would find one.
+            # Texts are packed, so the ids of other documents show that the search would find an id.
             assert file.name != "documents.sqlite" or b"document-399" in content
     with opened(path) as index:
         assert len(index) == 300
@@ -127,7 +127,7 @@ def test_ids_and_texts_that_were_removed_are_in_no_file(tmp_path):
 
 
 def test_a_promoted_copy_that_was_removed_stays_gone_when_tables_are_built(tmp_path):
-    """It stood next to the tables until they were built; nothing may bring it back."""
+    """It was next to the tables until they were built, and must not reappear."""
     with opened(tmp_path / "index") as index:
         index.add_batch([f"document-{number}" for number in range(50)], [text_of(number) for number in range(50)])
         index.add("one", text_of(900))
@@ -165,7 +165,7 @@ def test_a_reader_far_behind_follows_though_events_were_dropped(tmp_path):
 
 
 def test_the_document_that_a_duplicate_matched_is_named_while_the_duplicate_lives(tmp_path, clock):
-    """Records of documents that expired are dropped, but not of those that others name."""
+    """Records of expired documents are dropped, except those that other documents name."""
     path = tmp_path / "index"
     with opened(path, ttl=100) as index:
         index.add_batch(["the-original", *(f"a{i}" for i in range(300))], [text_of(0), *map(text_of, range(1, 301))])
@@ -208,7 +208,7 @@ def test_compacting_shortens_the_files_and_erases_while_the_index_is_open(tmp_pa
 
 
 def test_few_documents_of_the_default_method_take_little(tmp_path):
-    """Sweeps follow the documents that are there, not the rows that memory may hold."""
+    """Sweeps depend on the number of present documents, not on the limit of rows in memory."""
     with (
         clocked(_native.ManualClock(1000), flush_rows=1000) as clock,
         likewise.Index(tmp_path / "index", likewise.Recipe.minhash(), ttl=60) as index,

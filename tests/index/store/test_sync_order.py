@@ -1,4 +1,4 @@
-"""What is acknowledged was synced before: the system calls of a writer, by strace."""
+"""Writes are synced before they are acknowledged, as shown by the writer's system calls (strace)."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ with likewise.Index(sys.argv[1], likewise.Recipe.simhash(within=3), durability=s
 
 
 def system_calls(path, tmp_path, durability):
-    """The calls of the writer between its lines, as lists of (name, path)."""
+    """Return the system calls of the writer between its lines, as lists of (name, path)."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
     trace = tmp_path / "trace"
@@ -62,7 +62,7 @@ def test_every_acknowledgement_comes_after_a_sync(tmp_path):
     for calls in parts[1:-1]:
         log = [name for name, file in calls if file == f"{path}/documents.sqlite-wal"]
         assert "pwrite64" in log or "write" in log
-        # The sync is the last of what happened to the log.
+        # The sync is the last call on the log.
         assert log[-1] in ("fsync", "fdatasync")
 
 

@@ -1,4 +1,4 @@
-"""Upkeep in the background: the log comes into the database, segments give way to requests, memory stays bounded."""
+"""Background maintenance: the log is checkpointed, building segments yields to requests, and memory is bounded."""
 
 import functools
 import itertools
@@ -41,7 +41,7 @@ def reached(condition, timeout_s=300):
 
 
 def num_beginnings(log):
-    """How often the log of a database has begun again."""
+    """Return the number of times that the log of a database was restarted."""
     return int.from_bytes(log.read_bytes()[12:16], "big")
 
 
@@ -58,7 +58,7 @@ def test_the_log_comes_into_the_database_while_documents_come(tmp_path):
 
         index.check_and_add("first", "the first one")
         begun, before = num_beginnings(log), database.stat().st_size
-        # How many come until a thread has brought the log in is up to the machine; that it begins again is not.
+        # The number of documents until a thread checkpoints the log depends on the machine, but the log does restart.
         assert reached(goes_on)
         num = next(texts) + 1
         assert len(index) == num
@@ -91,7 +91,7 @@ def test_a_log_that_another_process_brings_in_is_tried_again(tmp_path):
                 index.check_and_add(f"doc-{number}", f"document {number} of those that come meanwhile")
             before = database.stat().st_mtime_ns
             other.stdin.close()
-        # Too few pages come to be due by themselves.
+        # Too few pages are written to require a checkpoint.
         for number in range(10):
             index.check_and_add(f"more-{number}", f"document {number} of those that come later")
             if reached(lambda: database.stat().st_mtime_ns > before, timeout_s=30):
@@ -111,7 +111,7 @@ sys.stdin.read()
 
 
 def test_a_reader_that_stays_holds_nobody_up(tmp_path):
-    """What another process still reads stays in the log; the index goes on, and all is brought in afterwards."""
+    """Pages that another process still reads are kept in the log; the index continues, and checkpoints them later."""
     path = tmp_path / "index"
     database, log = path / "documents.sqlite", path / "documents.sqlite-wal"
     texts = make_texts(2000, seed=2)
@@ -161,7 +161,7 @@ def test_builds_give_way(tmp_path):
     finally:
         is_done.set()
         watcher.join()
-    # What takes locks has the priority of the process, what reads, sorts and writes has less.
+    # Threads that take locks have the priority of the process; those that read, sort and write have a lower one.
     assert max(seen["likewise-build"]) == max(own, 10)
     assert seen["likewise-upkeep"] == {own}
     assert os.getpriority(os.PRIO_PROCESS, 0) == own

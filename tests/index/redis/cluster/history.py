@@ -1,7 +1,7 @@
-"""What clients of a real index saw and said, and whether all of it is one sequence with every loss reported.
+"""The operations and answers of clients of a real index, and a check that they form one sequence with losses reported.
 
 The chain of the log identifies each operation with all before it, so each answer is compared with the model's answer
-to its own history, also where a failover dropped that history later.
+to its own history, even if a failover dropped that history later.
 """
 
 import threading
@@ -17,7 +17,7 @@ NUM_IDS = 6
 
 
 class Seen(NamedTuple):
-    before: bytes  # the chain before it
+    before: bytes  # the chain value before it
     position: int
     nonce: bytes
     kind: int
@@ -29,7 +29,7 @@ class Seen(NamedTuple):
 class Said(NamedTuple):
     number: int  # in order of time
     client: bytes
-    chain: bytes  # behind it
+    chain: bytes  # the chain value after it
     answer: tuple
     reported: frozenset  # nonces of losses that were reported by then
 
@@ -42,7 +42,7 @@ class Checked(NamedTuple):
 
 
 class Wrong(AssertionError):
-    """What must never happen."""
+    """A violation of a guarantee."""
 
 
 class History:
@@ -50,7 +50,7 @@ class History:
         self.ttl = ttl
         self.lock = threading.Lock()
         self.seen, self.said, self.checked = {}, [], []
-        self.told = {}  # chain of an answer -> number of the event at which its client was told that it is lost
+        self.told = {}  # chain value of an answer -> number of the event that reported its loss to its client
         self.number = 0
         self.num_lost = {"log": 0, "partition": 0}
         self._states = {START: (State(), None)}
@@ -73,7 +73,7 @@ class History:
     # After the end.
 
     def path(self, chain):
-        """Chains that lead to one, the oldest first."""
+        """Return the chain values that lead to one, oldest first."""
         found = []
         while chain != START:
             if chain not in self.seen:
@@ -83,7 +83,7 @@ class History:
         return found[::-1]
 
     def state(self, chain):
-        """State and answer after an operation, by the model."""
+        """Return the model's state and answer after an operation."""
         for one in self.path(chain):
             if one not in self._states:
                 _, _, _, kind, docs, second, row = self.seen[one]
@@ -93,10 +93,10 @@ class History:
         return self._states[chain]
 
     def check(self, final, content, reported, dead=frozenset()):
-        """Raise Wrong unless all is well.
+        """Raise Wrong if a guarantee is violated.
 
-        `final` is the chain at the end, `content` what the tables hold, `reported` nonces of reported losses, and
-        `dead` the clients that stopped and could not be told.
+        `final` is the chain value at the end, `content` the contents of the tables, `reported` the nonces of reported
+        losses, and `dead` the stopped clients, which could not get reports.
         """
         there = {START, *self.path(final)}
         for said in self.said:
@@ -195,7 +195,7 @@ class Recording(Client):
         return super()._verdict(log, position, payload, row, second, nonce)
 
     def content(self):
-        """What the tables hold when all is final, and the chain at the end."""
+        """Return the contents of the tables when all operations are final, and the chain value at the end."""
         while True:
             try:
                 log = self.settle()

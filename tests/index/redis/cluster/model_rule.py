@@ -1,4 +1,4 @@
-"""The model's rule on tiny documents, as the steps of the client use a rule: what it reads, and what it writes."""
+"""The model's rule on tiny documents, with the interface that the client expects: what it reads, and what it writes."""
 
 import marshal
 import struct
@@ -21,7 +21,7 @@ from tests.index.store.cluster_model import (
     State,
 )
 
-# A question that reads everything, with the number of ids.
+# A read-only operation that reads everything, with the number of ids.
 ALL = 3
 ROWS_A_CHUNK = 4
 
@@ -56,7 +56,7 @@ def reference(row, tag):
 
 
 class ModelRule:
-    """A rule of `num` partitions. `bias` decides otherwise than all others."""
+    """The rule with `num` partitions."""
 
     def __init__(self, num, ttl=None):
         self.num, self.model = num, cluster.Rule(ttl)
@@ -179,7 +179,7 @@ class Decision:
         return state
 
     def needed(self, state):
-        """Names of tables, and rows of records."""
+        """Return names of tables, and rows of records."""
         if self.kind == ALL:
             ids, most = self.docs
             names = [*(b"i%d" % i for i in range(ids)), *(b"t%d" % text for text in TEXTS)]
@@ -231,7 +231,7 @@ class Decision:
         ]
 
     def counts(self, one):
-        """Whether an entry counts: below the low mark, and of the operation that the log has for its row."""
+        """Return whether an entry counts: it is below the low mark, and of the operation in the log for its row."""
         row, tag = struct.unpack("<I2s", one)
         if row >= self.low_row:
             return False

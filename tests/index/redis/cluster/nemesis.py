@@ -1,4 +1,4 @@
-"""Client processes on a cluster of servers while something goes wrong, round by round."""
+"""Client processes on a cluster of servers with injected failures, round by round."""
 
 import json
 import random
@@ -20,7 +20,7 @@ from tests.index.redis.cluster.model_rule import ModelRule
 from tests.index.redis.cluster.servers import Cluster
 from tests.index.redis.cluster.worker import gathered
 
-# What goes wrong; those that may lose writes that were not confirmed by a replica.
+# Failures that may lose writes that were not confirmed by a replica, and all failures.
 LOSING = ("kill master", "pause master", "kill and start again", "take over")
 WRONG = (
     *LOSING,
@@ -55,7 +55,7 @@ class Worker:
         self.is_playing = True
 
     def wait(self):
-        """Wait for its round to end; not where it was killed."""
+        """Wait for the end of its round, unless it was killed."""
         if self.is_playing:
             assert select.select([self.process.stdout], [], [], 180)[0], "a client hangs"
             assert self.process.stdout.readline() == b"done\n", "a client stopped with an error"
@@ -72,7 +72,7 @@ class Worker:
 
 
 class Campaign:
-    """A cluster, clients, and rounds on it, each with an index of its own."""
+    """A cluster, clients, and rounds on it, each with a new index."""
 
     def __init__(self, program, folder, seed, *, appends=False, clients=8):
         folder.mkdir(exist_ok=True)
@@ -88,7 +88,7 @@ class Campaign:
         self.cluster.close()
 
     def prefix(self, num, *, apart):
-        """A prefix, and whether the log's node has none of the partitions, if it can be so."""
+        """Return a prefix, and whether the log's node has none of the partitions, which `apart` requests."""
         for _ in range(40):
             prefix = secrets.token_hex(4).encode()
             of_parts = {self.cluster.port_of(b"%s.%d" % (prefix, part)) for part in range(num)}
@@ -98,13 +98,13 @@ class Campaign:
         return prefix, is_apart
 
     def play(self, what, *, replicas=None, seconds=1.0):
-        """One round; Wrong where its history is not that of one sequence with all losses reported."""
+        """Run one round. Raise Wrong unless its history is one sequence with all losses reported."""
         self.number += 1
         rng = self.rng
         num = rng.choice((2, 2, 3, 5))
         replicas = rng.choice((0, 0, 1)) if replicas is None else replicas
         if what == "kill and start again" and not self.appends:
-            # A replica follows its master also where that comes back empty.
+            # A replica follows its master even if that returns empty.
             replicas = 0
         prefix, is_apart = self.prefix(num, apart=rng.random() < 0.7)
         horizon = rng.choice((16, 128))
@@ -179,7 +179,7 @@ class Campaign:
         if is_replicated and history.num_void:
             raise Wrong("an answer that a replica had is lost")
 
-    # What goes wrong.
+    # Failures.
 
     def kill_client(self, target, prefix, num):
         worker = self.rng.choice(self.workers)
@@ -194,7 +194,7 @@ class Campaign:
         process.send_signal(signal.SIGCONT)
 
     def cut(self, target):
-        """Let a master write what its replica does not get; the replica, which is paused."""
+        """Let a master write without replication, and return its replica, which is paused."""
         replica = self.replica_of(target)
         replica.pause()
         target.client.execute_command("CLIENT KILL", "TYPE", "replica")
@@ -225,7 +225,7 @@ class Campaign:
             target.go_on()
 
     def kill_and_start_again(self, target, prefix, num):
-        """Without a file, a master that is back at once is empty, and its replica follows."""
+        """Without a file, a master that restarts at once is empty, and its replica follows."""
         target.kill()
         target.start()
 
@@ -237,7 +237,7 @@ class Campaign:
         )
 
     def take_over(self, target, prefix, num):
-        """A replica takes over that does not ask, after it was cut off for a while."""
+        """After a disconnection, a replica takes over without the agreement of the others."""
         replica = self.cut(target)
         replica.client.close()
         command = b"*3\r\n$7\r\nCLUSTER\r\n$8\r\nFAILOVER\r\n$8\r\nTAKEOVER\r\n"

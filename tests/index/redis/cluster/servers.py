@@ -1,4 +1,4 @@
-"""A cluster of three masters and three replicas on this machine, and what can happen to it."""
+"""A cluster of three masters and three replicas on this machine, and its failures."""
 
 import random
 import shutil
@@ -19,7 +19,7 @@ SLOTS = 16384
 
 
 def free_port():
-    """A port that is free, as is that of the cluster's bus 10,000 above."""
+    """Return a free port for which the port of the cluster bus, 10,000 higher, is also free."""
     while True:
         port = random.SystemRandom().randrange(12_000, 30_000)
         try:
@@ -68,7 +68,7 @@ class Node:
         arguments = [str(part) for name, value in options.items() for part in (f"--{name}", value)]
         self.process = subprocess.Popen([self.program, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
         self.client = redis.Redis("127.0.0.1", self.port, socket_timeout=2, socket_connect_timeout=2, protocol=2)
-        # Replies as they come, in every version of the client.
+        # Unparsed replies, in every version of the client.
         self.client.response_callbacks.clear()
         wait_for(self.replies, "a node does not come up")
 
@@ -79,7 +79,7 @@ class Node:
             return False
 
     def is_linked(self):
-        """Whether this is a master with a replica that has caught up, or such a replica."""
+        """Return whether this is a master with a replica that has caught up, or such a replica."""
         try:
             role = self.client.execute_command("ROLE")
             state = self.client.execute_command("CLUSTER INFO")
@@ -139,7 +139,7 @@ class Cluster:
         return f"redis://127.0.0.1:{self.nodes[0].port}"
 
     def masters(self):
-        """Ranges of slots with the port of their master, by the first of the nodes that replies."""
+        """Return ranges of slots with the port of their master, from the first node that replies."""
         for node in self.nodes:
             owners = self.owners(node)
             if owners:
@@ -155,16 +155,16 @@ class Cluster:
         return sorted((first, last, master[1]) for first, last, master, *_ in ranges)
 
     def ports(self):
-        """Ports of the masters."""
+        """Return the ports of the masters."""
         return {port for _, _, port in self.masters()}
 
     def port_of(self, tag):
-        """The port of the master of a tag."""
+        """Return the port of the master of a tag."""
         slot = key_slot(tag)
         return next(port for first, last, port in self.masters() if first <= slot <= last)
 
     def owner(self, tag):
-        """The master of a tag."""
+        """Return the master of a tag."""
         port = self.port_of(tag)
         return next(node for node in self.nodes if node.port == port)
 
@@ -177,10 +177,10 @@ class Cluster:
     def wait_healthy(self):
         wait_for(self.is_healthy, "the cluster does not recover", 60)
 
-    # What happens to it.
+    # Changes of the cluster.
 
     def fail_over(self, node):
-        """Wait until another has taken over from a node."""
+        """Wait until another node has taken over from a node."""
         wait_for(lambda: node.port not in self.ports(), "no replica takes over", 60)
 
     def move_slot(self, tag, pause_s=0.01):

@@ -1,4 +1,4 @@
-"""What a client does when others stop, when servers lose what was not replicated, and when the log is full."""
+"""Behavior of a client when others stop, when servers lose unreplicated writes, and when the log is full."""
 
 import os
 import secrets
@@ -18,7 +18,7 @@ from tests.index.redis.cluster.test_histories import LOSE, SAVE
 from tests.index.store.cluster_model import ADD, CHECK, REMOVE, TEXTS
 
 NUM = 3
-# Nothing but the operations themselves.
+# Only the operations themselves.
 NO_UPKEEP = Options(advance_every=10_000, tidy_every=10_000, wait_s=0.0)
 
 
@@ -42,7 +42,7 @@ class Group:
         return Client(self.connect(), self.prefix, NUM, ModelRule(NUM), options)
 
     def saved(self, part=None):
-        """The content of the log or a partition, to be restored by `restore`."""
+        """Return the content of the log or a partition, for `restore`."""
         tag = b"{%s}:*" % self.prefix if part is None else b"{%s.%d}.*" % (self.prefix, part)
         return [tag, *self.save(args=[tag])]
 
@@ -127,7 +127,7 @@ def test_marks_that_a_client_has_are_not_returned_again(group):
 
     client._log._call = recorded
     log = client._again()
-    # The one without marks, and no others.
+    # Only the operation without marks.
     assert [len(reply[11]) for reply in replies] == [3]
     assert [operation.marks is None for operation in log.operations] == [True] + [False] * 20
     client._complete(log, 0, log.there(0).nonce)
@@ -156,7 +156,7 @@ def test_a_removal_that_others_finished_and_trimmed_is_not_repeated(group):
     assert remove(client, 1)
 
 
-# Servers that lose what was not replicated.
+# Servers that lose unreplicated writes.
 
 
 def test_all_writes_that_a_partition_lost_are_written_again_at_once(group):

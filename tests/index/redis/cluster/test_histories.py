@@ -1,6 +1,6 @@
 """Clients of the protocol on a real server: random histories with lost replies, stopped clients and lost suffixes.
 
-The rule is the model's, and each history is compared with the model's. `LIKEWISE_CLUSTER_ROUNDS` plays more of them.
+The rule is that of the model, and each history is compared with the model. `LIKEWISE_CLUSTER_ROUNDS` sets their number.
 """
 
 import os
@@ -37,7 +37,7 @@ for i = 2, #ARGV, 2 do redis.call('RESTORE', ARGV[i], 0, ARGV[i + 1]) end
 
 
 class Killed(BaseException):
-    """A client stops, wherever it is."""
+    """A client stops at any point."""
 
 
 class Unreliable(Nodes):
@@ -53,7 +53,7 @@ class Unreliable(Nodes):
         if what < 0.1:
             raise Killed
         if what < 0.5:
-            # Done, and done once more.
+            # Run the calls twice.
             super()._round(requests, [None] * len(replies), left)
             if what < 0.2:
                 raise Killed
@@ -63,7 +63,7 @@ class Unreliable(Nodes):
 
 
 class Round:
-    """One index, its clients, and what goes wrong."""
+    """One index, its clients, and its failures."""
 
     def __init__(self, url, client, seed):
         self.url, self.client, self.rng = url, client, random.Random(seed)
@@ -129,7 +129,7 @@ class Round:
             except BeyondRepair:
                 self.beyond = True
             except StoreError as error:
-                # A removal that others finished and trimmed.
+                # A removal that other clients finished and trimmed.
                 if "may or may not have been applied" not in str(error):
                     self.faults.append(error)
                     raise
@@ -139,7 +139,7 @@ class Round:
         self.alive.append(client)
 
     def say_goodbye(self, client):
-        """A last call, by which a client is told of what it lost."""
+        """Make a last call, which reports lost answers to a client."""
         client._log._nodes.chance = 0
         while not self.beyond:
             try:
@@ -151,7 +151,7 @@ class Round:
                 self.beyond = True
 
     def lose(self):
-        """Save states of the servers, and bring some back."""
+        """Save states of the servers, and restore some of them."""
         save, lose = self.client.register_script(SAVE), self.client.register_script(LOSE)
         saved = {server: [] for server in (None, *range(self.num))}
         left = self.losses
@@ -173,7 +173,7 @@ class Round:
         self.history.log_seen(LogServer(self.nodes[0], self.prefix).ask("begin", b"", b"").log)
 
     def play(self):
-        """Play it to its end; whether it was repaired."""
+        """Run the round to its end, and return whether the index was repaired."""
         LogServer(self.nodes[0], self.prefix).create(self.num, {})
         nemesis = threading.Thread(target=self.lose)
         threads = [
@@ -196,7 +196,7 @@ class Round:
             except BeyondRepair:
                 self.beyond = True
         if self.beyond:
-            # Only after a loss that is deeper than what the log has.
+            # Only after a loss that the log cannot restore.
             assert any(self.history.num_lost.values())
             return False
         reported = {loss.nonce for loss in auditor.losses()}

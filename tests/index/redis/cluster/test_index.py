@@ -1,4 +1,4 @@
-"""The index by the cluster protocol with the native rule, on a real server, says what the plain model says."""
+"""The index by the cluster protocol with the native rule, on a real server, gives the verdicts of the plain model."""
 
 import concurrent.futures
 import random
@@ -14,20 +14,20 @@ from likewise.index.redis.cluster.index import ClusterIndex
 from tests.index.store.conformance import SIMHASH, VERIFIED, check_conformance, evidence
 from tests.recipes import RECIPES
 
-# Folded and trimmed all the time.
+# Folds and trims all the time.
 BUSY = Options(bound=8, horizon=2, advance_every=2, tidy_every=3)
-# Wide radii have plans for few documents only.
+# Large radii have plans only for few documents.
 EXPECTED = 2000
 
 
 class Listed:
     """An index with dense numbers and a list of its ids.
 
-    Rows are reserved for all documents of a batch, so that numbers have gaps; their order is that of arrival.
+    Rows are reserved for all documents of a batch, so numbers have gaps but follow the order of arrival.
     """
 
     def __init__(self, numbers, index):
-        self.numbers, self.index = numbers, index  # (seq of the index -> dense), and of each id that is there
+        self.numbers, self.index = numbers, index  # seq of the index -> dense number
         self.place = index.place
 
     def __getattr__(self, name):
@@ -67,7 +67,7 @@ class Listed:
 
 @pytest.fixture
 def opener(running):
-    """A backend of the conformance suite: the folder names the index."""
+    """A backend of the conformance suite, with the folder as the name of the index."""
     prefixes = {}
 
     def with_options(**options):
@@ -94,7 +94,7 @@ def test_it_conforms_for_long(opener, name, expected):
 
 
 def planted(num, seed):
-    """Documents of which many are near-duplicates of others."""
+    """Return documents, many of which are near-duplicates of others."""
     rng = random.Random(seed)
     words = [f"word{i}" for i in range(60)]
     found = []
@@ -109,7 +109,7 @@ def planted(num, seed):
 @pytest.mark.parametrize("name", ["simhash", "minhash-default", "simhash-cosine"])
 @pytest.mark.parametrize("num_clients", [1, 4])
 def test_clients_get_the_verdicts_of_one_sequence(running, name, num_clients):
-    """In the order of the numbers that they got, the documents have the verdicts of an index in a directory."""
+    """In the order of their numbers, the documents have the verdicts of an index in a directory."""
     recipe, texts = RECIPES[name].replace(keep="first"), planted(240, 1)
     prefix = secrets.token_hex(4)
     opened = [

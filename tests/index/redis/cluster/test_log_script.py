@@ -1,4 +1,4 @@
-"""The log's script on a server says, call by call, what the model's log says."""
+"""The log's script on a server replies, call by call, like the model's log."""
 
 import random
 import secrets
@@ -15,7 +15,7 @@ OPTIONS = Options(partitions=2, bound=4)
 
 
 class Both:
-    """A log on a server and in the model; each call goes to both."""
+    """A log on a server and in the model, for calls of both."""
 
     def __init__(self, url, client):
         name = secrets.token_hex(4)
@@ -25,7 +25,7 @@ class Both:
         self.server.create(OPTIONS.partitions, {"recipe": "of a test"})
         self.client = client
         self.log = Log(0, 0, (), (0,), ((0, 0),) * OPTIONS.partitions, 0)
-        self.chain = {0: START}  # values of the model -> of the server
+        self.chain = {0: START}  # chain values of the model -> those of the server
         self.last = self.saved = None
 
     def run(self, verb, *arguments):
@@ -87,7 +87,7 @@ def test_it_says_what_the_model_says(running, seed):
             both.last = None if reply[0] == cluster.GONE_BACK else (position, log.chains[position])
         elif name == "append":
             kind, docs = (REMOVE, (1,)) if other == 0 else (ADD, ((1, 1),) * other)
-            counter = number - number % 3  # now and then that of the operation before
+            counter = number - number % 3  # sometimes that of the previous operation
             server = (
                 *known,
                 b"%08d" % at,
@@ -125,7 +125,7 @@ def test_it_says_what_the_model_says(running, seed):
             keys = both.client.keys(both.prefix.replace("[", "\\[") + "*")
             both.saved = log, {key: both.client.dump(key) for key in keys}
         elif both.saved:
-            # A failover that drops all since.
+            # A failover that drops all later writes.
             both.log = both.saved[0]
             for key in both.client.keys(both.prefix + "*"):
                 both.client.delete(key)
@@ -190,7 +190,7 @@ def test_a_request_that_comes_late_is_not_appended(both):
 
 
 def test_a_client_that_was_away_for_long_is_not_told_that_its_answer_is_lost(both):
-    """The ring has the values of 8,192 positions."""
+    """The ring keeps the chain values of 8,192 positions."""
     first = both.run("append", "", "", b"a writer", 0, b"%08d" % 0, 0, 1, b"x", 9000, 1 << 20, 0)
     for counter in range(1, 8192):
         nonce = b"%08d" % counter

@@ -1,6 +1,6 @@
-"""Clusters of real servers that fail while eight processes write: each history is one sequence, each loss reported.
+"""Clusters of real servers that fail while eight processes write: each history is one sequence with losses reported.
 
-`LIKEWISE_CLUSTER_CAMPAIGN=200` plays that many rounds of the long test, from `LIKEWISE_CLUSTER_SEED` on.
+`LIKEWISE_CLUSTER_CAMPAIGN=200` runs that many rounds of the long test, from `LIKEWISE_CLUSTER_SEED` on.
 """
 
 import os
@@ -46,5 +46,5 @@ def test_rounds_of_all_that_goes_wrong(campaign, appends):
     for number in range(ROUNDS // 2):
         one.play(WRONG[number % len(WRONG)])
     assert one.counts["rounds"] == ROUNDS // 2
-    # Most losses must not end the index: a master that comes back empty does.
+    # Most losses must be repairable, except a master that returns empty.
     assert one.counts["beyond"] <= one.counts["rounds"] / 4

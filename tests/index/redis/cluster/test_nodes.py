@@ -1,4 +1,4 @@
-"""Connections: scripts that a server forgot, servers that are away, full, older, or not to be trusted with an index."""
+"""Connections: scripts that a server forgot, and servers that are unreachable, full, old, or unsafe for an index."""
 
 import os
 import secrets
@@ -73,7 +73,7 @@ def test_a_full_server_is_an_error_at_once(start, connect):
     server.client.config_set("maxmemory", "1")
     with pytest.raises(StoreError, match="full"):
         log.ask("append", b"", b"", b"a writer", 1, b"00000001", 0, 1, b"x", 9, 99, b"")
-    # What changes nothing is replied.
+    # Calls that change nothing still work.
     assert log.ask("begin", b"", b"").log.end == 0
 
 
@@ -160,7 +160,7 @@ def test_a_write_on_a_master_that_is_demoted_is_repeated(start, connect):
 
 
 class Fails:
-    """A connection whose replies are an error."""
+    """A connection whose reads raise an error."""
 
     def __init__(self, error):
         self.error = error

@@ -1,4 +1,4 @@
-"""A partition's script on a server says, call by call, what the model's partition says, and stores what it stores."""
+"""A partition's script on a server replies and stores, call by call, like the model's partition."""
 
 import random
 import secrets
@@ -55,7 +55,7 @@ class Both:
         found = self.run(script.__name__, *server)
         assert found[0] == statuses.get(reply[0], reply[0].encode())
         after = self.partition
-        # A fold replies what was there before.
+        # A fold replies with the state before it.
         count, chain, fold, of_log = self.client.hmget(self.prefix + "head", "count", "chain", "fold", "fold_chain")
         assert script is cluster.fold or found[1:4] == [
             b"%08x%s" % (int(count or 0), chain or NOTHING),
@@ -68,7 +68,7 @@ class Both:
         return found, reply
 
     def content(self):
-        """Entries and records as they must be: final ones, and in the journal all that were added."""
+        """Return the expected entries and records: the final ones, and those added by operations of the journal."""
         entries = {key: list(found) for key, found in self.base[0].items()}
         records = dict(self.base[1])
         for position, nonce, _ in self.partition.journal:
@@ -79,7 +79,7 @@ class Both:
         return {key: sorted(found) for key, found in entries.items() if found}, records
 
     def settle(self, journal):
-        """Make an operation final."""
+        """Make operations final."""
         for position, nonce, _ in sorted(journal):
             added, rows, changes = self.written[position, nonce]
             for key, entry in added:
@@ -123,7 +123,7 @@ WEIGHTS = [10, 1, 1, 3, 2, 1, 1]
 
 
 def operation(rng, known, first, nonce):
-    """Added entries, added records, and changes of what operations before it added."""
+    """Return added entries, added records, and changes of data that earlier operations added."""
     added = [(rng.choice(KEYS), entry_of(first + i, nonce)) for i in range(2)]
     rows = {(rng.choice(CHUNKS), reference(first + i, nonce)): secrets.token_bytes(5) for i in range(2)}
     changes = []
@@ -152,7 +152,7 @@ def test_it_says_and_stores_what_the_model_does(running, seed):
         position = partition.fold + rng.randrange(-1, 4)
         mark = rng.choice(marks[-4:])
         if name == "write" and position >= 0:
-            # Now and then what was written before, or another operation at the same position.
+            # Sometimes an earlier operation again, or another operation at the same position.
             nonce = rng.choice([number, *(one for at, one, _ in partition.journal if at == position)])
             raw = both.nonces.setdefault((position, nonce), struct.pack("<Q", nonce * 7919))
             known = both.written.setdefault(
@@ -269,7 +269,7 @@ def test_what_was_begun_is_finished_while_memory_is_full(start):
 
 
 def test_an_operation_with_many_names_is_purged_completely(running):
-    """More names than 2 bytes can count: 2,000 documents with 35 bands."""
+    """It has more names than 2 bytes can count: 2,000 documents with 35 bands."""
     both = Both(running.client)
     num, field = 70_000, reference(4, b"ab")
     names = packed([b"\x06b1"] * (num - 1) + [b"\x06b2"])

@@ -1,6 +1,6 @@
-"""One client process of the cluster's tests: plays rounds that it is given, and records what it sees and says.
+"""One client process of the cluster's tests, which runs given rounds and records operations and answers.
 
-A line of standard input is a round or "end". What is recorded is written at once, so that it outlives a kill.
+A line of standard input is a round or "end". Records are written at once, so that they survive a kill.
 """
 
 import json
@@ -25,7 +25,7 @@ class Written(History):
     def __init__(self, path):
         super().__init__()
         self.file = path.open("ab", buffering=0)
-        # Losses are asked for with every answer.
+        # Losses are requested with every answer.
         self.num_lost["log"] = 1
 
     def write(self, kind, *what):
@@ -43,7 +43,7 @@ class Written(History):
 
 
 def play(number, task, folder):
-    """Operations until the time is over; then the client's last call, once the servers are well again."""
+    """Run operations until the round is over, then the client's last call, after the servers have recovered."""
     history = Written(folder / f"{task['round']}-{number}-{time.monotonic_ns()}")
     nodes = Nodes(task["url"], 0.5, task["patience_s"], task["replicas"])
     client = Recording(
@@ -90,7 +90,7 @@ def play(number, task, folder):
 
 
 def gathered(paths):
-    """One history of all that clients wrote; with names of those that stopped, errors, and whether more was lost."""
+    """Return one history from the files of all clients, the names of stopped clients, errors, and fatal losses."""
     history, dead, errors, beyond = History(), set(), [], []
     for path in paths:
         raw, at, name = path.read_bytes(), 0, None
