@@ -39,7 +39,7 @@ impl Rarity {
 /// First the prefixes of documents as they come, then the join.
 enum Stage {
     Gathering(Prefixes),
-    Joining(sets::PrefixJoin),
+    Joining(Box<sets::PrefixJoin>),
     /// A panic or a canceled call left nothing to go on with.
     Broken,
 }
@@ -218,7 +218,7 @@ impl PrefixJoin {
             self.with_stage(|stage| {
                 *stage = match std::mem::replace(stage, Stage::Broken) {
                     Stage::Gathering(prefixes) => {
-                        Stage::Joining(prefixes.into_join(threads, cancel)?)
+                        Stage::Joining(Box::new(prefixes.into_join(threads, cancel)?))
                     }
                     Stage::Broken => return Err(wrong_stage()),
                     joining => joining,
