@@ -218,28 +218,36 @@ class Server:
                 raise self._error(error) from error
 
     def _error(self, error: Exception) -> StoreError:
-        errors = _client.exceptions
-        text = str(error)
-        if isinstance(error, errors.OutOfMemoryError) or "OOM" in text:
+        if is_full(error):
             return StoreError(f"the server at {self.name} is full (maxmemory); nothing was changed")
-        if isinstance(error, errors.ReadOnlyError) or "READONLY" in text:
-            return StoreError(
-                f"the server at {self.name} is a replica and does not accept writes; connect to the primary"
-            )
-        if isinstance(error, errors.MovedError):
+        if isinstance(error, _client.exceptions.MovedError):
             return StoreError(
                 f"the server at {self.name} is part of a cluster; the index is on node "
                 f"{error.host}:{error.port}; connect to it"
             )
-        if isinstance(error, errors.AuthenticationError | errors.AuthorizationError | errors.NoPermissionError):
-            return StoreError(f"the server at {self.name} denies access to this user: {text}")
-        if isinstance(error, errors.BusyLoadingError):
-            return StoreError(f"the server at {self.name} is still loading its data")
-        if isinstance(error, errors.TimeoutError):
-            return StoreError(
-                f"the server at {self.name} timed out, and the last call may or may not have been applied: "
-                "repeat it to get the same verdict"
-            )
-        if isinstance(error, errors.ConnectionError | OSError):
-            return StoreError(f"the server at {self.name} cannot be reached: {text}")
-        return StoreError(f"the server at {self.name} rejected the request: {text}")
+        return server_error(self.name, error)
+
+
+def is_full(error: Exception) -> bool:
+    """Return whether a server rejected a write because it has no memory left."""
+    return isinstance(error, _client.exceptions.OutOfMemoryError) or "OOM" in str(error)
+
+
+def server_error(name: str, error: Exception) -> StoreError:
+    """Return the error for callers when a server failed, or rejected a request for a reason other than memory."""
+    errors = _client.exceptions
+    text = str(error)
+    if isinstance(error, errors.ReadOnlyError) or "READONLY" in text:
+        return StoreError(f"the server at {name} is a replica and does not accept writes; connect to the primary")
+    if isinstance(error, errors.AuthenticationError | errors.AuthorizationError | errors.NoPermissionError):
+        return StoreError(f"the server at {name} denies access to this user: {text}")
+    if isinstance(error, errors.BusyLoadingError):
+        return StoreError(f"the server at {name} is still loading its data")
+    if isinstance(error, errors.TimeoutError):
+        return StoreError(
+            f"the server at {name} timed out, and the last call may or may not have been applied: "
+            "repeat it to get the same verdict"
+        )
+    if isinstance(error, errors.ConnectionError | OSError):
+        return StoreError(f"the server at {name} cannot be reached: {text}")
+    return StoreError(f"the server at {name} rejected the request: {text}")

@@ -19,6 +19,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple, TypeAlias
 
 from likewise.errors import ForkedError, InvalidParameter, MissingExtra, StoreError
+from likewise.index.redis.server import is_full, server_error
 
 try:
     from redis import exceptions as refusals
@@ -405,29 +406,13 @@ class Nodes:
         return problem
 
     def _error(self, error: Exception) -> StoreError:
-        text = str(error)
         if isinstance(error, StoreError):
             return error
-        if isinstance(error, refusals.OutOfMemoryError) or "OOM" in text:
+        if is_full(error):
             return StoreError(
                 f"the server at {self.name} is full (maxmemory); repeat the call when it has memory again"
             )
-        if isinstance(error, refusals.AuthenticationError | refusals.AuthorizationError | refusals.NoPermissionError):
-            return StoreError(f"the server at {self.name} denies access to this user: {text}")
-        if isinstance(error, refusals.ReadOnlyError) or "READONLY" in text:
-            return StoreError(
-                f"the server at {self.name} is a replica and does not accept writes; connect to the primary"
-            )
-        if isinstance(error, refusals.BusyLoadingError):
-            return StoreError(f"the server at {self.name} is still loading its data")
-        if isinstance(error, refusals.TimeoutError):
-            return StoreError(
-                f"the server at {self.name} timed out, and the last call may or may not have been applied: "
-                "repeat it to get the same verdict"
-            )
-        if isinstance(error, refusals.ConnectionError | OSError):
-            return StoreError(f"the server at {self.name} cannot be reached: {text}")
-        return StoreError(f"the server at {self.name} rejected the request: {text}")
+        return server_error(self.name, error)
 
 
 def _passes(error: Exception) -> bool:
