@@ -156,6 +156,7 @@ impl Index {
             levels: &staged.levels,
             contents,
             arrival_s: now_s,
+            arrivals_s: None,
             run,
         };
         store.append(&rows, &[])?;

@@ -97,7 +97,14 @@ impl Columns {
         self.places.clear();
         self.batch = batch;
         self.arrivals_s.clear();
-        self.arrivals_s.push(((end - begin) as u32, arrival_s));
+        match rows.arrivals_s {
+            None => self.arrivals_s.push(((end - begin) as u32, arrival_s)),
+            Some(all) => {
+                let runs = all[begin..end].chunk_by(|a, b| a == b);
+                let runs = runs.map(|run| (run.len() as u32, run[0].max(arrival_s)));
+                self.arrivals_s.extend(runs);
+            }
+        }
         self.id_lengths.clear();
         self.ids.clear();
         for id in &rows.ids[begin..end] {

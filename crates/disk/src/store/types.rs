@@ -107,6 +107,8 @@ pub struct NewRows<'a> {
     pub contents: NewContents<'a>,
     /// Arrival time in seconds since 1970; never less than that of the previous batch.
     pub arrival_s: u64,
+    /// Arrival time of each row, never decreasing, instead of `arrival_s`: rows of another store keep theirs.
+    pub arrivals_s: Option<&'a [u64]>,
     /// The batch run that adds the rows, if any.
     pub run: Option<AddingRun>,
 }

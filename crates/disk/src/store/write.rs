@@ -16,6 +16,12 @@ use crate::error::Error;
 /// Maximum length of an id in bytes.
 const MAX_ID_BYTES: usize = 65_535;
 
+/// The arrival time of the last row.
+fn last_arrival_s(rows: &NewRows<'_>) -> u64 {
+    let last = rows.arrivals_s.and_then(|all| all.last().copied());
+    last.unwrap_or(rows.arrival_s)
+}
+
 impl Store {
     /// Appends rows and events in one transaction; returns the rows. On return, the batch is acknowledged.
     ///
@@ -44,7 +50,7 @@ impl Store {
         if let Some(writer) = &mut self.writer
             && !rows.ids.is_empty()
         {
-            writer.last_arrival_s = writer.last_arrival_s.max(rows.arrival_s);
+            writer.last_arrival_s = writer.last_arrival_s.max(last_arrival_s(rows));
             self.last_batch.set(Some(writer.batch()));
         }
         self.mark_committed(batch);
@@ -96,6 +102,14 @@ impl Store {
                 format!("columns differ in length from the {n} ids"),
             ));
         }
+        if let Some(arrivals_s) = rows.arrivals_s
+            && (arrivals_s.len() != n || !arrivals_s.is_sorted())
+        {
+            return Err(Error::invalid(
+                "arrivals_s",
+                "not one for each row, or not ascending",
+            ));
+        }
         let key = |position: u32, band: u16| (u64::from(position) << 16) | u64::from(band);
         if !rows
             .levels
@@ -141,7 +155,11 @@ impl Store {
         }
         let first_row = position.num_rows;
         let batch = writer.new_batch();
-        let arrival_s = writer.last_arrival_s.max(rows.arrival_s);
+        // With times of their own, rows take only the bound of earlier batches.
+        let arrival_s = match rows.arrivals_s {
+            None => writer.last_arrival_s.max(rows.arrival_s),
+            Some(_) => writer.last_arrival_s,
+        };
         let Writer {
             columns,
             block,

@@ -1,0 +1,153 @@
+//! What moves of a document from one index to another, whichever keeps it?
+
+use likewise_disk::store::Content;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::cluster::bytes::Pack;
+use crate::cluster::record::{Record, has_digest, pack_levels, pack_set};
+use crate::rules::Rules;
+
+/// A document with its verdict. Its row, and that of its kept document, count the documents that move, from 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MovedDocument {
+    /// Its row.
+    pub row: u32,
+    /// All but its content. The tag of its kept document is not set.
+    pub record: Record,
+    /// Its features or its text, where they are kept.
+    pub content: Content,
+}
+
+/// Whether decisions need the feature set of a document.
+pub fn needs_set(rules: &Rules, num_features: u32) -> bool {
+    !rules.is_distance_only() || rules.is_short(num_features)
+}
+
+impl MovedDocument {
+    /// Continues a checksum over all that verdicts and answers depend on. It does not depend on how documents are divided into batches.
+    pub fn checksum(&self, rules: &Rules, before: u64, packed: &mut Vec<u8>) -> u64 {
+        let record = &self.record;
+        packed.clear();
+        packed.counted(record.id.as_bytes());
+        packed.raw(&self.row.to_le_bytes());
+        packed.raw(&record.second.to_le_bytes());
+        packed.counted(&record.sketch);
+        packed.push(record.shape);
+        packed.count(record.num_features as usize);
+        packed.push(u8::from(record.text_digest.is_some()));
+        packed.raw(&record.text_digest.unwrap_or(0).to_le_bytes());
+        if has_digest(rules, record.num_features) {
+            packed.raw(&record.digest.to_le_bytes());
+        }
+        packed.push(u8::from(record.verdict.is_some()));
+        if let Some(verdict) = &record.verdict {
+            let evidence = &verdict.evidence;
+            packed.raw(&evidence.kept_row.to_le_bytes());
+            packed.raw(&evidence.similarity.to_le_bytes());
+            packed.raw(&evidence.distance.unwrap_or(u16::MAX).to_le_bytes());
+        }
+        pack_levels(&record.levels, packed);
+        match &self.content {
+            Content::Features(features, weights) if needs_set(rules, record.num_features) => {
+                pack_set(features, weights, packed);
+            }
+            Content::Text(text) => packed.counted(text),
+            _ => {}
+        }
+        xxh3_64_with_seed(packed, before)
+    }
+}
+
+/// The rows that move, and the number of each among them. Takes a bit and a half for each row up to the last.
+#[derive(Debug, Clone, Default)]
+pub struct RowNumbers {
+    words: Vec<u64>,
+    /// Rows before each word; none until they are counted.
+    before: Vec<u32>,
+}
+
+impl RowNumbers {
+    /// The first rows, without gaps.
+    pub fn dense(num: u32) -> Self {
+        let mut words = vec![u64::MAX; num as usize / 64];
+        if !num.is_multiple_of(64) {
+            words.push((1 << (num % 64)) - 1);
+        }
+        let mut numbers = RowNumbers {
+            words,
+            before: Vec::new(),
+        };
+        numbers.count();
+        numbers
+    }
+
+    /// Adds a row. All are added before the first number is asked for.
+    pub fn insert(&mut self, row: u32) {
+        let word = (row / 64) as usize;
+        if self.words.len() <= word {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << (row % 64);
+    }
+
+    /// Counts the rows, after all were added.
+    pub fn count(&mut self) {
+        let mut num = 0;
+        self.before.clear();
+        for word in &self.words {
+            self.before.push(num);
+            num += word.count_ones();
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|&word| word == 0)
+    }
+
+    /// The number of a row, where it moves.
+    pub fn number_of(&self, row: u32) -> Option<u32> {
+        let (word, bit) = ((row / 64) as usize, 1_u64 << (row % 64));
+        let rows = *self.words.get(word)?;
+        let before = *self.before.get(word)?;
+        (rows & bit != 0).then(|| before + (rows & (bit - 1)).count_ones())
+    }
+
+    /// Gives a document its number, and that of its kept document; nothing where either does not move.
+    pub fn renumbered(&self, mut document: MovedDocument) -> Option<MovedDocument> {
+        document.row = self.number_of(document.row)?;
+        if let Some(verdict) = &mut document.record.verdict {
+            verdict.evidence.kept_row = self.number_of(verdict.evidence.kept_row)?;
+        }
+        Some(document)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_numbered_without_gaps() {
+        let mut numbers = RowNumbers::default();
+        for row in [3, 63, 64, 200, 3] {
+            numbers.insert(row);
+        }
+        numbers.count();
+        assert_eq!(numbers.len(), 4);
+        let found = [0, 3, 63, 64, 65, 200, 201, u32::MAX].map(|row| numbers.number_of(row));
+        let expected = [None, Some(0), Some(1), Some(2), None, Some(3), None, None];
+        assert_eq!(found, expected);
+        for num in [0, 1, 64, 65, 130] {
+            let numbers = RowNumbers::dense(num);
+            assert_eq!(numbers.len(), num as usize);
+            assert!((0..num).all(|row| numbers.number_of(row) == Some(row)));
+            assert_eq!(numbers.number_of(num), None);
+        }
+    }
+}

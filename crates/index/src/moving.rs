@@ -1,0 +1,347 @@
+//! How do documents move out of an index in a directory, and into a new one, with the verdicts that they have?
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use likewise_core::error::Error as CoreError;
+use likewise_core::features::digest;
+use likewise_disk::store::{
+    BandLevel, Chunk, Content, Keeps, NewContents, NewRows, Position, Store,
+};
+
+use crate::cluster::{MovedDocument, Record, RowNumbers, Verdict, needs_set};
+use crate::decide::holder::Holder;
+use crate::documents::wide;
+use crate::error::Error;
+use crate::index::Index;
+use crate::lock::lock;
+use crate::shared::Shared;
+use crate::state::in_memory::COLLAPSED;
+use crate::state::promoted::building;
+
+/// Documents and bytes of content at which a part ends.
+const PART_DOCUMENTS: usize = 4096;
+const PART_BYTES: usize = 8 << 20;
+
+/// Identity of an index, and what it knows: equal ones have the same documents and verdicts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Identity of the database.
+    pub identity: [u8; 16],
+    /// What was added, removed and forgotten.
+    pub position: Position,
+}
+
+impl Index {
+    /// What the index is, and knows now.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn standing_now(&self) -> Result<Standing, Error> {
+        self.ready(&AtomicBool::new(false))?;
+        self.repairing(|| {
+            let lease = self.shared.lease(&self.shared.state())?;
+            Ok(Standing {
+                identity: lease.identity(),
+                position: lease.position(),
+            })
+        })
+    }
+
+    /// The rows of documents that are not gone, and of expired documents that these name as their kept ones.
+    ///
+    /// # Errors
+    /// Those of the store; [`CoreError::Canceled`].
+    ///
+    /// # Cost
+    /// About 0.1 us for each document.
+    pub fn moving_rows(&self, cancel: &AtomicBool) -> Result<RowNumbers, Error> {
+        self.ready(cancel)?;
+        let mut numbers = self.repairing(|| {
+            let lease = self.shared.lease(&self.shared.state())?;
+            let mut numbers = RowNumbers::default();
+            let mut next = 0;
+            while next < lease.num_rows() {
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(CoreError::Canceled.into());
+                }
+                let mut end = next;
+                lease.scan(next..next.saturating_add(1 << 16), |chunk| {
+                    for place in (0..chunk.rows().len()).filter(|&place| !chunk.gone()[place]) {
+                        numbers.insert(chunk.rows()[place]);
+                        if let Some(evidence) = chunk.verdicts()[place] {
+                            numbers.insert(evidence.kept_row);
+                        }
+                    }
+                    end = chunk.span().end;
+                    Ok(())
+                })?;
+                next = end.max(next + 1);
+            }
+            Ok(numbers)
+        })?;
+        numbers.count();
+        Ok(numbers)
+    }
+
+    /// Documents that move, from the chunk of a row on, and the row of the next chunk; `None` behind the last one.
+    ///
+    /// With `as_sets`, a text becomes its feature set where decisions need that.
+    ///
+    /// # Errors
+    /// Those of the store; [`CoreError::Canceled`].
+    pub fn moved_from(
+        &self,
+        row: u32,
+        numbers: &RowNumbers,
+        as_sets: bool,
+        cancel: &AtomicBool,
+    ) -> Result<Option<(Vec<MovedDocument>, u32)>, Error> {
+        self.ready(cancel)?;
+        self.repairing(|| {
+            let lease = self.shared.lease(&self.shared.state())?;
+            let (mut next, mut num_bytes) = (row, 0);
+            let mut found = Vec::new();
+            while next < lease.num_rows()
+                && found.len() < PART_DOCUMENTS
+                && num_bytes < PART_BYTES
+            {
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(CoreError::Canceled.into());
+                }
+                let mut part = Vec::new();
+                let begin = next;
+                lease.scan(begin..begin + 1, |chunk| {
+                    next = chunk.span().end;
+                    part = self.moved_of(chunk, begin..next, &lease, numbers, as_sets)?;
+                    Ok(())
+                })?;
+                num_bytes += part.iter().map(content_bytes).sum::<usize>();
+                found.append(&mut part);
+            }
+            Ok((next > row).then_some((found, next)))
+        })
+    }
+
+    fn moved_of(
+        &self,
+        chunk: &Chunk,
+        rows: Range<u32>,
+        store: &Store,
+        numbers: &RowNumbers,
+        as_sets: bool,
+    ) -> Result<Vec<MovedDocument>, likewise_disk::Error> {
+        let sketching = self.sketching();
+        let rules = &sketching.rules;
+        let bytes = rules.sketch_bytes();
+        let mut contents = HashMap::new();
+        store.scan_contents(rows.clone(), |row, content| {
+            contents.insert(row, content);
+            Ok(())
+        })?;
+        let mut sketcher = sketching.sketcher();
+        let mut levels = chunk.levels().iter().peekable();
+        let mut found = Vec::with_capacity(chunk.rows().len());
+        for (place, &row) in chunk.rows().iter().enumerate() {
+            let mut own_levels = Vec::new();
+            while let Some(level) = levels.next_if(|level| level.position as usize <= place) {
+                own_levels.push((level.band, level.level));
+            }
+            if !rows.contains(&row) || numbers.number_of(row).is_none() {
+                continue;
+            }
+            let verdict = chunk.verdicts()[place];
+            let num_features = chunk.num_features()[place];
+            let mut content = contents.remove(&row).unwrap_or(Content::Absent);
+            if as_sets && let Content::Text(text) = &content {
+                let mut documents = crate::documents::Documents::default();
+                sketcher.add(sketching.text_kind.document(text), &mut documents);
+                content = match documents.set(0) {
+                    Some((features, weights)) => {
+                        Content::Features(features.to_vec(), weights.to_vec())
+                    }
+                    None => Content::Absent,
+                };
+            }
+            let shape = chunk.shapes()[place];
+            let digest = match (chunk.feature_digests(), &content) {
+                (Some(digests), _) => digests[place],
+                (None, Content::Features(features, weights)) => wide(digest(features, weights)),
+                (None, _) => 0,
+            };
+            let record = Record {
+                id: chunk.id(place).to_owned(),
+                sketch: chunk.sketches()[place * bytes..(place + 1) * bytes].to_vec(),
+                // One that collapsed and is kept was promoted since.
+                shape: match verdict {
+                    None => shape & !COLLAPSED,
+                    Some(_) => shape,
+                },
+                num_features,
+                text_digest: chunk.text_digests().map(|digests| digests[place]),
+                digest,
+                verdict: verdict.map(|evidence| Verdict {
+                    evidence,
+                    tag: Default::default(),
+                }),
+                levels: own_levels,
+                second: chunk.arrivals_s()[place],
+            };
+            found.extend(numbers.renumbered(MovedDocument {
+                row,
+                record,
+                content,
+            }));
+        }
+        Ok(found)
+    }
+
+    /// Appends documents with the verdicts that they have, to an index that is being filled. Nothing is decided, and nothing expires.
+    ///
+    /// `now_s` are seconds since 1970, by the clock of the machine.
+    ///
+    /// # Errors
+    /// [`Error::Input`] where the rows are not the next ones, or an id is there already; nothing is added from that document on, or of documents
+    /// shortly before it. [`Error::ReadOnly`]; those of the store.
+    ///
+    /// # Cost
+    /// A transaction, and about 1 us for each document.
+    pub fn restore(
+        &self,
+        documents: &[MovedDocument],
+        now_s: u64,
+        cancel: &AtomicBool,
+    ) -> Result<(), Error> {
+        self.ready(cancel)?;
+        // A transaction has either all digests of texts or none.
+        let has_text = |document: &MovedDocument| document.record.text_digest.is_some();
+        for part in documents.chunk_by(|a, b| has_text(a) == has_text(b)) {
+            self.repairing(|| self.restore_part(part, now_s))?;
+        }
+        self.build_when_due();
+        self.checkpoint_when_due();
+        self.let_build_catch_up(documents.len(), cancel);
+        Ok(())
+    }
+
+    fn restore_part(&self, documents: &[MovedDocument], now_s: u64) -> Result<(), Error> {
+        let shared: &Shared = &self.shared;
+        let rules = shared.rules();
+        let mut writer = lock(&shared.writer);
+        let store = writer.as_mut().ok_or(Error::ReadOnly)?;
+        self.check_new(store, documents, now_s)?;
+        let first_row = store.num_rows();
+        let records = || documents.iter().map(|document| &document.record);
+        let ids: Vec<&str> = records().map(|record| record.id.as_str()).collect();
+        let sketches: Vec<u8> = records().flat_map(|r| r.sketch.iter().copied()).collect();
+        let shapes: Vec<u8> = records().map(|record| record.shape).collect();
+        let num_features: Vec<u32> = records().map(|record| record.num_features).collect();
+        let text_digests: Option<Vec<u64>> = records().map(|record| record.text_digest).collect();
+        let digests: Option<Vec<u128>> = (!rules.is_distance_only())
+            .then(|| records().map(|record| record.digest).collect());
+        let verdicts: Vec<_> = records()
+            .map(|record| record.verdict.map(|verdict| verdict.evidence))
+            .collect();
+        let arrivals_s: Vec<u64> = records().map(|record| record.second).collect();
+        let levels: Vec<BandLevel> = (0..)
+            .zip(records())
+            .flat_map(|(position, record)| {
+                record.levels.iter().map(move |&(band, level)| BandLevel {
+                    position,
+                    band,
+                    level,
+                })
+            })
+            .collect();
+        let (mut sets, mut texts) = (Vec::new(), Vec::new());
+        let contents = match rules.keeps {
+            Keeps::Text => {
+                texts.extend(documents.iter().map(|document| match &document.content {
+                    Content::Text(text) => text.as_slice(),
+                    _ => &[],
+                }));
+                NewContents::Texts(&texts)
+            }
+            Keeps::Sketch | Keeps::Shingles => {
+                sets.extend(documents.iter().map(|document| match &document.content {
+                    Content::Features(features, weights)
+                        if rules.keeps == Keeps::Shingles
+                            || needs_set(rules, document.record.num_features) =>
+                    {
+                        let are_ones = weights.iter().all(|&weight| weight == 1);
+                        Some((&features[..], if are_ones { &[][..] } else { &weights[..] }))
+                    }
+                    _ => None,
+                }));
+                NewContents::Features(&sets)
+            }
+        };
+        let rows = NewRows {
+            ids: &ids,
+            sketches: &sketches,
+            shapes: &shapes,
+            num_features: &num_features,
+            text_digests: text_digests.as_deref(),
+            feature_digests: digests.as_deref(),
+            verdicts: &verdicts,
+            levels: &levels,
+            contents,
+            arrival_s: arrivals_s.last().copied().unwrap_or(0),
+            arrivals_s: Some(&arrivals_s),
+            run: None,
+        };
+        store.append(&rows, &[])?;
+        shared.note_log(store);
+        let mut keys = shared.keys.clone();
+        let mut state = shared.state_mut();
+        if let Some(tail) = state.newest() {
+            // Committed is committed: no signal ends it now.
+            let cancel = AtomicBool::new(false);
+            let rows = (first_row..).zip(records()).map(|(row, record)| record.row(row));
+            let extended = tail.extend(rules, &mut keys, rows, building(shared.isa(), 1, &cancel));
+            drop(state);
+            shared.changed(store, extended.map_err(Error::from), &cancel)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the rows of documents are the next ones, and that no other document that has not expired has their ids.
+    fn check_new(
+        &self,
+        store: &Store,
+        documents: &[MovedDocument],
+        now_s: u64,
+    ) -> Result<(), Error> {
+        let shared: &Shared = &self.shared;
+        let state = shared.state();
+        let mut lookup = shared.lookup(&state, store);
+        let is_expired = |second: u64| shared.ttl_s.is_some_and(|ttl_s| second + ttl_s < now_s);
+        let mut seconds: HashMap<&str, u64> = HashMap::with_capacity(documents.len());
+        for (place, (row, document)) in (store.num_rows()..).zip(documents).enumerate() {
+            let id = &document.record.id;
+            if document.row != row {
+                return Err(Error::input(
+                    place,
+                    format!("document {} does not come after {row} documents", document.row),
+                ));
+            }
+            let mut earlier = seconds.insert(id, document.record.second);
+            if let Some(row) = lookup.row_of_id(id, None)? {
+                earlier = Some(store.row(row)?.arrival_s.max(earlier.unwrap_or(0)));
+            }
+            if earlier.is_some_and(|second| !is_expired(second)) {
+                return Err(Error::input(place, format!("the id {id:?} occurs twice")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn content_bytes(document: &MovedDocument) -> usize {
+    match &document.content {
+        Content::Absent => 0,
+        Content::Features(features, _) => 8 * features.len(),
+        Content::Text(text) => text.len(),
+    }
+}
