@@ -103,9 +103,7 @@ impl Index {
             let lease = self.shared.lease(&self.shared.state())?;
             let (mut next, mut num_bytes) = (row, 0);
             let mut found = Vec::new();
-            while next < lease.num_rows()
-                && found.len() < PART_DOCUMENTS
-                && num_bytes < PART_BYTES
+            while next < lease.num_rows() && found.len() < PART_DOCUMENTS && num_bytes < PART_BYTES
             {
                 if cancel.load(Ordering::Relaxed) {
                     return Err(CoreError::Canceled.into());
@@ -238,8 +236,8 @@ impl Index {
         let shapes: Vec<u8> = records().map(|record| record.shape).collect();
         let num_features: Vec<u32> = records().map(|record| record.num_features).collect();
         let text_digests: Option<Vec<u64>> = records().map(|record| record.text_digest).collect();
-        let digests: Option<Vec<u128>> = (!rules.is_distance_only())
-            .then(|| records().map(|record| record.digest).collect());
+        let digests: Option<Vec<u128>> =
+            (!rules.is_distance_only()).then(|| records().map(|record| record.digest).collect());
         let verdicts: Vec<_> = records()
             .map(|record| record.verdict.map(|verdict| verdict.evidence))
             .collect();
@@ -298,7 +296,9 @@ impl Index {
         if let Some(tail) = state.newest() {
             // Committed is committed: no signal ends it now.
             let cancel = AtomicBool::new(false);
-            let rows = (first_row..).zip(records()).map(|(row, record)| record.row(row));
+            let rows = (first_row..)
+                .zip(records())
+                .map(|(row, record)| record.row(row));
             let extended = tail.extend(rules, &mut keys, rows, building(shared.isa(), 1, &cancel));
             drop(state);
             shared.changed(store, extended.map_err(Error::from), &cancel)?;
@@ -323,7 +323,10 @@ impl Index {
             if document.row != row {
                 return Err(Error::input(
                     place,
-                    format!("document {} does not come after {row} documents", document.row),
+                    format!(
+                        "document {} does not come after {row} documents",
+                        document.row
+                    ),
                 ));
             }
             let mut earlier = seconds.insert(id, document.record.second);

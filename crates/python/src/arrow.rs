@@ -128,22 +128,7 @@ pub fn read_column(data: &Bound<'_, PyAny>, kind: Kind) -> Result<Column, Failur
             py.check_signals()?;
         }
     } else if data.hasattr(intern!(py, "__arrow_c_array__"))? {
-        let pair = data.call_method0(intern!(py, "__arrow_c_array__"))?;
-        let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
-        let schema = as_capsule(&schema)?.pointer_checked(Some(SCHEMA))?;
-        let array = as_capsule(&array)?.pointer_checked(Some(ARRAY))?;
-        // SAFETY: capsules of these names hold a valid schema and array; both are moved out and marked as released.
-        let (schema, array) = unsafe {
-            (
-                FFI_ArrowSchema::from_raw(schema.as_ptr().cast()),
-                FFI_ArrowArray::from_raw(array.as_ptr().cast()),
-            )
-        };
-        if array.is_released() {
-            return Err(Failure::input(
-                "the Arrow array was already consumed; pass a new one",
-            ));
-        }
+        let (schema, array) = take_array(data)?;
         check_type(&schema, kind)?;
         parts.push(import(array, &schema)?);
     } else {
@@ -163,6 +148,35 @@ pub fn read_column(data: &Bound<'_, PyAny>, kind: Kind) -> Result<Column, Failur
         }
         Ok(Column::of_kind(kind, chunks))
     })
+}
+
+/// Moves schema and array out of the capsules of an object with `__arrow_c_array__`.
+fn take_array(data: &Bound<'_, PyAny>) -> Result<(FFI_ArrowSchema, FFI_ArrowArray), Failure> {
+    let pair = data.call_method0(intern!(data.py(), "__arrow_c_array__"))?;
+    let (schema, array): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+    let schema = as_capsule(&schema)?.pointer_checked(Some(SCHEMA))?;
+    let array = as_capsule(&array)?.pointer_checked(Some(ARRAY))?;
+    // SAFETY: capsules of these names hold a valid schema and array; both are moved out and marked as released.
+    let (schema, array) = unsafe {
+        (
+            FFI_ArrowSchema::from_raw(schema.as_ptr().cast()),
+            FFI_ArrowArray::from_raw(array.as_ptr().cast()),
+        )
+    };
+    match array.is_released() {
+        true => Err(Failure::input(
+            "the Arrow array was already consumed; pass a new one",
+        )),
+        false => Ok((schema, array)),
+    }
+}
+
+/// Reads an array of any type, and checks its contents.
+pub fn read_array(data: &Bound<'_, PyAny>) -> Result<ArrayData, Failure> {
+    let (schema, array) = take_array(data)?;
+    let found = import(array, &schema)?;
+    found.validate_full().map_err(arrow_failure)?;
+    Ok(found)
 }
 
 fn as_capsule<'py>(object: &Bound<'py, PyAny>) -> Result<Bound<'py, PyCapsule>, Failure> {
@@ -309,7 +323,12 @@ pub fn write_column<'py>(py: Python<'py>, column: &Column) -> Result<Bound<'py, 
             _ => to_binary_array(column)?.to_data(),
         })
     })?;
-    let (array, schema) = to_ffi(&data).map_err(|error| Failure::Internal(error.to_string()))?;
+    write_array(py, &data)
+}
+
+/// Returns the schema and array capsules of an array.
+pub fn write_array<'py>(py: Python<'py>, data: &ArrayData) -> Result<Bound<'py, PyTuple>, Failure> {
+    let (array, schema) = to_ffi(data).map_err(|error| Failure::Internal(error.to_string()))?;
     // Whatever the consumer does not move out is released with the capsule.
     let schema = PyCapsule::new_with_value(py, schema, SCHEMA)?;
     let array = PyCapsule::new_with_value(py, array, ARRAY)?;

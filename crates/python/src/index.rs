@@ -24,6 +24,7 @@ use crate::index_shown::{
     ShownNeighbor, ShownVerdict, shown_facts, shown_neighbors, shown_verdict, shown_verdicts,
 };
 use crate::manual_clock::ManualClock;
+use crate::moved::{MovedDocuments, RowNumbers};
 use crate::texts::{Texts, text_of};
 
 /// A directory of documents, with the verdict on each.
@@ -359,6 +360,54 @@ impl OnlineIndex {
         };
         let columns = shown_verdicts(py, verdicts, self.has_distance)?;
         Ok(Some((ids, kept_ids, columns, next)))
+    }
+
+    /// Identity, number of rows, last event, and the row below which documents have expired: equal for equal documents and
+    /// verdicts.
+    fn standing(&self, py: Python<'_>) -> Result<(String, u32, u64, u32), Failure> {
+        let standing = run(py, 0, |_| self.asked(self.index.standing_now()))?;
+        let position = standing.position;
+        let identity = u128::from_be_bytes(standing.identity);
+        let (rows, event) = (position.num_rows, position.last_event);
+        Ok((
+            format!("{identity:032x}"),
+            rows,
+            event,
+            position.expired_below,
+        ))
+    }
+
+    /// The rows that move to another index.
+    fn moving_rows(&self, py: Python<'_>) -> Result<RowNumbers, Failure> {
+        let numbers = run(py, LONG_BYTES, |cancel| {
+            self.asked(self.index.moving_rows(cancel))
+        })?;
+        Ok(numbers.into())
+    }
+
+    /// Documents that move, from a row on, and the row after them; None after the last one. With `as_sets`, feature sets
+    /// instead of texts.
+    fn moved_from(
+        &self,
+        py: Python<'_>,
+        row: u32,
+        numbers: &RowNumbers,
+        as_sets: bool,
+    ) -> Result<Option<(MovedDocuments, u32)>, Failure> {
+        let found = run(py, LONG_BYTES, |cancel| {
+            let numbers = numbers.held();
+            self.asked(self.index.moved_from(row, &numbers, as_sets, cancel))
+        })?;
+        let rules = *self.rules();
+        Ok(found.map(|(all, next)| (MovedDocuments { rules, all }, next)))
+    }
+
+    /// Adds documents with the verdicts that they have.
+    fn restore(&self, py: Python<'_>, documents: &MovedDocuments) -> Result<(), Failure> {
+        let now_s = self.clock.unix_s();
+        run(py, LONG_BYTES, |cancel| {
+            self.asked(self.index.restore(&documents.all, now_s, cancel))
+        })
     }
 
     /// Number of rows when a batch run first compared its documents with the index.

@@ -30,6 +30,7 @@ mod index_shown;
 mod items;
 mod jsonl;
 mod manual_clock;
+mod moved;
 mod packed;
 mod parquet;
 mod parts;
@@ -107,6 +108,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::manual_clock::ManualClock;
+    #[pymodule_export]
+    use super::moved::{MovedDocuments, RowNumbers};
     #[pymodule_export]
     use super::packed::{PackedFile, pack_lines};
     #[pymodule_export]
