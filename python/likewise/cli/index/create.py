@@ -21,7 +21,7 @@ method is simhash or minhash; the first of several copies is kept. --store sets 
 similarity) or text (compressed text).
 
 With --url, the index is on a server or on all nodes of a cluster. All clients may create the same index at startup.
---expected, --partitions and --durability are for --url only, and cannot be changed later. In a directory, each index add
+--expected, --partitions and --durability require --url and cannot be changed later. In a directory, each index add
 chooses its own durability.
 
 The default recipe is the preset online: unweighted word 3-grams, Jaccard similarity 0.55, higher for short documents.

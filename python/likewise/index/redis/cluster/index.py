@@ -340,8 +340,8 @@ class RedisIndex:
         Returns
         -------
         list of Neighbor
-            The neighbors in descending order of similarity, then in order of arrival, as :meth:`likewise.Index.neighbors`
-            finds them.
+            The neighbors in descending order of similarity, then in order of arrival: those that
+            :meth:`likewise.Index.neighbors` finds.
         """
         return self.neighbors_batch(batch_of_one(text), k, min_similarity)[0]
 
