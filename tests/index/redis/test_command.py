@@ -32,9 +32,19 @@ def documents(tmp_path):
     return str(path)
 
 
-def test_from_creation_to_export(command, documents, tmp_path):
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        ("--method", "simhash", "--within", "5", "--shingle", "1"),
+        ("--method", "simhash", "--within", "12", "--bits", "128", "--shingle", "1"),
+        ("--method", "simhash", "--threshold", "0.8"),
+        ("--method", "minhash", "--threshold", "0.7", "--measure", "containment"),
+        (),
+    ],
+)
+def test_from_creation_to_export(command, documents, tmp_path, recipe):
     assert "no index" in command("add", documents, status=2).err
-    command("create", "--method", "simhash", "--within", "5", "--shingle", "1")
+    command("create", *recipe)
     added = lines(command("add", documents))
     assert [line["is_new"] for line in added] == [True, False, True, False]
     assert [line["added"] for line in added] == [True] * 4
@@ -42,6 +52,9 @@ def test_from_creation_to_export(command, documents, tmp_path):
     assert [line["is_new"] for line in lines(command("check", documents))] == [False] * 4
     (known,) = lines(command("query", "--id", "doc-1"))
     assert known["kept_id"] == "doc-0"
+    assert known["member_ids"] == ["doc-1"]
+    near = lines(command("query", documents, "--k", "2"))
+    assert [line["neighbors"][0]["doc_id"] for line in near[:2]] == ["doc-0", "doc-0"]
     assert json.loads(command("stats").out)["num_documents"] == 4
     (removal,) = lines(command("remove", "doc-0"))
     assert removal["promoted"] == ["doc-1"]
@@ -59,13 +72,17 @@ def test_two_indexes_by_their_prefix(command, documents):
 
 
 def test_a_creation_says_what_is_there_and_no_password(command, documents, running):
-    made = ("create", "--method", "simhash", "--within", "3", "--ttl", "500", "--layout", "classic")
+    recipe = ("--method", "simhash", "--within", "3")
+    made = ("create", *recipe, "--ttl", "500", "--expected", "5000", "--partitions", "4", "--durability", "written")
     assert "with 0 documents" in command(*made).err
     command("add", documents)
     assert "with 4 documents" in command(*made).err
     stats = json.loads(command("stats").out)
-    assert (stats["ttl_s"], stats["layout"]) == (500, "classic")
-    assert "store" in command("create", "--method", "simhash", "--within", "3", "--store", "text", status=2).err
+    assert (stats["ttl_s"], stats["expected"], stats["partitions"]) == (500, 5000, 4)
+    assert stats["durability"] == "written"
+    assert "expected: 6000" in command("create", *recipe, "--expected", "6000", status=2).err
+    assert "--store" in command("create", *recipe, "--store", "text", status=2).err
+    assert "--durability" in command("add", documents, "--durability", "commit", status=2).err
     running.client.acl_setuser("me", enabled=True, passwords=["+secret"], commands=["+@all"], keys=["*"])
     for url in (f"unix://me:secret@{running.socket}", f"unix://me:wrong@{running.socket}"):
         ran = likewise_command("index", "create", "--url", url, "--method", "simhash", "--within", "3")

@@ -1,11 +1,10 @@
-"""The tables find every fingerprint within the radius, of every width, and nothing else."""
+"""The tables find every kept fingerprint within the radius, of every width, and nothing else."""
 
 import numpy as np
 import pytest
 
 import likewise
 from likewise.errors import InvalidParameter
-from likewise.index.redis.layout import layout_of
 
 
 def planted(bits, within, seed):
@@ -32,50 +31,30 @@ def sketches(words, recipe):
 
 
 @pytest.mark.parametrize(
-    ("bits", "within", "layout"),
-    [(64, within, "packed") for within in range(8)]
-    + [(32, 7, "packed"), (32, 2, "packed"), (96, 5, "packed"), (128, 7, "packed"), (256, 4, "packed")]
-    + [(64, 0, "classic"), (64, 3, "classic"), (128, 2, "classic")],
+    ("bits", "within"),
+    [(64, 0), (64, 3), (64, 7), (64, 12), (32, 2), (32, 7), (96, 5), (128, 7), (256, 4)],
 )
-def test_every_neighbor_is_found(open_index, bits, within, layout):
+def test_every_neighbor_is_found(open_index, bits, within):
     recipe = likewise.Recipe.simhash(within=within, bits=bits)
     words = planted(bits, within, seed=bits + within)
-    index = open_index(recipe, layout=layout)
-    # Added to the tables unconditionally, even if they match each other.
-    from likewise.index.redis.arrivals import arrivals_of
-
-    layout_ = layout_of(recipe, layout)
-    for i in range(len(words)):
-        arrivals = arrivals_of(sketches(words[i : i + 1], recipe), recipe, layout_, 1)
-        flags, hashes = b"\x03", np.array([i], "<u8").tobytes()
-        columns = arrivals.raw.tobytes(), flags, b"\0", b"\xff" * 4, b"\0", bytes(4), hashes, b"\1\0\0\0", b"x"
-        state = index._reader.begin()
-        proof = (state.steps, state.mark, state.num_rows, state.epoch, i, "")
-        assert index._writer._send("commit", b"", *proof, *columns, bytes(4), b"") == (b"ok", i)
-    _, hits, _ = index._reader.look(layout_.fingerprint_bytes(words), None)
-    distances = np.bitwise_count(words[:, None, :] ^ words[None, :, :]).sum(axis=2)
-    query, row = np.nonzero(distances <= within)
-    assert hits.query.tolist() == query.tolist()
-    assert hits.row.tolist() == row.tolist()
-    assert hits.distance.tolist() == distances[query, row].tolist()
+    index = open_index(recipe, partitions=5, expected=10_000)
+    verdicts = index.add_batch([str(i) for i in range(len(words))], sketches(words, recipe))
+    # The log does not show them, so they are read from the tables.
+    index.compact()
+    kept = np.flatnonzero(verdicts.is_new)
+    found = index.neighbors_batch(sketches(words, recipe), 1000)
+    distances = np.bitwise_count(words[:, None, :] ^ words[None, kept, :]).sum(axis=2)
+    for of_query, near in zip(distances, found, strict=True):
+        expected = {str(kept[i]): int(of_query[i]) for i in np.flatnonzero(of_query <= within)}
+        assert {one.doc_id: one.distance for one in near} == expected
+    duplicates = np.flatnonzero(~verdicts.is_new)
+    assert len(duplicates)
+    assert all(verdicts.distance[i] <= within for i in duplicates)
 
 
-def test_radii_that_no_layout_serves_are_refused():
-    with pytest.raises(InvalidParameter, match="at most 7"):
-        layout_of(likewise.Recipe.simhash(within=8), "packed")
-    with pytest.raises(InvalidParameter, match="layout packed at most 7"):
-        layout_of(likewise.Recipe.simhash(within=4), "classic")
-    with pytest.raises(InvalidParameter, match="at least 64 bits"):
-        layout_of(likewise.Recipe.simhash(within=3, bits=32), "classic")
-    with pytest.raises(InvalidParameter, match="'packed'"):
-        layout_of(likewise.Recipe.simhash(within=3), "wide")
-
-
-@pytest.mark.parametrize("within", range(8))
-def test_radii_of_the_blocks_are_complete(within):
-    layout = layout_of(likewise.Recipe.simhash(within=within), "packed")
-    radii = [int(np.bitwise_count(masks).max()) if len(masks) else -1 for masks in layout.probes]
-    assert sum(radius + 1 for radius in radii) == within + 1
+def test_a_radius_without_a_plan_is_refused(open_index):
+    with pytest.raises(InvalidParameter, match="smaller distance"):
+        open_index(likewise.Recipe.simhash(within=40))
 
 
 def test_only_documents_of_the_same_value_match(open_index):
@@ -85,3 +64,22 @@ def test_only_documents_of_the_same_value_match(open_index):
     assert found.kept_ids == [None, None, "b"]
     assert index.check(("z", text)).is_new
     assert [near.doc_id for near in index.neighbors(("x", text))] == ["a"]
+
+
+def test_what_collapses_takes_the_evidence_of_who_came_first(open_index):
+    """The second is a duplicate of the first; the third is nearer to the second but arrived later."""
+    recipe = likewise.Recipe.simhash(within=3)
+    words = np.array([[0b0], [0b111], [0b1111], [0b111]], np.uint64)
+    index = open_index(recipe)
+    last = list(index.check_and_add_batch(["0", "1", "2", "3"], sketches(words, recipe)))[3]
+    assert (last.kept_id, last.distance) == ("0", 3)
+    assert index.get("2").is_new
+    assert [(other.doc_id, other.distance) for other in index.neighbors(sketches(words[3:], recipe))] == [
+        ("2", 1),
+        ("0", 3),
+    ]
+    # What was removed represents nothing any more.
+    index.remove("1")
+    index.remove("3")
+    again = index.check_and_add("a", sketches(words[3:], recipe))
+    assert (again.kept_id, again.distance) == ("2", 1)

@@ -159,7 +159,8 @@ def test_an_index_of_a_recipe_with_tables_and_an_age_limit(tmp_path, texts):
     assert not any(row["is_new"] for row in rows_of(run("check", path, tmp_path / "in.jsonl").out))
     stats = json.loads(run("stats", path).out)
     assert (stats["ttl_s"], stats["recipe"]["weights"]) == (1000, "idf")
-    assert "layout" in run("create", tmp_path / "j.lw", "--layout", "packed", status=2).err
+    for option, value in (("expected", "5000"), ("partitions", "2"), ("durability", "written")):
+        assert f"--{option}: requires --url" in run("create", tmp_path / "j.lw", f"--{option}", value, status=2).err
     run("create", tmp_path / "k.lw", "--stop-words", tmp_path / "stop.txt")
     assert json.loads(run("stats", tmp_path / "k.lw").out)["recipe"]["stop_words_id"]
 
